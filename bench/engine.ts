@@ -99,7 +99,7 @@ async function throughEngine(turn: number): Promise<Turn> {
 
 /** The same runs without an engine. */
 async function throughSession(turn: number): Promise<Turn> {
-  const { offers } = session!; // it was loaded
+  const { topK } = session!; // it was loaded
   const all = Array.from({ length: streams }, (_, slot) => ({ slot, tokens: promptOf(1000 + turn * streams + slot) }));
   gaps.length = 0;
   const startedMs = performance.now();
@@ -110,13 +110,13 @@ async function throughSession(turn: number): Promise<Turn> {
     }
   }
   const prefilledMs = performance.now();
-  const wish = { k: 1, apart: new Int32Array() };
+  const request = { k: 1, apart: new Int32Array() };
   for (let i = 0; i < answerLen; i++) {
     const batch = all.map(({ slot, tokens }): Rows => {
       const at = i % promptLen;
       return { slot, start: promptLen + i, tokens: tokens.subarray(at, at + 1), logits: "last" };
     });
-    await (offers ? offers.run(batch.map((rows) => ({ ...rows, wish }))) : session!.run(batch));
+    await (topK ? topK.run(batch.map((rows) => ({ ...rows, request }))) : session!.run(batch));
   }
   const prefill = (prefilledMs - startedMs) / streams;
   return { prefill, step: (performance.now() - prefilledMs) / answerLen, between: median(gaps) };
@@ -133,8 +133,8 @@ function watched(loaded: Session): Session {
     };
   };
   Object.defineProperty(loaded, "run", { value: watch(loaded.run.bind(loaded)) });
-  const { offers } = loaded;
-  if (offers) Object.defineProperty(loaded, "offers", { value: { ...offers, run: watch(offers.run.bind(offers)) } });
+  const { topK } = loaded;
+  if (topK) Object.defineProperty(loaded, "topK", { value: { ...topK, run: watch(topK.run.bind(topK)) } });
   return loaded;
 }
 

@@ -41,10 +41,10 @@ const plan = await makePlan(device, program, options);
 const shift = await makeShift(device, program, { plan, ctxLen });
 const chooser = await makeChooser(device, program, { plan, rows: 1 });
 const session = new WebGpuSession({ device, program, options, plan, shift, chooser });
-const wish = { k: Number(flags.candidates), apart: new Int32Array(0) };
+const request = { k: Number(flags.candidates), apart: new Int32Array(0) };
 const step = (i: number, few: boolean) => {
   const row = { slot: 0, start: first + i, tokens: Int32Array.of(i), logits: "last" } as const;
-  return few ? session.offers!.run([{ ...row, wish }]) : session.run([row]);
+  return few ? session.topK!.run([{ ...row, request }]) : session.run([row]);
 };
 const sides: Record<"logits" | "candidates", Step[]> = { logits: [], candidates: [] };
 for (const few of [false, true]) await step(0, few); // warm-up compiles the driver's shaders
@@ -58,7 +58,7 @@ for (let i = 1; i <= count; i++) {
 }
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 const { moved, weights } = decodeStepOf(program, { ctxLen, position: first + count });
-console.log(`${device.facts.name}, ${count} tokens, ${wish.k} of ${program.logits!.dim} candidates`);
+console.log(`${device.facts.name}, ${count} tokens, ${request.k} of ${program.logits!.dim} candidates`);
 const row = (of: (step: Step) => number, sum: (values: number[]) => number) => ({
   logits: sum(sides.logits.map(of)),
   candidates: sum(sides.candidates.map(of)),

@@ -3,19 +3,19 @@
  * then the best of every 1,024 of those, until one list is left: two dispatches for one token of a vocabulary of
  * 200,000, three for 64.
  *
- * - A request takes WISH_WORDS words: the index of the wanted row, the number of separate ids, those ids.
- * - A result takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `OFFER_LIMITS.apart`; from
+ * - A request takes REQUEST_WORDS words: the index of the wanted row, the number of separate ids, those ids.
+ * - A result takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `TOP_K_LIMITS.apart`; from
  * there on the best tokens, two words each: the bits of the logit in ascending order, and the id.
  */
-import type { OfferLimits, OfferWish } from "../../src/engine/text/sampling/offer.ts";
+import type { TopKLimits, TopKRequest } from "../../src/engine/text/sampling/top-k.ts";
 import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 
-export const OFFER_LIMITS: OfferLimits = { k: 128, apart: 256 };
+export const TOP_K_LIMITS: TopKLimits = { k: 128, apart: 256 };
 /** Numbers of tokens that searches keep: powers of two. A row takes the first that is enough. */
-export const KEEPS = [1, 64, OFFER_LIMITS.k] as const;
-export const WISH_WORDS = 2 + OFFER_LIMITS.apart;
-export const ANSWER_WORDS = OFFER_LIMITS.apart + 2 * OFFER_LIMITS.k;
+export const KEEPS = [1, 64, TOP_K_LIMITS.k] as const;
+export const REQUEST_WORDS = 2 + TOP_K_LIMITS.apart;
+export const ANSWER_WORDS = TOP_K_LIMITS.apart + 2 * TOP_K_LIMITS.k;
 /** Tokens per workgroup. (`LEN` of keep_best) */
 const GROUP_TOKENS = 1024;
 const APART_WG = 64;
@@ -35,8 +35,8 @@ export interface SearchStage {
 /** Masks tokens and saves their logits. */
 export const apartStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
   kernel: "set_apart",
-  params: { vocab: vocabSize, wishWords: WISH_WORDS, answerWords: ANSWER_WORDS, apartMax: OFFER_LIMITS.apart },
-  groups: OFFER_LIMITS.apart / APART_WG,
+  params: { vocab: vocabSize, requestWords: REQUEST_WORDS, answerWords: ANSWER_WORDS, apartMax: TOP_K_LIMITS.apart },
+  groups: TOP_K_LIMITS.apart / APART_WG,
 });
 
 /** The dispatches that find the best `keep` tokens. */
@@ -47,12 +47,12 @@ export function searchStages(vocabSize: number, keep: number): SearchStage[] {
     const left = groups * keep;
     const place =
       groups === 1
-        ? { keep, yStride: ANSWER_WORDS / TOKEN_WORDS, yFirst: OFFER_LIMITS.apart / TOKEN_WORDS }
+        ? { keep, yStride: ANSWER_WORDS / TOKEN_WORDS, yFirst: TOP_K_LIMITS.apart / TOKEN_WORDS }
         : { keep, yStride: left, yFirst: 0 };
     const first = stages.length === 0;
     stages.push({
       kernel: first ? "top_of_logits" : "top_of_lists",
-      params: first ? { vocab: vocabSize, wishWords: WISH_WORDS, ...place } : { count, ...place },
+      params: first ? { vocab: vocabSize, requestWords: REQUEST_WORDS, ...place } : { count, ...place },
       groups,
       listWords: TOKEN_WORDS * left,
     });
@@ -62,15 +62,19 @@ export function searchStages(vocabSize: number, keep: number): SearchStage[] {
 }
 
 /** Writes the `index`-th request. @param row index of the wanted row */
-export function writeWish(words: Uint32Array, index: number, { row, wish }: { row: number; wish: OfferWish }): void {
-  const at = index * WISH_WORDS;
+export function writeRequest(
+  words: Uint32Array,
+  index: number,
+  { row, request }: { row: number; request: TopKRequest },
+): void {
+  const at = index * REQUEST_WORDS;
   words[at] = row;
-  words[at + 1] = wish.apart.length;
-  words.set(wish.apart, at + 2);
+  words[at + 1] = request.apart.length;
+  words.set(request.apart, at + 2);
 }
 
 /** The words of the `index`-th result. */
-export const answerWords = (index: number, { k, apart }: OfferWish): { first: number; count: number } => ({
-  first: index * ANSWER_WORDS + OFFER_LIMITS.apart - apart.length,
+export const answerWords = (index: number, { k, apart }: TopKRequest): { first: number; count: number } => ({
+  first: index * ANSWER_WORDS + TOP_K_LIMITS.apart - apart.length,
   count: apart.length + TOKEN_WORDS * k,
 });

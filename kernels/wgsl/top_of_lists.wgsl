@@ -4,7 +4,7 @@
 //   binding 1  y       storage, read_write  the same, (rows, y_stride), from y_first
 //   binding 2  p       uniform              Params
 //   dispatch   (ceil(count / 1024), rows with a request, 1), 256 threads each
-//   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
+//   oracle     test/engine/text/sampling/top-k.ts topKOf; tolerance 0
 struct Params { count: u32, keep: u32, y_stride: u32, y_first: u32 }
 @group(0) @binding(0) var<storage, read> x: array<vec2<u32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec2<u32>>;

@@ -1,15 +1,15 @@
 // top_of_logits: the `keep` best of every 1,024 logits of a row, best first. Excludes masked tokens; NaN and infinity
 // rank before everything, so that they are detected.
 //
-//   binding 0  logits  storage, read        u32 (wanted rows, vocab), the bits of f32
-//   binding 1  wishes  storage, read        u32, see candidates.ts
-//   binding 2  y       storage, read_write  vec2 of rising bits and id, (rows, y_stride), from y_first
-//   binding 3  p       uniform              Params
+//   binding 0  logits   storage, read        u32 (wanted rows, vocab), the bits of f32
+//   binding 1  requests storage, read        u32, see candidates.ts
+//   binding 2  y        storage, read_write  vec2 of rising bits and id, (rows, y_stride), from y_first
+//   binding 3  p        uniform              Params
 //   dispatch   (ceil(vocab / 1024), rows with a request, 1), 256 threads each
-//   oracle     test/engine/text/sampling/offers.ts offerOf; tolerance 0
-struct Params { vocab: u32, wish_words: u32, keep: u32, y_stride: u32, y_first: u32 }
+//   oracle     test/engine/text/sampling/top-k.ts topKOf; tolerance 0
+struct Params { vocab: u32, request_words: u32, keep: u32, y_stride: u32, y_first: u32 }
 @group(0) @binding(0) var<storage, read> logits: array<u32>;
-@group(0) @binding(1) var<storage, read> wishes: array<u32>;
+@group(0) @binding(1) var<storage, read> requests: array<u32>;
 @group(0) @binding(2) var<storage, read_write> y: array<vec2<u32>>;
 @group(0) @binding(3) var<uniform> p: Params;
 //#splice best
@@ -27,7 +27,7 @@ fn token(bits: u32, id: u32) -> vec2<u32> {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let row = wishes[group.y * p.wish_words] * p.vocab;
+  let row = requests[group.y * p.request_words] * p.vocab;
   for (var i = t; i < LEN; i += WG) {
     let id = group.x * LEN + i;
     tokens[i] = NONE;

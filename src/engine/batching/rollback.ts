@@ -3,12 +3,12 @@
  * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
  * the accepted rows once more in the same run, as rows of decode, which have the same bits.
  */
-import type { Offer } from "../text/sampling/offer.ts";
+import type { TopK } from "../text/sampling/top-k.ts";
 import type {
   Checkpoint,
   Checkpoints,
-  OfferRows,
-  OfferRuns,
+  TopKRows,
+  TopKRuns,
   Rows,
   Session,
   SlicedRuns,
@@ -150,7 +150,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   const states = makeStates(session.checkpoints);
   const run = makeRun(session, states);
   const { slices } = session;
-  const { offers } = session;
+  const { topK } = session;
   const forget = (slot: number): void => void states.pending.delete(slot);
   const start: SlicedRuns["start"] = (rows) => {
     forget(rows.slot);
@@ -159,7 +159,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   return {
     ...session,
     checkpoints: states,
-    ...(offers && { offers: { limits: offers.limits, run: (batch) => runOffers(batch, { offers, run, dims }) } }),
+    ...(topK && { topK: { limits: topK.limits, run: (batch) => runTopK(batch, { topK, run, dims }) } }),
     ...(slices && { slices: { rowsMax: slices.rowsMax, start } }),
     run: (batch) =>
       run(batch, {
@@ -186,24 +186,24 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   };
 }
 
-/** A row with a wish returns its candidates only, however many rows are evaluated again before it. */
-async function runOffers(
-  batch: readonly OfferRows[],
-  { offers, run, dims }: { offers: OfferRuns; run: ReturnType<typeof makeRun>; dims: { readonly logits: number } },
-): ReturnType<OfferRuns["run"]> {
-  let chosen: readonly Offer[] = [];
+/** A row with a request returns its candidates only, however many rows are evaluated again before it. */
+async function runTopK(
+  batch: readonly TopKRows[],
+  { topK, run, dims }: { topK: TopKRuns; run: ReturnType<typeof makeRun>; dims: { readonly logits: number } },
+): ReturnType<TopKRuns["run"]> {
+  let chosen: readonly TopK[] = [];
   const logits = await run(batch, {
     wanted: ({ logits }) => logits,
-    returned: ({ wish, logits }) => (wish ? "none" : logits),
-    all: (rows) => (rows.wish ? rows : { ...rows, logits: "all" as const }),
+    returned: ({ request, logits }) => (request ? "none" : logits),
+    all: (rows) => (rows.request ? rows : { ...rows, logits: "all" as const }),
     dim: dims.logits,
     async run(rows) {
-      const result = await offers.run(rows);
-      chosen = result.offers;
+      const result = await topK.run(rows);
+      chosen = result.topK;
       return result.logits;
     },
   });
-  return { logits, offers: chosen };
+  return { logits, topK: chosen };
 }
 
 /** Results without the rows that were evaluated again. */

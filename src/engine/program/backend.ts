@@ -5,7 +5,7 @@
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { ByteSource } from "../formats/gguf/source.ts";
 import type { KernelChoice, KvCacheType } from "../../base/index.ts";
-import type { Offer, OfferLimits, OfferWish } from "../text/sampling/offer.ts";
+import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
 import type { Buf, Step } from "./step.ts";
 
 /** The source of weight bytes: the mapped GGUF. Nothing is copied. */
@@ -131,19 +131,19 @@ export interface StateRows extends Omit<Rows, "logits"> {
 }
 
 /** As `Rows`, for which a part of the last row's logits may suffice. */
-export interface OfferRows extends Rows {
+export interface TopKRows extends Rows {
   /** For `logits: "last"`: only these tokens of that row are wanted. */
-  readonly wish?: OfferWish | undefined;
+  readonly request?: TopKRequest | undefined;
 }
 
 /** Selects candidates on the device, where the logits are. */
-export interface OfferRuns {
-  readonly limits: OfferLimits;
+export interface TopKRuns {
+  readonly limits: TopKLimits;
   /**
-   * As `run` of the session. Returns `logits` of the wanted rows without a wish and `offers` of the rows with one, both
-   * in batch order. Throws `runner` if a logit is NaN or infinite, as `run` does.
+   * As `run` of the session. Returns `logits` of the wanted rows without a request and `topK` of the rows with one,
+   * both in batch order. Throws `runner` if a logit is NaN or infinite, as `run` does.
    */
-  run(batch: readonly OfferRows[]): Promise<{ readonly logits: Float32Array; readonly offers: readonly Offer[] }>;
+  run(batch: readonly TopKRows[]): Promise<{ readonly logits: Float32Array; readonly topK: readonly TopK[] }>;
 }
 
 /** A saved copy of a slot's states besides keys and values. Belongs to the session that made it. */
@@ -248,7 +248,7 @@ export interface Session {
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /** Undefined: logits are in the sampler's memory anyway. */
-  readonly offers?: OfferRuns;
+  readonly topK?: TopKRuns;
   /** Accepts `drafted` rows. For slots that continue only from checkpoints, see engine/batching/rollback.ts. */
   readonly verifies?: boolean;
   /**

@@ -9,8 +9,8 @@ import type {
   Checkpoint,
   Checkpoints,
   LoadOptions,
-  OfferRows,
-  OfferRuns,
+  TopKRows,
+  TopKRuns,
   Program,
   Rows,
   Session,
@@ -144,7 +144,7 @@ class SplitSession implements Session {
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
-  readonly offers?: OfferRuns;
+  readonly topK?: TopKRuns;
   readonly checkpoints?: Checkpoints;
   readonly #parts: SplitParts;
 
@@ -162,13 +162,13 @@ class SplitSession implements Session {
     this.gpuLayers = { count, all };
     const checkpoints = joinCheckpoints([first, last]);
     if (checkpoints) this.checkpoints = checkpoints;
-    if (last.offers) this.offers = { limits: last.offers.limits, run: (batch) => this.#runOffers(last.offers!, batch) };
+    if (last.topK) this.topK = { limits: last.topK.limits, run: (batch) => this.#runTopK(last.topK!, batch) };
   }
 
   readonly run: Session["run"] = async (batch) => this.#parts.last.run(await this.#crossForLogits(batch));
 
-  async #runOffers(offers: OfferRuns, batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
-    return offers.run(await this.#crossForLogits(batch));
+  async #runTopK(topK: TopKRuns, batch: readonly TopKRows[]): ReturnType<TopKRuns["run"]> {
+    return topK.run(await this.#crossForLogits(batch));
   }
 
   readonly states: Session["states"] = async (batch) => {

@@ -9,8 +9,8 @@ import type {
   Checkpoints,
   KvBlocks,
   LoadOptions,
-  OfferRows,
-  OfferRuns,
+  TopKRows,
+  TopKRuns,
   Program,
   Rows,
   Session,
@@ -54,7 +54,7 @@ type Request =
   | ({ op: "load" } & Load)
   | { op: "run"; batch: readonly Rows[] }
   | { op: "states"; batch: readonly StateRows[] }
-  | { op: "offers"; batch: readonly OfferRows[] }
+  | { op: "topK"; batch: readonly TopKRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
   | { op: "save"; slot: number; length: number; into: number | undefined }
@@ -69,7 +69,7 @@ type Request =
 type RemoteCheckpoint = Checkpoint & { readonly id: number };
 /** The answer to a load. */
 type Facts = Pick<Session, "backend" | "device" | "bytes" | "verifies"> & {
-  limits?: OfferRuns["limits"];
+  limits?: TopKRuns["limits"];
   /** Slots continue only from checkpoints. */
   checks: boolean;
   /** Bytes of a block of 1, 2, … positions. */
@@ -169,7 +169,7 @@ function remoteSession(
     shift: (...args) => send({ op: "shift", args }),
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
-    ...(limits ? { offers: { limits, run: (batch) => askAfter({ op: "offers", batch: batch.map(own) }) } } : {}),
+    ...(limits ? { topK: { limits, run: (batch) => askAfter({ op: "topK", batch: batch.map(own) }) } } : {}),
     ...(checks && { checkpoints: remoteCheckpoints({ askAfter, send }) }),
     ...(blocks && { blocks: remoteBlocks(blocks, checks, { askAfter, send }) }),
   };
@@ -289,9 +289,9 @@ async function answer(state: State, { session: number, request }: Question): Pro
         ? await webGpuBackend.load(unwrap(parcel), loading)
         : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);
-    const { backend, device, bytes, offers, checkpoints, blocks, verifies = false } = session;
+    const { backend, device, bytes, topK, checkpoints, blocks, verifies = false } = session;
     const facts: Facts = { backend, device, bytes, verifies, checks: checkpoints !== undefined };
-    if (offers) facts.limits = offers.limits;
+    if (topK) facts.limits = topK.limits;
     if (!blocks) return facts;
     const { length, layout } = blocks;
     return { ...facts, blocks: { length, layout, bytes: Array.from({ length }, (_, i) => blocks.bytesOf(i + 1)) } };
@@ -303,9 +303,9 @@ async function answer(state: State, { session: number, request }: Question): Pro
       return (await session.run(request.batch)).slice();
     case "states":
       return (await session.states(request.batch)).slice();
-    case "offers": {
-      const { logits, offers } = await session.offers!.run(request.batch); // its limits were sent
-      return { logits: logits.slice(), offers };
+    case "topK": {
+      const { logits, topK } = await session.topK!.run(request.batch); // its limits were sent
+      return { logits: logits.slice(), topK };
     }
     case "shift":
       return session.shift(...request.args);

@@ -65,7 +65,7 @@ async function load(
   return { attempts, name, gpuLayers };
 }
 
-describe("without a wish", () => {
+describe("without a request", () => {
   test("all layers go to a GPU that has room", async () => {
     const whole = { attempts: [8], name: "gpu", gpuLayers: { count: 8, all: 8 } };
     expect(await load({}, {})).toEqual(whole);

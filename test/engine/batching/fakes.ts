@@ -6,8 +6,8 @@ import type {
   Checkpoint,
   Growth,
   KvBlocks,
-  OfferRows,
-  OfferRuns,
+  TopKRows,
+  TopKRuns,
   PackedCheckpoints,
   Rows,
   Session,
@@ -22,7 +22,7 @@ import type { SequenceEvent, SequenceRequest } from "../../../src/engine/batchin
 import type { GrammarCompiler } from "../../../src/engine/text/sampling/grammar.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
 import type { Tokenizer } from "../../../src/engine/text/tokenizer/tokenizer.ts";
-import { offerOf } from "../text/sampling/offers.ts";
+import { topKOf } from "../text/sampling/top-k.ts";
 
 export const END = 256;
 export const VOCAB = 257;
@@ -58,7 +58,7 @@ export interface FakeSession extends Session {
   /** Slots that released their memory. */
   readonly released: number[];
   /** For every run with candidates: their number per row, 0 if all its logits were wanted. */
-  readonly offered: number[][];
+  readonly requested: number[][];
   closed: boolean;
 }
 
@@ -78,7 +78,7 @@ interface FakeOptions {
   readonly next: Next;
   readonly delayMs?: number;
   /** True if the session chooses candidates when rows want no more. */
-  readonly offers?: boolean;
+  readonly topK?: boolean;
   /** True if the next token depends on a state that continues only from its position, or from a checkpoint. */
   readonly recurrent?: boolean;
   /** True if rows may be drafted. */
@@ -114,14 +114,14 @@ function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
 }
 
 /** Chooses candidates for rows that want no more. */
-async function runOffers(batch: readonly OfferRows[], session: FakeSession): ReturnType<OfferRuns["run"]> {
+async function runTopK(batch: readonly TopKRows[], session: FakeSession): ReturnType<TopKRuns["run"]> {
   const logits = await session.run(batch);
-  session.offered.push(batch.map(({ wish }) => wish?.k ?? 0));
+  session.requested.push(batch.map(({ request }) => request?.k ?? 0));
   const wanted = batch.filter((rows) => rows.logits === "last");
-  const parts = wanted.map(({ wish }, i) => ({ wish, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
+  const parts = wanted.map(({ request }, i) => ({ request, logits: logits.slice(i * VOCAB, (i + 1) * VOCAB) }));
   return {
-    logits: Float32Array.from(parts.flatMap((part) => (part.wish ? [] : [...part.logits]))),
-    offers: parts.flatMap((part) => (part.wish ? [offerOf(part.logits, part.wish)] : [])),
+    logits: Float32Array.from(parts.flatMap((part) => (part.request ? [] : [...part.logits]))),
+    topK: parts.flatMap((part) => (part.request ? [topKOf(part.logits, part.request)] : [])),
   };
 }
 
@@ -253,12 +253,10 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     copies: [],
     released: [],
     inputs: [],
-    offered: [],
+    requested: [],
     closed: false,
     run,
-    ...(options.offers
-      ? { offers: { limits: { k: 128, apart: 256 }, run: (batch) => runOffers(batch, session) } }
-      : {}),
+    ...(options.topK ? { topK: { limits: { k: 128, apart: 256 }, run: (batch) => runTopK(batch, session) } } : {}),
     states: async (batch) => {
       await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
       const wanted = batch.filter((rows) => rows.states !== "none");
@@ -328,7 +326,7 @@ export function makeBench(
     ctxLen = 64,
     next = hashNext,
     delayMs = 0,
-    offers = false,
+    topK = false,
     chunk = 16,
     recurrent = false,
     verifies = false,
@@ -339,7 +337,7 @@ export function makeBench(
   } = options;
   const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
   const rest = {
-    offers,
+    topK,
     recurrent,
     verifies,
     blocks,

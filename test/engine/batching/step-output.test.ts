@@ -17,12 +17,12 @@ const REQUESTS: readonly Wanted[] = [
 /** Letters that recur, so that penalties have an effect. */
 const cycleNext: Next = (tokens) => 97 + (tokens.length % 5);
 
-async function answers(offers: boolean): Promise<{ answers: Answer[]; offered: number[][] }> {
-  const { engine, session, ask } = makeBench({ slots: REQUESTS.length, offers, next: cycleNext });
+async function answers(topK: boolean): Promise<{ answers: Answer[]; requested: number[][] }> {
+  const { engine, session, ask } = makeBench({ slots: REQUESTS.length, topK, next: cycleNext });
   const asked = REQUESTS.map(({ options, more }, i) => ask(`prompt ${i}`, { num_predict: 20, ...options }, more));
   const said = await Promise.all(asked);
   await engine.close();
-  return { answers: said, offered: session.offered };
+  return { answers: said, requested: session.requested };
 }
 
 const plain = ({ pieces, end }: Answer) => ({
@@ -34,22 +34,22 @@ const plain = ({ pieces, end }: Answer) => ({
 test("answers are the same with candidates and with all logits, alone and in one batch", async () => {
   const [few, all] = [await answers(true), await answers(false)];
   expect(few.answers.map(plain)).toEqual(all.answers.map(plain));
-  expect(all.offered).toEqual([]);
-  expect(few.offered).toContainEqual([1, 40, 0, 0, 8]);
+  expect(all.requested).toEqual([]);
+  expect(few.requested).toContainEqual([1, 40, 0, 0, 8]);
 });
 
 test("a prompt's last chunk gives candidates too, the chunks before give nothing", async () => {
-  const { engine, session, ask } = makeBench({ offers: true });
+  const { engine, session, ask } = makeBench({ topK: true });
   await ask("a prompt of more than one chunk of tokens", { num_predict: 2 });
-  expect(session.offered).toEqual([[1], [1]]);
+  expect(session.requested).toEqual([[1], [1]]);
   expect(session.runs.map((run) => run[0]!.count)).toEqual([16, 16, 9, 1]);
   await engine.close();
 });
 
 test("a request that wants log-probabilities gets them of all logits", async () => {
-  const { engine, session, ask } = makeBench({ offers: true });
+  const { engine, session, ask } = makeBench({ topK: true });
   const { pieces } = await ask("hello", { num_predict: 2 }, { logprobs: 3 });
   expect(pieces[0]!.logprobs![0]!.top).toHaveLength(3);
-  expect(session.offered).toEqual([]);
+  expect(session.requested).toEqual([]);
   await engine.close();
 });

@@ -7,17 +7,17 @@ import {
   answerWords,
   apartStage,
   KEEPS,
-  OFFER_LIMITS,
+  TOP_K_LIMITS,
   searchStages,
   UNUSABLE,
-  WISH_WORDS,
-  writeWish,
+  REQUEST_WORDS,
+  writeRequest,
   type SearchStage,
 } from "../../../../kernels/wgsl/candidates.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { assert } from "../../../base/index.ts";
 import { bitsOfRising } from "../../text/sampling/candidates.ts";
-import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
+import type { TopK, TopKRequest } from "../../text/sampling/top-k.ts";
 import type { Program } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
@@ -42,14 +42,14 @@ interface Way {
 export interface Asked {
   /** Its index among the wanted rows of its chunk. */
   readonly row: number;
-  readonly wish: OfferWish;
+  readonly request: TopKRequest;
 }
 
 export interface Chooser {
   /** Uploads the requests of some rows, at most as many as slots, and encodes the search after a pass. */
   encode(encoder: GPUCommandEncoder, pass: Pass, asked: readonly Asked[]): void;
   /** The place of the `index`-th result, in bytes. */
-  answerAt(index: number, wish: OfferWish): { buffer: GPUBuffer; offset: number; size: number };
+  answerAt(index: number, request: TopKRequest): { buffer: GPUBuffer; offset: number; size: number };
   /** Bytes of all its buffers. */
   readonly bytes: number;
   destroy(): void;
@@ -80,25 +80,25 @@ export async function makeChooser(
   for (const pass of new Set(Object.values(plan.passes)))
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // reports bind groups that the device refuses
-  const words = new Uint32Array(WISH_WORDS * rows);
+  const words = new Uint32Array(REQUEST_WORDS * rows);
   return {
     encode(encoder, pass, asked) {
-      assert(asked.length <= rows, `${asked.length} rows with a wish, expected at most ${rows}`);
+      assert(asked.length <= rows, `${asked.length} rows with a request, expected at most ${rows}`);
       let k = 0;
       let anyApart = false;
       for (let i = 0; i < asked.length; i++) {
-        const { row, wish } = asked[i]!;
-        writeWish(words, i, { row, wish });
-        k = Math.max(k, wish.k);
-        anyApart ||= wish.apart.length > 0;
+        const { row, request } = asked[i]!;
+        writeRequest(words, i, { row, request });
+        k = Math.max(k, request.k);
+        anyApart ||= request.apart.length > 0;
       }
-      device.gpu.queue.writeBuffer(buffers.wishes, 0, words, 0, WISH_WORDS * asked.length);
+      device.gpu.queue.writeBuffer(buffers.requests, 0, words, 0, REQUEST_WORDS * asked.length);
       const { apart, searches: bound } = ways.get(pass)!; // every pass has one
       const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // requests were checked
       search(encoder, anyApart ? [apart, ...found] : found, asked.length);
     },
-    answerAt(index, wish) {
-      const { first, count } = answerWords(index, wish);
+    answerAt(index, request) {
+      const { first, count } = answerWords(index, request);
       return { buffer: buffers.answers, offset: 4 * first, size: 4 * count };
     },
     bytes: Object.values(buffers).reduce((sum, { size }) => sum + size, 0),
@@ -118,7 +118,7 @@ function search(encoder: GPUCommandEncoder, steps: readonly Bound[], rows: numbe
 
 type Stages = readonly Omit<SearchStage, "listWords">[];
 type Searches = readonly (readonly SearchStage[])[];
-type Buffers = Record<"wishes" | "answers" | "even" | "odd" | "params", GPUBuffer>;
+type Buffers = Record<"requests" | "answers" | "even" | "odd" | "params", GPUBuffer>;
 
 /** Lists alternate between the two buffers. */
 function sizesOf(parts: { searches: Searches; stages: Stages; rows: number }): Record<keyof Buffers, number> {
@@ -128,7 +128,7 @@ function sizesOf(parts: { searches: Searches; stages: Stages; rows: number }): R
     return 4 * rows * Math.max(2, ...lists.map(({ listWords }) => listWords));
   };
   return {
-    wishes: 4 * WISH_WORDS * rows,
+    requests: 4 * REQUEST_WORDS * rows,
     answers: 4 * ANSWER_WORDS * rows,
     even: listBytes(0),
     odd: listBytes(1),
@@ -146,18 +146,18 @@ async function makeBuffers(
   const make = (label: string, size: number, usage: number): GPUBuffer =>
     device.gpu.createBuffer({ label, size, usage });
   const made = await device.allocate(`${weights.path}: candidates`, () => [
-    make("wishes", sizes.wishes, storage | copyDst),
+    make("requests", sizes.requests, storage | copyDst),
     make("answers", sizes.answers, storage | copySrc),
     make("lists", sizes.even, storage),
     make("lists", sizes.odd, storage),
     make("search parameters", sizes.params, uniform | copyDst),
   ]);
   type Made = [GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer];
-  const [wishes, answers, even, odd, params] = made as Made; // as many as were made
+  const [requests, answers, even, odd, params] = made as Made; // as many as were made
   const view = new DataView(new ArrayBuffer(PARAMS_STRIDE * stages.length));
   for (const [i, stage] of stages.entries()) writeParams(view, i * PARAMS_STRIDE, stage);
   device.gpu.queue.writeBuffer(params, 0, view.buffer);
-  return { wishes, answers, even, odd, params };
+  return { requests, answers, even, odd, params };
 }
 
 async function bindWay(
@@ -165,7 +165,7 @@ async function bindWay(
   pass: Pass,
   { searches, stages, buffers }: { searches: Searches; stages: Stages; buffers: Buffers },
 ): Promise<Way> {
-  const { wishes, answers, even, odd, params } = buffers;
+  const { requests, answers, even, odd, params } = buffers;
   const logits = pass.logits!.buffer; // the program has logits
   const bind = async (stage: Stages[number], ...resources: GPUBuffer[]): Promise<Bound> => {
     const pipeline = await device.pipeline(stage.kernel);
@@ -181,15 +181,15 @@ async function bindWay(
     for (const [i, stage] of search.entries()) {
       const [from, to] = i % 2 === 0 ? [odd, even] : [even, odd];
       const out = i === search.length - 1 ? answers : to;
-      steps.push(await (i === 0 ? bind(stage, logits, wishes, out) : bind(stage, from, out)));
+      steps.push(await (i === 0 ? bind(stage, logits, requests, out) : bind(stage, from, out)));
     }
     bound.push(steps);
   }
-  return { apart: await bind(stages[0]!, logits, wishes, answers), searches: bound };
+  return { apart: await bind(stages[0]!, logits, requests, answers), searches: bound };
 }
 
 /** The result of a row; undefined if the row had a NaN or infinite logit. */
-export function readAnswer(words: Uint32Array, { k, apart }: OfferWish): Offer | undefined {
+export function readAnswer(words: Uint32Array, { k, apart }: TopKRequest): TopK | undefined {
   const logits = new Float32Array(apart.length + k);
   const ids = new Int32Array(apart.length + k);
   const bits = new Int32Array(logits.buffer);
@@ -208,8 +208,8 @@ export function readAnswer(words: Uint32Array, { k, apart }: OfferWish): Offer |
 }
 
 /** Throws if the kernels cannot fulfil a request. */
-export function checkWish({ k, apart }: OfferWish, vocabSize: number): void {
-  assert(k >= 1 && k <= OFFER_LIMITS.k, `${k} candidates, expected 1 to ${OFFER_LIMITS.k}`);
-  assert(apart.length <= OFFER_LIMITS.apart, `${apart.length} tokens apart, expected at most ${OFFER_LIMITS.apart}`);
+export function checkRequest({ k, apart }: TopKRequest, vocabSize: number): void {
+  assert(k >= 1 && k <= TOP_K_LIMITS.k, `${k} candidates, expected 1 to ${TOP_K_LIMITS.k}`);
+  assert(apart.length <= TOP_K_LIMITS.apart, `${apart.length} tokens apart, expected at most ${TOP_K_LIMITS.apart}`);
   for (const id of apart) assert(id >= 0 && id < vocabSize, `token ${id}: expected an id of 0 … ${vocabSize - 1}`);
 }

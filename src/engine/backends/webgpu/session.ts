@@ -3,12 +3,12 @@
  * readback.
  */
 import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
-import { OFFER_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
+import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../../base/index.ts";
-import type { Offer, OfferWish } from "../../text/sampling/offer.ts";
-import type { LoadOptions, OfferRows, OfferRuns, Program, Session, StateRows } from "../../program/backend.ts";
-import { checkWish, type Chooser } from "./chooser.ts";
+import type { TopK, TopKRequest } from "../../text/sampling/top-k.ts";
+import type { LoadOptions, TopKRows, TopKRuns, Program, Session, StateRows } from "../../program/backend.ts";
+import { checkRequest, type Chooser } from "./chooser.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
@@ -37,12 +37,12 @@ export interface SessionParts {
 
 type ResultName = "logits" | "states";
 
-type WantedRows = StateRows & Pick<OfferRows, "wish">;
+type WantedRows = StateRows & Pick<TopKRows, "request">;
 
 /** Rows that run at once, and the result of each wanted one: candidates, or all values. */
 interface Chunk {
   readonly rows: BatchRow[];
-  readonly wishes: (OfferWish | undefined)[];
+  readonly requests: (TopKRequest | undefined)[];
 }
 
 /** Owns the buffers of a model on the device; `close` destroys them. */
@@ -52,7 +52,7 @@ export class WebGpuSession implements Session {
   readonly lost: Promise<Error>;
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
-  readonly offers?: OfferRuns;
+  readonly topK?: TopKRuns;
   readonly checkpoints?: NonNullable<Session["checkpoints"]>;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
@@ -84,7 +84,7 @@ export class WebGpuSession implements Session {
     this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
     if (parts.states) this.checkpoints = parts.states.checkpoints;
-    if (parts.chooser) this.offers = { limits: OFFER_LIMITS, run: (batch) => this.#runOffers(batch) };
+    if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
 
   readonly run: Session["run"] = async (batch) => {
@@ -95,17 +95,17 @@ export class WebGpuSession implements Session {
 
   readonly states: Session["states"] = async (batch) => (await this.#run(batch, "states")).values;
 
-  async #runOffers(batch: readonly OfferRows[]): ReturnType<OfferRuns["run"]> {
-    for (const { wish, logits, slot } of batch) {
-      assert(!wish || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
-      if (wish) checkWish(wish, this.#parts.program.logits!.dim); // a chooser exists
+  async #runTopK(batch: readonly TopKRows[]): ReturnType<TopKRuns["run"]> {
+    for (const { request, logits, slot } of batch) {
+      assert(!request || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
+      if (request) checkRequest(request, this.#parts.program.logits!.dim); // a chooser exists
     }
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
-    const { values, offers } = await this.#run(rows, "logits");
-    return { logits: values, offers };
+    const { values, topK } = await this.#run(rows, "logits");
+    return { logits: values, topK };
   }
 
-  async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; offers: Offer[] }> {
+  async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; topK: TopK[] }> {
     assert(!this.#closed, "run of a closed session");
     checkBatch(batch, this.#limits);
     const { plan, device, states } = this.#parts;
@@ -121,18 +121,18 @@ export class WebGpuSession implements Session {
     const dim = this.#parts.program[result]!.dim; // encoders were refused
     const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
-    const offers: Offer[] = [];
+    const topK: TopK[] = [];
     let done = 0;
     let first = 0;
     for (const chunk of chunks) {
       this.#give(first, chunk.rows.length);
       first += chunk.rows.length;
       const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
-      offers.push(...(await this.#runChunk(chunk, result, out)));
+      topK.push(...(await this.#runChunk(chunk, result, out)));
       done += out.length;
     }
     states?.lengths.ran(batch);
-    return { values: this.#results.subarray(0, size), offers };
+    return { values: this.#results.subarray(0, size), topK };
   }
 
   /** Concatenates the input rows of a batch. */
@@ -155,18 +155,18 @@ export class WebGpuSession implements Session {
     if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
   }
 
-  async #runChunk({ rows, wishes }: Chunk, name: ResultName, out: Float32Array): Promise<Offer[]> {
+  async #runChunk({ rows, requests }: Chunk, name: ResultName, out: Float32Array): Promise<TopK[]> {
     const { plan, device, program, chooser } = this.#parts;
     const pass = passFor(plan, rows.length);
     const result = pass[name]!; // encoders were refused
     const sequences = writeBatch(rows, this.#words);
-    const counts: Counts = { all: rows.length, wanted: wishes.length, sequences, splits: splitsOf(longestOf(rows)) };
+    const counts: Counts = { all: rows.length, wanted: requests.length, sequences, splits: splitsOf(longestOf(rows)) };
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
     encodeDispatches(encoder, pass, counts, result.end);
-    const asked = wishes.flatMap((wish, row) => (wish ? [{ row, wish }] : []));
+    const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
-    const parts = partsOf(wishes, { result, chooser });
+    const parts = partsOf(requests, { result, chooser });
     const size = copyParts(encoder, parts, plan.readback);
     const submittedMs = performance.now();
     // A software adapter needs the cores itself.
@@ -178,10 +178,10 @@ export class WebGpuSession implements Session {
     await device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
     this.#durations.took(rows.length, performance.now() - submittedMs);
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
-    const offers = readParts(plan.readback.getMappedRange(0, size), parts, out);
+    const topK = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();
-    if (!offers || !isFinite(out)) throw await findFault({ device, program, pass, counts });
-    return offers;
+    if (!topK || !isFinite(out)) throw await findFault({ device, program, pass, counts });
+    return topK;
   }
 
   readonly shift: Session["shift"] = (slot, { keep, discard, length }) => {
@@ -245,20 +245,20 @@ function chunksOf(
   { splits, given }: { splits: boolean; given: boolean },
 ): Chunk[] {
   const chunks: Chunk[] = [];
-  let chunk: Chunk = { rows: [], wishes: [] };
+  let chunk: Chunk = { rows: [], requests: [] };
   const flush = (): void => {
     if (chunk.rows.length > 0) chunks.push(chunk);
-    chunk = { rows: [], wishes: [] };
+    chunk = { rows: [], requests: [] };
   };
-  for (const { slot, start, tokens, states, wish } of batch) {
+  for (const { slot, start, tokens, states, request } of batch) {
     const all = states === "all" ? tokens.length : 1;
-    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.wishes.length + all > capacity.wanted))
+    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.requests.length + all > capacity.wanted))
       flush();
     let first = chunk.rows.length;
     for (const [i, token] of tokens.entries()) {
       const last = states === "first" ? 0 : tokens.length - 1;
       const wanted = states === "all" || (states !== "none" && i === last);
-      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.wishes.length === capacity.wanted))) {
+      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.requests.length === capacity.wanted))) {
         flush();
         first = -i; // where the sequence would begin
       }
@@ -270,7 +270,7 @@ function chunksOf(
         end: first + tokens.length,
         wanted,
       });
-      if (wanted) chunk.wishes.push(wish);
+      if (wanted) chunk.requests.push(request);
     }
   }
   flush();
@@ -278,7 +278,7 @@ function chunksOf(
 }
 
 /** The number of wanted rows that return all their values. */
-const wholeRows = ({ wishes }: Chunk): number => wishes.reduce((sum, wish) => sum + (wish ? 0 : 1), 0);
+const wholeRows = ({ requests }: Chunk): number => requests.reduce((sum, request) => sum + (request ? 0 : 1), 0);
 
 function isFinite(values: Float32Array): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;

@@ -7,7 +7,7 @@
  * refused.
  */
 import { AppError, assert } from "../../../base/index.ts";
-import type { Offer } from "./offer.ts";
+import type { TopK } from "./top-k.ts";
 
 /** Candidates in struct-of-arrays form; arrays grow and are reused from token to token. */
 export interface Candidates {
@@ -117,7 +117,7 @@ export function selectAbove(c: Candidates, logits: Float32Array, options: { cuto
 }
 
 /** As `selectTop`, from tokens that are known to include those k. */
-export function selectOffered(c: Candidates, { ids, logits }: Offer, options: { k: number; scratch: Scratch }): void {
+export function selectFromTopK(c: Candidates, { ids, logits }: TopK, options: { k: number; scratch: Scratch }): void {
   reserve(c, ids.length);
   const { keys } = c;
   let n = 0;

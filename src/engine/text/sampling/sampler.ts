@@ -4,13 +4,13 @@
  * depend only on its seed and the number of earlier draws.
  */
 import { makeRng, randomSeed, type Rng } from "../rng.ts";
-import { argmax, checkVocabulary, draw, makeCandidates, makeScratch, selectOffered } from "./candidates.ts";
+import { argmax, checkVocabulary, draw, makeCandidates, makeScratch, selectFromTopK } from "./candidates.ts";
 import { isGreedy, makeStages, type Draw } from "./chain.ts";
 import type { Breakers } from "./dry-breakers.ts";
 import { makeDry, type Dry } from "./dry.ts";
 import { makeLogitBias } from "./logit-bias.ts";
 import { drawMirostat, type Mirostat } from "./mirostat.ts";
-import type { Offer, OfferLimits, OfferWish } from "./offer.ts";
+import type { TopK, TopKLimits, TopKRequest } from "./top-k.ts";
 import type { SamplingOptions } from "./options.ts";
 import { makePenalties, type Penalties } from "./penalties.ts";
 
@@ -25,9 +25,9 @@ export interface Sampler {
    */
   sample(logits: Float32Array, mask?: Int32Array): number;
   /** The candidates with which `choose` returns the same id as `sample`; undefined: it needs all logits. */
-  wish(limits: OfferLimits): OfferWish | undefined;
+  topKRequest(limits: TopKLimits): TopKRequest | undefined;
   /** The next id, from the requested candidates. Throws as `sample` does. */
-  choose(offer: Offer): number;
+  choose(top: TopK): number;
   /** Records a token of the prompt or the answer for the penalties. */
   accept(id: number): void;
   /** A look-ahead sampler, for a draft model's logits, that will choose like this one; this one stays unchanged. */
@@ -108,16 +108,16 @@ function makeChain(
   };
   const top = greedy ? 1 : topOf(options);
   const k = Math.min(top, parts.vocabSize);
-  const wish = (limits: OfferLimits): OfferWish | undefined => {
+  const topKRequest = (limits: TopKLimits): TopKRequest | undefined => {
     if (addBias || options.top_n_sigma > 0 || top === Infinity || k > limits.k) return undefined;
     const apart = joined(penalties?.held() ?? NO_IDS, suppressed, dry?.lowered().keys());
     return apart.length > limits.apart ? undefined : { k, apart };
   };
-  const choose = (offer: Offer): number => {
-    penalties?.applyTo(offer.ids, offer.logits, offer.ids.length);
-    dry?.applyTo(offer.ids, offer.logits, offer.ids.length);
-    suppressIn(offer, suppressed);
-    selectOffered(at.candidates, offer, { k, scratch });
+  const choose = (top: TopK): number => {
+    penalties?.applyTo(top.ids, top.logits, top.ids.length);
+    dry?.applyTo(top.ids, top.logits, top.ids.length);
+    suppressIn(top, suppressed);
+    selectFromTopK(at.candidates, top, { k, scratch });
     if (greedy) return at.candidates.ids[0]!;
     at.isSelected = true;
     at.count = k;
@@ -128,7 +128,7 @@ function makeChain(
     penalties?.accept(id);
     dry?.accept(id);
   };
-  return { sample, wish, choose, accept, ahead: () => makeAhead(state, { options, parts }) };
+  return { sample, topKRequest, choose, accept, ahead: () => makeAhead(state, { options, parts }) };
 }
 
 function makeAhead(
@@ -158,7 +158,7 @@ function joined(held: Int32Array, suppressed: Int32Array, lowered: Iterable<numb
   return Int32Array.from(new Set([...held, ...suppressed, ...(lowered ?? [])]));
 }
 
-function suppressIn({ ids, logits }: Offer, suppressed: Int32Array): void {
+function suppressIn({ ids, logits }: TopK, suppressed: Int32Array): void {
   if (suppressed.length === 0) return;
   for (let i = 0; i < ids.length; i++) if (suppressed.includes(ids[i]!)) logits[i] = -Infinity;
 }

@@ -13,7 +13,7 @@ import { writeGguf, type WriteModel } from "../../../../src/engine/formats/files
 import { makeAdapter, quantizedTo, recordedAdapters } from "../../architectures/adapters.ts";
 import { encoders, makeEncoder } from "../../architectures/encoders.ts";
 import { makeModel, TOKENS, VOCAB } from "../../architectures/models.ts";
-import { offerOf } from "../../text/sampling/offers.ts";
+import { topKOf } from "../../text/sampling/top-k.ts";
 import { startOnnx, type BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
 import { encode, journey, options } from "../journey.ts";
@@ -125,15 +125,15 @@ test("candidates are chosen behind the cut, of the rows that they are wanted of"
   const program = loadProgram(await file("candidates", makeModel("llama")));
   const rows = (slot: number, count: number) => ({ slot, start: 0, tokens: TOKENS.subarray(slot, slot + count) });
   const batch = [
-    { ...rows(0, 6), logits: "last", wish: { k: 4, apart: Int32Array.of(9, 1) } },
+    { ...rows(0, 6), logits: "last", request: { k: 4, apart: Int32Array.of(9, 1) } },
     { ...rows(1, 3), logits: "none" },
     { ...rows(2, 4), logits: "last" },
   ] as const;
   const logits = (await withSession(cpuBackend.load(program, options), (each) => each.run(batch))).slice();
-  const expected = offerOf(logits.subarray(0, VOCAB), batch[0].wish);
+  const expected = topKOf(logits.subarray(0, VOCAB), batch[0].request);
   for (const count of [1, 2]) {
-    const got = await split(program, { count }, (session) => session.offers!.run(batch));
-    expect(got.offers.map(({ ids }) => ids.toSorted())).toEqual([expected.ids.toSorted()]);
+    const got = await split(program, { count }, (session) => session.topK!.run(batch));
+    expect(got.topK.map(({ ids }) => ids.toSorted())).toEqual([expected.ids.toSorted()]);
     expect(nmse(got.logits, logits.subarray(VOCAB))).toBeLessThan(NMSE_MAX);
   }
 }, 180_000);

@@ -54,8 +54,8 @@ test("biases are added first of all: they forbid a token, choose one, or change 
 
 test("a device that gives only its likeliest tokens is asked for all where there are biases", () => {
   const limits = { k: 64, apart: 64 };
-  expect(samplerOf({ temperature: 0 }, 3).wish(limits)).toBeDefined();
-  expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).wish(limits)).toBeUndefined();
+  expect(samplerOf({ temperature: 0 }, 3).topKRequest(limits)).toBeDefined();
+  expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).topKRequest(limits)).toBeUndefined();
 });
 
 test("a suppressed token never comes, whatever else is asked for", () => {

@@ -1,12 +1,12 @@
 /** Candidates chosen by a device, against a sort of the same logits. Their use: test/engine/text/sampling. */
 import { beforeAll, expect, test } from "bun:test";
-import type { OfferRows, Program, Session } from "../../../../src/engine/program/backend.ts";
+import type { TopKRows, Program, Session } from "../../../../src/engine/program/backend.ts";
 import { searchStages } from "../../../../kernels/wgsl/candidates.ts";
 import { makeRng, type Rng } from "../../../../src/engine/text/rng.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
-import type { Offer, OfferWish } from "../../../../src/engine/text/sampling/offer.ts";
+import type { TopK, TopKRequest } from "../../../../src/engine/text/sampling/top-k.ts";
 import { gaussian } from "../../../conformance/weights.ts";
-import { offerOf } from "../../text/sampling/offers.ts";
+import { topKOf } from "../../text/sampling/top-k.ts";
 import type { BackendChild } from "../child.ts";
 import { sharedWebGpu } from "./shared.ts";
 
@@ -47,16 +47,16 @@ function tableProgram(rows: readonly Float32Array[]): Program {
 const load = (program: Program): Promise<Session> =>
   gpu.backend.load(program, { ctxLen: 16, slots: 8, precise: true, threads: 1, cacheDir: undefined });
 
-const rowOf = (token: number, wish?: OfferWish): OfferRows => ({
+const rowOf = (token: number, request?: TopKRequest): TopKRows => ({
   slot: token,
   start: 0,
   tokens: Int32Array.of(token),
   logits: "last",
-  wish,
+  request,
 });
 
 /** Tokens by id, with −0 as 0. */
-const plain = ({ ids, logits }: Offer): number[][] =>
+const plain = ({ ids, logits }: TopK): number[][] =>
   [...ids].map((id, i) => [id, logits[i]! + 0]).toSorted((a, b) => a[0]! - b[0]!);
 
 /** Distinct ids, not in order. */
@@ -82,22 +82,22 @@ test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
       [65, 1],
       [128, 256],
     ] as const) {
-      const wish = { k: Math.min(k, vocabSize), apart: someIds(vocabSize, apart, rng) };
+      const request = { k: Math.min(k, vocabSize), apart: someIds(vocabSize, apart, rng) };
       const tokens = k === 64 ? [5, 0] : [...rows.keys()]; // by the pass for few rows, and for many
-      const { offers, logits } = await session.offers!.run(tokens.map((token) => rowOf(token, wish)));
+      const { topK, logits } = await session.topK!.run(tokens.map((token) => rowOf(token, request)));
       expect(logits.length).toBe(0);
-      expect(offers.map(plain)).toEqual(tokens.map((token) => plain(offerOf(logitsOf(token), wish))));
+      expect(topK.map(plain)).toEqual(tokens.map((token) => plain(topKOf(logitsOf(token), request))));
     }
     session.close();
   },
   120_000,
 );
 
-test("rows that wish for candidates and rows that give all logits run together, in any order", async () => {
+test("rows that request for candidates and rows that give all logits run together, in any order", async () => {
   const rng = makeRng(5);
   const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 1500 }, () => gaussian(rng)));
   const session = await load(tableProgram(rows));
-  const wishes = [undefined, 1, 40, undefined, undefined, 128].map((k, i) =>
+  const requests = [undefined, 1, 40, undefined, undefined, 128].map((k, i) =>
     k === undefined ? undefined : { k, apart: someIds(1500, 10 * i, rng) },
   );
   for (const order of [
@@ -107,11 +107,11 @@ test("rows that wish for candidates and rows that give all logits run together, 
     [1, 0, 2],
     [3, 0],
   ]) {
-    const { offers, logits } = await session.offers!.run(order.map((token) => rowOf(token, wishes[token])));
-    const whole = order.filter((token) => !wishes[token]);
+    const { topK, logits } = await session.topK!.run(order.map((token) => rowOf(token, requests[token])));
+    const whole = order.filter((token) => !requests[token]);
     expect([...logits]).toEqual(whole.flatMap((token) => [...rows[token]!]));
-    const asked = order.filter((token) => wishes[token]);
-    expect(offers.map(plain)).toEqual(asked.map((token) => plain(offerOf(rows[token]!, wishes[token]!))));
+    const asked = order.filter((token) => requests[token]);
+    expect(topK.map(plain)).toEqual(asked.map((token) => plain(topKOf(rows[token]!, requests[token]!))));
   }
   session.close();
 }, 120_000);
@@ -120,11 +120,11 @@ test("a prompt gives the candidates of its last row", async () => {
   const rng = makeRng(6);
   const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 300 }, () => gaussian(rng)));
   const session = await load(tableProgram(rows));
-  const wish = { k: 3, apart: Int32Array.of(7) };
-  const prompt = { ...rowOf(0, wish), tokens: Int32Array.of(0, 1, 2, 3, 4, 5, 2) };
+  const request = { k: 3, apart: Int32Array.of(7) };
+  const prompt = { ...rowOf(0, request), tokens: Int32Array.of(0, 1, 2, 3, 4, 5, 2) };
   const none = { ...rowOf(1), logits: "none" } as const;
-  const { offers } = await session.offers!.run([none, prompt]);
-  expect(offers.map(plain)).toEqual([plain(offerOf(rows[2]!, wish))]);
+  const { topK } = await session.topK!.run([none, prompt]);
+  expect(topK.map(plain)).toEqual([plain(topKOf(rows[2]!, request))]);
   session.close();
 }, 120_000);
 
@@ -137,10 +137,10 @@ test.each([NaN, Infinity, -Infinity])(
     const error =
       /table.gguf: step 0 \(embed with 'table'\): expected numbers, got (NaN|-?Infinity) at row 0, value 1900$/;
     for (const apart of [[], [1900], [3]]) {
-      const wish = { k: 1, apart: Int32Array.from(apart) };
-      await expect(session.offers!.run([rowOf(1, wish)])).rejects.toThrow(error);
-      const { offers } = await session.offers!.run([rowOf(0, wish)]);
-      expect(offers.map(plain)).toEqual([plain(offerOf(rows[0]!, wish))]);
+      const request = { k: 1, apart: Int32Array.from(apart) };
+      await expect(session.topK!.run([rowOf(1, request)])).rejects.toThrow(error);
+      const { topK } = await session.topK!.run([rowOf(0, request)]);
+      expect(topK.map(plain)).toEqual([plain(topKOf(rows[0]!, request))]);
     }
     session.close();
   },

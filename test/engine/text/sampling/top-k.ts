@@ -2,10 +2,10 @@
  * The candidates that a device must return for given logits, by sorting all of them; and logits that are hard to sort.
  */
 import fc from "fast-check";
-import type { Offer, OfferWish } from "../../../../src/engine/text/sampling/offer.ts";
+import type { TopK, TopKRequest } from "../../../../src/engine/text/sampling/top-k.ts";
 
 /** The k likeliest that are not masked, the lower id among equals, then the masked ones. */
-export function offerOf(logits: Float32Array, { k, apart }: OfferWish): Offer {
+export function topKOf(logits: Float32Array, { k, apart }: TopKRequest): TopK {
   const away = new Set(apart);
   const others = [...logits.keys()].filter((id) => !away.has(id));
   const best = others.toSorted((a, b) => logits[b]! - logits[a]! || a - b).slice(0, k);

@@ -4,12 +4,12 @@
  */
 
 /** The device's limits per row. */
-export interface OfferLimits {
+export interface TopKLimits {
   readonly k: number;
   readonly apart: number;
 }
 
-export interface OfferWish {
+export interface TopKRequest {
   /** Number of likeliest tokens, not counting the separate ones; at least 1. */
   readonly k: number;
   /** Distinct ids that are included whatever their logits. Valid until the sampler is called again. */
@@ -17,7 +17,7 @@ export interface OfferWish {
 }
 
 /** Tokens in any order, without duplicates: the requested candidates, or the whole vocabulary if that is smaller. */
-export interface Offer {
+export interface TopK {
   readonly ids: Int32Array;
   /** (ids) raw logits of the model. The sampler changes them. */
   readonly logits: Float32Array;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../../src/engine/text/sampling/options.ts";
 import { makeSampler, type Sampler } from "../../../../src/engine/text/sampling/sampler.ts";
-import { arbitraryLogits, offerOf } from "./offers.ts";
+import { arbitraryLogits, topKOf } from "./top-k.ts";
 
 const LIMITS = { k: 128, apart: 256 };
 
@@ -43,8 +43,8 @@ function expectSame(
   for (const id of prompt) for (const sampler of [all, few]) sampler.accept(id % logits.length);
   for (let i = 0; i < 8; i++) {
     const moved = logits.map((logit, id) => (id % 7 === i && logit > -Infinity ? -logit : logit));
-    const wish = few.wish(LIMITS)!;
-    const id = few.choose(offerOf(moved, wish));
+    const request = few.topKRequest(LIMITS)!;
+    const id = few.choose(topKOf(moved, request));
     expect(id).toBe(all.sample(moved.slice()));
     expect(suppressed.includes(id)).toBe(false);
     for (const sampler of [all, few]) sampler.accept(id);
@@ -75,38 +75,38 @@ test("suppressed tokens are set apart beside penalized ones, each id once", () =
   const suppressed = Int32Array.of(2, 9);
   const sampler = samplerOf({ presence_penalty: 1 }, 100, { suppressed });
   for (const id of [1, 2]) sampler.accept(id);
-  expect([...sampler.wish(LIMITS)!.apart].toSorted()).toEqual([1, 2, 9]);
-  expect(sampler.wish({ k: 128, apart: 2 })).toBeUndefined();
+  expect([...sampler.topKRequest(LIMITS)!.apart].toSorted()).toEqual([1, 2, 9]);
+  expect(sampler.topKRequest({ k: 128, apart: 2 })).toBeUndefined();
 });
 
-test("candidates are wished for only where the rest of the vocabulary cannot matter", () => {
-  const wish = (each: Partial<SamplingOptions>) => samplerOf(each, 1000).wish(LIMITS)?.k;
-  expect(wish({})).toBe(40);
-  expect(wish({ top_k: 128 })).toBe(128);
-  expect(wish({ top_k: 129 })).toBeUndefined();
-  expect(wish({ top_k: 0 })).toBeUndefined();
-  expect(wish({ mirostat: 1 })).toBeUndefined();
-  expect(wish({ mirostat: 2 })).toBeUndefined();
-  expect(wish({ mirostat: 2, temperature: 0 })).toBe(1);
-  expect(wish({ top_k: 0, temperature: 0 })).toBe(1);
-  expect(samplerOf({ top_k: 0 }, 30).wish(LIMITS)).toBeUndefined();
-  expect(samplerOf({ top_k: 500 }, 30).wish(LIMITS)?.k).toBe(30);
+test("candidates are requested only where the rest of the vocabulary cannot matter", () => {
+  const request = (each: Partial<SamplingOptions>) => samplerOf(each, 1000).topKRequest(LIMITS)?.k;
+  expect(request({})).toBe(40);
+  expect(request({ top_k: 128 })).toBe(128);
+  expect(request({ top_k: 129 })).toBeUndefined();
+  expect(request({ top_k: 0 })).toBeUndefined();
+  expect(request({ mirostat: 1 })).toBeUndefined();
+  expect(request({ mirostat: 2 })).toBeUndefined();
+  expect(request({ mirostat: 2, temperature: 0 })).toBe(1);
+  expect(request({ top_k: 0, temperature: 0 })).toBe(1);
+  expect(samplerOf({ top_k: 0 }, 30).topKRequest(LIMITS)).toBeUndefined();
+  expect(samplerOf({ top_k: 500 }, 30).topKRequest(LIMITS)?.k).toBe(30);
 });
 
 test("what penalties lower is set apart, each id once; where that is too much all logits are wanted", () => {
   const sampler = samplerOf({ presence_penalty: 1, repeat_last_n: 4, penalize_newline: false }, 100, { newlineId: 3 });
   for (const id of [9, 1, 2, 3, 2]) sampler.accept(id);
-  expect([...sampler.wish(LIMITS)!.apart].toSorted()).toEqual([1, 2]);
-  expect(sampler.wish({ k: 128, apart: 1 })).toBeUndefined();
-  expect([...samplerOf({ repeat_last_n: 4 }, 100).wish(LIMITS)!.apart]).toEqual([]);
+  expect([...sampler.topKRequest(LIMITS)!.apart].toSorted()).toEqual([1, 2]);
+  expect(sampler.topKRequest({ k: 128, apart: 1 })).toBeUndefined();
+  expect([...samplerOf({ repeat_last_n: 4 }, 100).topKRequest(LIMITS)!.apart]).toEqual([]);
 });
 
 test("unusable candidates fail as unusable logits do", () => {
-  const offer = (...logits: number[]) => ({
+  const top = (...logits: number[]) => ({
     ids: Int32Array.from(logits.keys()),
     logits: Float32Array.from(logits),
   });
-  expect(() => samplerOf({}, 3).choose(offer(1, NaN))).toThrow("the model gave no usable logits");
-  expect(() => samplerOf({ temperature: 0 }, 3).choose(offer(Infinity))).toThrow("no usable logits");
-  expect(() => samplerOf({}, 3).choose(offer(-Infinity, -Infinity))).toThrow("no token can follow");
+  expect(() => samplerOf({}, 3).choose(top(1, NaN))).toThrow("the model gave no usable logits");
+  expect(() => samplerOf({ temperature: 0 }, 3).choose(top(Infinity))).toThrow("no usable logits");
+  expect(() => samplerOf({}, 3).choose(top(-Infinity, -Infinity))).toThrow("no token can follow");
 });
