@@ -7,6 +7,7 @@ import { copyFile, mkdir, open, readdir, rm, stat, type FileHandle } from "node:
 import { dirname, join } from "node:path";
 import { inBlocks } from "./blocks.ts";
 import { AppError } from "./errors.ts";
+import { flushDrive } from "./flush-drive.ts";
 import { removeHeld, replaceFile, SYNC_FLAGS, TEMPORARY_PREFIX } from "./held-files.ts";
 
 /** Removes temporary files of killed processes; young ones may still be in use. */
@@ -105,6 +106,7 @@ async function sync(path: string): Promise<void> {
   const handle = await open(path, SYNC_FLAGS);
   try {
     await handle.sync();
+    flushDrive(handle.fd);
   } finally {
     await handle.close();
   }

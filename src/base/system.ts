@@ -14,6 +14,7 @@ export {
 } from "./durable.ts";
 export { patiently, replaceFile } from "./held-files.ts";
 export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
+export { flushDrive } from "./flush-drive.ts";
 export { openLibc } from "./libc.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";

@@ -7,7 +7,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { syncFolder } from "../../base/system.ts";
+import { flushDrive, syncFolder } from "../../base/system.ts";
 
 const syncData = promisify(fdatasync);
 
@@ -29,6 +29,7 @@ export class WriteAheadLog {
       await syncFolder(dirname(this.#path)); // keeps the file itself
     }
     await syncData(this.#handle);
+    flushDrive(this.#handle);
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 /** A thread of a session. */
 import { takePart } from "../simd/thread-pool.ts";
+import { preferFastCores } from "./fast-cores.ts";
 import { makePageFinder } from "./page-finder.ts";
 import { openKernels, type ToWorker } from "./simd-workers.ts";
 
@@ -29,6 +30,7 @@ function serve(worker: Worker): void {
     }
     const { library, header, index, signal } = data;
     const kernels = openKernels(library);
+    preferFastCores();
     takePart(signal, () => kernels.run(header, index), pages.step);
     worker.postMessage("left");
   };

@@ -3,6 +3,7 @@ import { dlopen, FFIType, ptr, type Pointer } from "bun:ffi";
 import type { ByteSource } from "../../formats/gguf/source.ts";
 import type { Begun } from "../../program/backend.ts";
 import { makeThreadPool, makeSignal, type ThreadPool } from "../simd/thread-pool.ts";
+import { preferFastCores } from "./fast-cores.ts";
 import type { MappedRange } from "./page-finder.ts";
 
 /** The orders of a Worker from then on. */
@@ -38,6 +39,7 @@ export function startThreadPool(
   { threads, early }: { threads: number; early?: EarlyWorkers | undefined },
 ): ThreadPool {
   const kernels = openKernels(library);
+  preferFastCores();
   const signal = makeSignal(true);
   const workers = early?.take(threads) ?? startWorkers(threads);
   for (const [i, worker] of workers.entries()) tell(worker, { library, header, index: i + 1, signal });
