@@ -16,7 +16,10 @@ const openKernel = () =>
     CloseHandle: { args: ["i64"], returns: "i32" },
   });
 
-/** Undefined where Windows refuses, or the file has become shorter than `byteLength`. */
+/**
+ * Undefined where Windows refuses, or the file has become shorter than `byteLength`.
+ * @param path begins with `\\?\`: without it Windows takes 260 characters at most
+ */
 export function mapByKernel(path: string, byteLength: number): { address: number; unmap(): void } | undefined {
   const { symbols: kernel, close } = openKernel();
   const address = mapped(kernel, path, byteLength);

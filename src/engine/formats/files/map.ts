@@ -7,7 +7,7 @@
  * Blobs are never truncated in place, and runners are processes of their own.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { resolve, toNamespacedPath } from "node:path";
 import { ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
@@ -100,7 +100,7 @@ type Mapper = (file: { fd: number; path: string; byteLength: number }) => Mappin
 
 /** Gives undefined where this system has no libc that we know, or it refuses. */
 function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | undefined {
-  if (process.platform === "win32") return mapByKernel(resolve(path), byteLength);
+  if (process.platform === "win32") return mapByKernel(toNamespacedPath(resolve(path)), byteLength);
   const libc = openLibc({
     mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
     munmap: { args: ["ptr", "usize"], returns: "i32" },

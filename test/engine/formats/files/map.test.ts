@@ -4,6 +4,7 @@ import {
   closeSync,
   existsSync,
   ftruncateSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -36,6 +37,16 @@ test("the system maps a file, and nothing of it is copied", () => {
   const view = file.view(0, 5);
   file.close();
   expect(view.byteLength).toBe(0);
+});
+
+test("a path of more than 260 characters is mapped", () => {
+  const deep = join(folder, ...Array.from({ length: 8 }, () => "x".repeat(50)));
+  mkdirSync(deep, { recursive: true });
+  const path = join(deep, "file");
+  writeFileSync(path, "Hello");
+  const file = mapFile(path);
+  expect([file.copies, textOf(file.view(0, 5))]).toEqual([false, "Hello"]);
+  file.close();
 });
 
 test("both ends of a file larger than 4 GiB are read", () => {
