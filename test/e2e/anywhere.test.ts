@@ -12,7 +12,8 @@ const GGUF = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const TOKEN = "a-hook-token-of-32-characters-xx";
 /** The embedded model gives it on Linux. */
 const ANSWER = "Once upon a time, there lived a brave fox named Emil. He loved to play near the forest. One day,";
-const KILLS = 3;
+/** Each takes seconds under wine: `HEARTH_TEST_KILLS=20 .ci/wine` for more. */
+const KILLS = Number(process.env["HEARTH_TEST_KILLS"] ?? 3);
 
 let home: string;
 let hearth: Hearth;
@@ -133,17 +134,21 @@ test("a hook goes through a transform", async () => {
   expect((await call(1)).status).toBe(200);
 });
 
-test("the server comes back after each kill, with all that it had accepted", async () => {
-  await make("base");
-  const before = await command("list");
-  for (let kill = 0; kill < KILLS; kill++) {
-    await command("cp", "base", `copy${kill}`);
-    hearth.process.kill("SIGKILL");
-    await hearth.process.exited;
-    await start();
-  }
-  const after = await command("list");
-  for (let kill = 0; kill < KILLS; kill++) expect(after).toContain(`copy${kill}:latest`);
-  expect(after.split("\n")).toHaveLength(before.split("\n").length + KILLS);
-  expect(await chat("base")).toBe(ANSWER);
-});
+test(
+  "the server comes back after each kill, with all that it had accepted",
+  async () => {
+    await make("base");
+    const before = await command("list");
+    for (let kill = 0; kill < KILLS; kill++) {
+      await command("cp", "base", `copy${kill}`);
+      hearth.process.kill("SIGKILL");
+      await hearth.process.exited;
+      await start();
+    }
+    const after = await command("list");
+    for (let kill = 0; kill < KILLS; kill++) expect(after).toContain(`copy${kill}:latest`);
+    expect(after.split("\n")).toHaveLength(before.split("\n").length + KILLS);
+    expect(await chat("base")).toBe(ANSWER);
+  },
+  120_000 + KILLS * 30_000,
+);
