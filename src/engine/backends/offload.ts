@@ -30,6 +30,7 @@ export function offloading(sides: Sides, offload: Offload): Backend {
   const { gpu, automatic } = sides;
   return {
     name: gpu.name,
+    ...(gpu.slotBytes && { slotBytes: gpu.slotBytes }),
     async load(program, options) {
       const all = layerCount(program);
       const { layers, memory = Infinity } = offload;

@@ -44,6 +44,8 @@ export interface RunnerHost {
   readonly grammarThread?: OpenGrammarThread;
   /** Memory that this process can still allocate; undefined: unknown. */
   readonly freeBytes?: () => number;
+  /** Bytes of the GPU's memory that no process uses; undefined: unknown. */
+  gpuFreeBytes?(): Promise<number | undefined>;
   /** The store of a GPU's fastest kernels in a cache folder; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
   /** The store of prefixes for a model of these files, which outlives the process; undefined: there is no store. */
@@ -160,7 +162,7 @@ async function load(
       freeBytes: host.freeBytes,
       grammarThread: host.grammarThread,
       vision: decode && { projector: message.projector },
-      cacheMemory: backend.name === "webgpu" ? cacheMemoryOnGpu(message, host.open) : message.cacheMemory,
+      cacheMemory: backend.name === "webgpu" ? await cacheMemoryOnGpu(message, host) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
       onEmbed: (event) => channel.send(event),
@@ -203,14 +205,18 @@ function snapshotsOf(
   return host.snapshotsOf?.([path, ...adapters], { cacheDir, bytesMax: snapshotBytes });
 }
 
-/** Half of the GPU memory that the weights leave free; undefined if its size is unknown. */
-function cacheMemoryOnGpu({ path, projector, gpuMemory = 0 }: LoadMessage, open: OpenSource): number {
+/** Half of the GPU memory that the weights leave free; 0 if its size is unknown. */
+async function cacheMemoryOnGpu(
+  { path, projector, gpuMemory }: LoadMessage,
+  { open, gpuFreeBytes }: RunnerHost,
+): Promise<number> {
+  const memory = gpuMemory ?? (await gpuFreeBytes?.()) ?? 0;
   const sizeOf = (each: string): number => {
     const file = open(each);
     file.close();
     return file.byteLength;
   };
-  return Math.max(0, gpuMemory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
+  return Math.max(0, memory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
 }
 
 /** Ends the process, so that the next request gets a fresh one; running requests report their failures first. */

@@ -55,6 +55,10 @@ export class Device {
     return this.#failure.promise;
   }
 
+  get isLost(): boolean {
+    return this.#failed !== undefined;
+  }
+
   /** Submits work. @param expectedMs its duration, if similar work ran before */
   submit(commands: GPUCommandBuffer, expectedMs?: number): void {
     this.gpu.queue.submit([commands]);
@@ -149,7 +153,11 @@ export interface DeviceOptions {
 /** The provider's device, opened on first use. Throws `unsupported` if there is no adapter. */
 export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): Promise<Device> {
   const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // nothing else is put there
-  opened.catch(() => delete provider.device);
+  const forget = (): void => {
+    if (provider.device === opened) delete provider.device;
+  };
+  // A lost device stays lost, and the next load opens another.
+  opened.then(({ lost }) => lost.then(forget), forget);
   return opened;
 }
 

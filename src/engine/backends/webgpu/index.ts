@@ -2,25 +2,40 @@
  * The WebGPU backend: a step list lowered to a recorded sequence of dispatches of our own kernels (`kernels/wgsl/`),
  * which read GGUF blocks directly. `auto` uses it on GPUs only; requested by name, it also runs on a software adapter.
  */
-import type { Backend } from "../../program/backend.ts";
+import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
+import { AppError, messageOf } from "../../../base/index.ts";
+import type { Backend, Program } from "../../program/backend.ts";
+import { floatBytes } from "../../program/sequence-state.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
+import { tokenBytes } from "./memory.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 import { keepSlots } from "./slot-states.ts";
+
+/** A device is lost if a driver over-commits its memory: fewer layers may fit, on another device. */
+function lostWhileLoading({ weights }: Program, cause: unknown): AppError {
+  return new AppError("too_large", `${weights.path}: ${messageOf(cause)} while the model was loaded`, { cause });
+}
 
 /** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
   missing: (program) => missingOps(program, { ops, variants }),
   neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
+  slotBytes: ({ steps }, options) => ({
+    ...floatBytes(steps),
+    perToken: tokenBytes(steps, cacheTypeOf(steps, options)),
+  }),
   async load(program, options) {
     const device = await openDevice(provider());
-    const plan = await makePlan(device, program, options);
+    const plan = await makePlan(device, program, options).catch((error: unknown) => {
+      throw device.isLost ? lostWhileLoading(program, error) : error;
+    });
     const made: { destroy(): void }[] = [plan];
     try {
       const shift = await makeShift(device, program, { plan, ctxLen: options.ctxLen });

@@ -62,6 +62,10 @@ export interface MemoryPlan {
   memoryOf(all: readonly GPUBuffer[]): Memory;
 }
 
+/** Bytes of a position in the caches of all layers. */
+export const tokenBytes = (steps: Program["steps"], cacheType: CacheType): number =>
+  kvStates(steps).reduce((sum, { nKvHeads, keyDim }) => sum + 2 * CACHE_BYTES[cacheType] * nKvHeads * keyDim, 0);
+
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
   const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));

@@ -14,8 +14,8 @@ import { USAGE } from "./usage.ts";
 
 /** A dequantizer may read so far beyond the last block: a straddling word, or the rest of eight weights. */
 export const PADDING_BYTES = 64;
-/** Byte addresses inside kernels are 32-bit. */
-const PIECE_BYTES_MAX = 2 ** 32 - 4096;
+/** Byte addresses inside kernels are 32-bit, and some drivers allocate at most a little less than 4 GiB at once. */
+const PIECE_BYTES_MAX = 2 ** 31;
 const WRITE_BYTES = 16 * 2 ** 20;
 /** The queue is flushed after so many bytes: writes stay in staging memory until a submit. */
 const FLUSH_BYTES = 64 * 2 ** 20;

@@ -17,7 +17,7 @@ beforeAll(async () => void (gpu = await sharedWebGpu()));
 
 const cases = conformanceCases();
 const caseOf = (name: string) => cases.find((each) => each.name === name)!;
-const options: LoadOptions = { ctxLen: 16, slots: 3, precise: true, threads: 1, cacheDir: undefined };
+const options: LoadOptions = { ctxLen: 40, slots: 3, precise: true, threads: 1, cacheDir: undefined };
 const limits = {
   maxBufferSize: 1000,
   maxStorageBufferBindingSize: 1000,
@@ -37,7 +37,7 @@ test("NaN in a weight: the error names the file, the step and the tensor, and th
   for (let i = 0; i < 2; i++) {
     const message =
       /conformance\/linear.*: step 2 \(linear with 'w1.weight'\): expected numbers, got NaN at row 0, value 1$/;
-    await expect(session.run(batches[0]!)).rejects.toThrow(message);
+    await expect(session.run(batches.at(-1)!)).rejects.toThrow(message);
   }
   session.close();
 }, 60_000);
@@ -49,7 +49,7 @@ test("NaN in a matrix of an MLP: the error names that one, not the gate before i
     const broken = program.weights.read(name).slice().fill(0xff);
     const read = (other: string): Uint8Array => (other === name ? broken : program.weights.read(other));
     const session = await gpu.backend.load({ ...program, weights: { ...program.weights, read } }, options);
-    await expect(session.run(batches[0]!)).rejects.toThrow(`(gatedMlp with '${name}'): expected numbers, got NaN`);
+    await expect(session.run(batches.at(-1)!)).rejects.toThrow(`(gatedMlp with '${name}'): expected numbers, got NaN`);
     session.close();
   }
 }, 60_000);

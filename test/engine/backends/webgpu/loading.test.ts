@@ -18,6 +18,7 @@ let report: {
   cancelled: [Outcome, Outcome];
   whole: Outcome;
   bytes: { needed: number; taken: number }[];
+  retried: { isLost: boolean; layers: number; all: number; logits: number };
 };
 beforeAll(async () => {
   const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "loading.ts"), MODEL], {
@@ -46,4 +47,12 @@ test("the bytes that a model needs are known before it is loaded, for any number
   const [output, some, all] = report.bytes.map(({ needed }) => needed);
   expect(some!).toBeGreaterThan(output!);
   expect(all!).toBeGreaterThan(some!);
+});
+
+test("a device that is lost while it allocates is opened again, for fewer layers", () => {
+  const { isLost, layers, all, logits } = report.retried;
+  expect(isLost).toBe(true);
+  expect(layers).toBeLessThan(all);
+  expect(layers).toBeGreaterThan(1);
+  expect(logits).toBeGreaterThan(1000);
 });

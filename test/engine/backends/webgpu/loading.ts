@@ -2,6 +2,8 @@
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { LoadOptions, Program, Session } from "../../../../src/engine/program/backend.ts";
 import { cutProgram, layerCount } from "../../../../src/engine/program/split.ts";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { offloading } from "../../../../src/engine/backends/offload.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
@@ -82,9 +84,34 @@ async function compareBytes(path: string) {
   return results;
 }
 
+/** Loses the device in the middle of a load; returns the layers on the GPU in the end, and whether it answers. */
+async function loseWhileLoading(path: string) {
+  const gguf = openGguf(path);
+  const program = loadProgram(gguf);
+  let isLost = false;
+  const written = gpu.queue.writeBuffer.bind(gpu.queue);
+  gpu.queue.writeBuffer = (...args: Parameters<GPUQueue["writeBuffer"]>) => {
+    if (!isLost) gpu.destroy();
+    isLost = true;
+    return written(...args);
+  };
+  const session = await offloading({ gpu: webGpuBackend, cpu: cpuBackend, automatic: false }, {}).load(
+    program,
+    options,
+  );
+  const row = { slot: 0, start: 0, tokens: Int32Array.of(1), logits: "last" } as const;
+  const logits = await session.run([row]);
+  const result = { isLost, layers: session.gpuLayers?.count, all: layerCount(program), logits: logits.length };
+  session.close();
+  gguf.close();
+  return result;
+}
+
 const before = alive.size;
 const cancelled = [await cancelAt(0.2), await cancelAt(0.85)];
 const whole = await cancelAt(2);
 const bytes = await compareBytes(process.argv[2]!);
-console.log(JSON.stringify({ before, cancelled, whole, bytes, after: alive.size }));
+const after = alive.size;
+const retried = await loseWhileLoading(process.argv[2]!);
+console.log(JSON.stringify({ before, cancelled, whole, bytes, after, retried }));
 process.exit(0); // a driver's threads may remain
