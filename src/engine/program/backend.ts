@@ -24,7 +24,7 @@ export interface WeightSource {
 export interface TuningStore {
   /** The value stored under that key, of any shape: other programs may write there. Undefined if missing. */
   read(key: string): Promise<unknown>;
-  write(key: string, tunings: { readonly exact: string; readonly fast: string }): Promise<void>;
+  write(key: string, value: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
 /** The sizes that backends plan with. */

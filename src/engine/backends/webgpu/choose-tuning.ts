@@ -5,7 +5,7 @@ import type { LoadOptions, TuningStore } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
-import { canRun, searchTunings, type TuneOptions, type Tunings } from "./tune.ts";
+import { canRun, searchTunings, STAGES, type TuneOptions, type Tunings } from "./tune.ts";
 import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
 
 /** Classes of row lengths: each covers lengths up to 1.5 times its own. */
@@ -30,21 +30,25 @@ export async function chooseTuning(
   return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 
-/** The stored result, or that of a search now. A failed search does not prevent a run. */
+/**
+ * The stored result, or that of a search now, which goes on where the last one ended early. A failed search does not
+ * prevent a run.
+ */
 export async function tuningsOf(
   device: Device,
   shape: ShapeClass,
   { store, ...options }: TuneOptions & { store: TuningStore },
 ): Promise<Tunings> {
   const key = await tuningKey(device, shape);
-  const known = await readTunings(store, key);
-  if (known && canRun(device, known.exact) && canRun(device, known.fast)) return known;
+  const stored = await readTunings(store, key);
+  const known = stored && canRun(device, stored.exact) && canRun(device, stored.fast) ? stored : undefined;
+  if (known?.stages === STAGES) return known;
   try {
-    const found = await searchTunings(device, shape, options);
+    const found = await searchTunings(device, shape, { ...options, from: known });
     await writeTunings(store, key, found).catch(() => {}); // it is searched again later
     return found;
   } catch (error) {
-    if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN };
+    if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN, stages: 0 };
     throw error;
   }
 }

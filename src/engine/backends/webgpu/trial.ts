@@ -1,6 +1,6 @@
 /**
- * One product on a device, with random data, run and timed in any tuning: the measurement of a search. Its matrix is
- * larger than most caches, like a model's.
+ * One product on a device, with random data, run and timed in any tuning: the measurement of a search. Runs take turns
+ * at the matrices of a buffer that is larger than a GPU's caches, like a model's weights.
  */
 import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
@@ -16,15 +16,17 @@ import { PADDING_BYTES } from "./weights.ts";
 
 const MIB = 2 ** 20;
 /**
- * The matrix for few rows, if a binding can hold it; the one for many rows is smaller, because arithmetic dominates
- * there. A CPU that emulates a GPU gets a size that takes milliseconds.
+ * Bytes of all matrices together, if a binding can hold them, and the columns and rows of a product, as in a model.
+ * A CPU that emulates a GPU gets a size that takes milliseconds.
  */
 const TRIAL_SIZES = {
-  hardware: { matrixBytes: 64 * MIB, columns: 512, rows: 256 },
-  software: { matrixBytes: 32 * 1024, columns: 32, rows: 8 },
+  hardware: { bytes: 256 * MIB, columns: 4096, rows: 512 },
+  software: { bytes: 64 * 1024, columns: 32, rows: 8 },
 };
 /** Number of results by which two tunings are compared. */
 const COMPARED = 4096;
+/** Distance between the parameters of two matrices. (WebGPU, minUniformBufferOffsetAlignment) */
+const PARAMS_STRIDE = 256;
 const PARAMS_BYTES = 64;
 
 /** A matrix's block type and row length, a multiple of 256. */
@@ -49,13 +51,17 @@ interface Buffers {
   readonly readback: GPUBuffer;
 }
 
-/** Rows of x and columns of the result. */
-type Extents = Readonly<Record<TrialKind, { readonly rows: number; readonly columns: number }>>;
+/** Columns of a result, rows of x by kind, and the number of matrices. */
+interface Extents {
+  readonly columns: number;
+  readonly rows: Readonly<Record<TrialKind, number>>;
+  readonly matrices: number;
+}
 
-/** A kernel with everything bound. */
+/** A kernel with everything bound, for each matrix. */
 interface Bound {
   readonly pipeline: GPUComputePipeline;
-  readonly bindings: GPUBindGroup;
+  readonly bindings: readonly GPUBindGroup[];
   readonly groups: readonly [number, number, number];
 }
 
@@ -82,10 +88,22 @@ export class Trial {
     const { blockLen, blockBytes } = quants[shape.quant];
     const rowBytes = (shape.dim / blockLen) * blockBytes;
     const size = TRIAL_SIZES[device.facts.software ? "software" : "hardware"];
-    const room = Math.min(size.matrixBytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
-    const few = Math.floor(room / rowBytes);
-    const extents = { few: { rows: 1, columns: few }, many: { rows: size.rows, columns: Math.min(size.columns, few) } };
+    const room = Math.min(size.bytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
+    const columns = Math.min(size.columns, Math.floor(room / rowBytes));
+    const matrices = Math.floor(room / (columns * rowBytes));
+    const extents = { columns, rows: { few: 1, many: size.rows }, matrices };
     return new Trial(device, shape, extents, await makeBuffers(device, { dim: shape.dim, rowBytes, extents }));
+  }
+
+  /** Compiles the kernels of some tunings at once. A kernel that the device refuses fails when it is timed. */
+  async compile(kind: TrialKind, tunings: readonly Tuning[]): Promise<void> {
+    await Promise.allSettled(tunings.map((tuning) => this.#pipeline(kind, tuning)));
+  }
+
+  #pipeline(kind: TrialKind, tuning: Tuning): Promise<GPUComputePipeline> {
+    const { columns, rows } = this.#extents;
+    const { kernel, quants } = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices: 1 });
+    return this.#device.pipeline(kernel, quants, { tuning, rows: rows[kind] });
   }
 
   /** Milliseconds of `repeats` runs in sequence. Throws `unsupported` if the device refuses the kernel. */
@@ -115,8 +133,8 @@ export class Trial {
   async results(kind: TrialKind, tuning: Tuning): Promise<Float32Array> {
     const bound = await this.#bind(kind, tuning);
     const { y, readback } = this.#buffers;
-    const { rows, columns } = this.#extents[kind];
-    const size = 4 * Math.min(COMPARED, rows * columns);
+    const { rows, columns } = this.#extents;
+    const size = 4 * Math.min(COMPARED, rows[kind] * columns);
     const encoder = this.#device.gpu.createCommandEncoder();
     encoder.clearBuffer(y);
     encodeRuns(encoder.beginComputePass(), bound, 1);
@@ -141,11 +159,15 @@ export class Trial {
   async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound> {
     const { matrix, x, y, batch, params, none } = this.#buffers;
     const { gpu } = this.#device;
-    const { rows, columns } = this.#extents[kind];
-    const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns });
-    const pipeline = await this.#device.pipeline(dispatch.kernel, dispatch.quants, { tuning, rows });
-    const words = new DataView(new ArrayBuffer(PARAMS_BYTES));
-    writeParams(words, 0, dispatch);
+    const { columns, matrices, rows: rowsOf } = this.#extents;
+    const rows = rowsOf[kind];
+    const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices });
+    const pipeline = await this.#pipeline(kind, tuning);
+    const words = new DataView(new ArrayBuffer(PARAMS_STRIDE * matrices));
+    for (let i = 0; i < matrices; i++) {
+      const own = { kernel: dispatch.kernel, params: { ...dispatch.params, first: i * columns } };
+      writeParams(words, i * PARAMS_STRIDE, own);
+    }
     gpu.queue.writeBuffer(params, 0, words.buffer);
     gpu.queue.writeBuffer(batch, 0, Uint32Array.of(rows, rows, 0, 0));
     const bufferOf = (operand: Operand): GPUBuffer => {
@@ -153,9 +175,12 @@ export class Trial {
       if (operand.kind === "matrix") return matrix;
       return operand.kind === "batch" ? batch : none;
     };
-    const resources = [...dispatch.operands.map(bufferOf), params].map((buffer) => ({ buffer }));
-    const entries = resources.map((resource, binding) => ({ binding, resource }));
-    const bindings = gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    const layout = pipeline.getBindGroupLayout(0);
+    const bindings = Array.from({ length: matrices }, (_, i) => {
+      const own = { buffer: params, offset: i * PARAMS_STRIDE, size: PARAMS_BYTES };
+      const resources = [...dispatch.operands.map((operand) => ({ buffer: bufferOf(operand) })), own];
+      return gpu.createBindGroup({ layout, entries: resources.map((resource, binding) => ({ binding, resource })) });
+    });
     const folds = Math.ceil(dispatch.grid.x / GRID_MAX);
     const groups = groupsOf(dispatch.grid, { all: rows, wanted: rows });
     return { pipeline, bindings, groups: [Math.ceil(dispatch.grid.x / folds), groups, folds] };
@@ -164,23 +189,29 @@ export class Trial {
 
 function encodeRuns(pass: GPUComputePassEncoder, { pipeline, bindings, groups }: Bound, repeats: number): void {
   pass.setPipeline(pipeline);
-  pass.setBindGroup(0, bindings);
-  for (let i = 0; i < repeats; i++) pass.dispatchWorkgroups(...groups);
+  for (let i = 0; i < repeats; i++) {
+    pass.setBindGroup(0, bindings[i % bindings.length]);
+    pass.dispatchWorkgroups(...groups);
+  }
   pass.end();
 }
 
-/** y = W · x, lowered as in a program. */
-function dispatchOf(
-  { quant, dim }: ShapeClass,
-  { kind, tuning, outDim }: { kind: TrialKind; tuning: Tuning; outDim: number },
-): Dispatch {
+interface Wanted {
+  readonly kind: TrialKind;
+  readonly tuning: Tuning;
+  readonly outDim: number;
+  readonly matrices: number;
+}
+
+/** y = W · x, lowered as in a program, for the first matrix. */
+function dispatchOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices }: Wanted): Dispatch {
   const w: Weight = {
     name: "w",
     quant: quants[quant],
     inDim: dim,
     outDim,
     rowStart: 0,
-    tensorRows: outDim,
+    tensorRows: matrices * outDim,
     experts: 1,
   };
   const x = { name: "x", dim };
@@ -188,7 +219,7 @@ function dispatchOf(
     { op: "input", out: x },
     { op: "linear", out: { name: "y", dim: outDim }, x, w },
   ];
-  const piecesOf = () => [{ index: 0, first: 0, count: outDim }];
+  const piecesOf = () => [{ index: 0, first: 0, count: matrices * outDim }];
   const [, product] = lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning });
   assert(product, "a program of two steps has two dispatches");
   return product;
@@ -196,20 +227,20 @@ function dispatchOf(
 
 async function makeBuffers(
   device: Device,
-  { dim, rowBytes, extents: { few, many } }: { dim: number; rowBytes: number; extents: Extents },
+  { dim, rowBytes, extents: { columns, rows, matrices } }: { dim: number; rowBytes: number; extents: Extents },
 ): Promise<Buffers> {
   const { storage, uniform, copyDst, copySrc, mapRead, queryResolve } = USAGE;
   const { gpu } = device;
   const make = (label: string, size: number, usage: number): GPUBuffer =>
     gpu.createBuffer({ label, size: Math.ceil(size / 16) * 16, usage });
-  const matrixBytes = rowBytes * few.columns + PADDING_BYTES;
-  const results = 4 * Math.max(few.columns, many.rows * many.columns);
+  const matrixBytes = rowBytes * columns * matrices + PADDING_BYTES;
+  const results = 4 * rows.many * columns;
   const made = await device.allocate("search for the fastest kernels", () => [
     make("trial matrix", matrixBytes, storage | copyDst),
-    make("trial x", 4 * many.rows * dim, storage | copyDst),
+    make("trial x", 4 * rows.many * dim, storage | copyDst),
     make("trial y", results, storage | copySrc | copyDst),
     make("trial batch", 64, storage | copyDst),
-    make("trial parameters", PARAMS_BYTES, uniform | copyDst),
+    make("trial parameters", PARAMS_STRIDE * matrices, uniform | copyDst),
     make("trial none", 16, storage),
     make("trial times", 16, queryResolve | copySrc),
     make("trial readback", 4 * COMPARED, mapRead | copyDst),
@@ -224,8 +255,13 @@ async function makeBuffers(
 function fill({ gpu }: Device, { matrix, x }: Buffers): void {
   const rng = makeRng(1);
   const bytes = Uint8Array.from({ length: MIB }, () => 0x20 | (rng.uint32() & 15));
+  const source = gpu.createBuffer({ label: "trial source", size: MIB, usage: USAGE.copySrc | USAGE.copyDst });
+  gpu.queue.writeBuffer(source, 0, bytes);
+  const encoder = gpu.createCommandEncoder();
   for (let at = 0; at < matrix.size; at += MIB)
-    gpu.queue.writeBuffer(matrix, at, bytes, 0, Math.min(MIB, matrix.size - at));
+    encoder.copyBufferToBuffer(source, 0, matrix, at, Math.min(MIB, matrix.size - at));
+  gpu.queue.submit([encoder.finish()]);
+  source.destroy();
   gpu.queue.writeBuffer(
     x,
     0,

@@ -6,7 +6,7 @@ import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "..
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 
-/** No trial begins later; a trial takes some milliseconds, compiling its kernel some tens. */
+/** No stage of a search begins after so much time of trials; compiling does not count. */
 const BUDGET_MS = 1500;
 /** Minimum time of one measurement: some devices' clocks have steps of 0.1 ms. */
 const MEASURED_MS = 4;
@@ -21,9 +21,11 @@ const NMSE_MAX = { exact: 1e-6, fast: 1e-3 };
 export interface Tunings {
   readonly exact: Tuning;
   readonly fast: Tuning;
+  /** Stages of the search that were finished; a later search goes on from there. */
+  readonly stages: number;
 }
 
-/** The changes to try, in order: each modifies the best so far. */
+/** The stages of a search before the last: changes to try, in order. Each modifies the best so far. */
 const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
   { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
   { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
@@ -33,7 +35,7 @@ const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }
   },
   { kind: "many", changes: [{ f16: true }] },
 ];
-/** Rounding x costs each workgroup the same, so more columns help. */
+/** The last stage. Rounding x costs each workgroup the same, so more columns help. */
 const PACKED_CHANGES: readonly Partial<Tuning>[] = [
   { packed: true },
   { packed: true, columns: 8 },
@@ -41,49 +43,66 @@ const PACKED_CHANGES: readonly Partial<Tuning>[] = [
   { packed: true, threads: 32, columns: 8 },
 ];
 
+export const STAGES = CHANGES.length + 1;
+
 export interface TuneOptions {
   readonly signal?: AbortSignal | undefined;
   readonly budgetMs?: number;
+  /** The result of a search that ended early. */
+  readonly from?: Tunings | undefined;
 }
 
-/** Searches for at most two seconds. Throws `cancelled`, or `too_large` if there is no room for trials. */
+/**
+ * Searches for about two seconds, and the time that the driver takes to compile. Throws `cancelled`, or `too_large` if
+ * there is no room for trials.
+ */
 export async function searchTunings(device: Device, shape: ShapeClass, options: TuneOptions = {}): Promise<Tunings> {
   const trial = await Trial.make(device, shape);
   try {
     const search = new Search(device, trial, options);
-    let exact = PLAIN;
-    for (const { kind, changes } of CHANGES) exact = await search.fastest(kind, exact, changes);
+    let { exact, stages } = options.from ?? { exact: PLAIN, stages: 0 };
+    for (; stages < CHANGES.length && search.hasTime(); stages++) {
+      const { kind, changes } = CHANGES[stages]!; // by the condition
+      exact = await search.fastest(kind, exact, changes);
+    }
     exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
+    if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages };
     const packed = await search.fastest("few", exact, PACKED_CHANGES);
-    return { exact, fast: await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast }) };
+    const fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast });
+    return { exact, fast, stages: STAGES };
   } finally {
     trial.destroy();
   }
 }
 
-/** Owns the measured times. */
+/** Owns the time that is left. */
 class Search {
   readonly #device: Device;
   readonly #trial: Trial;
   readonly #signal: AbortSignal | undefined;
-  readonly #endMs: number;
+  #leftMs: number;
   readonly #repeats: Partial<Record<TrialKind, number>> = {};
 
   constructor(device: Device, trial: Trial, { signal, budgetMs = BUDGET_MS }: TuneOptions) {
     this.#device = device;
     this.#trial = trial;
     this.#signal = signal;
-    this.#endMs = performance.now() + budgetMs;
+    this.#leftMs = budgetMs;
   }
 
-  /** `best`, or the fastest of its changes that the device can run, as far as time allows. */
+  hasTime(): boolean {
+    return this.#leftMs > 0;
+  }
+
+  /** `best`, or the fastest of its changes that the device can run. */
   async fastest(kind: TrialKind, best: Tuning, changes: readonly Partial<Tuning>[]): Promise<Tuning> {
+    const others = changes.map((change) => ({ ...best, ...change }));
+    const possible = others.filter((tuning) => !isSame(tuning, best) && canRun(this.#device, tuning));
+    await this.#trial.compile(kind, [best, ...possible]);
     let found = best;
     let bestMs = await this.#measure(kind, best);
-    for (const change of changes) {
-      const tuning = { ...best, ...change };
-      if (bestMs === undefined || performance.now() > this.#endMs) break;
-      if (isSame(tuning, best) || !canRun(this.#device, tuning)) continue;
+    for (const tuning of possible) {
+      if (bestMs === undefined) break;
       const ms = await this.#measure(kind, tuning);
       if (ms === undefined || ms > FASTER * bestMs) continue;
       [found, bestMs] = [tuning, ms];
@@ -91,10 +110,10 @@ class Search {
     return found;
   }
 
-  /** Milliseconds of a run, the best of some; undefined: no time is left, or the device refuses the kernel. */
+  /** Milliseconds of a run, the best of some; undefined: the device refuses the kernel. */
   async #measure(kind: TrialKind, tuning: Tuning): Promise<number | undefined> {
     checkNotCancelled(this.#signal);
-    if (performance.now() > this.#endMs) return undefined;
+    const startedMs = performance.now();
     try {
       await this.#trial.time(kind, tuning, 1); // warms up: a driver compiles or clears at first use
       const repeats = (this.#repeats[kind] ??= repeatsFor(await this.#trial.time(kind, tuning, 1)));
@@ -104,6 +123,8 @@ class Search {
     } catch (error) {
       if (error instanceof AppError && error.code === "unsupported") return undefined;
       throw error;
+    } finally {
+      this.#leftMs -= performance.now() - startedMs;
     }
   }
 }

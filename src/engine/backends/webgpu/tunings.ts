@@ -5,7 +5,7 @@ import { utf8Bytes } from "../../text/utf8.ts";
 import type { TuningStore } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
-import type { Tunings } from "./tune.ts";
+import { STAGES, type Tunings } from "./tune.ts";
 
 /** The key of a result: the same device and driver, the same kernels, the same kind of matrix. */
 export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
@@ -23,13 +23,14 @@ export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Pro
 export async function readTunings(store: TuningStore, key: string): Promise<Tunings | undefined> {
   const stored = await store.read(key);
   if (typeof stored !== "object" || stored === null) return undefined;
-  const { exact, fast } = stored as { exact?: unknown; fast?: unknown }; // checked next
+  const { exact, fast, stages } = stored as Partial<Record<keyof Tunings, unknown>>; // checked next
   const [exactly, fastest] = [exact, fast].map(parseTuning);
-  return exactly && fastest && !exactly.packed ? { exact: exactly, fast: fastest } : undefined;
+  const isCount = typeof stages === "number" && Number.isInteger(stages) && stages >= 0 && stages <= STAGES;
+  return exactly && fastest && !exactly.packed && isCount ? { exact: exactly, fast: fastest, stages } : undefined;
 }
 
-export function writeTunings(store: TuningStore, key: string, { exact, fast }: Tunings): Promise<void> {
-  return store.write(key, { exact: formatTuning(exact), fast: formatTuning(fast) });
+export function writeTunings(store: TuningStore, key: string, { exact, fast, stages }: Tunings): Promise<void> {
+  return store.write(key, { exact: formatTuning(exact), fast: formatTuning(fast), stages });
 }
 
 function parseTuning(text: unknown): Tuning | undefined {

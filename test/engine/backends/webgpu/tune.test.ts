@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatTuning, PLAIN, SIZES, type SizeName, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 import { shapeOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
-import { checkedOr, type Tunings } from "../../../../src/engine/backends/webgpu/tune.ts";
+import { checkedOr, STAGES, type Tunings } from "../../../../src/engine/backends/webgpu/tune.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
@@ -31,7 +31,8 @@ function expectTuning(tuning: Tuning): void {
 describe("a search", () => {
   test("finds kernels that this device can run, and gives precision for speed in one of two answers only", async () => {
     for (const without of [[], ["timestamp-query", "subgroups"]]) {
-      const { exact, fast } = await ask<Tunings>("search", "", ...without);
+      const { exact, fast, stages } = await ask<Tunings>("search", "", ...without);
+      expect(stages).toBe(STAGES);
       expectTuning(exact);
       expectTuning(fast);
       expect(exact.packed).toBe(false);
@@ -50,29 +51,52 @@ describe("a search", () => {
   });
 
   test("that has no time finds the plain kernels", async () => {
-    expect(await ask<Tunings>("hurry")).toEqual({ exact: PLAIN, fast: PLAIN });
+    expect(await ask<Tunings>("hurry")).toEqual({ exact: PLAIN, fast: PLAIN, stages: 0 });
   }, 60_000);
 });
 
 describe("the file of what was found", () => {
   const path = (): string => join(folder, "gpu-kernels.json");
   const found: Tuning = { ...PLAIN, threads: 128, columns: 2 };
-  const written = async () => (await Bun.file(path()).json()) as Record<string, { exact: string; fast: string }>;
+  const written = async () =>
+    (await Bun.file(path()).json()) as Record<string, { exact: string; fast: string; stages: number }>;
 
   test("is asked first, and holds others' entries too", async () => {
     const key = await ask<string>("key");
-    const others = { "another GPU": { exact: formatTuning(PLAIN), fast: formatTuning(PLAIN) } };
-    const entry = { exact: formatTuning(found), fast: formatTuning({ ...found, packed: true }) };
+    const others = { "another GPU": { exact: formatTuning(PLAIN), fast: formatTuning(PLAIN), stages: STAGES } };
+    const entry = { exact: formatTuning(found), fast: formatTuning({ ...found, packed: true }), stages: STAGES };
     await Bun.write(path(), JSON.stringify({ ...others, [key]: entry }));
-    expect(await ask<Tunings>("cached", folder)).toEqual({ exact: found, fast: { ...found, packed: true } });
+    expect(await ask<Tunings>("cached", folder)).toEqual({
+      exact: found,
+      fast: { ...found, packed: true },
+      stages: STAGES,
+    });
     expect(Object.keys(await written())).toEqual(["another GPU", key]);
+  }, 60_000);
+
+  test("of a search that ended early is where the next one goes on", async () => {
+    const key = await ask<string>("key");
+    const entry = { exact: formatTuning(found), fast: formatTuning(found), stages: STAGES - 1 };
+    await Bun.write(path(), JSON.stringify({ [key]: entry }));
+    expect(await ask<Tunings>("cached", folder)).toEqual({ exact: found, fast: found, stages: STAGES - 1 });
+    const { exact, stages } = await ask<Tunings>("resume", folder);
+    expect(stages).toBe(STAGES);
+    expect([PLAIN, found]).toContainEqual(exact); // the last stage only looks at products of bytes
+    expect((await written())[key]!.stages).toBe(STAGES);
   }, 60_000);
 
   test.each([
     ["is no JSON", "{ broken"],
     ["is no object", "null"],
-    ["has another entry", (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain" } })],
-    ["has one that this device cannot run", (key: string) => JSON.stringify({ [key]: { exact: "f16", fast: "f16" } })],
+    ["has another entry", (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain", stages: 1 } })],
+    [
+      "does not say how far it went",
+      (key: string) => JSON.stringify({ [key]: { exact: "threads=32", fast: "plain" } }),
+    ],
+    [
+      "has one that this device cannot run",
+      (key: string) => JSON.stringify({ [key]: { exact: "f16", fast: "f16", stages: 1 } }),
+    ],
     ["is huge", " ".repeat(2 ** 20 + 1)],
   ])(
     "is written anew where it %s",
@@ -80,8 +104,8 @@ describe("the file of what was found", () => {
       const key = await ask<string>("key");
       await Bun.write(path(), typeof content === "string" ? content : content(key));
       const plain = formatTuning(PLAIN);
-      expect(await ask<Tunings>("cached", folder, "shader-f16")).toEqual({ exact: PLAIN, fast: PLAIN });
-      expect(await written()).toEqual({ [key]: { exact: plain, fast: plain } });
+      expect(await ask<Tunings>("cached", folder, "shader-f16")).toEqual({ exact: PLAIN, fast: PLAIN, stages: 0 });
+      expect(await written()).toEqual({ [key]: { exact: plain, fast: plain, stages: 0 } });
       expect(await readdir(folder)).toEqual(["gpu-kernels.json"]);
     },
     60_000,

@@ -18,6 +18,8 @@ async function work(): Promise<unknown> {
       return searchTunings(device, shape, { budgetMs: 1500 });
     case "hurry":
       return searchTunings(device, shape, { budgetMs: 0 });
+    case "resume":
+      return tuningsOf(device, shape, { store, budgetMs: 1500 });
     case "cached":
       return tuningsOf(device, shape, { store, budgetMs: 0 });
     case "key":
@@ -25,7 +27,7 @@ async function work(): Promise<unknown> {
     case "choose":
       return chooseTuning(device, shape, options);
     default:
-      throw new Error(`${what}: expected search, hurry, cached, key or choose`);
+      throw new Error(`${what}: expected search, hurry, resume, cached, key or choose`);
   }
 }
 
