@@ -32,7 +32,8 @@ const GROUPS_MAX = 128;
 /** Choices per workgroup of moe_matmul, see moe_group. */
 const TILE_ROWS = 32;
 
-type Moe = Extract<Step, { op: "moe" }>;
+type StepOf<Op> = Extract<Step, { op: Op }>;
+type Moe = StepOf<"moe">;
 type Written = Operand & { value: Activation };
 
 /** As in moe_route.wgsl. */
@@ -309,4 +310,46 @@ function expertMatmul(
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     expertMatmul({ y: write(to, y.value, context), x: from, w: part, choices, groups }, context);
   return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
+}
+
+/** A matrix for each head: experts that all rows choose, each for its own part of the row. */
+export function lowerHeadLinear({ out, x, w, transposed }: StepOf<"headLinear">, context: Context): StepDispatch[] {
+  const heads = w.experts;
+  const { rows } = valueOf(x, context);
+  const parts = ({ name, dim }: Buf): Activation => ({ buf: { name, dim: dim / heads }, rows, times: heads });
+  const [input, value] = [parts(x), parts(out)];
+  const y = write(value.buf, value, context);
+  if (transposed) return transposedHeads({ y, x: input, w }, context);
+  const groups = context.many
+    ? group({ input: { ...input, times: 1 }, choices: undefined, nExperts: heads }, heads, context)
+    : undefined;
+  return [
+    ...(groups ? [groups.lowered] : []),
+    ...expertMatmul({ y, x: input, w, choices: undefined, groups }, context),
+  ];
+}
+
+function transposedHeads({ y, x, w }: { y: Written; x: Activation; w: Weight }, context: Context): StepDispatch[] {
+  if (w.lowRank) throw new AppError("unsupported", `tensor '${w.name}': the GPU kernels take no adapters of heads`);
+  return context.piecesOf(w).map((piece, i): StepDispatch => {
+    const { first, count } = expertsOf(piece, w);
+    const factors: Operand = { kind: "constant", values: w.scale };
+    return {
+      kernel: "head_transposed",
+      quants: [w.quant.name],
+      operands: [read(x), matrixOf(w, piece), factors, batch, again(y, i)],
+      params: {
+        inDim: w.inDim,
+        outDim: w.outDim,
+        heads: w.experts,
+        firstHead: first,
+        headRows: w.tensorRows,
+        rowStart: w.rowStart,
+        rowBytes: rowBytesOf(w),
+        hasFactors: w.scale ? 1 : 0,
+        wanted: x.rows === "wanted" ? 1 : 0,
+      },
+      grid: { x: count * Math.ceil(w.inDim / 512), rows: x.rows, times: 1, rowsEach: 4 },
+    };
+  });
 }

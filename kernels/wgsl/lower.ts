@@ -26,7 +26,7 @@ import {
   lowerSharedAttention,
 } from "./lower-attention.ts";
 import { matmul, partsOf } from "./lower-matmul.ts";
-import { lowerMoe } from "./lower-moe.ts";
+import { lowerHeadLinear, lowerMoe } from "./lower-moe.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
 import { recurrentOps } from "./lower-recurrent.ts";
 
@@ -160,6 +160,8 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
 
   moe: lowerMoe,
 
+  headLinear: lowerHeadLinear,
+
   addPosition({ x, table }, context) {
     const value = valueOf(x, context);
     return lookUp("add_position", { table, out: { kind: "activation", value, access: "update" }, scale: 1 }, context);
@@ -178,8 +180,6 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
       },
     ];
   },
-
-  headLinear: "unsupported",
 
   ...recurrentOps,
 };

@@ -34,6 +34,7 @@ import linear3 from "./linear_3.wgsl" with { type: "text" };
 import ropeAttention from "./rope_attention.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
+import headTransposed from "./head_transposed.wgsl" with { type: "text" };
 import heads from "./heads.wgsl" with { type: "text" };
 import lanes from "./lanes.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
@@ -134,6 +135,7 @@ export const KERNELS = {
   embed,
   gate,
   gated_linear: gatedLinear,
+  head_transposed: headTransposed,
   join: joinParts,
   keep_largest: keepLargest,
   layer_norm: layerNorm,

@@ -1,6 +1,6 @@
 /** The cases of steps that work value by value or move values: products, limits, parts of rows, heads. */
 import type { Activation, Buf, Step } from "../../src/engine/program/step.ts";
-import { linear, makeCase, type Case, type Draft } from "./draft.ts";
+import { evenBatches, linear, makeCase, type Case, type Draft } from "./draft.ts";
 
 type PartOp =
   | "headLinear"
@@ -32,8 +32,8 @@ function two(draft: Draft, [first, second]: readonly [number, number]): [Buf, Bu
 }
 
 export const partBuilders: Readonly<Record<Extract<Step["op"], PartOp>, () => Case[]>> = {
-  headLinear: () =>
-    ([false, true] as const).flatMap((transposed) =>
+  headLinear: () => [
+    ...([false, true] as const).flatMap((transposed) =>
       (["f32", "q8_0"] as const).map((quant) =>
         makeCase(
           `headLinear: ${transposed ? "transposed, " : ""}${quant}, 3 heads`,
@@ -47,6 +47,20 @@ export const partBuilders: Readonly<Record<Extract<Step["op"], PartOp>, () => Ca
         ),
       ),
     ),
+    ...[false, true].map((transposed) =>
+      makeCase(
+        `headLinear: ${transposed ? "transposed, " : ""}a part of a fused tensor, long rows, with factors`,
+        { dim: 2 * (transposed ? 300 : 520), ctxLen: 40, batches: evenBatches([4, 35]) },
+        ({ x, steps, matrix }) => {
+          const fused = matrix({ inDim: 520, outDim: 310, experts: 2, quant: "f16" });
+          const w = { ...fused, outDim: 300, rowStart: 10, scale: Float32Array.of(0.5, -2) };
+          const out = { name: "y", dim: 2 * (transposed ? 520 : 300) };
+          steps.push({ op: "headLinear", out, x, w, transposed });
+          return out;
+        },
+      ),
+    ),
+  ],
 
   multiply: () => [
     ...([undefined, ...ACTIVATIONS] as const).map((act) =>
