@@ -49,18 +49,24 @@ export function offloading(sides: Sides, offload: Offload): Backend {
   };
 }
 
-/** Loads as many layers as fit; fewer if the GPU turns out to have less memory than expected. */
+/**
+ * Loads as many of the last layers as fit and as the GPU has kernels for; fewer if it turns out to have less memory
+ * than expected.
+ */
 async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
   const { gpu } = sides;
   const all = layerCount(program);
+  let refusal: AppError | undefined;
   const needs = (count: number): Promise<number> =>
     neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
-      // The program cannot be cut here; fewer layers may work.
-      if (count < all && error instanceof AppError && error.code === "unsupported") return Infinity;
-      throw error;
+      // The program cannot be cut here, or a layer has no kernels; fewer layers may work.
+      if (!(error instanceof AppError) || error.code !== "unsupported") throw error;
+      if (count === all) refusal = error;
+      return Infinity;
     });
   const least = Math.min(LAYERS_MIN, all);
   let count = await mostThatFit({ most: all, needs, room: memory });
+  if (count < least && refusal) throw refusal;
   if (count < least) checkRoom(await needs(least), { program, count: least, memory });
   for (;;) {
     try {
@@ -73,17 +79,21 @@ async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides
   }
 }
 
-/** The largest count whose need fits; 0 if even one layer does not. */
+/** The largest count whose need is finite and fits; 0 if even one layer does not. */
 async function mostThatFit(search: {
   most: number;
   needs: (count: number) => Promise<number>;
   room: number;
 }): Promise<number> {
-  if (search.most > 0 && (await search.needs(search.most)) <= search.room) return search.most;
+  const isFitting = async (count: number): Promise<boolean> => {
+    const needed = await search.needs(count);
+    return Number.isFinite(needed) && needed <= search.room;
+  };
+  if (search.most > 0 && (await isFitting(search.most))) return search.most;
   let [fits, tooMany] = [0, search.most];
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
-    if ((await search.needs(middle)) <= search.room) fits = middle;
+    if (await isFitting(middle)) fits = middle;
     else tooMany = middle;
   }
   return fits;

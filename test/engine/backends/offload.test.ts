@@ -35,12 +35,14 @@ interface Machine {
   readonly room?: number;
   /** The error of its GPU at every load. */
   readonly failing?: AppError;
+  /** The longest part of the model, in layers, that its GPU has kernels for. */
+  readonly able?: number;
   readonly automatic?: boolean;
 }
 
 /** Loads the model; returns the layers requested from the GPU, and the model's final place. */
 async function load(
-  { room = Infinity, failing, automatic = false }: Machine,
+  { room = Infinity, failing, able = Infinity, automatic = false }: Machine,
   offload: Offload,
   program: Program = loadProgram(gguf),
 ) {
@@ -48,7 +50,10 @@ async function load(
   const gpu: Backend = {
     ...cpuBackend,
     name: "gpu",
-    neededBytes: async (part) => LAYER_BYTES * layerCount(part),
+    async neededBytes(part) {
+      if (layerCount(part) > able) throw new AppError("unsupported", `no kernels for ${layerCount(part)} layers`);
+      return LAYER_BYTES * layerCount(part);
+    },
     async load(part: Program) {
       const count = layerCount(part);
       attempts.push(count);
@@ -66,6 +71,23 @@ async function load(
 }
 
 describe("without a request", () => {
+  test("the last layers go to a GPU without kernels for an earlier one, named or not", async () => {
+    for (const automatic of [false, true]) {
+      const { attempts, name, gpuLayers } = await load({ able: 5, automatic }, {});
+      expect({ attempts, name, gpuLayers }).toEqual({
+        attempts: [5],
+        name: "gpu+cpu",
+        gpuLayers: { count: 5, all: 8 },
+      });
+    }
+    expect((await load({ able: 5 }, { memory: 300 })).attempts).toEqual([3]);
+  });
+
+  test("a GPU that has kernels for the output at most is refused, with the reason of the whole model", async () => {
+    await expect(load({ able: 1 }, {})).rejects.toThrow("no kernels for 8 layers");
+    expect(await load({ able: 1, automatic: true }, {})).toMatchObject({ name: "cpu", gpuLayers: undefined });
+  });
+
   test("all layers go to a GPU that has room", async () => {
     const whole = { attempts: [8], name: "gpu", gpuLayers: { count: 8, all: 8 } };
     expect(await load({}, {})).toEqual(whole);
