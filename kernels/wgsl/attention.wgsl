@@ -10,7 +10,7 @@
 //   binding 5  y      storage, read_write  f32 (rows, heads · value_dim)
 //   binding 6  parts  storage, read_write  f32 (rows, heads, splits, value_dim + 2): sums, peak, total
 //   binding 7  p      uniform              Params
-//   dispatch   (kv_heads · quads, rows, splits), WG threads each; head_dim and value_dim at most 256, wide 576 and 512
+//   dispatch   (kv_heads · quads, rows, splits), WG threads each; head_dim and value_dim at most 256, wide 640 and 512
 //   oracle     src/engine/backends/cpu/attention.ts; tolerance 2e-5 abs + 2e-4 rel
 struct Params {
   heads: u32,

@@ -10,7 +10,7 @@ import { splitParams, splitsOf } from "./splits.ts";
 const [HEADS, ROWS, VALUES] = [4, 32, 256];
 /** Largest head of the kernels for few rows: queries are in workgroup memory, sums in registers. */
 const NARROW = { headDim: 256, valueDim: 256 };
-const WIDE = { headDim: 576, valueDim: 512 };
+const WIDE = { headDim: 640, valueDim: 512 };
 
 type StepOf<Op> = Extract<Step, { op: Op }>;
 type Attention = StepOf<"attention">;
