@@ -152,7 +152,7 @@ function choicesOf({ facts, untrusted, sharedGpu, lacksOnnx }: Machine): Choices
 }
 
 /** The row of a file: what runs it on each machine. */
-export async function rowOf(file: File, program: Program): Promise<string[]> {
+async function rowOf(file: File, program: Program): Promise<string[]> {
   const cells = [`${file.name}, ${file.gigabytes} GB`];
   for (const machine of MACHINES) {
     const { backend, bytes } = await choiceOn(machine, program);
@@ -160,3 +160,16 @@ export async function rowOf(file: File, program: Program): Promise<string[]> {
   }
   return cells;
 }
+
+/** The table, in Markdown. @param path of a file that is written for each model */
+export async function makeTable(path: string): Promise<string> {
+  const rows = [
+    ["Model", ...MACHINES.map(({ name }) => name)],
+    ["-", ...MACHINES.map(() => "-")],
+  ];
+  for (const file of FILES) rows.push(await rowOf(file, await programOf(file, path)));
+  return rows.map((row) => `| ${row.join(" | ")} |\n`).join("");
+}
+
+/** The place of the table in the page. */
+export const TABLE = /^\| Model +\| PC(?:.*\n)(?:\|.*\n)+/m;
