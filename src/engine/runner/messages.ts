@@ -79,6 +79,8 @@ interface Rendered {
   readonly nowMs: number;
   /** Undefined: not set. */
   readonly think?: Think;
+  /** More variables of a Jinja template. */
+  readonly variables?: Readonly<Record<string, unknown>>;
   readonly ending?: Ending;
 }
 

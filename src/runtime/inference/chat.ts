@@ -72,6 +72,7 @@ async function conversationOf(
     messages: withModelMessages(model, { messages, isOutside: request.isOutside }),
     ...(tools.length > 0 ? { tools } : {}),
     ...(think === undefined ? {} : { think }),
+    ...(request.templateVariables ? { variables: request.templateVariables } : {}),
   };
   return {
     asked,

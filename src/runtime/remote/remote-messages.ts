@@ -55,6 +55,7 @@ export function bodyOf(request: ChatRequest): object {
     messages: messages.map(messageBody),
     options,
     ...(request.isOutside ? { outside: true } : {}),
+    ...(request.templateVariables ? { chat_template_kwargs: request.templateVariables } : {}),
     ...(tools ? { tools } : {}),
     ...(format === undefined ? {} : { format }),
     ...(grammar ? grammarField(grammar) : {}),

@@ -111,6 +111,8 @@ export interface ChatRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
+  /** More variables for the model's chat template, if it is a Jinja template. */
+  readonly templateVariables?: Readonly<Record<string, unknown>>;
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
   /** An answer may have several calls; default: true. */

@@ -2,6 +2,7 @@
 import { t, type Static } from "elysia";
 import { AppError, readFields, readText, isObject } from "../../base/index.ts";
 import type { ChatRequest, Format, Tool } from "../../runtime/portable.ts";
+import { readTemplateFields } from "../answers/template-fields.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
 import type { LeftOut } from "../requests/history.ts";
@@ -27,6 +28,8 @@ export const ChatCompletionBody = t.Object(
     tools: t.Optional(t.Array(AnyTool)),
     tool_choice: t.Optional(t.Unknown()),
     parallel_tool_calls: t.Optional(t.Boolean()),
+    /** Variables for the model's chat template. */
+    chat_template_kwargs: t.Optional(t.Unknown()),
     logprobs: t.Optional(t.Boolean()),
     top_logprobs: t.Optional(Int),
     /** Answers with the prompt instead of running the model. */
@@ -38,7 +41,7 @@ export type ChatCompletionBody = Static<typeof ChatCompletionBody>;
 
 type Part = { readonly left: LeftOut } & Pick<
   ChatRequest,
-  "messages" | "format" | "grammar" | "tools" | "toolChoice" | "parallelToolCalls" | "logprobs"
+  "messages" | "format" | "grammar" | "tools" | "toolChoice" | "parallelToolCalls" | "logprobs" | "templateVariables"
 >;
 
 /** Converts messages, tools and format. Throws `bad_request`. */
@@ -55,6 +58,7 @@ export function toChat(body: ChatCompletionBody): Part {
     ...readGrammar(body, { format, toolCount: body.tool_choice === "none" ? 0 : tools.length }),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...toolFields(chooseTools(body.tool_choice, { tools, shape: CHOICE })),
+    ...readTemplateFields(body),
     ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
   };
 }

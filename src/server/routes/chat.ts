@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
+import { readTemplateFields, thinkInTemplate } from "../answers/template-fields.ts";
 import { withCallIds } from "../answers/call-ids.ts";
 import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "./deps.ts";
@@ -44,6 +45,8 @@ async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: Ch
   const settings = readSettings(body, deps.log);
   const model = requireModel(body.model);
   exchange.note({ model });
+  const variables = readTemplateFields(body);
+  const think = settings.think ?? thinkInTemplate(variables);
   const ref = await findThinker(deps, { model, think: settings.think });
   const toolChoice = parseToolChoice(body.tool_choice);
   const left: LeftOut = [];
@@ -53,6 +56,8 @@ async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: Ch
     messages: (body.messages ?? []).map((message) => messageOf(message, left)),
     signal: exchange.signal,
     ...settings,
+    ...variables,
+    ...(think === undefined ? {} : { think }),
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(body.tools && body.tools.length > 0 ? { tools: body.tools.map(toolOf) } : {}),
     ...(body.outside ? { isOutside: true } : {}),

@@ -1,6 +1,7 @@
 /** `POST /v1/chat/completions`: chat in the OpenAI API. */
 import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/portable.ts";
+import { thinkInTemplate } from "../answers/template-fields.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly, withCallIds } from "../answers/call-ids.ts";
@@ -74,5 +75,6 @@ async function chatRequest(
   const { left, ...asked } = toChat(body);
   warnLeftOut(deps.log, { model, left });
   const request = { model, ...asked, options, ...limitsOf(body), signal: exchange.signal };
-  return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
+  const think = toThink(said) ?? thinkInTemplate(asked);
+  return { ...request, ...(await findWisher(deps, { model, think, said })) };
 }

@@ -8,6 +8,8 @@ export const ChatBody = t.Object(
     messages: t.Optional(t.Array(Message)),
     tools: t.Optional(t.Array(Tool)),
     tool_choice: t.Optional(t.Unknown()),
+    /** Variables for the model's chat template. */
+    chat_template_kwargs: t.Optional(t.Unknown()),
     /** True if the messages came from outside: control tokens in them stay text. */
     outside: t.Optional(t.Boolean()),
   },

@@ -130,6 +130,8 @@ interface ChatPrompt {
   readonly tools?: readonly PromptTool[];
   /** Undefined: not set. */
   readonly think?: Think;
+  /** More variables of a Jinja template; they override ours. */
+  readonly variables?: Readonly<Record<string, unknown>>;
   readonly now: Date;
   /** Opens the model's answer; default true. Go templates always do. */
   readonly addGenerationPrompt?: boolean;
@@ -190,7 +192,7 @@ function otherShapes(messages: readonly PromptMessage[], inParts: boolean): read
 
 /** The context of a template. */
 function jinjaContext(
-  { messages, tools, think, now, addGenerationPrompt = true }: ChatPrompt,
+  { messages, tools, think, variables, now, addGenerationPrompt = true }: ChatPrompt,
   { source, tokens, needsParts: asParts }: Pick<JinjaPrompt, "source" | "tokens" | "needsParts">,
 ): Record<string, unknown> {
   return {
@@ -205,6 +207,7 @@ function jinjaContext(
     xml_tools: tools && tools.length > 0 ? tools : undefined, // for SmolLM3
     functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // for FireFunction, like the next one
     datetime: source.includes("datetime") ? timeText(now) : undefined,
+    ...variables,
   };
 }
 

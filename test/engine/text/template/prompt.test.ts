@@ -229,3 +229,11 @@ describe("a Go template of the older way", () => {
     expect(render({ role: "system", content: "s" }, user("a"))).toBe("s|a>");
   });
 });
+
+test("a request's variables reach a Jinja template, and override ours", () => {
+  const jinja = "{{ flavour.sweet }} {{ enable_thinking }} {{ messages[0].content }}";
+  const request = { messages: [{ role: "user", content: "Hi" }], now: new Date(0), think: true };
+  const variables = { flavour: { sweet: 3 }, enable_thinking: false };
+  expect(renderChat(choosePrompt({ jinja }), { ...request, variables })).toBe("3 False Hi");
+  expect(renderChat(choosePrompt({ jinja: "{{ enable_thinking }}" }), request)).toBe("True");
+});
