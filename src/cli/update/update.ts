@@ -19,6 +19,7 @@ const MANIFEST_BYTES_MAX = 1 << 20;
 const SIGNATURE_BYTES_MAX = 4096;
 /** A first start unpacks nothing for `--version`; a virus scanner may read the whole program. */
 const START_MS = 60_000;
+const RESTART = "restart servers that run now: they start this program for each model that they load";
 
 export interface UpdateOptions {
   readonly check?: boolean;
@@ -63,7 +64,8 @@ export async function update(context: UpdateContext, options: UpdateOptions): Pr
       if (!mayInstall(terminal, manifest.version, options)) return;
       const about = fileFor(manifest, "program", target);
       await install(program, { about, url: source.url, version: manifest.version }, { signal, onBytes: show(about) });
-      terminal.note(`updated ${program} from ${VERSION} to ${manifest.version}; restart servers that run`);
+      terminal.note(`updated ${program} from ${VERSION} to ${manifest.version}`);
+      terminal.note(RESTART);
       terminal.note(`the program before is ${previousOf(program)}: 'hearth update --rollback' goes back to it`);
     } catch (error) {
       throw signal.aborted ? new Interrupted("stopped; nothing was changed") : error;
@@ -192,5 +194,6 @@ async function checkStarts(program: string, version: string): Promise<void> {
 async function goBack(context: UpdateContext): Promise<void> {
   const program = ownProgram(context, "program");
   await rollBack(program);
-  context.terminal.note(`${program} is the program before again; restart servers that run`);
+  context.terminal.note(`${program} is the program before again`);
+  context.terminal.note(RESTART);
 }
