@@ -1,7 +1,7 @@
 /** A store in a SQLite file: transactions run synchronously, writes share commits. */
 import { Writer, type Database } from "./database.ts";
 import { AppError } from "../../base/index.ts";
-import { isList, type Ask, type Insert, type Transaction, type Store, type Value } from "./store.ts";
+import { isList, type Query, type Insert, type Transaction, type Store, type Value } from "./store.ts";
 
 /** Statements that stay prepared; texts with lists have many forms. */
 const PREPARED_MAX = 256;
@@ -94,15 +94,15 @@ export class SqliteStore implements Store {
     return step.value;
   }
 
-  #answer(ask: Ask): unknown {
-    if (isList(ask)) return ask.map((each) => this.#answer(each));
-    if (ask.wants === "whole") return this.#whole(ask.part);
-    if (ask.wants === "inserted") return this.#insert(ask.insert);
-    if (ask.wants === "one of each") {
-      const prepared = this.#prepare(ask.text);
-      return ask.rows.map((row) => prepared.get(...row) ?? undefined);
+  #answer(query: Query): unknown {
+    if (isList(query)) return query.map((each) => this.#answer(each));
+    if (query.wants === "savepoint") return this.#savepoint(query.part);
+    if (query.wants === "inserted") return this.#insert(query.insert);
+    if (query.wants === "one of each") {
+      const prepared = this.#prepare(query.text);
+      return query.rows.map((row) => prepared.get(...row) ?? undefined);
     }
-    const { text, values, wants } = ask;
+    const { text, values, wants } = query;
     const prepared = this.#prepare(typeof text === "string" ? text : text.sqlite);
     const bound = values as Value[]; // values are bound, not retained
     switch (wants) {
@@ -117,7 +117,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  #whole(part: Ask): void {
+  #savepoint(part: Query): void {
     this.#prepare("SAVEPOINT whole").run();
     try {
       this.#answer(part);

@@ -32,20 +32,20 @@ export interface Insert {
 }
 
 /** A statement, several independent ones, or a savepoint. */
-export type Ask = Statement | readonly Ask[] | Whole;
+export type Query = Statement | readonly Query[] | Savepoint;
 
-/** Made by `whole`. */
-export interface Whole {
-  readonly part: Ask;
+/** Made by `savepoint`. */
+export interface Savepoint {
+  readonly part: Query;
   readonly isLast: boolean;
-  readonly wants: "whole";
+  readonly wants: "savepoint";
 }
 
 /**
  * A transaction, or a part of one. The runner sends each statement's result back into the generator; a list gets a
  * list.
  */
-export type Transaction<T> = Generator<Ask, T, unknown>;
+export type Transaction<T> = Generator<Query, T, unknown>;
 
 /** The first row; undefined without rows. */
 export function* queryOne<Row>(text: SqlText, ...values: readonly Value[]): Transaction<Row | undefined> {
@@ -83,9 +83,9 @@ export function* parallel<const Parts extends readonly Transaction<unknown>[]>(
 ): Transaction<Results<Parts>> {
   const steps = parts.map((part) => part.next());
   for (;;) {
-    const open = steps.flatMap((step, i) => (step.done ? [] : [{ i, ask: step.value }]));
+    const open = steps.flatMap((step, i) => (step.done ? [] : [{ i, query: step.value }]));
     if (open.length === 0) return steps.map(({ value }) => value as unknown) as Results<Parts>;
-    const answers = (yield open.map(({ ask }) => ask)) as unknown[];
+    const answers = (yield open.map(({ query }) => query)) as unknown[];
     for (const [k, { i }] of open.entries()) steps[i] = parts[i]!.next(answers[k]);
   }
 }
@@ -112,12 +112,12 @@ export function* undoable<T>(part: Transaction<T>): Transaction<T> {
  * Its results are discarded.
  * @param isLast true if the transaction yields nothing after it, so that it can be sent with the commit
  */
-export function* whole(part: Transaction<void>, { isLast }: { isLast: boolean }): Transaction<void> {
+export function* savepoint(part: Transaction<void>, { isLast }: { isLast: boolean }): Transaction<void> {
   const step = part.next();
-  if (!step.done) yield { part: step.value, isLast, wants: "whole" };
+  if (!step.done) yield { part: step.value, isLast, wants: "savepoint" };
 }
 
-export const isList = (ask: Ask): ask is readonly Ask[] => Array.isArray(ask);
+export const isList = (query: Query): query is readonly Query[] => Array.isArray(query);
 
 /** If the whole transaction is rolled back already, throws the cause. */
 function* undo(cause: unknown): Transaction<void> {

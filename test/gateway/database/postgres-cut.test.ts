@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
-import { insertAll, queryAll, queryOne, whole, type Transaction } from "../../../src/gateway/database/store.ts";
+import { insertAll, queryAll, queryOne, savepoint, type Transaction } from "../../../src/gateway/database/store.ts";
 import { startProxy, type Cut, type PostgresProxy } from "../../postgres-proxy.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
@@ -18,7 +18,7 @@ const words = (): Transaction<{ word: string; n: number }[]> =>
 function* note(inputs: readonly string[]): Transaction<readonly string[]> {
   yield* queryOne("SELECT count(*) AS n FROM notes");
   const rows = inputs.map((word) => [word]);
-  yield* whole(insertAll({ table: "notes", columns: ["word"], rows }), { isLast: true });
+  yield* savepoint(insertAll({ table: "notes", columns: ["word"], rows }), { isLast: true });
   return inputs.map((word) => `${word} stored`);
 }
 

@@ -8,7 +8,7 @@ import {
   queryAll,
   queryEach,
   queryOne,
-  whole,
+  savepoint,
   type Transaction,
 } from "../../../src/gateway/database/store.ts";
 import { eventually } from "../../e2e/hearth.ts";
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
         inputs.map((word) => [word]),
       );
       const rows = inputs.map((word) => [word, 1]);
-      yield* whole(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
+      yield* savepoint(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
       return found.map((row, i) => `${inputs[i]} ${row?.n ?? "new"}`);
     }
     expect(await Promise.all(["a", "b", "half \ud83d"].map((word) => store.writeEach(add, word)))).toEqual([
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     const store = await open();
     function* add(inputs: readonly string[]): Transaction<readonly string[]> {
       const rows = inputs.map((word) => [word, 1]);
-      yield* whole(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
+      yield* savepoint(insertAll({ table: "words", columns: ["word", "n"], rows }), { isLast: true });
       return inputs;
     }
     const ends = await Promise.allSettled(["a", "nul \0 nul", "b"].map((word) => store.writeEach(add, word)));

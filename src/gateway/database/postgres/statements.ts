@@ -5,13 +5,13 @@
 import { AppError } from "../../../base/index.ts";
 import {
   isList,
-  type Ask,
+  type Query,
   type Insert,
   type Transaction,
   type SqlText,
   type Statement,
   type Value,
-  type Whole,
+  type Savepoint,
 } from "../store.ts";
 import type { Found, Connection } from "./connection.ts";
 
@@ -31,16 +31,16 @@ export async function runTransaction<T>(
 ): Promise<T> {
   let step = transaction.next();
   while (!step.done) {
-    const ask = step.value;
-    if (commit && isWhole(ask) && ask.isLast) {
-      checkTexts(ask.part); // before sending anything
-      await commit(() => answerOf(connection, ask.part));
+    const query = step.value;
+    if (commit && isSavepoint(query) && query.isLast) {
+      checkTexts(query.part); // before sending anything
+      await commit(() => answerOf(connection, query.part));
       step = transaction.next();
       continue;
     }
     let answer: unknown;
     try {
-      answer = await answerOf(connection, ask);
+      answer = await answerOf(connection, query);
     } catch (error) {
       step = transaction.throw(error);
       continue;
@@ -57,19 +57,19 @@ export function send(connection: Connection, text: string): Promise<unknown> {
   return sent;
 }
 
-const isWhole = (ask: Ask): ask is Whole => !isList(ask) && ask.wants === "whole";
+const isSavepoint = (query: Query): query is Savepoint => !isList(query) && query.wants === "savepoint";
 
 /** Sends before it returns. The connection answers statements in order. */
-async function answerOf(connection: Connection, ask: Ask): Promise<unknown> {
-  if (isWhole(ask)) return answerWhole(connection, ask);
-  if (!isList(ask)) return answerOne(connection, statementsOf(ask)[0]!);
+async function answerOf(connection: Connection, query: Query): Promise<unknown> {
+  if (isSavepoint(query)) return answerSavepoint(connection, query);
+  if (!isList(query)) return answerOne(connection, statementsOf(query)[0]!);
   const ends = await Promise.allSettled(
-    messagesOf(statementsOf(ask)).map((message) => answerMessage(connection, message)),
+    messagesOf(statementsOf(query)).map((message) => answerMessage(connection, message)),
   );
-  return inShapeOf(ask, fulfilled(ends).flat());
+  return inShapeOf(query, fulfilled(ends).flat());
 }
 
-async function answerWhole(connection: Connection, { part }: Whole): Promise<void> {
+async function answerSavepoint(connection: Connection, { part }: Savepoint): Promise<void> {
   const sent = [
     send(connection, "SAVEPOINT whole"),
     answerOf(connection, part),
@@ -89,15 +89,15 @@ function fulfilled<T>(ends: readonly PromiseSettledResult<T>[]): T[] {
   });
 }
 
-const statementsOf = (ask: Ask): Statement[] => {
-  if (isList(ask)) return ask.flatMap(statementsOf);
-  if (isWhole(ask)) return statementsOf(ask.part);
-  return [ask];
+const statementsOf = (query: Query): Statement[] => {
+  if (isList(query)) return query.flatMap(statementsOf);
+  if (isSavepoint(query)) return statementsOf(query.part);
+  return [query];
 };
 
 /** @param answers of all statements, in order; removes those it uses */
-function inShapeOf(ask: readonly Ask[], answers: unknown[]): unknown[] {
-  return ask.map((each) => (isList(each) ? inShapeOf(each, answers) : answers.shift()));
+function inShapeOf(query: readonly Query[], answers: unknown[]): unknown[] {
+  return query.map((each) => (isList(each) ? inShapeOf(each, answers) : answers.shift()));
 }
 
 /** Groups neighbouring statements of one kind, reads or inserts, which are sent as one statement. */
@@ -247,8 +247,8 @@ function jsonOf(value: unknown): string {
 /** U+0000 and lone surrogates in JSON; false matches are checked again. */
 const MAYBE_UNFIT = /\\u(?:0000|d[89a-f])/;
 
-function checkTexts(ask: Ask): void {
-  for (const statement of statementsOf(ask)) {
+function checkTexts(query: Query): void {
+  for (const statement of statementsOf(query)) {
     const rows =
       "insert" in statement ? statement.insert.rows : "rows" in statement ? statement.rows : [statement.values];
     for (const row of rows) for (const value of row) checkText(value);

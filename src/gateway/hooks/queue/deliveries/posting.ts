@@ -1,6 +1,6 @@
 /** New runs, and their events that are posted in the transaction that makes them. */
 import { AppError } from "../../../../base/index.ts";
-import { parallel, whole, type Transaction } from "../../../database/store.ts";
+import { parallel, savepoint, type Transaction } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
 /** Work done in the transaction that accepts runs, which saves a second one. */
@@ -38,10 +38,10 @@ export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: 
     );
   };
   try {
-    yield* whole(taken.size > 0 ? insert(posting.store()) : insert(), { isLast });
+    yield* savepoint(taken.size > 0 ? insert(posting.store()) : insert(), { isLast });
   } catch (error) {
     if (taken.size === 0 || error instanceof AppError) throw error;
     taken.clear();
-    yield* whole(insert(), { isLast });
+    yield* savepoint(insert(), { isLast });
   }
 }
