@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { AppError } from "../../../../base/index.ts";
 import { findModule, isCurrent, type ModuleVersion } from "./location.ts";
 import type { TransformInput, TransformReply } from "./messages.ts";
-import { Places } from "./places.ts";
+import { CallSlots } from "./call-slots.ts";
 import { TransformProcess } from "./process.ts";
 
 /** Calls of one mapping, and of all, that may wait. */
@@ -38,14 +38,14 @@ export class TransformPool implements AsyncDisposable {
   readonly #found = new Map<string, ModuleVersion>();
   #idle: Idle[] = [];
   readonly #busy = new Set<TransformProcess>();
-  readonly #places: Places;
+  readonly #slots: CallSlots;
   #isDisposed = false;
 
   /** @param options.concurrency processes of one mapping; twice as many of all together */
   constructor({ concurrency = Math.max(2, Math.min(availableParallelism(), 8)) }: { concurrency?: number } = {}) {
     this.#concurrency = concurrency;
     const waiting = { laneWaiting: LANE_WAITING_MAX, totalWaiting: WAITING_MAX };
-    this.#places = new Places({ perLane: concurrency, total: 2 * concurrency, ...waiting });
+    this.#slots = new CallSlots({ perLane: concurrency, total: 2 * concurrency, ...waiting });
   }
 
   /**
@@ -78,13 +78,13 @@ export class TransformPool implements AsyncDisposable {
     const startedMs = performance.now();
     try {
       this.#checkOpen();
-      await this.#places.enter(lane, { timeoutMs, ...(signal ? { signal } : {}) });
+      await this.#slots.enter(lane, { timeoutMs, ...(signal ? { signal } : {}) });
       try {
         this.#checkOpen();
         const leftMs = Math.max(1, timeoutMs - Math.floor(performance.now() - startedMs));
         return await this.#callNow({ limitMs: timeoutMs, ...settings, timeoutMs: leftMs }, input, signal);
       } finally {
-        this.#places.leave(lane);
+        this.#slots.leave(lane);
       }
     } catch (error) {
       if (error instanceof AppError && !error.message.startsWith("transform '")) {

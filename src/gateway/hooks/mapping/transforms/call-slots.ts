@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../../../base/index.ts";
 
-export interface PlaceLimits {
+export interface SlotLimits {
   /** Concurrent calls of one lane. */
   readonly perLane: number;
   /** Concurrent calls of all lanes. */
@@ -19,21 +19,21 @@ interface Waiter {
   readonly start: () => void;
 }
 
-export class Places {
-  readonly #limits: PlaceLimits;
+export class CallSlots {
+  readonly #limits: SlotLimits;
   readonly #running = new Map<string, number>();
   #taken = 0;
   /** Oldest first. */
   readonly #waiting = new Set<Waiter>();
 
-  constructor(limits: PlaceLimits) {
+  constructor(limits: SlotLimits) {
     this.#limits = limits;
   }
 
   /** Resolves with a slot; `leave` returns it. Throws `busy` or `cancelled`. */
   async enter(lane: string, { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal }): Promise<void> {
     if (signal?.aborted) throw new AppError("cancelled", "request canceled");
-    if (this.#hasPlace(lane) && !this.#waits(lane)) {
+    if (this.#hasSlot(lane) && !this.#waits(lane)) {
       this.#take(lane, 1);
       return;
     }
@@ -69,7 +69,7 @@ export class Places {
   #next(): Waiter | undefined {
     let best: Waiter | undefined;
     for (const waiter of this.#waiting) {
-      if (!this.#hasPlace(waiter.lane)) continue;
+      if (!this.#hasSlot(waiter.lane)) continue;
       if (best === undefined || this.#runningOf(waiter.lane) < this.#runningOf(best.lane)) best = waiter;
     }
     return best;
@@ -79,7 +79,7 @@ export class Places {
     return this.#running.get(lane) ?? 0;
   }
 
-  #hasPlace(lane: string): boolean {
+  #hasSlot(lane: string): boolean {
     return this.#taken < this.#limits.total && this.#runningOf(lane) < this.#limits.perLane;
   }
 
