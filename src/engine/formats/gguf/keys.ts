@@ -50,14 +50,14 @@ export function getStrings(metadata: Metadata, key: string, ...fallback: unknown
   return absent(value, { key, expected: "an array of strings", fallback });
 }
 
-interface Wish {
+interface Expectation {
   readonly key: string;
   readonly expected: string;
   /** Empty, or the default for an absent key. */
   readonly fallback: readonly unknown[];
 }
 
-function absent(value: MetadataValue | undefined, { key, expected, fallback }: Wish): unknown {
+function absent(value: MetadataValue | undefined, { key, expected, fallback }: Expectation): unknown {
   if (value === undefined && fallback.length > 0) return fallback[0];
   throw new AppError("bad_file", `metadata '${key}': expected ${expected}, got ${describe(value)}`);
 }
