@@ -26,6 +26,7 @@ import { embedRoutes } from "./routes/embed.ts";
 import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { llamaServerRoutes } from "./routes/llama-server.ts";
 import { mcpServerRoutes } from "./routes/mcp-server.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
 import { messagesRoutes } from "./routes/messages.ts";
@@ -102,6 +103,7 @@ export function makeHandlers(parts: AppDeps) {
     .use(showRoutes(deps))
     .use(partsRoutes(deps))
     .use(tokenizeRoutes(deps))
+    .use(llamaServerRoutes(deps))
     .use(psRoutes(deps))
     .use(createRoutes(deps))
     .use(pullRoutes(deps))

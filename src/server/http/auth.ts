@@ -10,11 +10,13 @@ interface Admission {
   readonly keyName?: string;
 }
 
-/** Only `/api`, `/v1` and `/metrics` require a key: probes, the documentation and preflights do not. */
+/** The routes that require a key: probes, the documentation and preflights do not. */
+const KEPT = /^\/(api|v1|metrics|props|slots|lora-adapters|apply-template|tokenize|detokenize)(\/|$)/i;
+
 export function makeAuth(keys: readonly string[]): (request: Request, path: string) => Admission {
   const known = keys.map(parseKey);
   return (request, path) => {
-    if (known.length === 0 || !/^\/(api|v1|metrics)(\/|$)/i.test(path)) return { passes: true };
+    if (known.length === 0 || !KEPT.test(path)) return { passes: true };
     const bearer = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
     const given = bearer ?? request.headers.get("x-api-key") ?? undefined; // the header of Anthropic's clients
     if (given === undefined) return { passes: false };

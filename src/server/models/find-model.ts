@@ -1,6 +1,6 @@
 /** Finds the model that a request names, and checks its capabilities. */
 import { AppError, type Logger } from "../../base/index.ts";
-import type { Think } from "../../runtime/portable.ts";
+import type { Runtime, Think } from "../../runtime/portable.ts";
 import type { ModelRef, Store } from "../../library/portable.ts";
 import type { Inspect } from "./inspect.ts";
 
@@ -61,6 +61,10 @@ export async function findEmbedder(store: Store, name: string): Promise<ModelRef
   if (!model) throw new AppError("not_found", `model ${JSON.stringify(name)} not found, try pulling it first`);
   return model;
 }
+
+/** The model that clients of llama-server mean, which name none: the one in memory that expires last. */
+export const loadedModel = ({ runtime }: { runtime: Pick<Runtime, "loaded"> }): string | undefined =>
+  runtime.loaded()[0]?.name;
 
 /** Throws `bad_request` if the name is missing. */
 export function requireModel(name: string | undefined): string {

@@ -5,7 +5,7 @@ import { parseOptions } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { findModel, requireModel } from "../models/find-model.ts";
+import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { describe } from "../schema/describe.ts";
 
@@ -18,13 +18,30 @@ export const tokenizeRoutes = (deps: RouteDeps) =>
       parse: "none",
       detail: describe({ api: "native", summary: "The token ids of a text", body: TokenizeBody, reply: "json" }),
     })
+    .post(
+      "/tokenize",
+      ({ request }) => deps.answer(request, (exchange) => tokenize(deps, exchange, loadedModel(deps))),
+      {
+        parse: "none",
+        detail: describe({ api: "native", summary: "The token ids of a text", body: TokenizeBody, reply: "json" }),
+      },
+    )
+    .post(
+      "/detokenize",
+      ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange, loadedModel(deps))),
+      {
+        parse: "none",
+        detail: describe({ api: "native", summary: "The text of token ids", body: DetokenizeBody, reply: "json" }),
+      },
+    )
     .post("/api/detokenize", ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange)), {
       parse: "none",
       detail: describe({ api: "native", summary: "The text of token ids", body: DetokenizeBody, reply: "json" }),
     });
 
-async function tokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
-  const body = await readRequest(exchange.request, TokenizeBody);
+/** @param other the model of a request that names none */
+async function tokenize(deps: RouteDeps, exchange: Exchange, other?: string): Promise<Reply> {
+  const body = withModel(await readRequest(exchange.request, TokenizeBody), other);
   const shared = await sharedFields(deps, exchange, body);
   const text = body.content ?? body.text ?? body.prompt;
   if (text === undefined) throw new AppError("bad_request", "content is required");
@@ -41,8 +58,8 @@ async function tokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   return { kind: "json", body: { model: shared.model, tokens: items, ...durations } };
 }
 
-async function detokenize(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
-  const body = await readRequest(exchange.request, DetokenizeBody);
+async function detokenize(deps: RouteDeps, exchange: Exchange, other?: string): Promise<Reply> {
+  const body = withModel(await readRequest(exchange.request, DetokenizeBody), other);
   const shared = await sharedFields(deps, exchange, body);
   if (!body.tokens) throw new AppError("bad_request", "tokens is required");
   checkLength("tokens", body.tokens.length, "ids");
@@ -59,6 +76,9 @@ async function sharedFields(deps: RouteDeps, { note, signal }: Exchange, body: D
   const { options } = parseOptions(body.options);
   return { model, ref, options, signal, ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
 }
+
+const withModel = <T extends { model?: string }>(body: T, other: string | undefined): T =>
+  body.model || other === undefined ? body : { ...body, model: other };
 
 function checkLength(field: string, length: number, unit: string): void {
   if (length <= CONTENT_CHARS_MAX) return;

@@ -1,0 +1,104 @@
+/**
+ * Routes of llama-server that its clients read: `/props`, `/slots`, `/lora-adapters` and `/apply-template`. A request
+ * that names no model means the one in memory that
+ * expires last.
+ */
+import { basename } from "node:path";
+import { Elysia } from "elysia";
+import { SAMPLING_DEFAULTS } from "../../engine/index.ts";
+import type { LoadedModel } from "../../runtime/portable.ts";
+import { readRequest } from "../http/body.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
+import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
+import { ChatCompletionBody, toChat } from "../openai/chat.ts";
+import { describe } from "../schema/describe.ts";
+import type { RouteDeps } from "./deps.ts";
+
+const API = "native";
+
+export const llamaServerRoutes = (deps: RouteDeps) =>
+  new Elysia()
+    .get("/props", ({ request }) => deps.answer(request, () => props(deps, nameIn(deps, request))), {
+      detail: describe({ api: API, summary: "A model's context, slots and template", reply: "json" }),
+    })
+    .get("/slots", ({ request }) => deps.answer(request, async () => slots(deps, new URL(request.url))), {
+      detail: describe({ api: API, summary: "The slots of the models in memory", reply: "json" }),
+    })
+    .get("/lora-adapters", ({ request }) => deps.answer(request, async () => adapters(deps, nameIn(deps, request))), {
+      detail: describe({ api: API, summary: "The adapters that a model is loaded with", reply: "json" }),
+    })
+    .post("/apply-template", ({ request }) => deps.answer(request, (exchange) => applyTemplate(deps, exchange)), {
+      parse: "none",
+      detail: describe({ api: API, summary: "The prompt of a conversation", body: ChatCompletionBody, reply: "json" }),
+    });
+
+/** The model in a query, else the one in memory. Throws `bad_request` if there is neither. */
+const nameIn = (deps: RouteDeps, { url }: Request): string =>
+  requireModel(new URL(url).searchParams.get("model") ?? loadedModel(deps));
+
+async function props(deps: RouteDeps, name: string): Promise<Reply> {
+  const ref = await findModel(deps.store, name);
+  const facts = await deps.inspect(ref);
+  const loaded = deps.runtime.loaded().find((each) => each.name === ref.displayName);
+  const { samplers: _, ...sampling } = { ...SAMPLING_DEFAULTS, ...facts?.parameters, ...ref.parameters };
+  const nCtx = loaded?.ctxLen ?? 0;
+  return {
+    kind: "json",
+    body: {
+      default_generation_settings: { n_ctx: nCtx, params: { ...sampling, n_predict: sampling.num_predict } },
+      total_slots: loaded ? slotCount(deps, loaded) : 0,
+      model_path: ref.displayName,
+      model_alias: ref.displayName,
+      chat_template: await templateOf(deps, ref.displayName),
+      modalities: { vision: facts?.capabilities.includes("vision") ?? false, audio: false },
+      build_info: `hearth-${deps.version}`,
+      is_sleeping: loaded === undefined,
+    },
+  };
+}
+
+/** Loads the readers of model files and templates on first use. */
+async function templateOf({ store }: RouteDeps, name: string): Promise<string> {
+  const { readHeader } = await import("../../engine/formats/index.ts");
+  const { effectiveTemplate } = await import("../models/effective-template.ts");
+  const entry = await store.load(name);
+  const { metadata } = await readHeader(entry.paths.model, { arrayItemsMax: 0 });
+  return effectiveTemplate(entry, metadata).text;
+}
+
+/** Capacity is counted in tokens of all slots together. */
+function slotCount({ runtime }: RouteDeps, { name, ctxLen }: LoadedModel): number {
+  const room = runtime.activity().models.find((each) => each.name === name)?.kv.room ?? 0;
+  return Math.max(1, Math.round(room / ctxLen));
+}
+
+function slots(deps: RouteDeps, { searchParams }: URL): Reply {
+  const wanted = searchParams.get("model");
+  const { models } = deps.runtime.activity();
+  const body = deps.runtime.loaded().flatMap((loaded) => {
+    if (wanted !== null && loaded.name !== wanted && loaded.name !== `${wanted}:latest`) return [];
+    const running = models.find(({ name }) => name === loaded.name)?.running ?? 0;
+    return Array.from({ length: slotCount(deps, loaded) }, (_, id) => ({
+      id,
+      model: loaded.name,
+      n_ctx: loaded.ctxLen,
+      is_processing: id < running,
+    }));
+  });
+  return { kind: "json", body };
+}
+
+function adapters(deps: RouteDeps, name: string): Reply {
+  const loaded = deps.runtime.loaded().find((each) => each.name === name || each.name === `${name}:latest`);
+  const paths = loaded?.paths.adapters ?? [];
+  return { kind: "json", body: paths.map((path, id) => ({ id, path: basename(path), scale: 1 })) };
+}
+
+async function applyTemplate(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+  const body = await readRequest(request, ChatCompletionBody);
+  const model = requireModel(body.model || loadedModel(deps));
+  note({ model });
+  const ref = await findModel(deps.store, model);
+  const { left: _, ...asked } = toChat(body);
+  return { kind: "json", body: { prompt: await deps.runtime.render({ model, ref, ...asked, options: {}, signal }) } };
+}
