@@ -56,6 +56,8 @@ export interface Grid {
   readonly splits?: number;
   /** Joins splits: does nothing if no row has several. */
   readonly joins?: boolean;
+  /** Does nothing unless some sequence has several rows in the run. */
+  readonly repeats?: boolean;
 }
 
 /** Workgroups of so many rows; zero without rows. */

@@ -1,10 +1,12 @@
 /** Fuses the work on queries and keys between their matrices and attention into one dispatch. */
 import type { Dispatch, Operand, Params } from "./dispatch.ts";
 import { NONE } from "./lowering.ts";
-import { isRead, isSame, nameOf, renamed, replace, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSame, nameOf, renamed, replace, some, type Fusion, type Value } from "./fusion.ts";
 
 /** Largest head that kernels turn. */
 const HEAD_DIM_MAX = 256;
+/** Queries that `rope_store` turns and nothing reads. */
+const UNUSED = "rope_attention.unused";
 
 /** Norms of q and k for `rope_store`: their inputs, weights, runs, and eps. */
 interface Norms {
@@ -57,9 +59,12 @@ export const fuseRopeStore: Fusion = (list, results) =>
     return { length, dispatches: [dispatch] };
   });
 
-/** `rope_store` and attention of few rows, whose own keys then do not go through the cache. */
+/**
+ * `rope_store` and attention of few rows, whose own keys then do not go through the cache. Where a sequence has several
+ * rows, `rope_store` runs too: every row must read earlier keys from the cache to have the bits of a row alone.
+ */
 export const fuseRopeAttention: Fusion = (list, results) =>
-  replaceRuns(list, 2, ([roped, attention], rest) => {
+  replace(list, ([roped, attention, ...rest]) => {
     if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
     const [q, k, v, turns, norms, turnedQ, keys, values, batch] = roped.operands; // see rope_store.wgsl
     const [query, keys2, , , extras, y, parts] = attention.operands; // see attention.wgsl
@@ -70,12 +75,20 @@ export const fuseRopeAttention: Fusion = (list, results) =>
     if (headDim! % 4 !== 0 || valueDim !== headDim || hasSlopes !== 0) return undefined;
     const vectors = [norms, extras].flatMap((each) => (each?.kind === "vectors" ? each.weights : []));
     const sinksAt = hasSinks === 0 ? 0 : 1 + normLength(roped.params);
-    return {
+    const fused: Dispatch = {
       ...attention,
       kernel: "rope_attention",
       operands: [q!, k!, v!, turns!, { kind: "vectors", weights: vectors }, keys!, values!, batch!, y!, parts!],
       params: { ...attention.params, ...roped.params, hasSinks: sinksAt }, // both have the same heads and cache
     };
+    const { value } = turnedQ as Value;
+    const unused: Value = {
+      kind: "activation",
+      access: "write",
+      value: { ...value, buf: { ...value.buf, name: UNUSED } },
+    };
+    const storing = { ...roped, operands: roped.operands.with(5, unused), grid: { ...roped.grid, repeats: true } };
+    return { length: 2, dispatches: [storing, fused] };
   });
 
 /** Weights of the norms of q and k. */

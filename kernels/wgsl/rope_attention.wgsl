@@ -1,6 +1,6 @@
-// rope_attention: rope_store and attention in one, for few rows: each workgroup norms and rotates the queries and this
-// run's keys that it needs; a row's own key and value also go into the cache, for later runs. Keys and values of
-// earlier rows of a sequence in the same run are recomputed, because WGSL does not order workgroups.
+// rope_attention: rope_store and attention in one, for few rows: each workgroup norms and rotates the queries and its
+// own key, which also goes into the cache with its value, for later runs. Keys and values of earlier rows of its
+// sequence are there already: `rope_store` stores them first if a sequence has several rows in a run.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
 //   binding 1  k      storage, read        f32 (rows, kv_heads · head_dim)
@@ -117,20 +117,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   load_queries(quad, row.z, t);
   workgroupBarrier();
   var found = found_none(quad, group.z, t);
-  // From here on positions are rows of this run before this one.
-  let fresh = max(span.start, row.z - (group.y - batch[2u + 2u * group.y].x));
-  attend(&found, row.y, span.start, min(span.end, fresh), quad, t);
-  for (var position = fresh; position < span.end; position++) {
-    let source = group.y - (row.z - position);
-    let key = key_of(source, quad.kv_head, position, t);
-    let value = value_of(source, quad.kv_head, t);
+  attend(&found, row.y, span.start, min(span.end, row.z), quad, t);
+  if (span.end > row.z) {
+    let key = key_of(group.y, quad.kv_head, row.z, t);
+    let value = value_of(group.y, quad.kv_head, t);
     let score = score_of(four_of(key), quad.columns, t);
     raise(&found, max(found.most, score));
-    let is_column = t < quad.columns;
-    if (is_column) { add_value(&found, exp(score - found.most), four_of(value)); }
-    if (is_column && position == row.z && quad.first % (p.heads / p.kv_heads) == 0u) {
-      keys[(base + position * kv_dim) / 4u + t] = key;
-      values[(base + position * kv_dim) / 4u + t] = value;
+    if (t < quad.columns) {
+      add_value(&found, exp(score - found.most), four_of(value));
+      if (quad.first % (p.heads / p.kv_heads) == 0u) {
+        keys[(base + row.z * kv_dim) / 4u + t] = key;
+        values[(base + row.z * kv_dim) / 4u + t] = value;
+      }
     }
   }
   gather(found, t);

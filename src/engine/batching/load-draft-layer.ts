@@ -40,7 +40,7 @@ export async function withDraftLayer(
     return one;
   };
   try {
-    const mapped = backend.name !== "wasm"; // there each session copies its weights
+    const mapped = !["wasm", "webgpu"].includes(backend.name); // there each session copies its weights
     const own = isWanted && mapped && session.verifies ? loadDraftLayer(gguf) : undefined;
     if (!own || (backend.missing?.(own) ?? []).length > 0) return { session, layer: undefined };
     const { dim } = program.states;

@@ -4,6 +4,7 @@ import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import { loadEngine } from "../../../src/engine/batching/load.ts";
 import type { SequenceEvent } from "../../../src/engine/batching/sequence.ts";
 import { mapFile } from "../../../src/engine/formats/files/map.ts";
+import { VOCAB } from "../architectures/models.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
 
 export interface Ask {
@@ -89,3 +90,16 @@ const costing = (session: Session, note: (batch: Batch) => void): Session => ({
     return session.states(batch, pause);
   },
 });
+
+/** Logits that lean to a text which repeats itself but for every ninth token. */
+export function leaning(logits: Float32Array, batch: readonly Rows[], leans = (_slot: number) => true): Float32Array {
+  let row = 0;
+  for (const { slot, start, tokens, logits: wanted } of batch) {
+    for (let i = wanted === "all" ? 0 : tokens.length - 1; wanted !== "none" && i < tokens.length; i++, row++) {
+      if (!leans(slot)) continue;
+      const at = start + i;
+      logits[row * VOCAB + (at % 9 === 0 ? 5 + (at % 41) : 10 + (at % 7))]! += 24;
+    }
+  }
+  return logits;
+}

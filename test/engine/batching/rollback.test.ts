@@ -7,7 +7,7 @@ import type { Rows } from "../../../src/engine/program/backend.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { makeModel, VOCAB } from "../architectures/models.ts";
 import { simdLevels } from "../backends/simd/levels.ts";
-import { answersOf, type Ask } from "./answers-of.ts";
+import { answersOf, leaning, type Ask } from "./answers-of.ts";
 
 setDefaultTimeout(60_000);
 
@@ -20,19 +20,6 @@ const PROMPT = Array.from(
   { length: 60 },
   (_, i) => 5 + (((i % 12) * 7 + (i === 30 || i === 43 ? 1 : 0)) % (VOCAB - 8)),
 );
-
-/** Logits that lean to a text which repeats itself but for every ninth token. */
-function leaning(logits: Float32Array, batch: readonly Rows[], leans = (_slot: number) => true): Float32Array {
-  let row = 0;
-  for (const { slot, start, tokens, logits: wanted } of batch) {
-    for (let i = wanted === "all" ? 0 : tokens.length - 1; wanted !== "none" && i < tokens.length; i++, row++) {
-      if (!leans(slot)) continue;
-      const at = start + i;
-      logits[row * VOCAB + (at % 9 === 0 ? 5 + (at % 41) : 10 + (at % 7))]! += 24;
-    }
-  }
-  return logits;
-}
 
 describe.skipIf(simdLevels.length === 0)("on the best level of this machine", () => {
   const { backend } = simdLevels[0] ?? { backend: undefined as never };

@@ -93,7 +93,7 @@ export function copyTokens(
   const encoder = parts.device.gpu.createCommandEncoder();
   for (const layer of parts.layers) {
     const move = { from: from * parts.ctxLen, to: to * parts.ctxLen, count: length };
-    for (const each of movable(layer, parts)) moveTokens(encoder, parts, each, move);
+    for (const each of cachedSides(layer, parts)) moveTokens(encoder, parts, each, move);
   }
   parts.device.submit(encoder.finish());
 }
@@ -109,14 +109,17 @@ export function shiftTokens(
   const to = slot * ctxLen + keep;
   const encoder = device.gpu.createCommandEncoder();
   for (const [i, layer] of parts.layers.entries()) {
-    for (const each of movable(layer, parts)) moveTokens(encoder, parts, each, { from: to + discard, to, count });
+    for (const each of cachedSides(layer, parts)) moveTokens(encoder, parts, each, { from: to + discard, to, count });
     if (layer.rope) shiftKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
   }
   device.submit(encoder.finish());
 }
 
 /** The buffers of a layer with their bytes per token. Values that are parts of keys have none. */
-function movable({ buffers: { keys, values }, nKvHeads, keyDim, valueDim }: CacheLayer, { valueBytes }: ShiftParts) {
+export function cachedSides(
+  { buffers: { keys, values }, nKvHeads, keyDim, valueDim }: CacheLayer,
+  { valueBytes }: ShiftParts,
+) {
   const sized = [
     { buffer: keys, tokenBytes: valueBytes * nKvHeads * keyDim },
     { buffer: values, tokenBytes: valueBytes * nKvHeads * valueDim },

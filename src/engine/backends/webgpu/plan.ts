@@ -33,7 +33,7 @@ const UPLOAD_SHARE = 0.9;
  * Up to this number, a row's sums do not depend on the other rows: a decode step of several sequences gives each the
  * same bits as alone. More rows take the kernels for prompts, which use a GPU badly if there are few.
  */
-const FEW_ROWS = 32;
+export const FEW_ROWS = 32;
 
 export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType" | "states"> {
   readonly passes: Passes;

@@ -119,9 +119,9 @@ export type Counts = Readonly<Record<RowKind | "sequences" | "splits", number>>;
 
 /** Replays a dispatch; false if there is nothing to do. Allocates nothing. */
 export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
-  const { pipeline, bindings, x, z, splits, joins } = recorded;
+  const { pipeline, bindings, x, z, splits, joins, repeats } = recorded;
   const groups = groupsOf(recorded, counts);
-  if (groups === 0 || (joins && counts.splits === 1)) return false;
+  if (groups === 0 || (joins && counts.splits === 1) || (repeats && counts.all === counts.sequences)) return false;
   pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
   pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));

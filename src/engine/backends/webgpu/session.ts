@@ -13,7 +13,8 @@ import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
-import { passFor, type Plan } from "./plan.ts";
+import { makeKvBlocks } from "./kv-blocks.ts";
+import { FEW_ROWS, passFor, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
@@ -54,6 +55,8 @@ export class WebGpuSession implements Session {
   readonly vramBytes: number;
   readonly topK?: TopKRuns;
   readonly checkpoints?: NonNullable<Session["checkpoints"]>;
+  readonly blocks?: NonNullable<Session["blocks"]>;
+  readonly verifies: boolean;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
   readonly #words: Uint32Array<ArrayBuffer>;
@@ -83,7 +86,11 @@ export class WebGpuSession implements Session {
     this.#splits = !runsWhole(parts.program.steps);
     this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
-    if (parts.states) this.checkpoints = parts.states.checkpoints;
+    const checkpoints = parts.states?.checkpoints;
+    if (checkpoints) this.checkpoints = checkpoints;
+    const { slots } = parts.options;
+    if (parts.program.logits) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints });
+    this.verifies = parts.program.logits !== undefined;
     if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
 
@@ -116,6 +123,7 @@ export class WebGpuSession implements Session {
     const chunks = chunksOf(batch, plan.capacity, {
       splits: this.#splits,
       given: this.#inputDim > 0,
+      keeps: this.#limits.keeps,
     });
     if (this.#inputDim > 0) this.#gather(batch);
     const dim = this.#parts.program[result]!.dim; // encoders were refused
@@ -238,11 +246,14 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
   rope.known = until;
 }
 
-/** The rows of a batch in order, in chunks that fit. An encoder's sequences stay whole. */
+/**
+ * The rows of a batch in order, in chunks that fit. An encoder's sequences stay whole. Rows of decode have chunks of
+ * their own, so small that a row's bits depend neither on the other rows nor on their number.
+ */
 function chunksOf(
   batch: readonly WantedRows[],
   capacity: Plan["capacity"],
-  { splits, given }: { splits: boolean; given: boolean },
+  { splits, given, keeps }: { splits: boolean; given: boolean; keeps: boolean },
 ): Chunk[] {
   const chunks: Chunk[] = [];
   let chunk: Chunk = { rows: [], requests: [] };
@@ -250,7 +261,12 @@ function chunksOf(
     if (chunk.rows.length > 0) chunks.push(chunk);
     chunk = { rows: [], requests: [] };
   };
-  for (const { slot, start, tokens, states, request } of batch) {
+  let isDecode = false;
+  for (const { slot, start, tokens, states, request, drafted = false } of batch) {
+    const decodes = keeps && states !== "none" && (tokens.length === 1 || drafted);
+    if (decodes !== isDecode) flush();
+    isDecode = decodes;
+    const rowsMax = isDecode ? Math.min(FEW_ROWS, capacity.all) : capacity.all;
     const all = states === "all" ? tokens.length : 1;
     if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.requests.length + all > capacity.wanted))
       flush();
@@ -258,7 +274,7 @@ function chunksOf(
     for (const [i, token] of tokens.entries()) {
       const last = states === "first" ? 0 : tokens.length - 1;
       const wanted = states === "all" || (states !== "none" && i === last);
-      if (splits && (chunk.rows.length === capacity.all || (wanted && chunk.requests.length === capacity.wanted))) {
+      if (splits && (chunk.rows.length === rowsMax || (wanted && chunk.requests.length === capacity.wanted))) {
         flush();
         first = -i; // where the sequence would begin
       }

@@ -39,8 +39,9 @@ async function dispatchesOf(name: string, many: boolean): Promise<Dispatch[]> {
   }
 }
 
-/** Kernels from one attention to the next: a layer's worth. */
-function layerOf(dispatches: readonly Dispatch[]): string[] {
+/** Kernels from one attention to the next, where each sequence has one row: a layer's worth. */
+function layerOf(all: readonly Dispatch[]): string[] {
+  const dispatches = all.filter(({ grid }) => !grid.repeats);
   const at = dispatches.flatMap(({ kernel }, i) => (/attention(_tile)?$/.test(kernel) ? [i] : []));
   return dispatches.slice(at[0], at[1]).map(({ kernel }) => kernel);
 }
@@ -53,6 +54,12 @@ test("a llama layer takes five dispatches at decode", async () => {
     "linear",
     "linear_3",
   ]);
+});
+
+test("where a sequence has several rows, their keys are in the cache before one attends to them", async () => {
+  const dispatches = await dispatchesOf("llama", false);
+  const [at] = dispatches.flatMap(({ kernel }, i) => (kernel === "rope_attention" ? [i] : []));
+  expect(dispatches[at! - 1]).toMatchObject({ kernel: "rope_store", grid: { repeats: true } });
 });
 
 test("a prompt's layer keeps its products apart, with what is added to them", async () => {

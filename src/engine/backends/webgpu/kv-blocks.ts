@@ -1,0 +1,55 @@
+/** Keys and values of a slot as bytes: positions lie one after another, as in the cache. */
+import { assert } from "../../../base/index.ts";
+import type { KvBlocks } from "../../program/backend.ts";
+import { cachedSides, type ShiftParts } from "./kv-cache.ts";
+import { readBuffer } from "./read-buffer.ts";
+
+/** Positions per block: enough for copies of several KB, few enough for prompts to share blocks. */
+const BLOCK_LENGTH = 64;
+/** Changes with the bytes of a position. */
+const FORMAT = 1;
+
+interface BlockOptions {
+  readonly slots: number;
+  readonly checkpoints: KvBlocks["checkpoints"];
+}
+
+export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints }: BlockOptions): KvBlocks {
+  const { device, layers, ctxLen, valueBytes } = parts;
+  const sides = layers.flatMap((layer) => cachedSides(layer, parts));
+  const tokenBytes = sides.reduce((sum, side) => sum + side.tokenBytes, 0);
+  const isLong = layers.some(({ rope }) => rope?.freqFactorsLong && ctxLen > rope.ctxLenOrig);
+  const shapes = layers.map(({ nKvHeads, keyDim, valueDim }) => `${nKvHeads}x${keyDim}+${valueDim}`);
+  const facts = ["webgpu", FORMAT, device.facts.name, 8 * valueBytes, isLong ? "long" : "short", ...shapes];
+  const check = (slot: number, first: number, count: number): void => {
+    const inside = first + count <= ctxLen && slot >= 0 && slot < slots;
+    assert(inside && count > 0 && count <= BLOCK_LENGTH, `block of ${count} at ${first} of slot ${slot}`);
+    assert(first % BLOCK_LENGTH === 0, `a block begins at ${first}`);
+  };
+  return {
+    length: BLOCK_LENGTH,
+    layout: facts.join(" "),
+    checkpoints,
+    bytesOf: (count) => count * tokenBytes,
+    async read(slot, first, count) {
+      check(slot, first, count);
+      if (tokenBytes === 0) return new Uint8Array();
+      return readBuffer(
+        device,
+        sides.map(({ buffer, tokenBytes: each }) => {
+          return { buffer, offset: (slot * ctxLen + first) * each, size: count * each };
+        }),
+      );
+    },
+    write(slot, { first, count, bytes }) {
+      check(slot, first, count);
+      assert(bytes.length === count * tokenBytes, `a block of ${count} positions has ${bytes.length} bytes`);
+      let at = 0;
+      for (const { buffer, tokenBytes: each } of sides) {
+        const part = bytes.slice(at, at + count * each);
+        device.gpu.queue.writeBuffer(buffer, (slot * ctxLen + first) * each, part);
+        at += part.length;
+      }
+    },
+  };
+}
