@@ -1,6 +1,6 @@
 /** Kills gateways during turns with effects, and counts these. */
 import { Database } from "bun:sqlite";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundled } from "../../bundled.ts";
@@ -38,7 +38,11 @@ export async function killDuringCalls(kills: number): Promise<KillReport> {
     for (let i = 0; i < kills; i++) {
       const child = start("work");
       await child.stdout.getReader().read(); // its ready line
-      await Bun.sleep(random.float() * 700);
+      if (i % 2 === 0) await Bun.sleep(random.float() * 700);
+      else {
+        await nextEffect(join(folder, "effects")); // then a call is under way
+        await Bun.sleep(random.float() * 40);
+      }
       child.kill("SIGKILL");
       await child.exited;
     }
@@ -51,6 +55,13 @@ export async function killDuringCalls(kills: number): Promise<KillReport> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Resolves once the file has grown, or after three seconds. */
+async function nextEffect(file: string): Promise<void> {
+  const size = (): number => (existsSync(file) ? statSync(file).size : 0);
+  const before = size();
+  for (let i = 0; i < 1500 && size() === before; i++) await Bun.sleep(2);
 }
 
 function reportOf(runs: readonly RunRow[], effects: readonly string[]): KillReport {
