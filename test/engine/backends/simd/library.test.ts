@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { layoutHeader } from "../../../../kernels/simd/layout.ts";
+import { SETTINGS } from "../../../../src/base/config/settings.ts";
 import { sleepFunctions } from "../../../../src/engine/backends/host/sleep-functions.ts";
 import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../../src/engine/backends/host/simd-library.ts";
 import { checkBackend } from "../../../../src/engine/backends/index.ts";
@@ -122,4 +123,12 @@ test("only the systems whose kernels cannot call them are asked for functions to
   expect(sleepFunctions("linux")).toBeUndefined();
   expect(sleepFunctions("freebsd")).toBeUndefined();
   if (process.platform === "win32") expect(sleepFunctions()).toBeDefined();
+});
+
+test("the setting knows the level of every shipped library", () => {
+  const levels = readdirSync(libraryFolder()).flatMap((name) => {
+    const [, arch, level] = /^\w+-(x64|arm64)-?(\w*)\.(?:so|dylib|dll)$/.exec(name) ?? [];
+    return arch === undefined ? [] : [level || "neon"]; // the plain library of arm64
+  });
+  for (const level of new Set(levels)) expect(SETTINGS.simd.parse(level), level).toBe(level as never);
 });
