@@ -1,0 +1,63 @@
+/** Watches a load and decode steps from inside the process with the device; inside.test.ts reads its output. */
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
+import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+
+export interface Inside {
+  /** Pipelines of the load, and the most that were being compiled at the same time. */
+  readonly pipelines: number;
+  readonly atOnce: number;
+  /** Timestamps of the device in nanoseconds. */
+  readonly stamps: readonly number[];
+  /** Bytes read back for a token at temperature 0. */
+  readonly bytesRead: number;
+}
+
+const device = await openDevice(dawn());
+const { gpu } = device;
+let [pipelines, compiling, atOnce] = [0, 0, 0];
+const compile = gpu.createComputePipelineAsync.bind(gpu);
+gpu.createComputePipelineAsync = async (descriptor) => {
+  pipelines++;
+  atOnce = Math.max(atOnce, ++compiling);
+  return compile(descriptor).finally(() => compiling--);
+};
+let bytesRead = 0;
+const create = gpu.createBuffer.bind(gpu);
+gpu.createBuffer = (descriptor) => {
+  const buffer = create(descriptor);
+  const map = buffer.mapAsync.bind(buffer);
+  return Object.assign(buffer, {
+    mapAsync: (...args: Parameters<GPUBuffer["mapAsync"]>) => [map(...args), (bytesRead += args[2] ?? 0)][0],
+  });
+};
+
+const gguf = openGguf(process.argv[2]!);
+const options = { ctxLen: 64, slots: 1, precise: false, threads: 1, cacheDir: undefined };
+const session = await webGpuBackend.load(loadProgram(gguf), options);
+const loaded = { pipelines, atOnce };
+const wish = { k: 1, apart: new Int32Array(0) };
+const step = (start: number) =>
+  session.offers!.run([{ slot: 0, start, tokens: Int32Array.of(5), logits: "last", wish }]);
+await step(0);
+bytesRead = 0;
+await step(1);
+const bytesOfStep = bytesRead;
+const set = gpu.createQuerySet({ type: "timestamp", count: 2 });
+const [resolved, readable] = [gpu.createBuffer({ size: 16, usage: 0x204 }), gpu.createBuffer({ size: 16, usage: 9 })];
+const stamps: number[] = [];
+for (let i = 0; i < 4; i++) {
+  const encoder = gpu.createCommandEncoder();
+  const writes = { querySet: set, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+  encoder.beginComputePass({ timestampWrites: writes }).end();
+  encoder.resolveQuerySet(set, 0, 2, resolved, 0);
+  encoder.copyBufferToBuffer(resolved, 0, readable, 0, 16);
+  device.submit(encoder.finish());
+  await device.wait(() => readable.mapAsync(1));
+  stamps.push(...[...new BigUint64Array(readable.getMappedRange())].map((stamp) => Number(stamp % 65_536n)));
+  readable.unmap();
+}
+console.log(JSON.stringify({ ...loaded, stamps, bytesRead: bytesOfStep } satisfies Inside));
+process.exit(0); // a driver's threads may remain
