@@ -69,14 +69,14 @@ interface Bound {
 export class Trial {
   readonly #device: Device;
   readonly #shape: ShapeClass;
-  readonly #extents: Extents;
+  readonly extents: Extents;
   readonly #buffers: Buffers;
   readonly #stamps: GPUQuerySet | undefined;
 
   private constructor(device: Device, shape: ShapeClass, extents: Extents, buffers: Buffers) {
     this.#device = device;
     this.#shape = shape;
-    this.#extents = extents;
+    this.extents = extents;
     this.#buffers = buffers;
     const canStamp = device.gpu.features.has("timestamp-query");
     this.#stamps = canStamp ? device.gpu.createQuerySet({ type: "timestamp", count: 2 }) : undefined;
@@ -101,7 +101,7 @@ export class Trial {
   }
 
   #pipeline(kind: TrialKind, tuning: Tuning): Promise<GPUComputePipeline> {
-    const { columns, rows } = this.#extents;
+    const { columns, rows } = this.extents;
     const { kernel, quants } = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices: 1 });
     return this.#device.pipeline(kernel, quants, { tuning, rows: rows[kind] });
   }
@@ -133,7 +133,7 @@ export class Trial {
   async results(kind: TrialKind, tuning: Tuning): Promise<Float32Array> {
     const bound = await this.#bind(kind, tuning);
     const { y, readback } = this.#buffers;
-    const { rows, columns } = this.#extents;
+    const { rows, columns } = this.extents;
     const size = 4 * Math.min(COMPARED, rows[kind] * columns);
     const encoder = this.#device.gpu.createCommandEncoder();
     encoder.clearBuffer(y);
@@ -159,7 +159,7 @@ export class Trial {
   async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound> {
     const { matrix, x, y, batch, params, none } = this.#buffers;
     const { gpu } = this.#device;
-    const { columns, matrices, rows: rowsOf } = this.#extents;
+    const { columns, matrices, rows: rowsOf } = this.extents;
     const rows = rowsOf[kind];
     const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices });
     const pipeline = await this.#pipeline(kind, tuning);
