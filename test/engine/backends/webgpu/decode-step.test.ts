@@ -56,3 +56,14 @@ test("the embedded model: little beside its weights is moved", () => {
   expect(moved / weights).toBeGreaterThan(1);
   expect(moved / weights).toBeLessThan(TRAFFIC_MAX);
 });
+
+test.each([
+  ["llama", 5],
+  ["qwen3moe", 7],
+])("%s: at most %i dispatches a layer while a context is short", async (name, most) => {
+  const path = join(folder, `short-${name}.gguf`);
+  await writeGguf(path, makeModel(name));
+  const { layers } = stepOf(path, 20);
+  expect(layers.length).toBeGreaterThan(0);
+  for (const kernels of layers) expect(kernels.slice(most)).toEqual([]);
+});

@@ -38,9 +38,9 @@ const gguf = openGguf(process.argv[2]!);
 const options = { ctxLen: 64, slots: 1, precise: false, threads: 1, cacheDir: undefined };
 const session = await webGpuBackend.load(loadProgram(gguf), options);
 const loaded = { pipelines, atOnce };
-const wish = { k: 1, apart: new Int32Array(0) };
+const request = { k: 1, apart: new Int32Array(0) };
 const step = (start: number) =>
-  session.offers!.run([{ slot: 0, start, tokens: Int32Array.of(5), logits: "last", wish }]);
+  session.topK!.run([{ slot: 0, start, tokens: Int32Array.of(5), logits: "last", request }]);
 await step(0);
 bytesRead = 0;
 await step(1);
