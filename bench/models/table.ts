@@ -50,8 +50,8 @@ a GGUF says of itself in \`general.architecture\`.
 - **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in
   parentheses do not yet. They need \`simd\`, \`wasm\` or \`cpu\`: [gpus.md](gpus.md).
 - **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file
-  says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`wasm\` and
-  \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.
+  says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`webgpu\`,
+  \`wasm\` and \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.
 - **backends**: the backends that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is
   the reference and runs everything.
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the

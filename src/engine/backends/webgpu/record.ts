@@ -102,7 +102,7 @@ export async function recordPass(
       entries: resources.map((resource, binding) => ({ binding, resource })),
     });
     const { x, splits, ...grid } = source.grid;
-    const folds = Math.ceil(x / GRID_MAX);
+    const folds = Math.max(1, Math.ceil(x / GRID_MAX)); // parts of heads may be empty
     const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
     return { source, pipeline, bindings, ...grid, ...sizes };
   });
@@ -121,7 +121,8 @@ export type Counts = Readonly<Record<RowKind | "sequences" | "splits", number>>;
 export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
   const { pipeline, bindings, x, z, splits, joins, repeats } = recorded;
   const groups = groupsOf(recorded, counts);
-  if (groups === 0 || (joins && counts.splits === 1) || (repeats && counts.all === counts.sequences)) return false;
+  if (x === 0 || groups === 0 || (joins && counts.splits === 1)) return false;
+  if (repeats && counts.all === counts.sequences) return false;
   pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
   pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));

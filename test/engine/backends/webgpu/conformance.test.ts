@@ -6,6 +6,7 @@ import type { Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { makePlan } from "../../../../src/engine/backends/webgpu/plan.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { runCase, type Case } from "../../../conformance/cases.ts";
+import { makeCase } from "../../../conformance/draft.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
 import { chosenCases, choiceOfRun } from "./chosen-cases.ts";
@@ -43,6 +44,18 @@ describe("matrices agree with the reference where a device has no subgroups", ()
 
   test("these are most shapes", () => expect(matrices.length).toBeGreaterThan(15));
 });
+
+test("parts of heads may be empty", async () => {
+  const each = makeCase("an empty slice before a row", { dim: 32 }, ({ x, steps }) => {
+    const [none, out] = [
+      { name: "none", dim: 0 },
+      { name: "y", dim: 32 },
+    ];
+    steps.push({ op: "slice", out: none, x, heads: 2, at: 0 }, { op: "join", out, a: none, b: x, heads: 2 });
+    return out;
+  });
+  await expectAgreement(gpu, each);
+}, 60_000);
 
 test("weights that are points of a grid have the reference's bits", async () => {
   const grids = cases.filter(({ name }) => /^embed: iq[123]/.test(name));
