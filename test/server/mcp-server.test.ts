@@ -13,11 +13,11 @@ import { makeHarness } from "./harness.ts";
 
 afterEach(cleanUp);
 
-async function served(mcp: object): Promise<string> {
+async function served(mcp: object, apiKeys: string[] = []): Promise<string> {
   const home = mkdtempSync(join(tmpdir(), "hearth-mcp-served-"));
   const config = join(home, "hearth.json5");
   writeFileSync(config, JSON.stringify({ mcp }));
-  const harness = await makeHarness({}, { mcp: readMcpServers({ env: {}, flags: { config }, home }) });
+  const harness = await makeHarness({ apiKeys }, { mcp: readMcpServers({ env: {}, flags: { config }, home }) });
   harness.runtime.script = hello;
   afterTest(async () => {
     await harness.close();
@@ -53,6 +53,15 @@ test("the protocol's client lists its tools and calls them", async () => {
   expect(answer).toMatchObject({ content: [{ type: "text" }] });
   expect(textOf(answer)).not.toBe("");
   expect(textOf(answer)).not.toContain("{");
+});
+
+test("it asks for a key where the server has keys", async () => {
+  const url = await served({ serve: true }, ["secret"]);
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${url}/mcp`, { method: "POST", headers, body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' });
+  expect((await ask({})).status).toBe(401);
+  expect((await ask({ authorization: "Bearer wrong" })).status).toBe(401);
+  expect((await ask({ authorization: "Bearer secret" })).status).not.toBe(401);
 });
 
 test("an error of the endpoint is the tool's failure, and nothing else reaches the server", async () => {
