@@ -397,7 +397,6 @@ export class Engine {
         this.#room?.embeds(oldest, tokens);
         this.#embedsNext = false;
       } else if (sequence && !waits) {
-        this.#waiting.shift();
         const { session } = this.#parts;
         try {
           await admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
@@ -408,6 +407,7 @@ export class Engine {
           for (const slot of free) forget(slot); // a slot may be half written
           this.#parts.emit([failureOf(sequence.id, error)]);
         }
+        this.#waiting.shift(); // not before: meanwhile it may be cancelled
         this.#embedsNext = true;
       } else return;
     }

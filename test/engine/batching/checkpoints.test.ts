@@ -41,6 +41,25 @@ test("a prefix in another slot is copied with its checkpoint", async () => {
   await bench.engine.close();
 });
 
+test("a request that is cancelled while its prefix is copied ends", async () => {
+  const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 2, delayMs: 1 });
+  await reusedBy(bench, story);
+  const { copy } = bench.session;
+  let isCancelled = false;
+  bench.session.copy = (...copied) => {
+    isCancelled = true;
+    bench.engine.cancel(77);
+    copy(...copied);
+  };
+  const first = reusedBy(bench, `${story} one`);
+  void bench.ask(`${story} two`, { num_predict: 100 }, { id: 77 });
+  await first;
+  await reusedBy(bench, `${story} three`, 20);
+  expect(isCancelled).toBe(true);
+  expect([bench.engine.active, bench.engine.busySlots]).toEqual([0, 0]);
+  await bench.engine.close();
+});
+
 test("a full window is shifted, and nothing of it is reused beyond what was kept", async () => {
   const bench = makeBench({ recurrent: true, ctxLen: 64, slots: 1 });
   const { end } = await bench.ask("a prompt of some length to begin with", { num_predict: 90, num_keep: 4 });
