@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { execute } from "../../../src/gateway/database/store.ts";
 import type { ToolCall } from "../../../src/runtime/requests/runtime.ts";
 import { afterTest, cleanUp } from "../../cleanups.ts";
 import type { Script } from "../agent/scripted-runtime.ts";
@@ -132,6 +133,17 @@ test("another call waits for an approval, which a restart does not lose", async 
   expect(await approvals(world)).toEqual([]);
   expect(first.runtime.requests.length + world.runtime.requests.length).toBe(2);
 }, 60_000);
+
+test("an approval does not hold for arguments that changed after it was asked for", async () => {
+  const world = await start({ script: calling(call("once", { n: "1" })) });
+  const runId = await send(world);
+  const { code } = await waiting(world);
+  await waitUntil(async () => (await runOf(world, runId)).state === "queued");
+  await world.gateway.store.write(() => execute("UPDATE tool_calls SET arguments = $1", '{"n":"2"}'));
+  await world.admin(`approvals/${code}`, { body: { verdict: "yes" } });
+  expect((await ended(world, runId)).answer).toContain("the approval is for another call");
+  expect(effects()).toEqual([]);
+});
 
 test("a refused call is not made, and the model hears it", async () => {
   const world = await start({ script: calling(call("once", { n: "1" })) });
