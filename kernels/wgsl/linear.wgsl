@@ -34,7 +34,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> batch: array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(7) var<uniform> p: Params;
-const ROWS: u32 = 8u; // rows at once
+const ROWS: u32 = 8u; // tuned: rows
 //#splice few
 //#splice sum
 //#splice norm

@@ -249,7 +249,7 @@ const SPLICE = /^\/\/#splice ([a-z]+)(?: (\d))?$/gm;
 /** A constant of a snippet that is a field of `Tuning`. */
 const TUNED = /^const (\w+): u32 = \d+u; \/\/ tuned: (threads|columns|tileRows|tileColumns)$/gm;
 /** Rows of x per workgroup, in the kernels for few rows that take several at once. */
-const ROWS = /^const ROWS: u32 = \d+u; \/\/ rows at once$/m;
+const ROWS = /^const ROWS: u32 = \d+u; \/\/ tuned: rows$/m;
 /** The type of a tile's weights. */
 const STORED = "alias Stored = vec4<f32>;";
 
