@@ -224,7 +224,7 @@ export async function clearErrors(target: Target): Promise<void> {
   });
   const streamed = chat.create({ model: "does-not-exist", messages: MESSAGES, stream: true });
   await expect(started(streamed)).rejects.toBeInstanceOf(NotFoundError);
-  const many = chat.create({ model: target.model, messages: MESSAGES, n: 2 });
+  const many = chat.create({ model: target.model, messages: MESSAGES, n: 17 });
   await expect(started(many)).rejects.toBeInstanceOf(BadRequestError);
   const empty = clientOf(target).embeddings.create({ model: target.model, input: [] });
   await expect(started(empty)).rejects.toBeInstanceOf(APIError);

@@ -76,7 +76,7 @@ function sideBySide(world: () => World): void {
     await page.getByRole("button", { name: "Continue with this answer of right" }).click();
     await columns(page).first().waitFor({ state: "detached" });
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
-    expect(await page.locator(".about").innerText()).toMatch(/^right /);
+    await page.locator(".about", { hasText: /^right / }).waitFor();
     await page.getByRole("button", { name: "Previous version" }).click();
     await page.locator(".about", { hasText: /^left/ }).waitFor();
     await ask(page, "And you?"); // the page was reloaded: one model answers

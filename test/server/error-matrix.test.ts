@@ -85,6 +85,8 @@ const OTHER_ROUTES = [
   "GET /api/system",
   "GET /api/requests",
   "GET /api/catalogue",
+  "GET /api/mcp",
+  "POST /api/mcp/call",
   "GET /api/version",
   "GET /api/tags",
   "GET /api/ps",

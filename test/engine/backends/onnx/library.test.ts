@@ -13,7 +13,7 @@ import { startOnnx } from "../child.ts";
 const LIBRARY = resolve(import.meta.dir, "../../../../src/engine/backends/onnx/library.ts");
 const [first] = conformanceCases();
 const { program, batches } = first!;
-const options = { ctxLen: 16, slots: 3, precise: false, threads: 1, cacheDir: undefined };
+const options = { ctxLen: 40, slots: 3, precise: false, threads: 1, cacheDir: undefined };
 
 let folder = "";
 beforeAll(async () => {
