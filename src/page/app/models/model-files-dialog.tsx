@@ -18,7 +18,9 @@ function Chosen({ files }: { files: readonly File[] }) {
   const { modelFiles: words, base } = useWords();
   const plan = useSignal<ModelPlan | undefined>(undefined);
   const problem = useSignal("");
-  const close = (): void => void (modelFiles.value = []);
+  const close = (): void => {
+    if (modelFiles.value === files) modelFiles.value = []; // a dialog tells late that it closed: others may be chosen
+  };
   useEffect(() => {
     planOf(files, words).then(
       (found) => (plan.value = found),
