@@ -14,7 +14,6 @@ const sources = (more: Partial<MemorySources> = {}): MemorySources => ({
   platform: "linux",
   nvidiaSmi: join(folder, "missing"),
   drm: join(folder, "missing"),
-  machineBytes: 64 * GIB,
   ...more,
 });
 
@@ -55,9 +54,4 @@ test("an AMD card's comes from sysfs, and cards of others are left out", async (
   expect(await gpuMemory(amd, sources({ drm }))).toEqual({ total: 24 * GIB, free: 23 * GIB });
   expect(await gpuMemory({ vendor: "intel", name: "Arc" }, sources({ drm }))).toBeUndefined();
   expect(await gpuMemory(amd, sources())).toBeUndefined();
-});
-
-test("an Apple GPU's is a share of the machine's", async () => {
-  const found = await gpuMemory({ vendor: "apple", name: "Apple M3 Max" }, sources({ platform: "darwin" }));
-  expect(found).toEqual({ total: 48 * GIB, free: 48 * GIB });
 });

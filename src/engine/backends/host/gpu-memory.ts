@@ -1,9 +1,8 @@
 /**
- * The memory of a GPU, which WebGPU does not tell: from the vendor's tool, from sysfs, or on a machine whose GPU shares
- * the memory of the CPU from that.
+ * The memory of a GPU, which WebGPU does not tell: from the vendor's tool or from sysfs. A Mac's is a share of the
+ * machine's, which the server's settings give.
  */
 import { readdir, readFile } from "node:fs/promises";
-import { totalmem } from "node:os";
 import { join } from "node:path";
 
 export interface GpuMemory {
@@ -25,30 +24,21 @@ export interface MemorySources {
   readonly nvidiaSmi: string;
   /** The folder with the graphics cards of the kernel. */
   readonly drm: string;
-  /** Bytes of the machine's memory. */
-  readonly machineBytes: number;
 }
 
 const SYSTEM: MemorySources = {
   platform: process.platform,
   nvidiaSmi: "nvidia-smi",
   drm: "/sys/class/drm",
-  machineBytes: totalmem(),
 };
 const QUERY = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"];
 const TOOL_TIMEOUT_MS = 3000;
 const MIB = 2 ** 20;
-/** Share of an Apple machine's memory that its GPU may use. (Metal, recommendedMaxWorkingSetSize) */
-const SHARED = 0.75;
 /** PCI vendors by their name in WebGPU. */
 const VENDORS: Readonly<Record<string, string>> = { amd: "0x1002", intel: "0x8086", nvidia: "0x10de" };
 
 /** The memory of an adapter; undefined: unknown. The card with the most free memory stands for several alike. */
 export async function gpuMemory(adapter: Adapter, sources: MemorySources = SYSTEM): Promise<GpuMemory | undefined> {
-  if (sources.platform === "darwin") {
-    const total = SHARED * sources.machineBytes;
-    return { total, free: total };
-  }
   const found = adapter.vendor === "nvidia" ? await fromNvidia(adapter, sources) : await fromSysfs(adapter, sources);
   return found.toSorted((a, b) => b.free - a.free)[0];
 }
