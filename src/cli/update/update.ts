@@ -12,7 +12,6 @@ import { updatedBy } from "./installed.ts";
 import { MANIFEST, parseManifest, type Kind, type Manifest, type ReleaseFile } from "./manifest.ts";
 import { parsePublicKey, verify } from "./minisign.ts";
 import { previousOf, putProgram, rollBack } from "./replace.ts";
-import { isNewer } from "./versions.ts";
 
 /** More than a list of some hundred files. */
 const MANIFEST_BYTES_MAX = 1 << 20;
@@ -48,9 +47,9 @@ export function contextHere(terminal: Terminal, env: UpdateContext["env"]): Upda
 export async function update(context: UpdateContext, options: UpdateOptions): Promise<void> {
   const { terminal, target } = context;
   if (options.rollback) return goBack(context);
+  if (options.check) return report(context, await readManifest(sourceOf(context, options)));
+  const program = ownProgram(context, options.gpu ? "gpu" : "program"); // first: it may have another way
   const source = sourceOf(context, options);
-  if (options.check) return report(context, await readManifest(source));
-  const program = ownProgram(context, options.gpu ? "gpu" : "program");
   await interruptible(async (signal) => {
     const progress = makeProgress(terminal);
     const show = (about: ReleaseFile) => (completed: number) =>
@@ -120,6 +119,9 @@ function report({ terminal, program }: UpdateContext, { version }: Manifest): vo
   const by = program === undefined ? "git pull && bun install" : (updatedBy(program) ?? "hearth update");
   terminal.write(`${version} is available; here is ${VERSION}. Update: ${by}\n`);
 }
+
+/** By https://semver.org: a version with a suffix comes before the one without. */
+const isNewer = (a: string, b: string): boolean => Bun.semver.order(a, b) > 0;
 
 /** Throws `conflict` for an older release, unless that is asked for. */
 function mayInstall(terminal: Terminal, version: string, { downgrade = false }: UpdateOptions): boolean {

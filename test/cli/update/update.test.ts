@@ -11,7 +11,6 @@ import { unpackFolder } from "../../../src/cli/update/gpu.ts";
 import { updatedBy } from "../../../src/cli/update/installed.ts";
 import { parseManifest, type ReleaseFile } from "../../../src/cli/update/manifest.ts";
 import { update, type UpdateOptions } from "../../../src/cli/update/update.ts";
-import { isNewer } from "../../../src/cli/update/versions.ts";
 import { afterTest } from "../../cleanups.ts";
 import { packedFile, programOf, serveFiles, serveRelease, signedList, sha256, type Served } from "./release-server.ts";
 
@@ -217,17 +216,6 @@ test("a program of a package manager, and the sources, name the command", async 
   expect(await run(served, { check: true })).toContain("Update: npm install --global");
   program = undefined;
   await expect(run(served)).rejects.toThrow("Hearth runs from its sources here: git pull && bun install");
-});
-
-test.each([
-  ["1.2.3", "1.2.2", 1],
-  ["1.10.0", "1.9.9", 1],
-  ["2.0.0", "1.99.99", 1],
-  ["1.2.3", "1.2.3", 0],
-  ["1.2.3", "1.2.3-rc.1", 1],
-  ["1.2.3-rc.10", "1.2.3-rc.9", 1],
-])("%s against %s", (a, b, order) => {
-  expect([isNewer(a, b), isNewer(b, a)]).toEqual([order > 0, false]);
 });
 
 describe("lists that are not of our form", () => {
