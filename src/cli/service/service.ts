@@ -49,10 +49,11 @@ export async function uninstallService(terminal: Terminal): Promise<void> {
 
 /** Shows the words of the system's own command. Fails as it does, such as for a service that does not run. */
 export async function showService(terminal: Terminal): Promise<void> {
-  const child = start(planHere().status, "pipe");
+  const { status } = planHere();
+  const child = start(status, "pipe");
   terminal.write(await new Response(child.stdout).text());
   const errors = (await new Response(child.stderr).text()).trim();
-  if (errors !== "") terminal.note(errors);
+  if (errors !== "") terminal.note(`${status.join(" ")}: ${errors}`);
   if ((await child.exited) !== 0) throw new Told();
 }
 
