@@ -81,6 +81,24 @@ export function* removeNode(number: number): Transaction<boolean> {
   return (yield* execute("DELETE FROM nodes WHERE number = $1", number)) > 0;
 }
 
+/** Removes the nodes whose locks are still free. */
+export function* removeFree(numbers: readonly number[], space: string): Transaction<number[]> {
+  const rows = yield* queryAll<{ number: number; isFree: boolean }>(FREE_LOCKS, space);
+  const free = new Set(rows.flatMap(({ number, isFree }) => (isFree ? number : [])));
+  const removed: number[] = [];
+  for (const number of numbers) if (free.has(number) && (yield* removeNode(number))) removed.push(number);
+  return removed;
+}
+
+/** Locks with two keys; `pg_locks` shows them as unsigned. */
+export const FREE_LOCKS = `
+  WITH locks AS MATERIALIZED (
+    SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted
+      AND classid = hashtext($1)::oid
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  )
+  SELECT number, NOT EXISTS (SELECT 1 FROM locks WHERE objid = number::int::oid) AS "isFree" FROM nodes`;
+
 /** Nodes not seen since then. */
 export function* silentNodes(since: number): Transaction<number[]> {
   const rows = yield* queryAll<{ number: number }>("SELECT number FROM nodes WHERE seen_at < $1", since);

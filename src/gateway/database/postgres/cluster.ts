@@ -10,13 +10,15 @@ import type { SQL } from "bun";
 import { type Logger, messageOf } from "../../../base/index.ts";
 import { beginPause, endPause, isPaused } from "../pauses.ts";
 import type { Lease, NewsListener, Peers, Spent, Topic } from "../peers.ts";
-import { queryAll, type Transaction, type Store } from "../store.ts";
+import type { Transaction, Store } from "../store.ts";
 import {
   databaseNow,
   enterNode,
+  FREE_LOCKS,
   holdsLease,
   listNodes,
   nodeNumbers,
+  removeFree,
   removeNode,
   seeNode,
   silentNodes,
@@ -383,21 +385,3 @@ export class Cluster implements Peers {
     for (const listener of this.#onLost) listener();
   }
 }
-
-/** Removes the nodes whose locks are still free. */
-function* removeFree(numbers: readonly number[], space: string): Transaction<number[]> {
-  const rows = yield* queryAll<{ number: number; isFree: boolean }>(FREE_LOCKS, space);
-  const free = new Set(rows.flatMap(({ number, isFree }) => (isFree ? number : [])));
-  const removed: number[] = [];
-  for (const number of numbers) if (free.has(number) && (yield* removeNode(number))) removed.push(number);
-  return removed;
-}
-
-/** Locks with two keys; `pg_locks` shows them as unsigned. */
-const FREE_LOCKS = `
-  WITH locks AS MATERIALIZED (
-    SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted
-      AND classid = hashtext($1)::oid
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  )
-  SELECT number, NOT EXISTS (SELECT 1 FROM locks WHERE objid = number::int::oid) AS "isFree" FROM nodes`;
