@@ -1,7 +1,7 @@
 /**
  * Sizes prompt chunks by measurement: small enough that decoding sequences wait little longer for their next token, and
- * that a cancelled request ends soon. The division of a prompt never changes its results
- * on a CPU; on a GPU, pieces of at most 32 rows run on other kernels, whose sums are rounded in another order.
+ * that a cancelled request ends soon. The division of a prompt never changes its results on a CPU; on a GPU, pieces of
+ * at most 32 rows run on other kernels, whose sums are rounded in another order.
  */
 import type { ScheduleLimits, Work } from "./scheduler.ts";
 

@@ -1,7 +1,6 @@
 /**
  * Routes of llama-server that its clients read: `/props`, `/slots`, `/lora-adapters` and `/apply-template`. A request
- * that names no model means the one in memory that
- * expires last.
+ * that names no model means the one in memory that expires last.
  */
 import { basename } from "node:path";
 import { Elysia } from "elysia";
