@@ -24,7 +24,8 @@ import { ropeShift, ropeTable, rotateHead, type GrowingRopeTable } from "../prog
 import { keepingSteps, kvStates, valuesOf } from "../program/sequence-state.ts";
 import { statesEnd } from "../program/states.ts";
 import { stepName } from "../program/step-name.ts";
-import type { Buf, KvState, RopeScaling, Step } from "../program/step.ts";
+import type { KvState } from "../program/kept-state.ts";
+import type { Buf, RopeScaling, Step } from "../program/step.ts";
 
 /** More than any machine with this backend has; smaller caches that cannot be allocated are refused later. */
 const KV_BYTES_MAX = 64 * 1024 ** 3;

@@ -4,7 +4,8 @@
  * plans and fault messages use it. The types make the table complete: a new op, buffer or weight without a description
  * is a compile error.
  */
-import type { Buf, SequenceState, Step, Weight } from "./step.ts";
+import type { SequenceState } from "./kept-state.ts";
+import type { Buf, Step, Weight } from "./step.ts";
 
 /**
  * The role of a weight: a factor of products (`matrix`; one per expert or head in `experts`; the choice of experts in

@@ -5,7 +5,8 @@
  */
 import type { SlotBytes } from "./backend.ts";
 import { stateOf } from "./describe.ts";
-import type { KvState, RunningState, SequenceState, Step } from "./step.ts";
+import type { KvState, RunningState, SequenceState } from "./kept-state.ts";
+import type { Step } from "./step.ts";
 
 /** A step with a state, and the state's description. */
 export interface KeepingStep<T extends SequenceState = SequenceState> {

@@ -378,29 +378,6 @@ interface AttentionVariant {
   readonly chunked?: boolean;
 }
 
-/** The state that a step keeps of each sequence between runs. */
-export type SequenceState =
-  /** Keys and values of every position. */
-  | {
-      readonly kind: "kv";
-      readonly layer: number;
-      readonly nKvHeads: number;
-      readonly keyDim: number;
-      /** 0: values are part of the keys. */
-      readonly valueDim: number;
-      /** Attention window of the step that fills it; 0: all positions. */
-      readonly window: number;
-      /** RoPE of the keys; undefined: none. */
-      readonly rope: RopeScaling | undefined;
-    }
-  /** The last rows of an activation. */
-  | { readonly kind: "conv"; readonly layer: number; readonly rows: number; readonly dim: number }
-  /** A matrix per head, float32. */
-  | { readonly kind: "recurrent"; readonly layer: number; readonly shape: readonly number[] };
-
-export type KvState = Extract<SequenceState, { kind: "kv" }>;
-export type RunningState = Exclude<SequenceState, KvState>;
-
 /** One entry per op: a backend that omits one does not compile. @typeParam Absent marks a missing kernel */
 export type Ops<T, Context = void, Absent = never> = {
   readonly [S in Step as S["op"]]: ((step: S, context: Context) => T) | Absent;

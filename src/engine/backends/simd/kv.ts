@@ -3,7 +3,8 @@ import { assert } from "../../../base/index.ts";
 import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
-import type { KvState, RopeScaling, Step } from "../../program/step.ts";
+import type { KvState } from "../../program/kept-state.ts";
+import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 
 /** Positions are padded to this: scores are computed for so many at once. */
