@@ -36,6 +36,9 @@ export interface Token {
   readonly at: number;
 }
 
+/** The place behind a token. */
+export const endOf = (token: Token): number => token.at + token.text.length;
+
 const KEYWORDS: ReadonlySet<string> = new Set(
   "block break continue define else end if nil range template with".split(" "),
 );

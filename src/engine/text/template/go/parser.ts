@@ -6,7 +6,7 @@ import { AppError } from "../../../../base/index.ts";
 import type { Command, Node, Operand, Pipe } from "./ast.ts";
 import { parseCharacter, parseNumber, unquote } from "./constants.ts";
 import { templateError } from "./error.ts";
-import { tokenize, type Token, type TokenKind } from "./lexer.ts";
+import { endOf, tokenize, type Token, type TokenKind } from "./lexer.ts";
 
 /** Far above any real template (the longest known has 30 kB); keeps every later offset and loop small. */
 const MAX_TEMPLATE_LENGTH = 1024 * 1024;
@@ -398,5 +398,3 @@ function constant<T>(c: Cursor, token: Token, read: () => T): T {
     throw error;
   }
 }
-
-const endOf = (token: Token): number => token.at + token.text.length;
