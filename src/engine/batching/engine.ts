@@ -7,6 +7,7 @@ import { assert } from "../../base/index.ts";
 import { makeBreakers } from "../text/sampling/dry-breakers.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { admit } from "./admit.ts";
+import { makeBell } from "./bell.ts";
 import { describeToken, makeAnswerTexts } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
 import { shiftContext } from "./context-shift.ts";
@@ -31,7 +32,8 @@ import {
 } from "./sequence.ts";
 import { makeSpeculation, withoutDrafts, type Speculation } from "./speculation.ts";
 import { makeInterleavedPrefill, type InterleavedPrefill } from "./interleaved-prefill.ts";
-import { forget, keepCheckpoint, makeSlots, type Slot } from "./slots.ts";
+import { keepPrefix, rollBack, saveCheckpoint } from "./leave-slot.ts";
+import { forget, makeSlots, type Slot } from "./slots.ts";
 
 /** Tokens of a text to embed that run between two steps of other sequences. */
 const EMBED_SHARED = 64;
@@ -55,9 +57,7 @@ export class Engine {
   #running: Sequence[] = [];
   /** Ids of requests whose grammar is still being compiled; false once cancelled. */
   readonly #preparing = new Map<number, boolean>();
-  #wake: (() => void) | undefined;
-  /** True if there is news that the loop has not looked at. */
-  #hasNews = false;
+  readonly #bell = makeBell();
   #last: Work["kind"] | undefined;
   #order = 0;
   /** Prompt tokens of all sequences so far. */
@@ -111,7 +111,7 @@ export class Engine {
       const layout = this.#layOut(request.prompt);
       const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText, breakers: this.#breakers };
       this.#waiting.push(makeSequence(request, layout, own));
-      this.#notify();
+      this.#bell.ring();
     } catch (error) {
       grammar?.dispose();
       if (this.#preparing.get(request.id)) this.#parts.emit([failureOf(request.id, error)]);
@@ -123,7 +123,7 @@ export class Engine {
   /** Queues texts; the embedder reports their results. */
   embed(request: EmbedRequest): void {
     this.#parts.embedder.submit(request);
-    this.#notify();
+    this.#bell.ring();
   }
 
   /** Ends a request before the next step; it emits nothing more. */
@@ -131,12 +131,12 @@ export class Engine {
     this.#parts.embedder.cancel(id);
     if (this.#preparing.has(id)) this.#preparing.set(id, false);
     for (const sequence of [...this.#waiting, ...this.#running]) if (sequence.id === id) sequence.cancelled = true;
-    this.#notify();
+    this.#bell.ring();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#notify();
+    this.#bell.ring();
     await this.#loop;
     for (const sequence of [...this.#waiting, ...this.#running]) sequence.grammar?.dispose();
     await this.#prefixes?.close();
@@ -144,15 +144,10 @@ export class Engine {
     this.#parts.session.close();
   }
 
-  #notify(): void {
-    this.#hasNews = true;
-    this.#wake?.();
-  }
-
   async #run(): Promise<void> {
     await this.#prefixes?.ready;
     while (!this.#closed) {
-      this.#hasNews = false;
+      this.#bell.hush();
       await this.#dropCancelled();
       await this.#admit();
       const { embedder, session } = this.#parts;
@@ -161,8 +156,7 @@ export class Engine {
       const isExact = session.verifies ?? false;
       const work = schedule(this.#running, { last: this.#last, limits, tail, isExact });
       if (!work && !embedder.ready) {
-        if (!this.#hasNews) await new Promise<void>((resolve) => (this.#wake = resolve));
-        this.#wake = undefined;
+        await this.#bell.rung();
         continue;
       }
       if (work) await this.#step(work);
@@ -245,7 +239,7 @@ export class Engine {
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
         this.#evaluated += tokens.length;
-        await this.#checkpoint(sequence);
+        await saveCheckpoint(sequence, this.#parts);
       }
       const [last] = outputs[i]!.slice(-1);
       if (last && sequence.cached === sequence.tokens.length) await this.#decodeOne(sequence, last, events);
@@ -276,13 +270,6 @@ export class Engine {
     const end = sequence.cached + count;
     if (!slot.shifted) for (let i = sequence.cached; i < end; i++) slot.tokens.push(sequence.tokens[i]!);
     sequence.cached = end;
-  }
-
-  /** Saves a checkpoint of a sequence's slot if it could not be reset there otherwise. */
-  async #checkpoint({ slot, cached }: Sequence): Promise<void> {
-    const { session, slots } = this.#parts;
-    if (!session.checkpoints || !slot || cached === 0 || slot.shifted || slot.tokens.length !== cached) return;
-    keepCheckpoint(slot, await session.checkpoints.save(slot.index, cached), { slots });
   }
 
   /** Samples the next token of a sequence and emits its text, or ends the sequence. */
@@ -352,28 +339,13 @@ export class Engine {
   async #vacate(sequence: Sequence): Promise<void> {
     const { slot } = sequence;
     if (this.#sliced.drop(sequence) && slot && this.#parts.session.checkpoints) forget(slot); // its states are in use
-    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) this.#rollBack(sequence, slot);
-    await this.#checkpoint(sequence);
-    if (slot) await this.#keepPrefix(slot);
+    if (slot && !slot.shifted && slot.tokens.length === sequence.cached) rollBack(sequence, slot, this.#parts.session);
+    await saveCheckpoint(sequence, this.#parts);
+    if (slot) await keepPrefix(slot, this.#prefixes);
     if (slot) slot.busy = false;
     sequence.slot = undefined;
     sequence.cached = 0;
     this.#running = this.#running.filter((other) => other !== sequence);
-  }
-
-  /** A slot whose states include rejected drafts is reset to the state before them. */
-  #rollBack(sequence: Sequence, slot: Slot): void {
-    const { checkpoints } = this.#parts.session;
-    sequence.cached = checkpoints?.standing?.(slot.index, sequence.cached) ?? sequence.cached;
-    slot.tokens.length = sequence.cached;
-  }
-
-  async #keepPrefix({ index, tokens, checkpoints }: Slot): Promise<void> {
-    try {
-      await this.#prefixes?.save(index, tokens, checkpoints);
-    } catch {
-      // Without memory for a copy, the prefix stays in the slot until that is reused.
-    }
   }
 
   async #dropCancelled(): Promise<void> {

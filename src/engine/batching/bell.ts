@@ -1,0 +1,24 @@
+/** Wakes a loop that sleeps while it has nothing to do. A ring while it is awake is not lost. */
+export interface Bell {
+  ring(): void;
+  /** Forgets earlier rings: the loop looks at their reasons now. */
+  hush(): void;
+  /** Resolves at the next ring, at once if it rang since `hush`. */
+  rung(): Promise<void>;
+}
+
+export function makeBell(): Bell {
+  let hasRung = false;
+  let wake: (() => void) | undefined;
+  return {
+    ring() {
+      hasRung = true;
+      wake?.();
+    },
+    hush: () => void (hasRung = false), // at each step: allocates nothing
+    async rung() {
+      if (!hasRung) await new Promise<void>((resolve) => (wake = resolve));
+      wake = undefined;
+    },
+  };
+}
