@@ -28,7 +28,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   library: "index portable making".split(" "),
   runtime: "index portable check-model mcp/index mcp/names".split(" "),
   page: "assets build-ahead engine/runtime".split(" "),
-  gateway: "index setup operate/open operate/transfer/index agent/boundary/index".split(" "),
+  gateway: "index setup database/database operate/open operate/transfer/index agent/boundary/index".split(" "),
   server: ["index"],
   cli: ["command-line"],
 };

@@ -79,6 +79,8 @@ export interface Config {
   readonly importDirs: readonly string[];
   /** Folders of other servers' models, which are served besides our own and only read. */
   readonly otherStores: readonly string[];
+  /** Responses that are kept for later requests: at most so many, so many bytes, and so long after their last use. */
+  readonly responses: { readonly count: number; readonly bytes: number; readonly ageMs: number };
   readonly metricsDialect: MetricsDialect;
   /** Keep blobs that no model refers to. */
   readonly noPrune: boolean;
@@ -160,6 +162,11 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
     origins: value("origins", SETTINGS.origins),
     apiKeys: value("apiKeys", SETTINGS.apiKeys),
     importDirs: value("importDirs", SETTINGS.importDirs),
+    responses: {
+      count: value("responsesCount", SETTINGS.responsesCount),
+      bytes: value("responsesBytes", SETTINGS.responsesBytes),
+      ageMs: value("responsesAge", SETTINGS.responsesAge),
+    },
     metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
     noPrune: value("noPrune", SETTINGS.noPrune),
     otherStores: value("otherStores", SETTINGS.otherStores)
@@ -273,10 +280,12 @@ function settingsOf(file: Document | undefined): (name: string) => Found | undef
 const keyOf = (name: string): string =>
   (SETTINGS as Readonly<Record<string, { readonly key?: string }>>)[name]?.key ?? name;
 
-/** Grouped settings have a key below that of their group. */
+/** Settings whose keys are below that of their group. */
+const GROUPS: readonly string[] = ["models", "responses"];
+
 function pathsBelow(root: Document["root"], name: string): string[][] {
   const value = root[name];
-  if (name !== "models" || !isObject(value)) return [[name]];
+  if (!GROUPS.includes(name) || !isObject(value)) return [[name]];
   return Object.keys(value).map((key) => [name, key]);
 }
 

@@ -229,6 +229,27 @@ export const SETTINGS = {
     parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
     initial: () => [],
   }),
+  responsesCount: setting<number>({
+    key: "responses.count",
+    env: ["HEARTH_RESPONSES"],
+    expected: "a whole number, or 'off'",
+    parse: (value) => (value === "off" || value === false ? 0 : parseInteger(value, { min: 0, max: 1e8 })),
+    initial: () => 10_000,
+  }),
+  responsesBytes: setting<number>({
+    key: "responses.bytes",
+    env: ["HEARTH_RESPONSES_BYTES"],
+    expected: "bytes such as '1GiB'",
+    parse: parseBytes,
+    initial: () => 2 ** 30,
+  }),
+  responsesAge: setting<number>({
+    key: "responses.age",
+    env: ["HEARTH_RESPONSES_AGE"],
+    expected: "a duration such as '720h', or seconds; 0 or negative: no limit",
+    parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
+    initial: () => 30 * 24 * HOUR_MS,
+  }),
   metricsDialect: setting<MetricsDialect>({
     env: ["HEARTH_METRICS_DIALECT"],
     expected: METRICS_DIALECTS.join(", "),

@@ -40,6 +40,7 @@ test("nothing set gives the documented defaults", () => {
     stepTimeoutMs: 600_000,
     shutdownGraceMs: 10_000,
     drainDelayMs: 0,
+    responses: { count: 10_000, bytes: 2 ** 30, ageMs: 30 * 24 * 3_600_000 },
     metricsDialect: "hearth",
     modelsUrl: undefined,
     modelsKey: undefined,
