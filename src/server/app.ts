@@ -60,6 +60,7 @@ export function makeHandlers(parts: AppDeps) {
   const { log } = parts;
   const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
   const keyNames = new WeakMap<Request, string>();
+  const owners = new WeakMap<Request, string>();
   const recent = makeRecentRequests();
   const spans = parts.tracer && makeRequestSpans(parts.tracer, () => parts.now().getTime());
   const record = makeRecorder({ log, metrics, recent, now: parts.now, routes: () => app.routes, spans, keyNames });
@@ -72,9 +73,10 @@ export function makeHandlers(parts: AppDeps) {
     answer: makeAnswer({ log, record, hidePaths: hidesPaths(parts) }),
     inspect: makeInspect(parts),
     findAsset: makeFindAsset(),
+    ownerOf: (request) => owners.get(request) ?? "",
   };
   const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook, spans });
-  const gate = makeGate({ ...parts, isHook: hooks.isMeant, keyNames });
+  const gate = makeGate({ ...parts, isHook: hooks.isMeant, keyNames, owners });
   // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })

@@ -15,6 +15,8 @@ interface GateParts extends Pick<AppDeps, "config" | "gateway"> {
   readonly isHook: (pathname: string) => boolean;
   /** Remembers the name of each request's key. */
   readonly keyNames: WeakMap<Request, string>;
+  /** Remembers the owner of each request's key. */
+  readonly owners: WeakMap<Request, string>;
 }
 
 /**
@@ -23,7 +25,7 @@ interface GateParts extends Pick<AppDeps, "config" | "gateway"> {
  */
 type Gate = (request: Request, headers: object) => Response | undefined;
 
-export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate {
+export function makeGate({ config, gateway, isHook, keyNames, owners }: GateParts): Gate {
   const guard = makeGuard(config);
   const admit = makeAuth(config.apiKeys);
   return (request, headers) => {
@@ -37,8 +39,9 @@ export function makeGate({ config, gateway, isHook, keyNames }: GateParts): Gate
     if (verdict.kind === "refused") return errorResponse(request, verdict.error);
     Object.assign(headers, verdict.headers);
     if (verdict.kind === "preflight") return new Response(null, { status: 204 });
-    const { passes, keyName } = admit(request, pathname);
+    const { passes, keyName, owner } = admit(request, pathname);
     if (keyName !== undefined) keyNames.set(request, keyName);
+    if (owner !== undefined) owners.set(request, owner);
     if (passes) return undefined;
     Object.assign(headers, { "www-authenticate": "Bearer" });
     return errorResponse(request, new AppError("unauthorized", "unauthorized"));

@@ -21,7 +21,9 @@ export function notFound(request: Request): Response {
 /** 405 if the path exists with other methods, else 404. */
 export function noSuchRoute(request: Request, routes: readonly Route[]): Response {
   const { pathname } = new URL(request.url);
-  const methods = routes.filter((route) => matches(route.path, pathname)).map((route) => route.method);
+  const named = routes.filter((route) => route.path === pathname);
+  const found = named.length > 0 ? named : routes.filter((route) => matches(route.path, pathname));
+  const methods = found.map((route) => route.method);
   if (methods.length === 0) return notFound(request);
   const allow = [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))].join(", ");
   // the text that native clients know

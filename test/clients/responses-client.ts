@@ -103,6 +103,24 @@ export async function conversation(target: Target): Promise<void> {
   expect(second.usage!.input_tokens).toBeGreaterThan(input_tokens + output_tokens);
 }
 
+/** The server keeps the conversation: a call, its result and the next question refer to the last response. */
+export async function keptConversation(target: Target): Promise<void> {
+  const { responses } = clientOf(target);
+  const asking = { model: target.model, temperature: 0, tools: [WEATHER], max_output_tokens: 100 };
+  const first = await responses.create({ ...asking, input: [QUESTION] });
+  const [call] = first.output;
+  if (call?.type !== "function_call") throw new Error(`expected a call, got ${call?.type}`);
+  const result = { type: "function_call_output", call_id: call.call_id, output: "18 degrees" } as const;
+  const second = await responses.create({ ...asking, input: [result], previous_response_id: first.id });
+  const whole = await responses.create({ ...asking, store: false, input: [QUESTION, call, result] });
+  expect([second.output_text, second.usage!.input_tokens]).toEqual([whole.output_text, whole.usage!.input_tokens]);
+  const items = await responses.inputItems.list(second.id, { order: "asc" });
+  expect(items.data.map(({ type }) => type)).toEqual(["message", "function_call", "function_call_output"]);
+  await responses.delete(second.id);
+  const gone = await responses.retrieve(second.id).catch((error: unknown) => error);
+  expect(gone).toBeInstanceOf(OpenAI.NotFoundError);
+}
+
 /** Leaving the loop closes the connection and stops the model; the server serves on. */
 export async function abort(target: Target): Promise<void> {
   const text = { format: { type: "json_schema", name: "n", schema: NEVER_ENDING } } as const;
@@ -147,6 +165,7 @@ export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>>
   "structured output": structuredOutput,
   "a call that must be made": forcedCall,
   conversation,
+  "a conversation that the server keeps": keptConversation,
   "input tokens": countTokens,
   abort,
   "clear errors": clearErrors,

@@ -95,6 +95,10 @@ const OTHER_ROUTES = [
   "GET /api/blobs/:digest",
   "POST /api/blobs/:digest",
   "GET /v1/models",
+  "GET /v1/responses/:id",
+  "DELETE /v1/responses/:id",
+  "GET /v1/responses/:id/input_items",
+  "POST /v1/responses/:id/cancel",
   "GET /v1/models/*",
 ];
 

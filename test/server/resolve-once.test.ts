@@ -37,6 +37,7 @@ async function counting() {
     origins: [],
     apiKeys: [],
     metricsDialect: "hearth" as const,
+    responses: { count: 0, bytes: 0, ageMs: 0 },
   };
   const parts = { runtime, store: noted, library, registry, config, log, version: "1", now: () => NOW };
   return { app: makeApp(parts), asked, runtime };

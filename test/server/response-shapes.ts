@@ -101,7 +101,7 @@ const response = strictObject({
   model: text,
   output: Type.Array(Item),
   instructions: nullable(text),
-  previous_response_id: nothing,
+  previous_response_id: nullable(text),
   tools: Type.Array(Type.Object({ type: text })),
   tool_choice: Type.Union([oneOfTexts(["auto", "none", "required"]), Type.Object({ type: text })]),
   parallel_tool_calls: Type.Boolean(),
@@ -121,7 +121,7 @@ const response = strictObject({
   safety_identifier: nullable(text),
   prompt_cache_key: nullable(text),
   service_tier: literal("default"),
-  store: literal(false),
+  store: Type.Boolean(),
   background: literal(false),
 });
 export const ResponseShape = reader(response);

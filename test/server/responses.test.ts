@@ -347,12 +347,12 @@ describe("requests that cannot be answered", () => {
     [{ input: [] }, 400, "input: expected a text or at least one message, got none"],
     [{ model: "nope" }, 404, "model 'nope' not found"],
     [
-      { previous_response_id: "resp_1" },
+      { conversation: "c" },
       400,
-      "previous_response_id: nothing is stored here; expected the whole conversation in 'input'",
+      "conversation: not stored here; expected 'previous_response_id', or the whole conversation in 'input'",
     ],
-    [{ conversation: "c" }, 400, "conversation: nothing is stored here; expected the whole conversation in 'input'"],
-    [{ background: true }, 400, "background: nothing is stored here; expected false, with or without 'stream'"],
+    [{ prompt: {} }, 400, "prompt: not stored here; expected its text in 'instructions' and 'input'"],
+    [{ background: true }, 400, "background: not supported; expected false, with or without 'stream'"],
     [{ max_output_tokens: 0 }, 400, "max_output_tokens: expected a number of at least 1, got 0"],
     [{ top_p: 1e300 }, 400, 'option "top_p" must be of type float32'],
     [{ truncation: "some" }, 400, 'truncation: expected "auto" or "disabled", got "some"'],
@@ -373,8 +373,7 @@ describe("requests that cannot be answered", () => {
     [
       item({ type: "item_reference", id: "x" }),
       400,
-      'input.0: responses are not stored, and "x" is not a recent item; expected the item itself ' +
-        "(clients send it with store: false)",
+      'input.0: "x" is not a recent item; expected the item itself (clients send it with store: false)',
     ],
     [
       item({ role: "robot", content: "x" }),

@@ -8,6 +8,8 @@ interface Admission {
   readonly passes: boolean;
   /** Name of the request's key. */
   readonly keyName?: string;
+  /** Identifies the owner of the key; the same for keys of one name. Without keys there is no owner. */
+  readonly owner?: string;
 }
 
 /** The routes that require a key: probes, the documentation and preflights do not. */
@@ -23,14 +25,17 @@ export function makeAuth(keys: readonly string[]): (request: Request, path: stri
     const wanted = digest(given);
     // compares every key, in equal lengths, so that the timing reveals nothing
     const [match] = known.filter((key) => timingSafeEqual(key.digest, wanted));
-    return match ? { passes: true, keyName: match.name } : { passes: false };
+    return match ? { passes: true, keyName: match.name, owner: match.owner } : { passes: false };
   };
 }
 
 /** A key without a name is named by its position: `key1`. */
-function parseKey(text: string, index: number): { name: string; digest: Buffer } {
-  const [, name = `key${index + 1}`, key = text] = /^([\w.-]{1,64}):(.+)$/.exec(text) ?? [];
-  return { name, digest: digest(key) };
+function parseKey(text: string, index: number): { name: string; owner: string; digest: Buffer } {
+  const [, name, key = text] = /^([\w.-]{1,64}):(.+)$/.exec(text) ?? [];
+  const hash = digest(key);
+  // a position would pass to another key when the list changes
+  const owner = name === undefined ? `key ${hash.toString("hex")}` : `name ${name}`;
+  return { name: name ?? `key${index + 1}`, owner, digest: hash };
 }
 
 function digest(key: string): Buffer {

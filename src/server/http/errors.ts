@@ -48,9 +48,22 @@ const OPENAI_TYPES: Readonly<Record<number, string>> = {
   415: "invalid_request_error",
 };
 
+/** A request that OpenAI refuses with certain fields, which its clients check. */
+export class InvalidRequest extends AppError {
+  readonly fields: { readonly param: string | null; readonly code: string | null };
+
+  constructor(code: Code, message: string, { param, word }: { param?: string; word?: string } = {}) {
+    super(code, message);
+    this.fields = { param: param ?? null, code: word ?? null };
+  }
+}
+
 /** The shape of the OpenAI API. */
 export function openaiErrorBody(error: unknown) {
   const status = statusOf(error);
+  if (error instanceof InvalidRequest) {
+    return { error: { message: error.message, type: "invalid_request_error", ...error.fields } };
+  }
   const type = OPENAI_TYPES[status] ?? "api_error";
   return { error: { message: messageOf(error), type, param: null, code: status === 401 ? "invalid_api_key" : null } };
 }

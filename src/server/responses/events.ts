@@ -34,7 +34,7 @@ export type StreamEvent = Unnumbered & { readonly sequence_number: number };
 export class ResponseWriter {
   readonly #head: Head;
   readonly #now: () => number;
-  readonly #keep: (items: readonly Item[]) => void;
+  readonly #keep: (response: ResponseObject) => void;
   readonly #output: Item[] = [];
   readonly #stage = withoutBlanks();
   #isStarted = false;
@@ -49,9 +49,9 @@ export class ResponseWriter {
 
   /**
    * @param now seconds since 1970
-   * @param keep called with the whole output at its end
+   * @param keep called with the whole response at its end
    */
-  constructor(head: Head, now: () => number, keep: (items: readonly Item[]) => void) {
+  constructor(head: Head, now: () => number, keep: (response: ResponseObject) => void) {
     this.#head = head;
     this.#now = now;
     this.#keep = keep;
@@ -216,7 +216,6 @@ export class ResponseWriter {
   *#end({ reason, statistics }: Extract<AnswerEvent, { kind: "done" }>): Generator<Unnumbered> {
     const status = reason === "length" ? "incomplete" : "completed";
     yield* this.#close(status);
-    this.#keep(this.#output);
     const response = responseOf(this.#head, {
       status,
       output: this.#output,
@@ -224,6 +223,7 @@ export class ResponseWriter {
       ...(status === "completed" ? { completedAt: this.#now() } : {}),
       ...(statistics ? { statistics } : {}),
     });
+    this.#keep(response);
     yield { type: `response.${status}`, response };
   }
 

@@ -28,17 +28,20 @@ interface InputAids {
   readonly find?: FindItem;
   /** Collects dropped content. */
   readonly left?: LeftOut;
+  /** Items of the conversation before the input. */
+  readonly history?: readonly Fields[];
 }
 
 /** Throws `bad_request`. */
 export function readInput(
   { input, instructions }: { input?: unknown; instructions?: string },
-  { find = () => undefined, left = [] }: InputAids = {},
+  { find = () => undefined, left = [], history = [] }: InputAids = {},
 ): Message[] {
-  if (input === undefined) throw new AppError("bad_request", "input is required");
+  if (input === undefined && history.length === 0) throw new AppError("bad_request", "input is required");
   const conversation = new Conversation(find, left);
+  conversation.addHistory(history);
   if (typeof input === "string") conversation.say({ role: "user", content: input.toWellFormed() });
-  else conversation.addAll(readList(readFields)(input, "input"));
+  else if (input !== undefined) conversation.addAll(readList(readFields)(input, "input"));
   const messages = conversation.finish();
   if (messages.length === 0)
     throw new AppError("bad_request", "input: expected a text or at least one message, got none");
@@ -70,6 +73,11 @@ class Conversation {
   constructor(find: FindItem, left: LeftOut) {
     this.#find = find;
     this.#left = left;
+  }
+
+  /** Adds items that were accepted before. */
+  addHistory(items: readonly Fields[]): void {
+    for (const [i, item] of items.entries()) this.#add(item, { path: `previous_response_id.${i}`, isNew: false });
   }
 
   /** Throws `bad_request` also if the last item is unknown and there is nothing else to answer. */
@@ -154,7 +162,7 @@ class Conversation {
     const id = readText(reference["id"], `${path}.id`);
     const item = this.#find(id);
     if (item) return item;
-    const text = `${path}: responses are not stored, and ${JSON.stringify(id.slice(0, 80))} is not a recent item`;
+    const text = `${path}: ${JSON.stringify(id.slice(0, 80))} is not a recent item`;
     throw new AppError("bad_request", `${text}; expected the item itself (clients send it with store: false)`);
   }
 

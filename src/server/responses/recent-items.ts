@@ -9,6 +9,7 @@ const ITEMS_MAX = 4096;
 const CHARS_MAX = 16 * 2 ** 20;
 
 interface Kept {
+  readonly owner: string;
   readonly item: Item;
   readonly chars: number;
 }
@@ -18,10 +19,10 @@ export class RecentItems {
   readonly #kept = new Map<string, Kept>();
   #chars = 0;
 
-  keep(items: readonly Item[]): void {
+  keep(owner: string, items: readonly Item[]): void {
     for (const item of items) {
       const chars = JSON.stringify(item).length;
-      this.#kept.set(item.id, { item, chars });
+      this.#kept.set(item.id, { owner, item, chars });
       this.#chars += chars;
     }
     for (const id of this.#kept.keys()) {
@@ -30,9 +31,9 @@ export class RecentItems {
     }
   }
 
-  find(id: string): Fields | undefined {
+  find(owner: string, id: string): Fields | undefined {
     const kept = this.#kept.get(id);
-    if (!kept) return undefined;
+    if (kept?.owner !== owner) return undefined;
     this.#kept.delete(id);
     this.#kept.set(id, kept);
     return { ...kept.item };

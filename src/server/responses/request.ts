@@ -1,8 +1,8 @@
 /**
- * Converts a Responses request to our chat request. Settings that a request omits stay at the model's defaults. Nothing
- * is stored, so a request that refers to an earlier response is refused.
+ * Converts a Responses request to our chat request. Settings that a request omits stay at the model's defaults.
+ * Conversations and prompts are not stored, so a request that refers to one is refused.
  */
-import { AppError, optional, readFields, unexpected } from "../../base/index.ts";
+import { AppError, optional, readFields, unexpected, type Fields } from "../../base/index.ts";
 import type { ChatRequest, Format, Think } from "../../runtime/portable.ts";
 import type { Options } from "../../engine/index.ts";
 import type { LeftOut } from "../requests/history.ts";
@@ -26,14 +26,19 @@ export interface Wanted {
   readonly leftOut: LeftOut;
 }
 
-/**
- * Throws `bad_request`.
- * @param offers tools that the server runs
- */
-export function readResponsesRequest(body: ResponsesBody, find: FindItem, offers: readonly McpOffer[]): Wanted {
+interface Aids {
+  readonly find: FindItem;
+  /** Tools that the server runs. */
+  readonly offers: readonly McpOffer[];
+  /** The items of the conversation that the request continues. */
+  readonly history: readonly Fields[];
+}
+
+/** Throws `bad_request`. */
+export function readResponsesRequest(body: ResponsesBody, { find, offers, history }: Aids): Wanted {
   refuseState(body);
   const leftOut: LeftOut = [];
-  const messages = readInput(body, { find, left: leftOut });
+  const messages = readInput(body, { find, left: leftOut, history });
   const tools = readTools(body, offers);
   const format = readFormat(body.text?.["format"]);
   const logprobs = readLogprobs(body);
@@ -60,14 +65,16 @@ export function readResponsesRequest(body: ResponsesBody, find: FindItem, offers
   };
 }
 
-/** Refuses a request that needs stored responses. */
+/** Refuses a request that needs more than kept responses. */
 function refuseState(body: ResponsesBody): void {
-  for (const key of ["previous_response_id", "conversation", "prompt"] as const) {
-    if (body[key] === undefined) continue;
-    throw new AppError("bad_request", `${key}: nothing is stored here; expected the whole conversation in 'input'`);
+  for (const [key, instead] of [
+    ["conversation", "'previous_response_id', or the whole conversation in 'input'"],
+    ["prompt", "its text in 'instructions' and 'input'"],
+  ] as const) {
+    if (body[key] !== undefined) throw new AppError("bad_request", `${key}: not stored here; expected ${instead}`);
   }
   if (body.background) {
-    throw new AppError("bad_request", "background: nothing is stored here; expected false, with or without 'stream'");
+    throw new AppError("bad_request", "background: not supported; expected false, with or without 'stream'");
   }
 }
 

@@ -75,6 +75,8 @@ export interface Head {
   /** Seconds since 1970. */
   readonly createdAt: number;
   readonly body: ResponsesBody;
+  /** True if the response is kept. */
+  readonly isKept: boolean;
   /** The tools that the model was given. */
   readonly tools: readonly Fields[];
   /** The effective sampling options: the request's, or the model's. */
@@ -90,7 +92,7 @@ export interface Outcome {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-export function responseOf({ id, model, createdAt, body, tools, sampling }: Head, outcome: Outcome) {
+export function responseOf({ id, model, createdAt, body, isKept, tools, sampling }: Head, outcome: Outcome) {
   return {
     id,
     object: "response",
@@ -102,7 +104,7 @@ export function responseOf({ id, model, createdAt, body, tools, sampling }: Head
     model,
     output: outcome.output,
     instructions: body.instructions ?? null,
-    previous_response_id: null,
+    previous_response_id: body.previous_response_id ?? null,
     tools: tools.map((tool) => ({ description: null, parameters: null, strict: null, ...tool })),
     tool_choice: body.tool_choice ?? "auto",
     parallel_tool_calls: body.parallel_tool_calls ?? true,
@@ -119,7 +121,7 @@ export function responseOf({ id, model, createdAt, body, tools, sampling }: Head
     safety_identifier: body.safety_identifier ?? null,
     prompt_cache_key: body.prompt_cache_key ?? null,
     service_tier: "default",
-    store: false,
+    store: isKept,
     background: false,
   } as const;
 }

@@ -42,7 +42,7 @@ export interface AppDeps {
   readonly library: Library;
   /** Pulls models into `library`, and pushes them. */
   readonly registry: Registry;
-  readonly config: Pick<Config, "home" | "host" | "hosts" | "origins" | "apiKeys" | "metricsDialect"> &
+  readonly config: Pick<Config, "home" | "host" | "hosts" | "origins" | "apiKeys" | "metricsDialect" | "responses"> &
     Partial<Pick<Config, "gpuMemory">>;
   readonly log: Logger;
   readonly version: string;
@@ -66,6 +66,8 @@ export interface RouteDeps extends AppDeps {
   readonly inspect: Inspect;
   readonly metrics: Metrics;
   readonly recent: RecentRequests;
+  /** The owner of a request's key; empty without keys. */
+  readonly ownerOf: (request: Request) => string;
   /** Finds the files of the page. */
   readonly findAsset: FindAsset;
 }

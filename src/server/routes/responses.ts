@@ -1,6 +1,7 @@
-/** `POST /v1/responses` and `POST /v1/responses/input_tokens`: chat in the OpenAI Responses API. */
+/** `/v1/responses`: chat in the OpenAI Responses API, and the responses that are kept. */
+import { join } from "node:path";
 import { Elysia } from "elysia";
-import { assert } from "../../base/index.ts";
+import { assert, messageOf, type Fields } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import type { ModelRef } from "../../library/portable.ts";
 import { type Options, SAMPLING_DEFAULTS } from "../../engine/index.ts";
@@ -16,19 +17,23 @@ import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
 import type { Head, ResponseObject } from "../responses/response.ts";
+import { inputItems } from "../responses/input-items.ts";
+import type { KeptResponses } from "../responses/kept.ts";
 import { RecentItems } from "../responses/recent-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/provider-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { describe } from "../schema/describe.ts";
+import { keptResponsesRoutes, noPrevious, type OpenKept } from "./kept-responses.ts";
 
 interface Deps extends RouteDeps {
   readonly items: RecentItems;
+  readonly kept: OpenKept;
 }
 
 export function responsesRoutes(routeDeps: RouteDeps) {
-  const deps = { ...routeDeps, items: new RecentItems() };
+  const deps: Deps = { ...routeDeps, items: new RecentItems(), kept: keptOf(routeDeps) };
   return new Elysia()
     .post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
       parse: "none",
@@ -47,21 +52,76 @@ export function responsesRoutes(routeDeps: RouteDeps) {
         body: ResponsesBody,
         reply: "json",
       }),
-    });
+    })
+    .use(keptResponsesRoutes(deps, deps.kept));
+}
+
+/** Opens the file at the first use: most servers never need it. */
+function keptOf({ config: { home, responses: limits }, now }: RouteDeps): OpenKept {
+  let opened: Promise<KeptResponses> | undefined;
+  const open = async (): Promise<KeptResponses> => {
+    const { KeptResponses } = await import("../responses/kept.ts");
+    return new KeptResponses(join(home, "responses.db"), limits, () => now().getTime());
+  };
+  return async () => {
+    if (limits.count === 0) return undefined;
+    opened ??= open();
+    opened.catch(() => (opened = undefined)); // a later request may find the disk mended
+    return opened;
+  };
 }
 
 async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
   const { body, model, wanted, offers, request } = await readAsked(deps, exchange);
+  const kept = body.store === false ? undefined : await keptOrNone(deps);
   const now = (): number => seconds(deps.now());
   const parameters = { ...(await deps.inspect(request.ref))?.parameters, ...request.ref.parameters };
-  const head = headOf(parameters, { model, body, wanted, createdAt: now() });
+  const head = headOf(parameters, { model, body, wanted, createdAt: now(), isKept: kept !== undefined });
   const stages = () => (body.parallel_tool_calls === false ? [firstCallOnly()] : []);
   const events = answerWithTools(deps, request, { offers, note: exchange.note, stages });
-  const writer = new ResponseWriter(head, now, (items) => {
-    if (body.store !== false) deps.items.keep(items);
-  });
+  const writer = new ResponseWriter(head, now, (response) => keep(deps, { exchange, body, response, kept }));
   if (!body.stream) return { kind: "json", body: await whole(events, writer) };
   return { kind: "events", frames: frames(events, writer), failed: (error) => [frame(writer.fail(error))] };
+}
+
+/** A disk that fails costs only later requests. */
+async function keptOrNone({ kept, log }: Deps): Promise<KeptResponses | undefined> {
+  try {
+    return await kept();
+  } catch (error) {
+    log.warn("responses are not kept", { error: messageOf(error) });
+    return undefined;
+  }
+}
+
+interface Finished {
+  readonly exchange: Exchange;
+  readonly body: ResponsesBody;
+  readonly response: ResponseObject;
+  readonly kept: KeptResponses | undefined;
+}
+
+/** Keeps a finished response. A failure costs only later requests, so that it is logged. */
+function keep(deps: Deps, { exchange: { request }, body, response, kept }: Finished): void {
+  if (body.store === false) return;
+  const owner = deps.ownerOf(request);
+  const { id } = response;
+  const input = kept ? inputItems(body.input, (item) => deps.items.find(owner, item)) : [];
+  deps.items.keep(owner, response.output);
+  try {
+    kept?.keep({ owner, id }, { response, input, previous: body.previous_response_id });
+  } catch (error) {
+    deps.log.warn("a response was not kept", { id, error: messageOf(error) });
+  }
+}
+
+/** The items of the conversation that a request continues. Throws `bad_request`. */
+async function historyOf(deps: Deps, request: Request, id: string | undefined): Promise<readonly Fields[]> {
+  if (id === undefined) return [];
+  const kept = await deps.kept();
+  const { items, missing } = kept?.conversation({ owner: deps.ownerOf(request), id }) ?? { items: [], missing: id };
+  if (missing !== undefined) throw noPrevious(missing);
+  return items;
 }
 
 async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
@@ -74,7 +134,9 @@ async function readAsked(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
   const offers = await offerTools(deps.mcp, body, exchange.signal);
-  const wanted = readResponsesRequest(body, (id) => deps.items.find(id), offers);
+  const history = await historyOf(deps, exchange.request, body.previous_response_id);
+  const owner = deps.ownerOf(exchange.request);
+  const wanted = readResponsesRequest(body, { find: (id) => deps.items.find(owner, id), offers, history });
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
   warnLeftOut(deps.log, { model, left: wanted.leftOut });
@@ -92,7 +154,7 @@ async function chatRequest(
 
 function headOf(
   parameters: Options,
-  { wanted, ...rest }: Pick<Head, "model" | "body" | "createdAt"> & { wanted: Wanted },
+  { wanted, ...rest }: Pick<Head, "model" | "body" | "createdAt" | "isKept"> & { wanted: Wanted },
 ): Head {
   const { temperature, top_p, presence_penalty, frequency_penalty } = {
     ...SAMPLING_DEFAULTS,
