@@ -116,6 +116,8 @@ import { twoSided } from "./two-sided.ts";
 import { talkie } from "./talkie.ts";
 import { smollm3 } from "./smollm3.ts";
 
+export { checkOffer, offerAdapters } from "./offered-adapters.ts";
+
 /**
  * The forward pass of a model as steps. Afterwards `last` holds the final hidden states, and `logits` the logits, which
  * an encoder does not write.

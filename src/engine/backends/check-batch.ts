@@ -18,16 +18,18 @@ export interface BatchLimits extends Pick<LoadOptions, "ctxLen" | "slots"> {
   readonly vectorDim: number;
   /** True if rows may have their own vectors, positions and spans. */
   readonly anyRows: boolean;
+  /** Number of adapters that rows may choose. */
+  readonly adapters: number;
 }
 
 export function batchLimits(
-  { steps }: Pick<Program, "steps">,
+  { steps, adapters = [] }: Pick<Program, "steps" | "adapters">,
   { ctxLen, slots, anyRows }: Pick<LoadOptions, "ctxLen" | "slots"> & { anyRows: boolean },
 ): BatchLimits {
   const [first] = steps;
   const vocabSize = first?.op === "embed" ? first.table.outDim : Infinity;
   const keeps = !runsWhole(steps) && keepingSteps(steps).length > 0;
-  return { ctxLen, slots, keeps, vocabSize, vectorDim: vectorDimOf(steps), anyRows };
+  return { ctxLen, slots, keeps, vocabSize, vectorDim: vectorDimOf(steps), anyRows, adapters: adapters.length };
 }
 
 /** Values of a row given as a vector; 0 if the program does not begin with an embedding. */
@@ -49,6 +51,7 @@ export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): vo
     assert(!keeps || (slot >= 0 && slot < slots), `slot ${slot} of ${slots}`);
     assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
     assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
+    checkAdapters(rows, limits);
     if (anyRows) checkOwn(rows, limits);
     else checkPlain(rows);
     const least = vectors || vocabSize === Infinity ? -1 : 0;
@@ -57,6 +60,17 @@ export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): vo
   }
   if (total > RUN_TOKENS_MAX)
     throw new AppError("too_large", `run of ${total} tokens: expected at most ${RUN_TOKENS_MAX}`);
+}
+
+/** Checks that the adapters of a batch entry exist, once each, with finite scales. */
+function checkAdapters({ slot, adapters = [] }: StateRows, limits: BatchLimits): void {
+  const known = new Set<number>();
+  for (const { adapter, scale } of adapters) {
+    assert(adapter >= 0 && adapter < limits.adapters, `slot ${slot}: adapter ${adapter} of ${limits.adapters}`);
+    assert(!known.has(adapter), `slot ${slot}: adapter ${adapter} twice`);
+    assert(Number.isFinite(scale), `slot ${slot}: adapter ${adapter} with scale ${scale}`);
+    known.add(adapter);
+  }
 }
 
 /** Checks the lengths of a batch entry's own vectors, positions and spans, and that they are in range. */

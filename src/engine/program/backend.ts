@@ -44,6 +44,8 @@ export interface Program {
   /** The buffer that holds the final hidden states of the wanted rows after the last step that writes it. */
   readonly states: Buf;
   readonly weights: WeightSource;
+  /** Paths of the adapters that rows may choose; undefined: none. */
+  readonly adapters?: readonly string[];
 }
 
 export interface LoadOptions {
@@ -103,6 +105,14 @@ export interface Span {
   readonly seen?: { readonly first: number; readonly end: number };
 }
 
+/** An adapter that rows have chosen. */
+export interface RowAdapter {
+  /** Index in `Program.adapters`. */
+  readonly adapter: number;
+  /** Factor on its changes. */
+  readonly scale: number;
+}
+
 /** Tokens of one sequence, to be appended to its KV cache. */
 export interface Rows {
   /** KV slot, 0 … slots − 1. Each appears once in a batch. */
@@ -119,6 +129,8 @@ export interface Rows {
   readonly positions?: Int32Array;
   /** Relative to the first token. */
   readonly spans?: readonly Span[];
+  /** Adapters that change the weights for these rows, each at most once. Default: none. */
+  readonly adapters?: readonly RowAdapter[];
   /** The rows whose logits are returned. */
   readonly logits: "none" | "last" | "all";
   /** For `all`: each row gets the same bits as if it were its sequence's only row in the run. */

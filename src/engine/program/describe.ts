@@ -48,7 +48,8 @@ export type Variant =
   | "moe: several outputs for an expert"
   | "limits of a gate"
   | "deltaRule: a bound"
-  | "sigmoid or tanh";
+  | "sigmoid or tanh"
+  | "adapters by row";
 
 interface Description<S> {
   readonly buffers: { readonly [K in Members<S, Buf>]: Access };
@@ -287,5 +288,7 @@ export const runsWhole = (steps: readonly Step[]): boolean => steps.some((step) 
 export const stateOf = (step: Step): SequenceState | undefined => describe(step).keeps?.(step);
 
 /** The features of a step beyond the plain form of its op. */
-export const variantsOf = (step: Step): readonly Variant[] =>
-  (describe(step).variants?.(step) ?? []).filter((variant) => variant !== false);
+export function variantsOf(step: Step): readonly Variant[] {
+  const own = (describe(step).variants?.(step) ?? []).filter((variant) => variant !== false);
+  return weightsOf(step).some(({ offered }) => offered) ? [...own, "adapters by row"] : own;
+}

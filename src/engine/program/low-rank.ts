@@ -9,7 +9,7 @@ export type RowChange = (row: Float32Array, index: number) => void;
 /** A weight and the two halves of each of its changes. */
 export const withChanges = (weight: Weight): Weight[] => [
   weight,
-  ...(weight.lowRank ?? []).flatMap(({ a, b }) => [a, b]),
+  ...[...(weight.lowRank ?? []), ...(weight.offered ?? [])].flatMap(({ a, b }) => [a, b]),
 ];
 
 /** For tables that are read row by row, such as embeddings. Keeps a float32 copy of each `a`. */

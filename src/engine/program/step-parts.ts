@@ -27,6 +27,8 @@ export interface Weight {
   readonly scale?: Float32Array;
   /** Low-rank changes: the effective matrix is W · scale + Σ b · a. */
   readonly lowRank?: readonly LowRank[];
+  /** Changes that each row of a run chooses (`Rows.adapters`), in the order of application. */
+  readonly offered?: readonly OfferedChange[];
 }
 
 /**
@@ -36,6 +38,12 @@ export interface Weight {
 export interface LowRank {
   readonly a: Weight;
   readonly b: Weight;
+}
+
+/** Changes of one matrix by several adapters of the same rank and type: a (rank, inDim) and b (outDim, rank) stacked. */
+export interface OfferedChange extends LowRank {
+  /** The adapter of each stacked matrix: its index in `Program.adapters`. */
+  readonly members: readonly number[];
 }
 
 /** RoPE: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp) */

@@ -11,6 +11,7 @@ export type {
   Buf,
   Weight,
   LowRank,
+  OfferedChange,
   RopeScaling,
   RopeSections,
   Activation,

@@ -1,6 +1,7 @@
 /** Products and activation functions of the reference: sums in float64. */
-import type { Activation, GateLimit, Gating, LowRank, Weight } from "../../program/step.ts";
-import type { Matrix, Pass } from "./pass.ts";
+import { assert } from "../../../base/index.ts";
+import type { Activation, GateLimit, Gating, LowRank, OfferedChange, Weight } from "../../program/step.ts";
+import { rowOf, type Matrix, type Pass } from "./pass.ts";
 import { PANEL_ROWS } from "./weights.ts";
 
 /** out = W · x + b, row by row, with the low-rank changes of W. */
@@ -22,6 +23,7 @@ export function matmul(
     }
   }
   for (const change of w.lowRank ?? []) addLowRank(out, x, { change, expert }, pass);
+  for (const change of w.offered ?? []) addOffered(out, x, change, pass);
 }
 
 /** out = W · x + bias: four rows at once, because a single sum would wait for its last addition. */
@@ -68,6 +70,24 @@ function addLowRank(
   matmul(inner, x, { w: a, expert }, pass);
   matmul(change, inner, { w: b, expert }, pass);
   for (let i = 0; i < change.rows * change.dim; i++) out.data[i]! += change.data[i]!;
+}
+
+/** out[r] += scale · b · (a · x[r]) for the adapters of row r, of all rows or of the wanted ones. */
+function addOffered(out: Matrix, x: Matrix, { a, b, members }: OfferedChange, pass: Pass): void {
+  const all = x.rows === pass.tokens.length;
+  assert(all || x.rows === pass.wanted.length, `adapters of ${x.rows} rows`);
+  const inner = pass.make({ name: "lowRank.inner", dim: a.outDim }, 1);
+  const change = pass.make({ name: "lowRank.change", dim: b.outDim }, 1);
+  for (let r = 0; r < x.rows; r++) {
+    for (const { adapter, scale } of pass.adapters[all ? r : pass.wanted[r]!]!) {
+      const expert = members.indexOf(adapter);
+      if (expert < 0) continue;
+      matmul(inner, rowOf(x, r), { w: a, expert }, pass);
+      for (let i = 0; i < inner.dim; i++) inner.data[i]! *= scale;
+      matmul(change, inner, { w: b, expert }, pass);
+      for (let i = 0; i < change.dim; i++) out.data[r * out.dim + i]! += change.data[i]!;
+    }
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The data of a run of the steps: its rows, its activations, and the states of their sequences. */
+import type { RowAdapter } from "../../program/backend.ts";
 import type { RopeTable } from "../../program/rope.ts";
 import type { Buf, RopeScaling, Step } from "../../program/step.ts";
 import type { WeightReader } from "./weights.ts";
@@ -35,6 +36,7 @@ export interface Pass {
   readonly lastCells: Int32Array; // (rows)
   /** Time, height and width. */
   readonly positions: Int32Array; // (rows, 3)
+  readonly adapters: readonly (readonly RowAdapter[])[]; // (rows)
   /** Indexes of the rows whose logits or states are wanted. */
   readonly wanted: Int32Array;
   readonly ctxLen: number;

@@ -4,12 +4,22 @@ import type { Pass } from "./pass.ts";
 
 type PassRows = Pick<
   Pass,
-  "tokens" | "input" | "vectors" | "slots" | "sequences" | "cells" | "firstCells" | "lastCells" | "positions" | "wanted"
+  | "tokens"
+  | "input"
+  | "vectors"
+  | "slots"
+  | "sequences"
+  | "cells"
+  | "firstCells"
+  | "lastCells"
+  | "positions"
+  | "adapters"
+  | "wanted"
 >;
 
 export function makeRows(batch: readonly StateRows[]): PassRows {
   const rows = batch.flatMap((entry, sequence) => {
-    const { slot, start, tokens, states, spans = [] } = entry;
+    const { slot, start, tokens, states, spans = [], adapters = [] } = entry;
     const spanOf = makeSpanOf(spans);
     return Array.from(tokens, (token, i) => {
       const { first, end } = spanOf(i);
@@ -21,6 +31,7 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
         firstCell: start + first,
         lastCell: start + end - 1,
         positions: positionsOf(entry, i),
+        adapters,
         wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
       };
     });
@@ -35,6 +46,7 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
     firstCells: Int32Array.from(rows, (row) => row.firstCell),
     lastCells: Int32Array.from(rows, (row) => row.lastCell),
     positions: Int32Array.from(rows.flatMap((row) => row.positions)),
+    adapters: rows.map((row) => row.adapters),
     wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
   };
 }

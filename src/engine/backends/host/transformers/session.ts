@@ -135,7 +135,7 @@ export class LibrarySession implements Session {
     const { vocabSize } = program.shape;
     const keeps = program.logits !== undefined;
     const rows = batch.map((each): StateRows => ({ ...each, states: "none" }));
-    checkBatch(rows, { ...options, keeps, vocabSize, vectorDim: 0, anyRows: false });
+    checkBatch(rows, { ...options, keeps, vocabSize, vectorDim: 0, anyRows: false, adapters: 0 });
   }
 
   /** @param rows the last rows, whose logits are wanted */
