@@ -6,11 +6,13 @@ import { assert } from "../../../base/index.ts";
 import type { Variant } from "../../program/describe.ts";
 import { takeRowsEarly } from "../../program/early-rows.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";
+import { makeChosenRows } from "./chosen-rows.ts";
 import { attentionOps } from "./lower-attention.ts";
 import { expertOps } from "./lower-experts.ts";
 import { partOps } from "./lower-parts.ts";
 import { changed, gate, inPlace, linear, product, transposed, type Lowering, type Shared } from "./lowering.ts";
-import { makeRecordList, type Lowered } from "./records.ts";
+import type { Lowered } from "./passes.ts";
+import { makeRecordList } from "./records.ts";
 
 /** An embedding's output for rows given as vectors: that vector, or zeros. */
 const [VECTOR, ZEROS] = [-1, -2];
@@ -39,19 +41,25 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "limits of a gate",
   "deltaRule: a bound",
   "sigmoid or tanh",
+  "adapters by row",
 ]);
 
-/** Lowers the steps; the last one writes `result`, or the buffer it is derived from. */
-export function lower(steps: readonly Step[], result: Buf, shared: Shared): Lowered {
-  const list = makeRecordList(shared, { maxRows: shared.maxRows, result });
-  const lowering: Lowering = { ...shared, list };
+/**
+ * Lowers the steps; the last one writes `result`, or the buffer it is derived from.
+ * @param rounds the largest number of adapters that a row has chosen; 0: none
+ */
+export function lower(steps: readonly Step[], result: Buf, shared: Shared, rounds = 0): Lowered {
+  const { memory, maxRows } = shared;
+  const list = makeRecordList(shared, { maxRows, result });
+  const chosen = rounds > 0 ? makeChosenRows(memory, { maxRows, rounds }) : undefined;
+  const lowering: Lowering = { ...shared, list, chosen };
   for (const step of takeRowsEarly(steps)) {
     // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
     (ops[step.op] as (step: Step, lowering: Lowering) => void)(step, lowering);
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
   assert(list.get(result).address === RESULT, `the result '${result.name}' is not in the wanted rows`);
-  return list.finish();
+  return { ...list.finish(), chosen };
 }
 
 export const ops: Ops<void, Lowering> = {

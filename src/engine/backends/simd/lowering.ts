@@ -2,8 +2,9 @@
 import { ACTS, type MatrixValues } from "../../../../kernels/simd/layout.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { GrowingRopeTable } from "../../program/rope.ts";
-import type { Buf, GateLimit, Gating, RopeScaling, Step, Weight } from "../../program/step.ts";
+import type { Buf, GateLimit, Gating, OfferedChange, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
+import type { ChosenRows } from "./chosen-rows.ts";
 import { hasFloatProducts } from "./interleaved.ts";
 import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
@@ -43,6 +44,8 @@ export const keptLayers = ({ layers }: Shared): KvLayer[] =>
 
 export interface Lowering extends Shared {
   readonly list: RecordList;
+  /** Undefined: no row of a pass has chosen an adapter. */
+  readonly chosen?: ChosenRows | undefined;
 }
 
 /** An activation that is updated in place. */
@@ -100,7 +103,22 @@ export function linear(
     product(from, [{ matrix: weights.factor(each.a), out: inner }], lowering);
     product(inner, [{ matrix: weights.factor(each.b), out: y }], lowering, { accumulate: 1 });
   }
+  for (const each of w.offered ?? []) addOffered(from, each, y, lowering);
   return y;
+}
+
+/** y += scale · b · (a · x) for the adapters that rows have chosen. */
+function addOffered(x: Activation, { a, b, members }: OfferedChange, y: Activation, lowering: Lowering): void {
+  const { list, weights, chosen } = lowering;
+  if (!chosen) return;
+  for (let round = 0; round < Math.min(chosen.rounds, members.length); round++) {
+    const { groups, scales } = chosen.tables(members, { rowSet: x.rowSet, round });
+    const inner = list.make({ name: "lowRank.inner", dim: a.outDim }, x);
+    product(x, [{ matrix: weights.factor(a), out: inner }], lowering, { groups });
+    list.add("weigh", inner, { x: inner.address, shares: scales, out: inner.address, n: inner.dim, used: 1 });
+    list.wrote(inner);
+    product(inner, [{ matrix: weights.factor(b), out: y }], lowering, { groups, accumulate: 1 });
+  }
 }
 
 /** The same for the experts of each row. */
@@ -179,7 +197,7 @@ export function product(
 }
 
 /** A panel of `PANEL_ROWS` rows (32 at most), packed or as floats. */
-const panelFloats = (n: number): number => (Math.ceil(n / 256) * 256 + 64) * 32;
+export const panelFloats = (n: number): number => (Math.ceil(n / 256) * 256 + 64) * 32;
 
 /** (inDim, outDim) of a small matrix, in our memory. */
 export function transposed(w: Weight, { source, weights }: Lowering): MatrixValues {

@@ -10,7 +10,8 @@ import {
 import { ropeShift } from "../../program/rope.ts";
 import { keptLayers, type Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
-import type { Lowered } from "./records.ts";
+import type { ChosenRows } from "./chosen-rows.ts";
+import type { Records } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 
@@ -51,14 +52,24 @@ export interface Engine {
   start(header: number): ThreadPool;
 }
 
-type Records = Pick<Lowered, "ops" | "count">;
+/** A program as records, and the tables of the adapters that its rows have chosen. */
+export interface Lowered extends Records {
+  readonly chosen?: ChosenRows | undefined;
+}
+
+type PassRecords = Pick<Lowered, "ops" | "count" | "chosen">;
 
 export interface Passes {
   /**
    * Runs a pass; the wanted rows are written to their places in the results. @param part of its records, as cut by
    * `cuts`
    */
-  run(rows: PassRows, lowered: Records, results: Block & { dim: number }, part?: { from: number; to: number }): void;
+  run(
+    rows: PassRows,
+    lowered: PassRecords,
+    results: Block & { dim: number },
+    part?: { from: number; to: number },
+  ): void;
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
   /** Releases threads and memory. */
   close(): void;
@@ -92,7 +103,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   const go = (values: PassValues, isAlone = false): void => {
     Atomics.store(stampWord, 0, 0);
     putPass(view, values);
-    stamp = (stamp + 1) | 0 || 1; // 0 means that the header is being written
+    stamp = stampAfter(stamp);
     Atomics.store(stampWord, 0, stamp);
     if (isAlone) pool.runAlone();
     else pool.run();
@@ -104,7 +115,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   };
 
   return {
-    run(rows, { ops, count }, results, { from, to } = { from: 0, to: count }) {
+    run(rows, { ops, count, chosen }, results, { from, to } = { from: 0, to: count }) {
       const { targets } = rows;
       const first = targets[0] ?? 0;
       const inOrder = targets.every((target, i) => target === first + i);
@@ -115,6 +126,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
         fill = makeArrays(memory, { ...limits, maxRows: room }, view);
       }
       fill(rows);
+      chosen?.fill(rows, stampAfter(stamp));
       const result = out ? out.address : results.address + first * rowBytes;
       const values = { ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result };
       const isStep = rows.tokens.length === rows.decodeRows;
@@ -133,6 +145,9 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
     close: () => pool.dismiss(() => memory.release()),
   };
 }
+
+/** The number of the next pass: 0 means that the header is being written. */
+const stampAfter = (stamp: number): number => (stamp + 1) | 0 || 1;
 
 const countsOf = (rows: PassRows): PassValues => ({
   rows: rows.tokens.length,
@@ -177,7 +192,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
 }
 
 /** Records that shift the keys and values of each layer: made once, filled for each shift. */
-function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => Records {
+function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => PassRecords {
   const layers = keptLayers(shared);
   const records = memory.allocate(Math.max(1, layers.length) * RECORD_BYTES, "records");
   const view = new DataView(records.view.buffer, records.view.byteOffset, records.view.byteLength);

@@ -66,7 +66,7 @@ export function makeBuffers(memory: Memory): Buffers {
 }
 
 /** A program as records. */
-export interface Lowered {
+export interface Records {
   readonly ops: number;
   readonly count: number;
   /** Indexes of records between which passes can be interrupted, including the end. */
@@ -87,7 +87,7 @@ export interface RecordList {
   words(x: Activation): number;
   /** Invalidates the packed forms of an activation that was written. */
   wrote(x: Activation): void;
-  finish(): Lowered;
+  finish(): Records;
 }
 
 export function makeRecordList(
@@ -176,15 +176,16 @@ function joinedFrom(pending: readonly PendingRecord[], index: number): number {
 function cutsOf(pending: readonly PendingRecord[]): number[] {
   const wanted = pending.findIndex(({ rowSet }) => rowSet === ROWS.wanted);
   const last = wanted < 0 ? pending.length : wanted;
-  const usesGroups = ({ kind, values }: PendingRecord): boolean =>
-    kind === "linear" && "groups" in values && !!values.groups;
+  const groupsOf = ({ values }: PendingRecord): number => ("groups" in values ? (values.groups ?? 0) : 0);
   const cuts: number[] = [];
   for (let i = 0; i < last;) {
     let end = i + 1 + joinedFrom(pending, i);
     if (pending[i]!.kind === "group") {
       const next = pending.findIndex(({ kind }, at) => at > i && kind === "group");
       const range = pending.slice(0, next < 0 ? pending.length : next);
-      end = range.findLastIndex(usesGroups) + 1;
+      const usesThem = (each: PendingRecord): boolean =>
+        each.kind === "linear" && groupsOf(each) === groupsOf(pending[i]!);
+      end = range.findLastIndex(usesThem) + 1;
     }
     if (end < last) cuts.push(end);
     i = end;

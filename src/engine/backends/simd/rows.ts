@@ -4,7 +4,7 @@
  * kernel, so a row's bits depend neither on the other rows nor on their number.
  */
 import { AppError, assert } from "../../../base/index.ts";
-import type { StateRows } from "../../program/backend.ts";
+import type { RowAdapter, StateRows } from "../../program/backend.ts";
 import { checkBatch, type BatchLimits } from "../check-batch.ts";
 
 /** The scratch rows of a sequence begin at multiples of this. */
@@ -35,6 +35,8 @@ export interface PassRows {
   /** Three per row. */
   readonly positions: Int32Array;
   readonly places: Int32Array;
+  /** Undefined: no row has chosen one. */
+  readonly adapters?: readonly (readonly RowAdapter[])[];
   /** Initial values of rows, (rows, dim) from the first one on. */
   readonly inputs: readonly { readonly row: number; readonly values: Float32Array }[];
   readonly decodeRows: number;
@@ -136,6 +138,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
   const inputs: PassRows["inputs"][number][] = [];
   const wanted: { row: number; target: number; decode: boolean }[] = [];
   const blocks: number[] = [];
+  const adapters = adaptersOf(pieces);
   let [row, place] = [0, 0];
   for (const { entry, from, count: rows, target, decode } of pieces) {
     for (let i = 0; i < rows; i++) {
@@ -168,6 +171,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     ends,
     positions,
     places,
+    ...(adapters.length > 0 && { adapters }),
     inputs,
     decodeRows: pieces.reduce((sum, { decode, count: rows }) => sum + (decode ? rows : 0), 0),
     wanted: Int32Array.from(wanted, (each) => each.row),
@@ -175,6 +179,12 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     targets: Int32Array.from(wanted, (each) => each.target),
     blocks: Int32Array.from(blocks),
   };
+}
+
+/** The adapters of each row; empty if no row has chosen one. */
+function adaptersOf(pieces: readonly Piece[]): (readonly RowAdapter[])[] {
+  if (!pieces.some(({ entry: { adapters = [] } }) => adapters.length > 0)) return [];
+  return pieces.flatMap(({ entry: { adapters = [] }, count }) => Array.from({ length: count }, () => adapters));
 }
 
 /** Rows per block for dividing rows into the fewest blocks of similar size. */

@@ -1,11 +1,11 @@
 /** Runs of a session: turns batches into passes, and returns their results. */
 import { AppError } from "../../../base/index.ts";
 import type { Program, StateRows } from "../../program/backend.ts";
+import { roundsOf } from "./chosen-rows.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Shared } from "./lowering.ts";
 import type { Block, Memory } from "./memory.ts";
-import type { Passes } from "./passes.ts";
-import type { Lowered } from "./records.ts";
+import type { Lowered, Passes } from "./passes.ts";
 import { longestSpan, passesOf, wantedRows, type RowLimits } from "./rows.ts";
 
 /** Approximate time of a part of a long run, for which others wait. */
@@ -15,7 +15,8 @@ type Result = "logits" | "states";
 
 interface RunOptions {
   readonly passes: Passes;
-  readonly lowered: (name: Result) => Lowered;
+  /** @param rounds as for `lower` */
+  readonly lowered: (name: Result, rounds: number) => Lowered;
   readonly slotStates: SlotStates | undefined;
   /** Checks rows; throws once the session is closed. */
   readonly prepare: (batch: readonly StateRows[]) => void;
@@ -52,14 +53,14 @@ export function makeRuns(
   return {
     run(batch, name) {
       const { place, all, finish } = begin(batch, name);
-      for (const pass of all) passes.run(pass, lowered(name), place);
+      for (const pass of all) passes.run(pass, lowered(name, roundsOf(pass)), place);
       return finish();
     },
     async runWithPauses(batch, pause) {
       const { place, all, finish } = begin(batch, "states");
       let startedMs = performance.now();
       for (const pass of all) {
-        const { cuts, ...records } = lowered("states");
+        const { cuts, ...records } = lowered("states", roundsOf(pass));
         for (const [i, to] of cuts.entries()) {
           passes.run(pass, records, place, { from: cuts[i - 1] ?? 0, to });
           if (performance.now() - startedMs < PART_MS) continue;

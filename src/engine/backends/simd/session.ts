@@ -2,15 +2,17 @@
 import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
 import { batchLimits } from "../check-batch.ts";
+import { weightsOf } from "../../program/describe.ts";
+import type { Step } from "../../program/step.ts";
 import { statesEnd } from "../../program/states.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import { makeSlotStates } from "./checkpoints.ts";
 import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeGrowth, makeKvBlocks, valueDimOf } from "./kv.ts";
 import { lower } from "./lower.ts";
-import { keptLayers, type Shared } from "./lowering.ts";
+import { keptLayers, panelFloats, type Shared } from "./lowering.ts";
 import type { Memory } from "./memory.ts";
-import { makePasses, type Engine } from "./passes.ts";
-import { makeBuffers, type Lowered } from "./records.ts";
+import { makePasses, type Engine, type Lowered } from "./passes.ts";
+import { makeBuffers } from "./records.ts";
 import { checkRows, positionsEnd, type RowLimits } from "./rows.ts";
 import { checkFinite, makeRuns } from "./runs.ts";
 import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
@@ -36,7 +38,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const parts = makeParts(program, options, engine);
   const { shared, limits, memory } = parts;
   const lowered = makeLowered(program, shared);
-  lowered(program.logits ? "logits" : "states");
+  lowered(program.logits ? "logits" : "states", 0);
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
   const kept = [...shared.kept.values()];
@@ -104,9 +106,17 @@ function slicesOf(
     memory,
     limits,
     dim: logits.dim,
-    lower: () => lower(steps, logits, own),
+    lower: (rounds) => lower(steps, logits, own, rounds),
     check: (values) => checkFinite(values, { path: weights.path, name: "logits", dim: logits.dim }),
   });
+}
+
+/** Scratch floats of adapters that rows may choose, whose products are lowered only when a row has chosen one. */
+function offeredFloats(steps: readonly Step[]): number {
+  const ranks = steps.flatMap((step) =>
+    weightsOf(step).flatMap(({ offered = [] }) => offered.map(({ a }) => a.outDim)),
+  );
+  return ranks.reduce((most, rank) => Math.max(most, panelFloats(rank)), 0);
 }
 
 /** Computes RoPE tables for the positions of a batch. */
@@ -173,7 +183,7 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
     layers: new Map(),
     kept: new Map(),
     ropes: new Map(),
-    scratchFloats: 1024,
+    scratchFloats: Math.max(1024, offeredFloats(steps)),
   };
   for (const { step, state } of keepingSteps(steps)) {
     if (state.kind !== "kv") {
@@ -188,24 +198,26 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
 }
 
 /** The lowered programs for logits and for states, lowered on first use, and again when passes have grown. */
-function makeLowered(program: Program, shared: Shared): (name: "logits" | "states") => Lowered {
+function makeLowered(program: Program, shared: Shared): (name: "logits" | "states", rounds: number) => Lowered {
   const known = new Map<string, { lowered: Lowered; maxRows: number }>();
-  return (name) => {
+  return (name, rounds) => {
     const { maxRows } = shared;
-    const found = known.get(name);
+    const key = `${name} ${rounds}`;
+    const found = known.get(key);
     if (found?.maxRows === maxRows) return found.lowered;
     const { steps, logits } = program;
-    const lowered = name === "logits" && logits ? lower(steps, logits, shared) : lowerStates(program, shared);
-    known.set(name, { lowered, maxRows });
+    const lowered =
+      name === "logits" && logits ? lower(steps, logits, shared, rounds) : lowerStates(program, shared, rounds);
+    known.set(key, { lowered, maxRows });
     return lowered;
   };
 }
 
 /** The first part of a divided program does not select rows: its states are selected afterwards. */
-function lowerStates(program: Program, shared: Shared): Lowered {
+function lowerStates(program: Program, shared: Shared, rounds: number): Lowered {
   const { states } = program;
   const steps = program.steps.slice(0, statesEnd(program));
-  if (steps.some(({ op }) => op === "takeRows")) return lower(steps, states, shared);
+  if (steps.some(({ op }) => op === "takeRows")) return lower(steps, states, shared, rounds);
   const out = { ...states, name: `${states.name} wanted` };
-  return lower([...steps, { op: "takeRows", out, x: states }], out, shared);
+  return lower([...steps, { op: "takeRows", out, x: states }], out, shared, rounds);
 }

@@ -1,10 +1,10 @@
 /** Prompt runs in parts: other passes may run between two records, because these runs have separate buffers. */
 import { assert } from "../../../base/index.ts";
 import type { SlicedRuns, StateRows } from "../../program/backend.ts";
+import { roundsOf } from "./chosen-rows.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Block, Memory } from "./memory.ts";
-import type { Passes } from "./passes.ts";
-import type { Lowered } from "./records.ts";
+import type { Lowered, Passes } from "./passes.ts";
 import { passesOf, type PassRows, type RowLimits } from "./rows.ts";
 
 /** Rows per run: enough for full speed of products, few enough for small buffers. */
@@ -21,24 +21,33 @@ export interface SliceOptions {
   readonly dim: number;
   /** Checks rows like every run. */
   readonly prepare: (batch: readonly StateRows[]) => void;
-  /** Lowers the program with separate buffers. */
-  readonly lower: () => Lowered;
+  /** Lowers the program with separate buffers. @param rounds as for `lower` */
+  readonly lower: (rounds: number) => Lowered;
   /** Throws if a result is NaN or infinite. */
   readonly check: (values: Float32Array) => void;
 }
 
+interface Sliced {
+  readonly lowered: Lowered;
+  /** By cut: nanoseconds per row of the records up to it. */
+  readonly perRow: number[];
+}
+
 export function makeSlices(options: SliceOptions): SlicedRuns {
   const { memory, passes, limits, slotStates, dim, prepare, lower, check } = options;
-  let made: { lowered: Lowered; results: Block } | undefined;
-  const perRow: number[] = []; // by cut: nanoseconds per row of the records up to it
+  const made = new Map<number, Sliced>(); // by rounds
+  let results: Block | undefined;
   return {
     rowsMax: SLICED_ROWS,
     start({ logits, ...rows }) {
       const batch = [{ ...rows, states: logits }];
       prepare(batch);
-      made ??= { lowered: lower(), results: memory.allocate(dim * 4, "results") };
-      const { lowered, results } = made;
+      const place = (results ??= memory.allocate(dim * 4, "results"));
       const pass = onlyPass(batch, { ...limits, maxRows: SLICED_ROWS });
+      const rounds = roundsOf(pass);
+      const sliced = made.get(rounds) ?? { lowered: lower(rounds), perRow: [] };
+      made.set(rounds, sliced);
+      const { lowered, perRow } = sliced;
       const count = pass.tokens.length;
       assert(pass.wanted.length <= 1, "a run in parts has one result");
       let [part, longestNs] = [0, 0];
@@ -46,7 +55,7 @@ export function makeSlices(options: SliceOptions): SlicedRuns {
       const step = (): number => {
         const startedMs = performance.now();
         const from = part === 0 ? 0 : lowered.cuts[part - 1]!;
-        passes.run(pass, lowered, { ...results, dim }, { from, to: lowered.cuts[part]! });
+        passes.run(pass, lowered, { ...place, dim }, { from, to: lowered.cuts[part]! });
         const ns = (performance.now() - startedMs) * 1e6;
         const known = perRow[part] ?? ns / count;
         perRow[part] = known + NEWEST * (ns / count - known);
@@ -63,7 +72,7 @@ export function makeSlices(options: SliceOptions): SlicedRuns {
             if (spent + (perRow[part] ?? 0) * count > budgetNs) return undefined;
           }
           slotStates?.ran(batch);
-          const out = new Float32Array(results.view.buffer, results.view.byteOffset, pass.wanted.length * dim);
+          const out = new Float32Array(place.view.buffer, place.view.byteOffset, pass.wanted.length * dim);
           check(out);
           return out;
         },
