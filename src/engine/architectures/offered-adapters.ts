@@ -1,6 +1,6 @@
 /**
  * Program → program: offers adapters that each row of a run may choose. Changes of one matrix by adapters of the same
- * rank and type are stacked, so that a backend multiplies the rows of all of them like those of experts.
+ * rank and type are stacked, so that a backend multiplies the rows of all of them as it does the rows of experts.
  */
 import type { Program } from "../program/backend.ts";
 import { weightsOf, withWeights, type WeightRole } from "../program/describe.ts";
@@ -49,7 +49,7 @@ export function offerAdapters(program: Program, base: Gguf, adapters: readonly G
 /** The part of b for a weight that may be a part of its tensor. */
 const partOf = (b: Weight, { rowStart, outDim }: Weight): Weight => ({ ...b, rowStart, outDim });
 
-/** Stacks changes of the same rank and types; those of a single adapter stay where they are. */
+/** Stacks changes of the same rank and types; a change that is alone in its stack is not copied. */
 function stacksOf(target: string, changes: readonly Change[], sources: Sources): OfferedChange[] {
   const alike = Map.groupBy(changes, ({ a, b }) => `${a.outDim} ${a.quant.name} ${b.quant.name}`);
   return [...alike].map(([key, group]) => {

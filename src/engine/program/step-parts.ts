@@ -40,7 +40,7 @@ export interface LowRank {
   readonly b: Weight;
 }
 
-/** Changes of one matrix by several adapters of the same rank and type: a (rank, inDim) and b (outDim, rank) stacked. */
+/** Changes of one matrix by adapters of the same rank and type: a (rank, inDim) and b (outDim, rank), each stacked. */
 export interface OfferedChange extends LowRank {
   /** The adapter of each stacked matrix: its index in `Program.adapters`. */
   readonly members: readonly number[];

@@ -83,8 +83,8 @@ describe.each(everyLevel)("$level", ({ backend }) => {
     expect(differing(await together(session), expected)).toEqual(NONE);
     expect(new Set(expected.map(([prompt]) => prompt!.join())).size).toBe(SLOTS);
 
-    // A row without adapters has the bits of the model without them, and one adapter those of the model with it, except
-    // that a small model interleaves rows of q8_0, but not those of a stack.
+    // A row without adapters has the bits of the model without them, and a row with one has the bits of the model with
+    // it, except that a small model interleaves rows of q8_0, but not the rows of a stack.
     const bare = loadProgram(offered.gguf);
     const applied = loadProgram(offered.gguf, offered.adapters.slice(1, 2));
     const others = [[2, bare], ...(types[0] === "q8_0" ? [] : [[1, applied] as const])] as const;
