@@ -2,8 +2,8 @@
 // the result, several leave parts for attention_reduce. attention_wide has larger heads: `wide` in place of `narrow`.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
-//   binding 1  keys   storage, read        f32 or f16 (slots, ctx_len, kv_heads · head_dim)
-//   binding 2  values storage, read        f32 or f16 (slots, ctx_len, value_row)
+//   binding 1  keys   storage, read        cached (slots, ctx_len, kv_heads · head_dim)
+//   binding 2  values storage, read        cached (slots, ctx_len, value_row)
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  extras storage, read        f32: sinks (heads) from has_sinks − 1 on, slopes (heads) from
 //              has_slopes − 1 on

@@ -4,8 +4,8 @@
 // the same bits in every chunk.
 //
 //   binding 0  q      storage, read        f32 (rows, heads · head_dim)
-//   binding 1  keys   storage, read        f32 or f16 (slots, ctx_len, kv_heads · head_dim); ctx_len 0: (rows, …)
-//   binding 2  values storage, read        f32 or f16 (slots, ctx_len, value_row) or (rows, value_row)
+//   binding 1  keys   storage, read        cached (slots, ctx_len, kv_heads · head_dim); ctx_len 0: (rows, …)
+//   binding 2  values storage, read        cached (slots, ctx_len, value_row) or (rows, value_row)
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  extras storage, read        f32, as in attention
 //   binding 5  y      storage, read_write  f32 (rows, heads · value_dim)

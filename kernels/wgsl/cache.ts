@@ -1,20 +1,35 @@
-/** Formats of the KV cache: cache_f32.wgsl and cache_f16.wgsl. Sums are always float32. */
+/** Formats of the KV cache: cache_f32.wgsl, cache_f16.wgsl and cache_q8.wgsl. Sums are always float32. */
+import type { KvCacheType } from "../../src/base/index.ts";
 import type { Step } from "../../src/engine/program/step.ts";
 
-export type CacheType = "f32" | "f16";
+/** Values that share a scale, by format in 8 bits, the best first. */
+export const CACHE_GROUPS = { q8_0: 32, "q8_0/16": 16, "q8_0/8": 8 } as const;
+export const CACHE_TYPES = ["f32", "f16", "q8_0", "q8_0/16", "q8_0/8"] as const;
+export type CacheType = (typeof CACHE_TYPES)[number];
 
-/** Bytes of a value. */
-export const CACHE_BYTES: Readonly<Record<CacheType, number>> = { f32: 4, f16: 2 };
+/** Bytes of `count` values of a position. */
+export function cacheBytes(type: CacheType, count: number): number {
+  if (type === "f32" || type === "f16") return count * (type === "f32" ? 4 : 2);
+  return count + (4 * count) / CACHE_GROUPS[type];
+}
 
-/** float16, unless the run is precise, the model is small, or some head or rotated part does not divide by four. */
-export function cacheTypeOf(
-  steps: readonly Step[],
-  { precise, small = false }: { readonly precise: boolean; readonly small?: boolean | undefined },
-): CacheType {
-  const inFours = steps.every((step) => {
-    if (step.op === "attention" || step.op === "latentAttention")
-      return step.headDim % 4 === 0 && (step.valueDim ?? 0) % 4 === 0;
-    return step.op !== "rope" || step.rope.rotaryDim % 4 === 0;
-  });
-  return precise || small || !inFours ? "f32" : "f16";
+interface CacheOptions {
+  readonly precise: boolean;
+  readonly small?: boolean | undefined;
+  readonly kvType?: KvCacheType | undefined;
+}
+
+/**
+ * The wanted format: 8 bits if every head divides into groups, else float16. float32 if the run is precise, if some
+ * head does not divide by four, and for small models unless 8 bits are wanted.
+ */
+export function cacheTypeOf(steps: readonly Step[], { precise, small = false, kvType }: CacheOptions): CacheType {
+  const dims = steps.flatMap((step) =>
+    step.op === "attention" || step.op === "latentAttention" ? [step.headDim, step.valueDim ?? step.headDim] : [],
+  );
+  const divide = (by: number): boolean => dims.every((dim) => dim % by === 0);
+  if (precise) return "f32";
+  const eight = (["q8_0", "q8_0/16", "q8_0/8"] as const).find((type) => divide(CACHE_GROUPS[type]));
+  if (kvType === "q8_0" && eight) return eight;
+  return small || !divide(4) ? "f32" : "f16";
 }

@@ -1,12 +1,18 @@
-// cache_f32: keys and values in float32, spliced into the kernels that read or write them.
+// cache_f32: keys and values in float32, spliced into the kernels that read or write them. See cache_q8.
 
-/// Four values, the unit of reads.
+const GROUP: u32 = 4u;
 alias Four = vec4<f32>;
-fn four_of(four: Four) -> vec4<f32> { return four; }
-fn four_from(four: vec4<f32>) -> Four { return four; }
+fn four_place(i: u32) -> u32 { return i; }
+fn scale_place(i: u32) -> u32 { return i; }
+fn four_of(four: Four, scale: Four) -> vec4<f32> { return four; }
+fn four_from(x: vec4<f32>, scale: f32) -> Four { return x; }
 
-/// UNIT values, the unit of writes.
+fn peak_bits(x: vec4<f32>) -> u32 { return 0u; }
+fn scale_from(peak: u32) -> f32 { return 1.0; }
+fn scale_word(scale: f32) -> Four { return vec4<f32>(scale); }
+
 alias Unit = f32;
 const UNIT: u32 = 1u;
-fn pack(first: f32, second: f32) -> Unit { return first; }
-fn unpack(unit: Unit) -> vec2<f32> { return vec2<f32>(unit, 0.0); }
+const WORDS: u32 = 1u;
+fn pack(x: array<f32, UNIT>) -> array<Unit, WORDS> { return x; }
+fn unpack(words: array<Unit, WORDS>) -> array<f32, UNIT> { return words; }

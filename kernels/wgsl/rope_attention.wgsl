@@ -7,7 +7,7 @@
 //   binding 2  v      storage, read        f32 (rows, kv_heads · head_dim)
 //   binding 3  turns  storage, read        f32 (positions, pairs, 2): cosines and sines, magnitude included
 //   binding 4  norms  storage, read        f32, as in rope_store, then sinks (heads) from has_sinks − 1 on
-//   binding 5  keys   storage, read_write  f32 or f16 (slots, ctx_len, kv_heads · head_dim)
+//   binding 5  keys   storage, read_write  cached (slots, ctx_len, kv_heads · head_dim)
 //   binding 6  values storage, read_write  as keys
 //   binding 7  batch  storage, read        see batch.ts
 //   binding 8  y      storage, read_write  f32 (rows, heads · head_dim)
@@ -79,21 +79,40 @@ fn load_queries(quad: Quad, position: u32, t: u32) {
   }
 }
 
-/// Vec4 t of the key of a row of this run, in the cache's format; zeros beyond its end.
-fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> Four {
+/// Vec4 t of the key of a row of this run; zeros beyond its end.
+fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> vec4<f32> {
   load_head(false, row, kv_head, t);
-  if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
+  if (4u * t >= p.head_dim) { return vec4<f32>(); }
   let i = 4u * t;
-  return four_from(
-    vec4<f32>(turned(i, position), turned(i + 1u, position), turned(i + 2u, position), turned(i + 3u, position)),
-  );
+  return vec4<f32>(turned(i, position), turned(i + 1u, position), turned(i + 2u, position), turned(i + 3u, position));
 }
 
 /// The same for the value.
-fn value_of(row: u32, kv_head: u32, t: u32) -> Four {
-  if (4u * t >= p.head_dim) { return four_from(vec4<f32>()); }
+fn value_of(row: u32, kv_head: u32, t: u32) -> vec4<f32> {
+  if (4u * t >= p.head_dim) { return vec4<f32>(); }
   let at = (row * p.kv_heads + kv_head) * p.head_dim + 4u * t;
-  return four_from(vec4<f32>(v[at], v[at + 1u], v[at + 2u], v[at + 3u]));
+  return vec4<f32>(v[at], v[at + 1u], v[at + 2u], v[at + 3u]);
+}
+
+/// A vec4 in the cache's format, and the scale of its group.
+struct Kept { four: Four, scale: f32 }
+
+/// The kept vec4 of each thread.
+fn kept_of(x: vec4<f32>, t: u32) -> Kept {
+  var peak = 0u;
+  if (GROUP > 4u) {
+    scratch[t] = x;
+    workgroupBarrier();
+    for (var i = 0u; i < GROUP / 4u; i++) { peak = max(peak, peak_bits(scratch[t - t % (GROUP / 4u) + i])); }
+    workgroupBarrier();
+  }
+  let scale = scale_from(peak);
+  return Kept(four_from(x, scale), scale);
+}
+
+/// The vec4 as later rows read it.
+fn read_back(kept: Kept) -> vec4<f32> {
+  return four_of(kept.four, scale_word(kept.scale));
 }
 
 /// The scores of one key, of which each thread has a vec4.
@@ -119,15 +138,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var found = found_none(quad, group.z, t);
   attend(&found, row.y, span.start, min(span.end, row.z), quad, t);
   if (span.end > row.z) {
-    let key = key_of(group.y, quad.kv_head, row.z, t);
-    let value = value_of(group.y, quad.kv_head, t);
-    let score = score_of(four_of(key), quad.columns, t);
+    let key = kept_of(key_of(group.y, quad.kv_head, row.z, t), t);
+    let value = kept_of(value_of(group.y, quad.kv_head, t), t);
+    let score = score_of(read_back(key), quad.columns, t);
     raise(&found, max(found.most, score));
     if (t < quad.columns) {
-      add_value(&found, exp(score - found.most), four_of(value));
+      add_value(&found, exp(score - found.most), read_back(value));
       if (quad.first % (p.heads / p.kv_heads) == 0u) {
-        keys[(base + row.z * kv_dim) / 4u + t] = key;
-        values[(base + row.z * kv_dim) / 4u + t] = value;
+        let i = (base + row.z * kv_dim) / 4u + t;
+        keys[four_place(i)] = key.four;
+        values[four_place(i)] = value.four;
+        if (GROUP > 4u && t % (GROUP / 4u) == 0u) {
+          keys[scale_place(i)] = scale_word(key.scale);
+          values[scale_place(i)] = scale_word(value.scale);
+        }
       }
     }
   }

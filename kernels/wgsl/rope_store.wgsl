@@ -8,7 +8,7 @@
 //   binding 4  norms  storage, read        f32, of queries, then of keys: (head_dim) each where norm is 1, (heads ·
 //              head_dim) and (kv_heads · head_dim) where it is 2
 //   binding 5  y      storage, read_write  f32 (rows, heads · head_dim)
-//   binding 6  keys   storage, read_write  f32 or f16 (slots, ctx_len, kv_heads · head_dim)
+//   binding 6  keys   storage, read_write  cached (slots, ctx_len, kv_heads · head_dim)
 //   binding 7  values storage, read_write  as keys
 //   binding 8  batch  storage, read        see batch.ts
 //   binding 9  p      uniform              Params
@@ -51,8 +51,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (group.x >= p.heads + p.kv_heads) {
     let first = (group.x - p.heads - p.kv_heads) * p.head_dim;
     for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
-      let at = group.y * kv_dim + first + i;
-      values[(cache_at + first + i) / UNIT] = pack(v[at], v[at + 1u]);
+      var unit: array<f32, UNIT>;
+      for (var j = 0u; j < UNIT; j++) { unit[j] = v[group.y * kv_dim + first + i + j]; }
+      var words = pack(unit);
+      let to = (cache_at + first + i) / UNIT * WORDS;
+      for (var j = 0u; j < WORDS; j++) { values[to + j] = words[j]; }
     }
     return;
   }
@@ -66,6 +69,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
-    keys[(cache_at + first + i) / UNIT] = pack(turned(i, row.z), turned(i + 1u, row.z));
+    var unit: array<f32, UNIT>;
+    for (var j = 0u; j < UNIT; j++) { unit[j] = turned(i + j, row.z); }
+    var words = pack(unit);
+    let to = (cache_at + first + i) / UNIT * WORDS;
+    for (var j = 0u; j < WORDS; j++) { keys[to + j] = words[j]; }
   }
 }

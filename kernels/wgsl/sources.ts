@@ -2,7 +2,7 @@
  * The registry of kernels, dequantizers and shared snippets, and the assembly of a kernel's source. Needs only a
  * browser's features.
  */
-import type { CacheType } from "./cache.ts";
+import { CACHE_GROUPS, type CacheType } from "./cache.ts";
 import { AppError, PLAIN, rowsAtOnce, type SizeName, type Tuning } from "../../src/base/index.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
@@ -16,6 +16,7 @@ import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
 import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
 import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
+import cacheQ8 from "./cache_q8.wgsl" with { type: "text" };
 import clampValues from "./clamp.wgsl" with { type: "text" };
 import joinParts from "./join.wgsl" with { type: "text" };
 import keepLargest from "./keep_largest.wgsl" with { type: "text" };
@@ -223,7 +224,14 @@ export const PACKED: Readonly<Record<string, string>> = {
 };
 
 /** Formats of the KV cache. */
-const CACHES: Readonly<Record<CacheType, string>> = { f32: cacheF32, f16: cacheF16 };
+const inGroupsOf = (count: number): string => cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`);
+const CACHES: Readonly<Record<CacheType, string>> = {
+  f32: cacheF32,
+  f16: cacheF16,
+  q8_0: inGroupsOf(CACHE_GROUPS.q8_0),
+  "q8_0/16": inGroupsOf(CACHE_GROUPS["q8_0/16"]),
+  "q8_0/8": inGroupsOf(CACHE_GROUPS["q8_0/8"]),
+};
 
 /** Snippets that are the same for every matrix and device. */
 const SHARED: Readonly<Record<string, string>> = {

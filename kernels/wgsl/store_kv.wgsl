@@ -2,8 +2,8 @@
 //
 //   binding 0  k      storage, read        f32 (rows, dim)
 //   binding 1  v      storage, read        f32 (rows, value_dim)
-//   binding 2  keys   storage, read_write  f32 or f16 (slots, ctxLen, dim)
-//   binding 3  values storage, read_write  f32 or f16 (slots, ctxLen, value_dim)
+//   binding 2  keys   storage, read_write  cached (slots, ctxLen, dim)
+//   binding 3  values storage, read_write  cached (slots, ctxLen, value_dim)
 //   binding 4  batch  storage, read        see batch.ts
 //   binding 5  p      uniform              Params
 //   dispatch   (ceil(max(dim, value_dim) / 64), rows, 1), 64 threads of UNIT values each
@@ -28,11 +28,17 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let row = batch[1u + 2u * id.y];
   let place = row.y * p.ctx_len + row.z;
   if (i < p.dim) {
-    let source = id.y * p.dim + i;
-    keys[(place * p.dim + i) / UNIT] = pack(k[source], k[source + 1u]);
+    var unit: array<f32, UNIT>;
+    for (var j = 0u; j < UNIT; j++) { unit[j] = k[id.y * p.dim + i + j]; }
+    var words = pack(unit);
+    let to = (place * p.dim + i) / UNIT * WORDS;
+    for (var j = 0u; j < WORDS; j++) { keys[to + j] = words[j]; }
   }
   if (i < p.value_dim) {
-    let source = id.y * p.value_dim + i;
-    values[(place * p.value_dim + i) / UNIT] = pack(v[source], v[source + 1u]);
+    var unit: array<f32, UNIT>;
+    for (var j = 0u; j < UNIT; j++) { unit[j] = v[id.y * p.value_dim + i + j]; }
+    var words = pack(unit);
+    let to = (place * p.value_dim + i) / UNIT * WORDS;
+    for (var j = 0u; j < WORDS; j++) { values[to + j] = words[j]; }
   }
 }

@@ -15,12 +15,12 @@ interface BlockOptions {
 }
 
 export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints }: BlockOptions): KvBlocks {
-  const { device, layers, ctxLen, valueBytes } = parts;
+  const { device, layers, ctxLen, cacheType } = parts;
   const sides = layers.flatMap((layer) => cachedSides(layer, parts));
   const tokenBytes = sides.reduce((sum, side) => sum + side.tokenBytes, 0);
   const isLong = layers.some(({ rope }) => rope?.freqFactorsLong && ctxLen > rope.ctxLenOrig);
   const shapes = layers.map(({ nKvHeads, keyDim, valueDim }) => `${nKvHeads}x${keyDim}+${valueDim}`);
-  const facts = ["webgpu", FORMAT, device.facts.name, 8 * valueBytes, isLong ? "long" : "short", ...shapes];
+  const facts = ["webgpu", FORMAT, device.facts.name, cacheType, isLong ? "long" : "short", ...shapes];
   const check = (slot: number, first: number, count: number): void => {
     const inside = first + count <= ctxLen && slot >= 0 && slot < slots;
     assert(inside && count > 0 && count <= BLOCK_LENGTH, `block of ${count} at ${first} of slot ${slot}`);

@@ -1,5 +1,5 @@
 /** Operations on the KV cache between runs: copying a prefix to another slot, and the context shift. */
-import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
+import { cacheBytes, type CacheType } from "../../../../kernels/wgsl/cache.ts";
 import type { Program } from "../../program/backend.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { assert } from "../../../base/index.ts";
@@ -15,7 +15,6 @@ import { USAGE } from "./usage.ts";
 
 /** Bytes of a cache that move at once, through another buffer: WebGPU copies between different buffers only. */
 const MOVED_BYTES = 4 * 2 ** 20;
-const WG = 64;
 
 /** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
@@ -26,8 +25,7 @@ export interface ShiftParts {
   readonly device: Device;
   readonly layers: readonly CacheLayer[];
   readonly ctxLen: number;
-  /** Bytes per value of the cache. */
-  readonly valueBytes: number;
+  readonly cacheType: CacheType;
   readonly pipeline: GPUComputePipeline;
   /** The intermediate buffer for moves. */
   readonly passage: GPUBuffer;
@@ -69,7 +67,7 @@ export async function makeShift(
     device,
     layers,
     ctxLen,
-    valueBytes: CACHE_BYTES[plan.cacheType],
+    cacheType: plan.cacheType,
     pipeline,
     passage: passage!,
     turns,
@@ -119,11 +117,11 @@ export function shiftTokens(
 /** The buffers of a layer with their bytes per token. Values that are parts of keys have none. */
 export function cachedSides(
   { buffers: { keys, values }, nKvHeads, keyDim, valueDim }: CacheLayer,
-  { valueBytes }: ShiftParts,
+  { cacheType }: ShiftParts,
 ) {
   const sized = [
-    { buffer: keys, tokenBytes: valueBytes * nKvHeads * keyDim },
-    { buffer: values, tokenBytes: valueBytes * nKvHeads * valueDim },
+    { buffer: keys, tokenBytes: nKvHeads * cacheBytes(cacheType, keyDim) },
+    { buffer: values, tokenBytes: nKvHeads * cacheBytes(cacheType, valueDim) },
   ];
   return sized.filter(({ tokenBytes }) => tokenBytes > 0);
 }
@@ -159,7 +157,7 @@ function shiftKeys(
   writeParams(words, 0, { kernel: "shift_keys", params: shape });
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));
-  const groups = Math.ceil((count * nKvHeads * pairs) / WG);
+  const groups = count * nKvHeads;
   const z = Math.ceil(groups / GRID_MAX);
   const pass = encoder.beginComputePass();
   pass.setPipeline(pipeline);

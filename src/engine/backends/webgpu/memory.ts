@@ -1,5 +1,5 @@
 /** A plan's memory on the device besides the weights: KV cache, activations, RoPE tables, parameters. */
-import { CACHE_BYTES, type CacheType } from "../../../../kernels/wgsl/cache.ts";
+import { cacheBytes, type CacheType } from "../../../../kernels/wgsl/cache.ts";
 import { batchWords } from "../../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../../base/index.ts";
@@ -64,7 +64,9 @@ export interface MemoryPlan {
 
 /** Bytes of a position in the caches of all layers. */
 export const tokenBytes = (steps: Program["steps"], cacheType: CacheType): number =>
-  kvStates(steps).reduce((sum, { nKvHeads, keyDim }) => sum + 2 * CACHE_BYTES[cacheType] * nKvHeads * keyDim, 0);
+  kvStates(steps).reduce((sum, { nKvHeads, keyDim, valueDim }) => {
+    return sum + nKvHeads * (cacheBytes(cacheType, keyDim) + cacheBytes(cacheType, valueDim));
+  }, 0);
 
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
@@ -84,12 +86,12 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   };
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
   const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim, valueDim }) => {
-    const size = CACHE_BYTES[cacheType] * options.slots * options.ctxLen * nKvHeads;
+    const heads = options.slots * options.ctxLen * nKvHeads;
     const usage = storage | copySrc | copyDst;
     return {
       layer,
-      keys: want(`keys of layer ${layer}`, size * keyDim, usage),
-      values: want(`values of layer ${layer}`, size * valueDim, usage),
+      keys: want(`keys of layer ${layer}`, heads * cacheBytes(cacheType, keyDim), usage),
+      values: want(`values of layer ${layer}`, heads * cacheBytes(cacheType, valueDim), usage),
     };
   });
   const states = keepingSteps(program.steps).flatMap(({ step, state }) => {

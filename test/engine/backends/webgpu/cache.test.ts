@@ -1,19 +1,20 @@
-/** The KV cache in float16, for imprecise runs: against the reference, on a software adapter. */
+/** The KV cache in float16 and in 8 bits: against the reference and the CPU's cache, on a software adapter. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
-import type { Backend, Session, StateRows } from "../../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Session, StateRows } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../architectures/models.ts";
-import { runCase } from "../../../conformance/cases.ts";
+import { runCase, type Case } from "../../../conformance/cases.ts";
 import { runnableCases } from "./chosen-cases.ts";
 import type { BackendChild } from "../child.ts";
-import { expectClose, nmse } from "../compare.ts";
+import { expectClose, joined, nmse } from "../compare.ts";
+import { simdLevels } from "../simd/levels.ts";
 import { sharedWebGpu } from "./shared.ts";
 
 /** Rounding to 11 bits moves a value by up to 5e-4 of itself; a score adds up the errors of a head. */
@@ -30,11 +31,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-const cases = runnableCases().filter(({ name }) => /^(attention|rope):/.test(name));
+const cases = runnableCases().filter(({ name }) => /^(attention|sharedAttention|latentAttention|rope):/.test(name));
 const caseOf = (name: string) => cases.find((each) => each.name === name)!;
 
 test("attention and rotations agree with the reference in float16", async () => {
-  for (const each of cases) {
+  for (const each of cases.filter(({ name }) => /^(attention|rope):/.test(name))) {
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(gpu.backend, each, { precise: false });
     try {
@@ -45,33 +46,84 @@ test("attention and rotations agree with the reference in float16", async () => 
   }
 }, 300_000);
 
-test("a cache takes half the bytes, unless numbers are to be precise", async () => {
+/** The CPU's cache in 8 bits, everything else in float32. */
+const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
+/** Both caches round alike, so that only sums differ; a value near the middle of two integers may go either way. */
+const ALIKE_NMSE_MAX = 2e-6;
+/** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
+const EIGHT_NMSE_MAX = 1.2e-4;
+
+test.each([
+  ["rope: neox", "q8_0/16"],
+  ["rope: heads of 80, normed over each head", "q8_0/16"],
+  ["attention: 6 heads on 2 of 32", "q8_0"],
+  ["attention: 3 heads on 1 of 512", "q8_0"],
+  ["attention: values of 24, sinks, in a window of 3", "q8_0/8"],
+  ["attention: a long context, 4 heads on 1 of 64", "q8_0"],
+  ["attention: a long context, heads that rotate, each normed, in a window of 65", "q8_0"],
+  ["attention: a long context, chunks of 280", "q8_0/16"],
+  ["sharedAttention: a window of 3, capped", "q8_0/16"],
+  ["latentAttention: 4 heads", "q8_0/8"],
+] as const)(
+  "in 8 bits, %s gives what the CPU's cache in 8 bits gives",
+  async (name, type) => {
+    const each = caseOf(name);
+    expect(cacheTypeOf(each.program.steps, EIGHT_BITS)).toBe(type);
+    const got = joined(await runCase(gpu.backend, each, EIGHT_BITS));
+    const exact = joined(await runCase(cpuBackend, each));
+    expect(nmse(got, exact)).toBeLessThan(EIGHT_NMSE_MAX);
+    expect(nmse(got, exact)).toBeGreaterThan(1e-6); // the cache is in 8 bits
+    const [simd] = simdLevels;
+    const isAlike = type === "q8_0" || Number(type.slice(5)) === headDimOf(each);
+    if (simd && isAlike)
+      expect(nmse(got, joined(await runCase(simd.backend, each, EIGHT_BITS)))).toBeLessThan(ALIKE_NMSE_MAX);
+  },
+  60_000,
+);
+
+const headDimOf = ({ program: { steps } }: Case): number =>
+  Math.max(...steps.map((step) => ("headDim" in step ? (step.headDim ?? 0) : 0)));
+
+test("a value that is no number stays visible in 8 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
-  const kvBytes = async (precise: boolean): Promise<number> => {
-    const session = await gpu.backend.load(program, { ...options, precise, threads: 1, cacheDir: undefined });
+  const broken = program.weights.read("w2.weight").slice().fill(0xff); // the keys' matrix
+  const read = (name: string): Uint8Array => (name === "w2.weight" ? broken : program.weights.read(name));
+  const parts = { ...program, weights: { ...program.weights, read } };
+  const session = await gpu.backend.load(parts, { ...options, ...EIGHT_BITS, threads: 1, cacheDir: undefined });
+  const rows = { slot: 0, start: 0, tokens: Int32Array.of(1, 2), logits: "last" } as const;
+  await expect(session.run([rows])).rejects.toThrow("expected numbers, got NaN");
+  session.close();
+}, 60_000);
+
+test("a cache takes half the bytes, unless numbers are to be precise, and a quarter and a scale per group in 8 bits", async () => {
+  const { program, options } = caseOf("attention: 6 heads on 2 of 32");
+  const kvBytes = async (mode: Partial<LoadOptions>): Promise<number> => {
+    const all = { ...options, precise: false, threads: 1, cacheDir: undefined, ...mode };
+    const session = await gpu.backend.load(program, all);
     session.close();
     return session.bytes.kv;
   };
   const values = 2 * options.slots * options.ctxLen * 2 * 32;
-  expect([await kvBytes(true), await kvBytes(false)]).toEqual([4 * values, 2 * values]);
+  expect(await kvBytes({ precise: true })).toBe(4 * values);
+  expect(await kvBytes({})).toBe(2 * values);
+  expect(await kvBytes({ kvType: "q8_0" })).toBe((36 / 32) * values);
+  expect(await kvBytes({ kvType: "q8_0", precise: true })).toBe(4 * values);
 }, 60_000);
 
-test("heads and rotations that do not come in fours are kept in float32", () => {
+test("heads that do not come in fours are kept in float32, those that do not come in eights in float16", () => {
   const typeOf = (name: string, precise = false) => cacheTypeOf(caseOf(name).program.steps, { precise });
   expect(typeOf("attention: 6 heads on 2 of 32")).toBe("f16");
   expect(typeOf("attention: 6 heads on 2 of 32", true)).toBe("f32");
   expect(typeOf("attention: a long context, 5 heads on 1 of 7")).toBe("f32");
-  const { steps } = caseOf("rope: neox").program;
-  const turnedBy = (rotaryDim: number) =>
-    steps.map((step) => (step.op === "rope" ? { ...step, rope: { ...step.rope, rotaryDim } } : step));
-  expect(cacheTypeOf(turnedBy(12), { precise: false })).toBe("f16");
-  expect(cacheTypeOf(turnedBy(10), { precise: false })).toBe("f32");
+  const { steps } = caseOf("attention: a long context, ALiBi, five heads on 1").program; // heads of 20
+  expect(cacheTypeOf(steps, { precise: false, kvType: "q8_0" })).toBe("f16");
+  expect(cacheTypeOf(steps, { precise: false, kvType: "q8_0", small: true })).toBe("f32");
 });
 
 /** States of a prompt, of the continuation after a shift, and of one in another slot. */
-async function statesOf(backend: Backend, path: string): Promise<Float32Array> {
+async function statesOf(backend: Backend, path: string, mode: Partial<LoadOptions> = {}): Promise<Float32Array> {
   const gguf = openGguf(path);
-  const options = { ctxLen: CTX_LEN, slots: 2, precise: false, threads: 1, cacheDir: undefined };
+  const options = { ctxLen: CTX_LEN, slots: 2, precise: false, threads: 1, cacheDir: undefined, ...mode };
   const session: Session = await backend.load(loadProgram(gguf), options);
   const rows = (start: number, end: number, states: StateRows["states"]): StateRows[] => [
     { slot: 0, start, tokens: TOKENS.subarray(start, end), states },
@@ -93,6 +145,11 @@ for (const [name, style] of [
   test(`${name}, whose rotations pair ${style}: states agree with the reference after a shift and a copy`, async () => {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeModel(name!));
-    expect(nmse(await statesOf(gpu.backend, path), await statesOf(cpuBackend, path))).toBeLessThan(NMSE_MAX);
+    const exact = await statesOf(cpuBackend, path);
+    expect(nmse(await statesOf(gpu.backend, path), exact)).toBeLessThan(NMSE_MAX);
+    const eight = await statesOf(gpu.backend, path, EIGHT_BITS);
+    expect(nmse(eight, exact)).toBeLessThan(EIGHT_NMSE_MAX);
+    const [simd] = simdLevels;
+    if (simd) expect(nmse(eight, await statesOf(simd.backend, path, EIGHT_BITS))).toBeLessThan(5 * ALIKE_NMSE_MAX);
   }, 120_000);
 }

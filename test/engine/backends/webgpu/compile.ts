@@ -3,7 +3,7 @@
  * all features. Run as a program it prints the number compiled, or the errors; the test starts it.
  */
 import { create } from "webgpu";
-import { CACHE_BYTES } from "../../../../kernels/wgsl/cache.ts";
+import { CACHE_TYPES } from "../../../../kernels/wgsl/cache.ts";
 import {
   DEQUANTIZERS,
   KERNELS,
@@ -36,7 +36,7 @@ export function everySource(): Map<string, string> {
   const names = Object.keys(KERNELS) as KernelName[]; // the literal's keys
   for (const kernel of names) {
     const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
-    const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? Object.keys(CACHE_BYTES) : [];
+    const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? CACHE_TYPES : [];
     for (const quants of caches.length > 0 ? caches.map((type) => [type]) : choices(matrices)) {
       const plain = kernelSource(kernel, quants, { subgroups: false });
       const name = [kernel, ...quants].join(" ");

@@ -2,7 +2,7 @@
  * Dispatches and bytes of a model's decode step, counted from its lowered program without running it. For tests and for
  * bench/gpu-step.ts.
  */
-import { CACHE_BYTES, cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
+import { cacheBytes, cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import type { Dispatch, Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
@@ -57,7 +57,7 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
     }),
   );
   const kvBytes = ({ nKvHeads, headDim, window }: Attention): number =>
-    2 * CACHE_BYTES[cacheType] * nKvHeads * headDim * seen(window, position + 1);
+    2 * nKvHeads * cacheBytes(cacheType, headDim) * seen(window, position + 1);
   const kv = sum(steps.map((step) => (step.op === "attention" ? kvBytes(step) : 0)));
   return {
     dispatches,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
-import type { Backend, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { makeModel, VOCAB } from "../../architectures/models.ts";
 import { answersOf, leaning, type Ask } from "../../batching/answers-of.ts";
 import type { BackendChild } from "../child.ts";
@@ -33,17 +33,23 @@ async function withProgram(name: string, use: (program: Program) => Promise<void
   await use(loadProgram(gguf)).finally(() => gguf.close());
 }
 
-const load = (program: Program): Promise<Session> =>
-  gpu.backend.load(program, { ctxLen: 128, slots: 4, precise: false, threads: 1, cacheDir: undefined });
+const load = (program: Program, kvType: LoadOptions["kvType"]): Promise<Session> =>
+  gpu.backend.load(program, { ctxLen: 128, slots: 4, precise: false, kvType, threads: 1, cacheDir: undefined });
 const tokensOf = (text: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (i * (2 * text + 5) + 7 * text) % VOCAB);
 
-const NAMES = ["llama", "qwen3moe", "qwen35", "mamba2"];
+const MODELS = [
+  ["llama", "f16"],
+  ["llama", "q8_0"],
+  ["qwen3moe", "f16"],
+  ["qwen35", "f16"],
+  ["mamba2", "f16"],
+] as const;
 
 describe("drafted rows have the bits of rows one by one, beside a prompt and more drafts than a pass for few rows", () => {
-  test.each(NAMES)("%s", (name) =>
+  test.each(MODELS)("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
-      const session = await load(program);
+      const session = await load(program, kvType);
       expect(session.verifies).toBe(true);
       const [held, drafted] = [9, 14];
       const texts = [0, 1, 2].map((slot) => tokensOf(slot, held + drafted));
@@ -70,9 +76,9 @@ describe("drafted rows have the bits of rows one by one, beside a prompt and mor
 });
 
 describe("a prefix read as blocks and written to another slot goes on with the same bits", () => {
-  test.each(NAMES)("%s", (name) =>
+  test.each(MODELS)("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
-      const session = await load(program);
+      const session = await load(program, kvType);
       const { blocks, checkpoints } = session;
       for (const length of [1, 64, 100]) {
         const tokens = tokensOf(1, length + 3);

@@ -1,0 +1,62 @@
+// cache_q8: keys and values as integers of 8 bits in groups that share a scale, spliced into the kernels that read or
+// write them. A group is the integers, four in a word, then the scale as float32: value = integer · scale.
+
+/// Values that share a scale, which all lie in one head; 4: values have no scales.
+const GROUP: u32 = 32u;
+const FOURS: u32 = GROUP / 4u;
+
+/// Four values, the unit of reads.
+alias Four = u32;
+/// The index of four values in the buffer: of values 4i … 4i + 3, and of their scale.
+fn four_place(i: u32) -> u32 { return i + i / FOURS; }
+fn scale_place(i: u32) -> u32 { return i / FOURS * (FOURS + 1u) + FOURS; }
+fn four_of(four: Four, scale: Four) -> vec4<f32> {
+  let shifted = bitcast<vec4<i32>>(vec4<u32>(four) << vec4<u32>(24u, 16u, 8u, 0u));
+  return vec4<f32>(shifted >> vec4<u32>(24u)) * bitcast<f32>(scale);
+}
+fn four_from(x: vec4<f32>, scale: f32) -> Four {
+  let inverse = select(0.0, 1.0 / scale, scale > 0.0);
+  let near = round(clamp(x * inverse, vec4<f32>(-127.0), vec4<f32>(127.0)));
+  let bytes = bitcast<vec4<u32>>(vec4<i32>(near)) & vec4<u32>(255u);
+  return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+}
+
+/// The bits of the largest magnitude: as integers they have the order of numbers, and NaN is the largest.
+fn peak_bits(x: vec4<f32>) -> u32 {
+  let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+  return max(max(bits.x, bits.y), max(bits.z, bits.w));
+}
+/// The scale of a group: 0 if its values are too small, NaN or infinite if one of them is.
+fn scale_from(peak: u32) -> f32 {
+  if (peak >= 0x7f800000u) { return bitcast<f32>(peak); }
+  let most = bitcast<f32>(peak);
+  return select(most / 127.0, 0.0, most < 1.5e-36);
+}
+fn scale_word(scale: f32) -> Four { return bitcast<u32>(scale); }
+
+/// UNIT values in WORDS words, the unit of writes.
+alias Unit = u32;
+const UNIT: u32 = GROUP;
+const WORDS: u32 = FOURS + 1u;
+fn pack(x: array<f32, UNIT>) -> array<Unit, WORDS> {
+  var values = x;
+  var peak = 0u;
+  for (var i = 0u; i < FOURS; i++) { peak = max(peak, peak_bits(four_in(&values, i))); }
+  let scale = scale_from(peak);
+  var words: array<Unit, WORDS>;
+  for (var i = 0u; i < FOURS; i++) { words[i] = four_from(four_in(&values, i), scale); }
+  words[FOURS] = scale_word(scale);
+  return words;
+}
+fn unpack(words: array<Unit, WORDS>) -> array<f32, UNIT> {
+  var packed = words;
+  var values: array<f32, UNIT>;
+  for (var i = 0u; i < FOURS; i++) {
+    let four = four_of(packed[i], packed[FOURS]);
+    for (var j = 0u; j < 4u; j++) { values[4u * i + j] = four[j]; }
+  }
+  return values;
+}
+fn four_in(values: ptr<function, array<f32, UNIT>>, i: u32) -> vec4<f32> {
+  return vec4<f32>((*values)[4u * i], (*values)[4u * i + 1u], (*values)[4u * i + 2u], (*values)[4u * i + 3u]);
+}
