@@ -80,3 +80,10 @@ export function dayText(days: Words["chats"]["days"], atMs: number, nowMs: numbe
   if (ago < 30) return days.month;
   return new Date(atMs).toLocaleDateString(locale(), { month: "long", year: "numeric" });
 }
+
+/** A call's arguments as JSON, with characters that a reader cannot see, or that reorder a line, as escapes. */
+export const argumentsText = (args: unknown): string =>
+  (JSON.stringify(args, null, 2) ?? "").replace(
+    /[\p{Cf}\u2028\u2029]/gu,
+    (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`,
+  );

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
+import { ApprovalList } from "./approvals.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { FindingList, MappingList } from "./setup.tsx";
 import { reasonOf } from "../base/reason.ts";
@@ -11,7 +12,7 @@ import { Off } from "./off.tsx";
 import { TokenForm } from "./token-form.tsx";
 
 const LOOK_MS = 3000;
-const PARTS = ["deliveries", "mappings", "findings"] as const;
+const PARTS = ["deliveries", "approvals", "mappings", "findings"] as const;
 
 interface Status {
   readonly queued: number;
@@ -80,6 +81,7 @@ export function GatewayView() {
               ))}
             </div>
             {part.value === "deliveries" && <DeliveryList />}
+            {part.value === "approvals" && <ApprovalList />}
             {part.value === "mappings" && <MappingList />}
             {part.value === "findings" && <FindingList />}
           </>

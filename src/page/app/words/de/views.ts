@@ -8,6 +8,7 @@ export const gateway: Words["gateway"] = {
   parts: "Bereiche des Gateways",
   deliveries: "Zustellungen",
   mappings: "Zuordnungen",
+  approvals: "Freigaben",
   findings: "Befunde",
   paused: "Angehalten",
   waiting: "Wartend",
@@ -38,6 +39,15 @@ export const pageSettings: Words["pageSettings"] = {
   titles: "Titel von Chats vom Modell schreiben lassen",
   titlesHint:
     "Nach der ersten Antwort, wenn sonst nichts beantwortet wird. Modelle unter einer Milliarde Parameter werden nicht gefragt.",
+};
+
+export const approvals: Words["approvals"] = {
+  none: "Kein Aufruf wartet auf eine Freigabe.",
+  allow: "Einmal erlauben",
+  refuse: "Ablehnen",
+  until: (time) => `wartet bis ${time}`,
+  allowed: (tool) => `Der Aufruf von ${tool} ist erlaubt.`,
+  refused: (tool) => `Der Aufruf von ${tool} ist abgelehnt.`,
 };
 
 export const deliveries: Words["deliveries"] = {

@@ -7,6 +7,7 @@ export const gateway = {
   parts: "Parts of the gateway",
   deliveries: "Deliveries",
   mappings: "Mappings",
+  approvals: "Approvals",
   findings: "Findings",
   paused: "Paused",
   waiting: "Waiting",
@@ -40,6 +41,16 @@ export const pageSettings = {
   titles: "Let the model write titles of chats",
   titlesHint:
     "Hearth writes the title after the first answer, while no answer is running. Models below one billion parameters write none.",
+};
+
+/** Calls of tools in turns of webhooks that wait for a decision. */
+export const approvals = {
+  none: "No call is waiting for an approval.",
+  allow: "Allow once",
+  refuse: "Refuse",
+  until: (time: string) => `waits until ${time}`,
+  allowed: (tool: string) => `Allowed the call of ${tool}.`,
+  refused: (tool: string) => `Refused the call of ${tool}.`,
 };
 
 export const deliveries = {

@@ -8,6 +8,7 @@ export const gateway: Words["gateway"] = {
   parts: "Partes de la pasarela",
   deliveries: "Entregas",
   mappings: "Asignaciones",
+  approvals: "Aprobaciones",
   findings: "Hallazgos",
   paused: "En pausa",
   waiting: "En espera",
@@ -38,6 +39,15 @@ export const pageSettings: Words["pageSettings"] = {
   titles: "Dejar que el modelo escriba los títulos de los chats",
   titlesHint:
     "Después de la primera respuesta, cuando no hay otra en curso. No se recurre a modelos de menos de mil millones de parámetros.",
+};
+
+export const approvals: Words["approvals"] = {
+  none: "Ninguna llamada espera una aprobación.",
+  allow: "Permitir una vez",
+  refuse: "Rechazar",
+  until: (time) => `espera hasta ${time}`,
+  allowed: (tool) => `Se permitió la llamada a ${tool}.`,
+  refused: (tool) => `Se rechazó la llamada a ${tool}.`,
 };
 
 export const deliveries: Words["deliveries"] = {

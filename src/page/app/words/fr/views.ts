@@ -8,6 +8,7 @@ export const gateway: Words["gateway"] = {
   parts: "Parties de la passerelle",
   deliveries: "Livraisons",
   mappings: "Correspondances",
+  approvals: "Approbations",
   findings: "Constats",
   paused: "Suspendue",
   waiting: "En attente",
@@ -38,6 +39,15 @@ export const pageSettings: Words["pageSettings"] = {
   titles: "Laisser le modèle rédiger les titres des discussions",
   titlesHint:
     "Après la première réponse, quand aucune autre réponse n’est en cours. Les modèles de moins d’un milliard de paramètres ne sont pas sollicités.",
+};
+
+export const approvals: Words["approvals"] = {
+  none: "Aucun appel n’attend d’approbation.",
+  allow: "Autoriser une fois",
+  refuse: "Refuser",
+  until: (time) => `attend jusqu’au ${time}`,
+  allowed: (tool) => `L’appel de ${tool} est autorisé.`,
+  refused: (tool) => `L’appel de ${tool} est refusé.`,
 };
 
 export const deliveries: Words["deliveries"] = {

@@ -8,6 +8,7 @@ export const gateway: Words["gateway"] = {
   parts: "ゲートウェイの各部",
   deliveries: "配信",
   mappings: "マッピング",
+  approvals: "承認",
   findings: "検出事項",
   paused: "一時停止中",
   waiting: "待機中",
@@ -38,6 +39,15 @@ export const pageSettings: Words["pageSettings"] = {
   titles: "チャットのタイトルをモデルに付けさせる",
   titlesHint:
     "最初の回答の後、ほかの回答が生成されていないときに実行します。10 億パラメーター未満のモデルは使用しません。",
+};
+
+export const approvals: Words["approvals"] = {
+  none: "承認待ちの呼び出しはありません。",
+  allow: "1回だけ許可",
+  refuse: "拒否",
+  until: (time) => `${time} まで待機`,
+  allowed: (tool) => `${tool} の呼び出しを許可しました。`,
+  refused: (tool) => `${tool} の呼び出しを拒否しました。`,
 };
 
 export const deliveries: Words["deliveries"] = {

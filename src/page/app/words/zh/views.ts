@@ -8,6 +8,7 @@ export const gateway: Words["gateway"] = {
   parts: "网关的各部分",
   deliveries: "投递",
   mappings: "映射",
+  approvals: "批准",
   findings: "检查结果",
   paused: "已暂停",
   waiting: "等待中",
@@ -36,6 +37,15 @@ export const pageSettings: Words["pageSettings"] = {
   browserLanguage: "浏览器语言",
   titles: "由模型撰写对话标题",
   titlesHint: "在第一条回答之后、没有其他回答正在进行时撰写。参数少于 10 亿的模型不会被使用。",
+};
+
+export const approvals: Words["approvals"] = {
+  none: "没有等待批准的调用。",
+  allow: "允许一次",
+  refuse: "拒绝",
+  until: (time) => `等待至 ${time}`,
+  allowed: (tool) => `已允许调用 ${tool}。`,
+  refused: (tool) => `已拒绝调用 ${tool}。`,
 };
 
 export const deliveries: Words["deliveries"] = {
