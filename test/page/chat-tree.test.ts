@@ -12,6 +12,7 @@ import {
   withDescendants,
   type Chat,
   type Message,
+  type ToolCall,
 } from "../../src/page/app/chat/tree.ts";
 
 const message = (id: string, parent: string | null, more: Partial<Message> = {}): Message => ({
@@ -117,6 +118,20 @@ describe("a file of chats", () => {
     expect(beside.map(({ content }) => content)).toEqual(branches.map(({ content }) => content));
     const asked = messages.find(({ content }) => content === "a")!;
     expect(known.get(leafUnder(known, asked.id))!.content).toBe("b19");
+  });
+
+  test("keeps calls of tool servers and their results, and allows no calls", () => {
+    const result = { content: "<<<x>>>", text: "x", isCut: false, isError: false };
+    const call = { id: "1", name: "s__t", arguments: {}, tool: { server: "s", name: "t" }, isBegun: true, result };
+    const allowing: Chat = { ...chat, leaf: "b", servers: ["s"], standing: { "s/t": "always" } };
+    const said = [message("a", null), message("b", "a", { role: "assistant", calls: [call as ToolCall] })];
+    const read = readChatFile(JSON.stringify(fileOf([allowing], said)));
+    expect(read.messages[1]!.calls).toEqual([call as ToolCall]);
+    expect([read.chats[0]!.servers, read.chats[0]!.standing]).toEqual([undefined, undefined]);
+    expect(wireMessages("", read.messages).slice(1)).toEqual([
+      { role: "assistant", content: "b", tool_calls: [{ id: "1", function: { name: "s__t", arguments: {} } }] },
+      { role: "tool", content: "<<<x>>>", tool_name: "s__t", tool_call_id: "1" },
+    ]);
   });
 
   test.each([

@@ -26,6 +26,7 @@ function chatsOn(db: ChatDatabase, more: Partial<ChatParts> = {}): Chats {
   return new Chats({
     db,
     answerers: { server: NOTHING, page: NOTHING, webllm: NOTHING },
+    offer: async () => [],
     watchLoad: () => () => {},
     notify: () => {},
     words: () => en,

@@ -18,6 +18,7 @@ import { compareCases } from "./compare-cases.ts";
 import { libraryCases } from "./library-cases.ts";
 import { promptCases } from "./prompt-cases.ts";
 import { titleCases } from "./title-cases.ts";
+import { toolCases } from "./tool-cases.ts";
 import { speechCases } from "./speech-cases.ts";
 import { startWorld, type World } from "./page.ts";
 import { troubleCases } from "./trouble-cases.ts";
@@ -60,6 +61,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     compareCases,
     titleCases,
     speechCases,
+    toolCases,
   ];
   for (const register of cases.flat()) register(() => world);
 });

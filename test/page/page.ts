@@ -32,7 +32,14 @@ export async function startWorld(home: string): Promise<World> {
   const mappings = [
     { id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}{{headers.x-kind | default: ''}}" },
   ];
+  mkdirSync(join(home, "files"));
+  const example = (name: string, ...args: string[]) => ({
+    command: process.execPath,
+    args: [join(import.meta.dir, `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`), ...args],
+  });
+  const files = { ...example("filesystem", join(home, "files")), harmless: ["read_text_file"] };
   const settings = {
+    mcp: { servers: { everything: example("everything", "stdio"), files } },
     gateway: { token: GATEWAY_TOKEN },
     agents: { defaults: { model: "hearth", heartbeat: { every: 0, target: "none" } } },
     hooks: { enabled: true, token: HOOK_TOKEN, queue: { keepBodies: true }, mappings },

@@ -19,6 +19,8 @@ import type { Highlight } from "./markdown/highlight.ts";
 import type { DrawMath } from "./markdown/temml.ts";
 import type { Catalogue } from "./models/catalogue.ts";
 import type { Jobs } from "./models/jobs.ts";
+import type { ToolCalls } from "./tools/calls.ts";
+import type { ToolServers } from "./tools/servers.ts";
 import type { Models } from "./models/models.ts";
 import type { Words } from "./words/index.ts";
 
@@ -29,6 +31,8 @@ export interface App {
   readonly chats: Chats;
   readonly db: ChatDatabase;
   readonly library: Library;
+  readonly toolServers: ToolServers;
+  readonly calls: ToolCalls;
   readonly models: Models;
   readonly engine: Engine;
   readonly webllm: WebLlm;

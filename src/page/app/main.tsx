@@ -23,6 +23,8 @@ import { Engine } from "./engine/engine.ts";
 import { WebLlm } from "./engine/webllm.ts";
 import { Admin } from "./gateway/admin.ts";
 import { Models } from "./models/models.ts";
+import { ToolCalls } from "./tools/calls.ts";
+import { ToolServers } from "./tools/servers.ts";
 import { Shell } from "./shell.tsx";
 import { makeWords } from "./words/index.ts";
 
@@ -46,7 +48,8 @@ async function start(): Promise<void> {
   });
   const webllm = new WebLlm(api, words.peek.bind(words));
   const answerers = { server: serverAnswerer(api), page: engine.answer, webllm: webllm.answer };
-  const chats = makeChats({ db, answerers, notices, words, api });
+  const toolServers = new ToolServers(api, (server, why) => notices.say(words.peek().toolServers.missing(server, why)));
+  const chats = makeChats({ db, answerers, notices, words, api, toolServers });
   const library = new Library({
     db,
     channel: channelOf("hearth-library"),
@@ -59,6 +62,8 @@ async function start(): Promise<void> {
     chats,
     db,
     library,
+    toolServers,
+    calls: makeCalls({ chats, notices, words, api, toolServers }),
     models,
     jobs: new Jobs({ api, storage: kept, onDone: () => void models.refresh() }),
     catalogue: new Catalogue(api),
@@ -94,18 +99,37 @@ async function start(): Promise<void> {
   );
 }
 
-type ChatWorld = Pick<App, "db" | "notices" | "words" | "api"> & Pick<ChatParts, "answerers">;
+type ChatWorld = Pick<App, "db" | "notices" | "words" | "api" | "toolServers"> & Pick<ChatParts, "answerers">;
 
-const makeChats = ({ db, answerers, notices, words, api }: ChatWorld): Chats =>
+const makeChats = ({ db, answerers, notices, words, api, toolServers }: ChatWorld): Chats =>
   new Chats({
     db,
     answerers,
     notify: notices.say,
     words: words.peek.bind(words),
     watchLoad: (take) => watchLoad(api, words.peek.bind(words), take),
-    locks: "locks" in navigator ? navigator.locks : undefined,
+    offer: toolServers.offer.bind(toolServers),
+    locks: locksOf(),
     channel: channelOf("hearth-chats"),
   });
+
+const makeCalls = ({
+  api,
+  chats,
+  toolServers: servers,
+  notices,
+  words,
+}: Pick<App, "api" | "chats" | "toolServers" | "notices" | "words">): ToolCalls =>
+  new ToolCalls({
+    api,
+    chats,
+    servers,
+    notify: notices.say,
+    elsewhere: () => words.peek().chat.elsewhere,
+    locks: locksOf(),
+  });
+
+const locksOf = (): LockManager | undefined => ("locks" in navigator ? navigator.locks : undefined);
 
 const channelOf = (name: string): BroadcastChannel | undefined =>
   "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;

@@ -3,7 +3,8 @@ import { makeId } from "../base/ids.ts";
 import type { Answering, ChatParts, NewMessage } from "./chat-types.ts";
 import { endOf, explain, withoutEnd } from "./ends.ts";
 import type { Live } from "./live.ts";
-import { toolsOf, wireMessages, type Chat, type Message } from "./tree.ts";
+import type { OfferedTool } from "../tools/servers.ts";
+import { toolsOf, wireMessages, type Chat, type Message, type ToolCall } from "./tree.ts";
 
 export const questionOf = (chat: string, parent: string | null, { content, pictures, files }: NewMessage): Message => ({
   id: makeId(),
@@ -42,6 +43,11 @@ export function startOf(chat: Chat, { parent, goOnWith, model, place: where }: A
   return { id: makeId(at + place), chat: chat.id, parent, role: "assistant", content: "", at, ...by };
 }
 
+function withTool(call: ToolCall, offered: readonly OfferedTool[]): ToolCall {
+  const found = offered.find(({ definition }) => definition.function.name === call.name);
+  return found ? { ...call, tool: { server: found.server, name: found.tool } } : call;
+}
+
 interface Writing {
   readonly chat: Chat;
   /** The messages before the answer, and the answer itself if it is continued. */
@@ -58,8 +64,12 @@ export async function writeAnswer(parts: ChatParts, { chat, path, live, signal }
   let end: Partial<Message>;
   try {
     const question = { model, messages: wireMessages(chat.system, path), options: chat.options };
-    const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools: toolsOf(chat.tools) };
-    for await (const event of parts.answerers[place]({ ...question, ...more }, signal)) live.take(event);
+    const offered = await parts.offer(chat.servers ?? [], signal);
+    const tools = [...toolsOf(chat.tools), ...offered.map(({ definition }) => definition)];
+    const more = { ...(chat.think === undefined ? {} : { think: chat.think }), tools };
+    for await (const event of parts.answerers[place]({ ...question, ...more }, signal)) {
+      live.take(event.kind === "call" ? { kind: "call", call: withTool(event.call, offered) } : event);
+    }
     end = endOf(words, live);
   } catch (error) {
     end = signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(words, error, live) };

@@ -3,6 +3,7 @@ import type { Signal } from "@preact/signals";
 import type { AnswerEvent, Answerer } from "./answers.ts";
 import type { ChatDatabase } from "./database.ts";
 import type { Live } from "./live.ts";
+import type { OfferedTool } from "../tools/servers.ts";
 import type { Words } from "../words/index.ts";
 import type { Chat, Message, Messages, Picture, Place, TextFile } from "./tree.ts";
 
@@ -28,6 +29,8 @@ export interface Running {
 export interface ChatParts {
   readonly db: ChatDatabase;
   readonly answerers: Readonly<Record<Place, Answerer>>;
+  /** The tools of some tool servers. A server that does not answer is reported and left out. */
+  readonly offer: (servers: readonly string[], signal: AbortSignal) => Promise<readonly OfferedTool[]>;
   /** Reports the server's progress before the answer; returns a function that stops it. */
   readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
   readonly notify: (text: string) => void;

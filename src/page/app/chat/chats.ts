@@ -28,6 +28,7 @@ import {
   type Chat,
   type Message,
   type Messages,
+  type ToolCall,
 } from "./tree.ts";
 
 const SAVE_MS = 1000;
@@ -85,7 +86,7 @@ export class Chats {
 
   /** Starts a chat with a question. Returns its id. */
   async begin(
-    about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think">,
+    about: Pick<Chat, "model" | "place" | "system" | "options" | "tools" | "think" | "servers">,
     draft: NewMessage,
     others?: readonly AnsweredBy[],
   ) {
@@ -123,6 +124,16 @@ export class Chats {
     const last = messages.at(-1)?.id ?? parent;
     await this.#put(open, messages, { leaf: last });
     await this.answer(id, { parent: last });
+  }
+
+  /** Stores the state of a call. Returns false if its message is gone. */
+  async setCall(id: string, message: string, place: number, fields: Partial<ToolCall>): Promise<boolean> {
+    const open = await this.#load(id);
+    const found = open?.messages.peek().get(message);
+    const call = found?.calls?.[place];
+    if (!open || !found?.calls || !call) return false;
+    await this.#put(open, [{ ...found, calls: found.calls.with(place, { ...call, ...fields }) }], {});
+    return true;
   }
 
   /** Has a model answer, and others beside it, until each is done, stopped, or failed, which the messages record. */

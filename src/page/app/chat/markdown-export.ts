@@ -1,7 +1,7 @@
 /** A chat, or one of its messages, as Markdown for other programs: author, attachments and text. */
 import type { Words } from "../words/index.ts";
 import { shortName } from "../models/models.ts";
-import { fenced, type Chat, type Message } from "./tree.ts";
+import { fenced, type Chat, type Message, type ToolCall } from "./tree.ts";
 
 type ChatWords = Words["chat"];
 
@@ -19,10 +19,17 @@ export function messageMarkdown(message: Message, words: ChatWords): string {
     `## ${oneLine(whoOf(message, words))}`,
     ...(attached.length > 0 ? [`${words.attachedNames(attached.join(", "))}`] : []),
     ...(content.trim() === "" ? [] : [role === "tool" ? fenced(content) : closed(content.trim())]),
-    ...calls.map((call) => `${words.calls(oneLine(call.name))}:\n\n${fenced(JSON.stringify(call.arguments, null, 2))}`),
+    ...calls.flatMap(callMarkdown(words)),
   ];
   return parts.join("\n\n");
 }
+
+const callMarkdown =
+  (words: ChatWords) =>
+  ({ name, arguments: args, result }: ToolCall): string[] => [
+    `${words.calls(oneLine(name))}:\n\n${fenced(JSON.stringify(args, null, 2))}`,
+    ...(result ? [`${words.result(oneLine(name))}:\n\n${fenced(result.text)}`] : []),
+  ];
 
 function whoOf({ role, model, toolName }: Message, words: ChatWords): string {
   if (role === "user") return words.you;

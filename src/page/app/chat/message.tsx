@@ -12,8 +12,10 @@ import { EditField } from "./edit.tsx";
 import type { Live } from "./live.ts";
 import { MessageActions } from "./message-actions.tsx";
 import { useNear } from "./near.ts";
-import { CallsOf, ResultFields } from "./tool-calls.tsx";
-import type { Message } from "./tree.ts";
+import { isOpen } from "../tools/calls.ts";
+import { CallView } from "../tools/call-view.tsx";
+import { ResultFields } from "./tool-calls.tsx";
+import type { Message, ToolCall } from "./tree.ts";
 import { shortName } from "../models/models.ts";
 import type { Words } from "../words/index.ts";
 
@@ -108,7 +110,9 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
       ) : (
         <MarkdownText text={content} />
       )}
-      <CallsOf calls={calls} />
+      {calls.map((call, place) => (
+        <CallView {...{ call, place, message }} />
+      ))}
     </>
   );
 }
@@ -122,7 +126,9 @@ function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
     <>
       {thinking !== "" && <Thoughts text={thinking} isOpen={content === ""} />}
       {content !== "" && <GrowingText text={content} />}
-      <CallsOf calls={calls} />
+      {calls.map((call, place) => (
+        <CallView {...{ call, place }} message={undefined} />
+      ))}
       <p class="live-line">
         <span class="pulse" />
         {wait ? wait.text : content === "" && thinking === "" ? words.waiting : words.writing}
@@ -173,7 +179,7 @@ function Foot(props: MessageProps & { who: string }) {
           {canGoOn && <SmallButton label={words.goOn} onClick={goOn} />}
         </p>
       )}
-      {isLast && role !== "assistant" && (
+      {isLast && (role !== "assistant" || isWhole(calls)) && (
         <p class="ended">
           <SmallButton
             label={words.getAnswer}
@@ -181,7 +187,7 @@ function Foot(props: MessageProps & { who: string }) {
           />
         </p>
       )}
-      {isLast && calls.length > 0 && <ResultFields message={message} />}
+      {isLast && !calls.some(isOpen) && calls.some(({ tool }) => !tool) && <ResultFields message={message} />}
       <footer class="foot" data-last={isLast}>
         {role === "assistant" && (
           <span class="about">
@@ -196,6 +202,10 @@ function Foot(props: MessageProps & { who: string }) {
     </>
   );
 }
+
+/** True if every call has its result, and the model has not continued with them. */
+const isWhole = (calls: readonly ToolCall[]): boolean =>
+  calls.length > 0 && calls.every(({ result }) => result !== undefined);
 
 const SmallButton = ({ label, onClick }: { label: string; onClick: () => void }) => (
   <button type="button" class="button small" onClick={onClick}>

@@ -4,10 +4,11 @@ import { useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import type { Words } from "../words/index.ts";
 import { SystemChoice } from "./prompt-choice.tsx";
+import { ServerSwitches } from "../tools/switches.tsx";
 import { toolsOf, type Chat } from "./tree.ts";
 
 /** Settings of a chat, or of the next one. */
-export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think">;
+export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think" | "servers" | "standing">;
 
 interface NumberOption {
   readonly name: keyof Words["options"]["names"];
@@ -80,6 +81,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
             <NumberField key={option.name} option={option} options={options} onChange={onChange} />
           ))}
         </div>
+        <ServerSwitches settings={settings} onChange={onChange} />
         <label class="field">
           <span>{words.tools}</span>
           <textarea

@@ -1,26 +1,12 @@
-/** A model's calls of tools, with fields for their results: the user runs the calls by hand. */
+/** Fields for the results of calls that the user runs by hand. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
-import { Folded } from "../base/folded.tsx";
-import type { Message, ToolCall } from "./tree.ts";
-
-export function CallsOf({ calls }: { calls: readonly ToolCall[] }) {
-  const { chat: words } = useWords();
-  return (
-    <>
-      {calls.map(({ name, arguments: args }) => (
-        <Folded icon="tool" title={words.calls(name)}>
-          <pre tabIndex={0}>{JSON.stringify(args, null, 2)}</pre>
-        </Folded>
-      ))}
-    </>
-  );
-}
+import type { Message } from "./tree.ts";
 
 export function ResultFields({ message }: { message: Message }) {
   const { chats } = useApp();
   const { chat: words } = useWords();
-  const calls = message.calls ?? [];
+  const calls = message.calls?.filter(({ tool }) => !tool) ?? [];
   const results = useSignal<readonly string[]>(calls.map(() => ""));
   const submit = (event: Event): void => {
     event.preventDefault();

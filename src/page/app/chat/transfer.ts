@@ -2,7 +2,7 @@
 import { isObject } from "../../../base/index.ts";
 import { makeId } from "../base/ids.ts";
 import type { Folder, Prompt } from "./library-types.ts";
-import { isPlace, isTitleAuthor, type Chat, type Message } from "./tree.ts";
+import { isPlace, isTitleAuthor, type CallResult, type Chat, type Message, type ServerTool } from "./tree.ts";
 
 const FORMAT = "hearth-chats";
 const FILE_CHARS_MAX = 512 * 1024 * 1024;
@@ -78,6 +78,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const timeOf = ({ id, at }: Fields) => [id, typeof at === "number" ? at : undefined] as const;
 
+/** Leaves out `servers` and `standing`: a file must not switch tools on, or allow their calls. */
 function chatOf(fields: Fields, renamed: (id: string) => string): Chat {
   const { id, title, at, updated, model, system, leaf, options, think, tools, titled, pinned, folder } = fields;
   return {
@@ -139,9 +140,28 @@ function fileIn(value: unknown): NonNullable<Message["files"]>[number] {
 }
 
 function callOf(value: unknown): NonNullable<Message["calls"]>[number] {
-  const { id, name, arguments: args } = record(value, "calls");
-  return { name: text(name, "calls.name"), arguments: args ?? {}, ...(typeof id === "string" ? { id } : {}) };
+  const { id, name, arguments: args, tool, isBegun, result } = record(value, "calls");
+  return {
+    name: text(name, "calls.name"),
+    arguments: args ?? {},
+    ...(typeof id === "string" ? { id } : {}),
+    ...(tool === undefined ? {} : { tool: toolOf(record(tool, "calls.tool")) }),
+    ...(isBegun === true ? { isBegun } : {}),
+    ...(result === undefined ? {} : { result: resultOf(record(result, "calls.result")) }),
+  };
 }
+
+const toolOf = ({ server, name }: Fields): ServerTool => ({
+  server: text(server, "calls.tool.server"),
+  name: text(name, "calls.tool.name"),
+});
+
+const resultOf = ({ content, text: shown, isCut, isError }: Fields): CallResult => ({
+  content: text(content, "calls.result.content"),
+  text: text(shown, "calls.result.text"),
+  isCut: isCut === true,
+  isError: isError === true,
+});
 
 const statsOf = (fields: Fields): NonNullable<Message["stats"]> => ({
   promptTokens: number(fields["promptTokens"] ?? 0, "stats.promptTokens"),

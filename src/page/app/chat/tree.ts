@@ -16,9 +16,33 @@ export interface TextFile {
 
 export interface ToolCall {
   readonly id?: string;
+  /** The model's name of the tool. */
   readonly name: string;
   readonly arguments: unknown;
+  /** A tool of a tool server, which this page calls. Absent: the user enters the result. */
+  readonly tool?: ServerTool;
+  /** Set before the call is made. Without a result: the end of the call is unknown. */
+  readonly isBegun?: true;
+  readonly result?: CallResult;
 }
+
+export interface ServerTool {
+  readonly server: string;
+  readonly name: string;
+}
+
+export interface CallResult {
+  /** For the model: between the markers of outside text. */
+  readonly content: string;
+  /** For people: the beginning of the result. */
+  readonly text: string;
+  /** True if `text` is not the whole result. */
+  readonly isCut: boolean;
+  readonly isError: boolean;
+}
+
+/** The user's standing decision about a tool in a chat. */
+export type Standing = "always" | "never";
 
 /** Statistics of an answer. */
 export interface AnswerStats {
@@ -79,6 +103,10 @@ export interface Chat {
   readonly think?: boolean;
   /** A list of tools as JSON; blank: none. */
   readonly tools: string;
+  /** Names of the tool servers that are switched on. */
+  readonly servers?: readonly string[];
+  /** By `SERVER/TOOL`. */
+  readonly standing?: Readonly<Record<string, Standing>>;
   /** The message at the end of the shown path. */
   readonly leaf: string | null;
   /**
@@ -188,7 +216,7 @@ export interface WireMessage {
 /** The messages for the model: the system prompt, then the path. Text files precede the question about them. */
 export function wireMessages(system: string, path: readonly Message[]): WireMessage[] {
   const first = system.trim() === "" ? [] : [{ role: "system", content: system }];
-  return [...first, ...path.map(wireOf)];
+  return [...first, ...path.flatMap((message) => [wireOf(message), ...(message.calls ?? []).flatMap(wireResult)])];
 }
 
 function wireOf(message: Message): WireMessage {
@@ -209,6 +237,11 @@ const wireCall = ({ id, name, arguments: args }: ToolCall): object => ({
   ...(id === undefined ? {} : { id }),
   function: { name, arguments: args },
 });
+
+const wireResult = ({ id, name, result }: ToolCall): WireMessage[] =>
+  result
+    ? [{ role: "tool", content: result.content, tool_name: name, ...(id === undefined ? {} : { tool_call_id: id }) }]
+    : [];
 
 /** Puts a text between fences longer than any in it. */
 export function fenced(text: string): string {

@@ -83,14 +83,14 @@ export function ChatView() {
 
 function SettingsButton({ settings, onClick }: { settings: ChatSettings; onClick: () => void }) {
   const { options: words } = useWords();
-  const { system, options, tools } = settings;
+  const { system, options, tools, servers = [] } = settings;
   return (
     <button
       type="button"
       class="icon-button"
       aria-label={words.title}
       title={`${words.title} (Ctrl ,)`}
-      data-marked={system !== "" || Object.keys(options).length > 0 || tools !== ""}
+      data-marked={system !== "" || Object.keys(options).length > 0 || tools !== "" || servers.length > 0}
       onClick={onClick}
     >
       <Icon name="sliders" />

@@ -106,6 +106,29 @@ export const chat: Words["chat"] = {
     "Der Server ist nicht erreichbar. Die Nachricht ist gespeichert. Bitte noch einmal versuchen, sobald der Server wieder da ist.",
 };
 
+/** Aufrufe von Werkzeugen, um die ein Modell bittet. */
+export const toolCalls: Words["toolCalls"] = {
+  asks: (tool) => `Das Modell möchte ${tool} aufrufen.`,
+  wasBegun: "Ein früherer Versuch wurde unterbrochen. Er hat vielleicht schon gewirkt.",
+  decisions: { once: "Einmal erlauben", always: "Immer in diesem Chat", no: "Ablehnen", never: "Nie in diesem Chat" },
+  underWay: (tool) => `${tool} wird aufgerufen`,
+  stop: "Diesen Aufruf stoppen",
+  failed: "fehlgeschlagen",
+  result: "Ergebnis",
+  noOutput: "(keine Ausgabe)",
+  shortened: "Nur der Anfang ist zu sehen. Das Modell bekommt das ganze Ergebnis.",
+};
+
+export const toolServers: Words["toolServers"] = {
+  title: "Werkzeugserver",
+  hint: "Das Modell darf die Werkzeuge der eingeschalteten Server aufrufen. Vor jedem Aufruf fragt die Seite nach, außer wenn das Werkzeug in der Konfiguration als harmlos eingetragen ist.",
+  tools: (count) => counted("de", count, { one: "# Werkzeug", other: "# Werkzeuge" }),
+  always: (tools) => `Ohne Nachfrage aufgerufen: ${tools}.`,
+  never: (tools) => `Nie aufgerufen: ${tools}.`,
+  askAgain: "Wieder nachfragen",
+  missing: (server, why) => `Die Werkzeuge von ${server} fehlen: ${why || "Der Server ist nicht konfiguriert."}`,
+};
+
 /** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Antworten nebeneinander",

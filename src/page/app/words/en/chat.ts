@@ -104,6 +104,30 @@ export const chat = {
   unreachable: "The server is unreachable. Your message is saved: try again when the server is back.",
 };
 
+/** Calls of tools that a model asks for. */
+export const toolCalls = {
+  asks: (tool: string) => `The model wants to call ${tool}.`,
+  wasBegun: "An earlier attempt was interrupted. It may have had its effect.",
+  decisions: { once: "Allow once", always: "Always in this chat", no: "Refuse", never: "Never in this chat" },
+  underWay: (tool: string) => `Calling ${tool}`,
+  stop: "Stop this call",
+  failed: "failed",
+  result: "Result",
+  noOutput: "(no output)",
+  shortened: "Only the beginning is shown. The model gets the whole result.",
+};
+
+/** The tool servers of the configuration. */
+export const toolServers = {
+  title: "Tool servers",
+  hint: "The model may call the tools of the servers that are switched on. The page asks you before each call, unless the configuration lists the tool as harmless.",
+  tools: (count: number) => counted("en", count, { one: "# tool", other: "# tools" }),
+  always: (tools: string) => `Called without asking: ${tools}.`,
+  never: (tools: string) => `Never called: ${tools}.`,
+  askAgain: "Ask again",
+  missing: (server: string, why: string) => `The tools of ${server} are missing: ${why || "it is not configured."}`,
+};
+
 /** Several models that answer one question. */
 export const compare = {
   title: "Answers side by side",

@@ -118,6 +118,34 @@ export const chat: Words["chat"] = {
     "No se puede acceder al servidor. Tu mensaje está guardado: inténtalo de nuevo cuando el servidor vuelva a estar disponible.",
 };
 
+/** Llamadas a herramientas que pide un modelo. */
+export const toolCalls: Words["toolCalls"] = {
+  asks: (tool) => `El modelo quiere llamar a ${tool}.`,
+  wasBegun: "Un intento anterior se interrumpió. Es posible que ya haya tenido efecto.",
+  decisions: {
+    once: "Permitir una vez",
+    always: "Siempre en este chat",
+    no: "Rechazar",
+    never: "Nunca en este chat",
+  },
+  underWay: (tool) => `Llamando a ${tool}`,
+  stop: "Detener esta llamada",
+  failed: "con error",
+  result: "Resultado",
+  noOutput: "(sin salida)",
+  shortened: "Solo se muestra el principio. El modelo recibe el resultado completo.",
+};
+
+export const toolServers: Words["toolServers"] = {
+  title: "Servidores de herramientas",
+  hint: "El modelo puede llamar a las herramientas de los servidores activados. La página te pregunta antes de cada llamada, salvo que la configuración indique que la herramienta es inofensiva.",
+  tools: (count) => counted("es", count, { one: "# herramienta", other: "# herramientas" }),
+  always: (tools) => `Se llaman sin preguntar: ${tools}.`,
+  never: (tools) => `No se llaman nunca: ${tools}.`,
+  askAgain: "Volver a preguntar",
+  missing: (server, why) => `Faltan las herramientas de ${server}: ${why || "no está configurado."}`,
+};
+
 /** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Respuestas en paralelo",

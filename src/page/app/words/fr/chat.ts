@@ -124,6 +124,34 @@ export const chat: Words["chat"] = {
     "Le serveur est injoignable. Votre message est enregistré\u00a0: réessayez quand le serveur sera de retour.",
 };
 
+/** Les appels d’outils que demande un modèle. */
+export const toolCalls: Words["toolCalls"] = {
+  asks: (tool) => `Le modèle veut appeler ${tool}.`,
+  wasBegun: "Un essai précédent a été interrompu. Il a peut-être déjà eu son effet.",
+  decisions: {
+    once: "Autoriser une fois",
+    always: "Toujours dans cette discussion",
+    no: "Refuser",
+    never: "Jamais dans cette discussion",
+  },
+  underWay: (tool) => `Appel de ${tool}`,
+  stop: "Arrêter cet appel",
+  failed: "échec",
+  result: "Résultat",
+  noOutput: "(aucune sortie)",
+  shortened: "Seul le début est affiché. Le modèle reçoit le résultat entier.",
+};
+
+export const toolServers: Words["toolServers"] = {
+  title: "Serveurs d’outils",
+  hint: "Le modèle peut appeler les outils des serveurs activés. La page vous demande avant chaque appel, sauf si la configuration indique que l’outil est sans danger.",
+  tools: (count) => counted("fr", count, { one: "# outil", other: "# outils" }),
+  always: (tools) => `Appelés sans demander\u00a0: ${tools}.`,
+  never: (tools) => `Jamais appelés\u00a0: ${tools}.`,
+  askAgain: "Demander à nouveau",
+  missing: (server, why) => `Les outils de ${server} manquent\u00a0: ${why || "il n’est pas configuré."}`,
+};
+
 /** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Réponses côte à côte",

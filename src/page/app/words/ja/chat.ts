@@ -106,6 +106,29 @@ export const chat: Words["chat"] = {
   unreachable: "サーバーに接続できません。メッセージは保存されています。サーバーが復旧してからもう一度お試しください。",
 };
 
+/** モデルが求めるツールの呼び出し。 */
+export const toolCalls: Words["toolCalls"] = {
+  asks: (tool) => `モデルが ${tool} を呼び出そうとしています。`,
+  wasBegun: "前回の呼び出しは中断されました。すでに実行された可能性があります。",
+  decisions: { once: "1回だけ許可", always: "このチャットでは常に許可", no: "拒否", never: "このチャットでは常に拒否" },
+  underWay: (tool) => `${tool} を呼び出し中`,
+  stop: "この呼び出しを停止",
+  failed: "失敗",
+  result: "結果",
+  noOutput: "（出力なし）",
+  shortened: "先頭部分だけを表示しています。モデルには結果全体が渡されます。",
+};
+
+export const toolServers: Words["toolServers"] = {
+  title: "ツールサーバー",
+  hint: "モデルは、オンにしたサーバーのツールを呼び出せます。設定で無害とされたツールを除き、呼び出しのたびに確認します。",
+  tools: (count) => counted("ja", count, { other: "ツール #個" }),
+  always: (tools) => `確認せずに呼び出す：${tools}`,
+  never: (tools) => `呼び出さない：${tools}`,
+  askAgain: "再び確認する",
+  missing: (server, why) => `${server} のツールを使えません：${why || "設定されていません。"}`,
+};
+
 /** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "回答を並べて比較",

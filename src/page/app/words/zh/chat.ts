@@ -103,6 +103,29 @@ export const chat: Words["chat"] = {
   unreachable: "无法连接服务器。你的消息已保存，请在服务器恢复后重试。",
 };
 
+/** 模型请求的工具调用。 */
+export const toolCalls: Words["toolCalls"] = {
+  asks: (tool) => `模型想要调用 ${tool}。`,
+  wasBegun: "之前的一次调用被中断，可能已经生效。",
+  decisions: { once: "允许一次", always: "在此对话中始终允许", no: "拒绝", never: "在此对话中始终拒绝" },
+  underWay: (tool) => `正在调用 ${tool}`,
+  stop: "停止此调用",
+  failed: "失败",
+  result: "结果",
+  noOutput: "（无输出）",
+  shortened: "仅显示开头部分。模型会收到完整结果。",
+};
+
+export const toolServers: Words["toolServers"] = {
+  title: "工具服务器",
+  hint: "模型可以调用已开启的服务器的工具。除配置中标为无害的工具外，每次调用前都会询问你。",
+  tools: (count) => counted("zh", count, { other: "# 个工具" }),
+  always: (tools) => `直接调用：${tools}。`,
+  never: (tools) => `从不调用：${tools}。`,
+  askAgain: "重新询问",
+  missing: (server, why) => `无法使用 ${server} 的工具：${why || "尚未配置。"}`,
+};
+
 /** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "并排对比回答",
