@@ -104,6 +104,7 @@ export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "n
 export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
+export const qwen3moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true, scaled: true });
 export const qwen3vlmoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
 /** The first generation of DeepSeek. */

@@ -1,39 +1,89 @@
 /**
- * Gemma 1: scaled embeddings, an independent head size, a GELU gate, tied output. Norm weights are stored with 1 added.
- * Semantics: src/models/gemma.cpp of llama.cpp.
+ * Gemma 1 to 3: scaled embeddings, an independent head size, a GELU gate. Norm weights are stored with 1 added.
+ * Semantics: src/models/gemma.cpp, gemma2.cpp and gemma3.cpp of llama.cpp.
  */
-import type { Step } from "../program/step.ts";
-import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
-import { ropeOf } from "./rope.ts";
+import type { RopeScaling, Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
+import { readWindows } from "./hparams.ts";
+import type { Model } from "./model.ts";
+import { checkedRope, localRope, ropeOf } from "./rope.ts";
+
+/** The 27B models of Gemma 2 and 3 scale attention by width / heads instead of by the head size. */
+const LAYERS_27B = { gemma2: 46, gemma3: 62 };
 
 export function gemma(model: Model): Step[] {
-  const { dim, nLayers, nHeads, nKvHeads, headDim, eps } = model;
-  const { x, h, q, k, v, heads, y, last, logits } = buffersOf(model);
   const rope = ropeOf(model, { style: "neox" });
-  const scale = 1 / Math.sqrt(headDim);
-  const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: Math.sqrt(dim) }];
-  for (let layer = 0; layer < nLayers; layer++) {
-    const blk = `blk.${layer}`;
-    const w = qkv(model, layer);
-    steps.push(
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.attn_norm`, dim), eps },
-      { op: "linear", out: q, x: h, ...w.q },
-      { op: "linear", out: k, x: h, ...w.k },
-      { op: "linear", out: v, x: h, ...w.v },
-      { op: "rope", x: q, heads: nHeads, headDim, rope },
-      { op: "rope", x: k, heads: nKvHeads, headDim, rope },
-      { op: "attention", out: heads, q, k, v, layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0, rope },
-      { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
-      { op: "add", out: x, a: x, b: y, scale: 1 },
-      { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },
-      { op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "gelu" },
-      { op: "add", out: x, a: x, b: y, scale: 1 },
-    );
-  }
-  steps.push(
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
-    { op: "linear", out: logits, x: last, ...output(model) },
-  );
-  return steps;
+  return decoder(model, {
+    embeddingScale: Math.sqrt(model.dim),
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      }),
+  });
+}
+
+/** Gemma 2: every other layer has a sliding window, and scores and logits are soft-capped. */
+export function gemma2(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  return postNormed(model, {
+    windows: readWindows(keys, model, { window: 4096, period: 2 }),
+    ropes: { global: rope, local: rope },
+    layersOf27B: LAYERS_27B.gemma2,
+    softCap: keys.number("attn_logit_softcapping", 50),
+    logitCap: keys.number("final_logit_softcapping", 30),
+  });
+}
+
+/**
+ * Gemma 3: five layers with a sliding window and their own RoPE base per global layer, and QK-norm.
+ * `rope.global.freq_base` and `rope.local.freq_base` are another converter's spelling.
+ */
+export function gemma3(model: Model): Step[] {
+  const { keys } = model;
+  const scaled = ropeOf(model, { style: "neox" });
+  const globalBase = keys.number("rope.freq_base", keys.number("rope.global.freq_base", 10_000));
+  const localBase = keys.number("rope.freq_base_swa", keys.number("rope.local.freq_base", 10_000));
+  return postNormed(model, {
+    windows: readWindows(keys, model, { window: 0, period: 6 }),
+    ropes: {
+      global: checkedRope(model, { ...scaled, base: globalBase }),
+      local: localRope(model, scaled, { base: localBase }),
+    },
+    layersOf27B: LAYERS_27B.gemma3,
+    softCap: 0,
+    logitCap: keys.number("final_logit_softcapping", 0),
+  });
+}
+
+interface PostNormedOptions {
+  /** Window of each layer; 0 for global layers. */
+  readonly windows: readonly number[];
+  readonly ropes: { readonly global: RopeScaling; readonly local: RopeScaling };
+  readonly layersOf27B: number;
+  /** Soft cap of attention scores; 0: none. */
+  readonly softCap: number;
+  readonly logitCap: number;
+}
+
+/** The output of each block is normed before it is added. */
+function postNormed(model: Model, { windows, ropes, layersOf27B, softCap, logitCap }: PostNormedOptions): Step[] {
+  const { keys, dim, nLayers, nHeads, headDim } = model;
+  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === layersOf27B ? dim / nHeads : headDim);
+  return decoder(model, {
+    embeddingScale: Math.sqrt(dim),
+    logitCap,
+    block: (layer) => {
+      const window = windows[layer]!;
+      const rope = window > 0 ? ropes.local : ropes.global;
+      return sequentialBlock(model, layer, {
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { rope, window, softCap, scale }),
+        ffn: feedForward(model, layer, { act: "gelu" }),
+      });
+    },
+  });
 }

@@ -40,6 +40,7 @@ import {
   olmoe,
   phimoe,
   qwen2moe,
+  qwen3moe,
   qwen3vlmoe,
   smallthinker,
 } from "./experts.ts";
@@ -86,13 +87,17 @@ import {
   panguEmbedded,
   paddleocr,
   jais2,
+  mistral3,
+  olmo2,
+  phi3,
+  qwen2,
+  qwen3,
   seedOss,
+  smollm3,
   xverse,
 } from "./sequential.ts";
 import { falconH1 } from "./falcon-h1.ts";
-import { gemma } from "./gemma.ts";
-import { gemma2 } from "./gemma2.ts";
-import { gemma3 } from "./gemma3.ts";
+import { gemma, gemma2, gemma3 } from "./gemma.ts";
 import { granite, graniteMoe, graniteSwa } from "./granite.ts";
 import { graniteHybrid } from "./granite-hybrid.ts";
 import { keysOf } from "./hparams.ts";
@@ -101,20 +106,13 @@ import { lfm2 } from "./lfm2.ts";
 import { llama4 } from "./llama4.ts";
 import { llama } from "./llama.ts";
 import { mamba, mamba2 } from "./mamba.ts";
-import { mistral3 } from "./mistral3.ts";
 import { buffersOf, openModel, type Model } from "./model.ts";
 import { nemotronH } from "./nemotron-h.ts";
-import { olmo2 } from "./olmo2.ts";
-import { phi3 } from "./phi3.ts";
-import { qwen2 } from "./qwen2.ts";
-import { qwen3 } from "./qwen3.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
-import { qwen3moe } from "./qwen3moe.ts";
 import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
 import { twoSided } from "./two-sided.ts";
 import { talkie } from "./talkie.ts";
-import { smollm3 } from "./smollm3.ts";
 
 export { checkOffer, offerAdapters } from "./offered-adapters.ts";
 

@@ -3,7 +3,8 @@
  * has any. Semantics: src/models/llama.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
-import { attnOutput, buffersOf, embedding, experts, mlp, output, qkv, type Model } from "./model.ts";
+import { moe } from "./decoder.ts";
+import { attnOutput, buffersOf, embedding, mlp, output, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export function llama(model: Model): Step[] {
@@ -26,9 +27,9 @@ export function llama(model: Model): Step[] {
       { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },
-      nExperts > 0
-        ? { op: "moe", out: y, x: h, ...experts(model, layer, { scaled: true }), act: "silu", normalize: true }
-        : { op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { scaled: true }), act: "silu" },
+      ...(nExperts > 0
+        ? moe(model, layer, { act: "silu", normalize: true, scaled: true })
+        : [{ op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { scaled: true }), act: "silu" } as const]),
       { op: "add", out: x, a: x, b: y, scale: 1 },
     );
   }

@@ -3,28 +3,23 @@
  * llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
+import { decoder, normSteps } from "./decoder.ts";
 import { readSsm } from "./hparams.ts";
-import { buffersOf, embedding, output, type Model } from "./model.ts";
+import { buffersOf, type Model } from "./model.ts";
 
 export const mamba = (model: Model): Step[] => pure(model, mamba1Block);
 
 export const mamba2 = (model: Model): Step[] => pure(model, mamba2Block);
 
 function pure(model: Model, block: typeof mamba2Block): Step[] {
-  const { dim, nLayers, eps } = model;
-  const { x, h, y, last, logits } = buffersOf(model);
-  const layers = Array.from({ length: nLayers }, (_, layer): Step[] => [
-    { op: "rmsNorm", out: h, x, w: model.vector(`blk.${layer}.attn_norm`, dim), eps },
-    ...block(model, layer, { x: h, out: y }),
-    { op: "add", out: x, a: x, b: y, scale: 1 },
-  ]);
-  return [
-    { op: "embed", out: x, table: embedding(model), scale: 1 },
-    ...layers.flat(),
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
-    { op: "linear", out: logits, x: last, ...output(model) },
-  ];
+  const { x, h, y } = buffersOf(model);
+  return decoder(model, {
+    block: (layer) => [
+      ...normSteps(model, "rms", { out: h, x, name: `blk.${layer}.attn_norm` }),
+      ...block(model, layer, { x: h, out: y }),
+      { op: "add", out: x, a: x, b: y, scale: 1 },
+    ],
+  });
 }
 
 interface InOut {

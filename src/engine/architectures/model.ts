@@ -175,31 +175,3 @@ export function fusedMlp(model: Model, layer: number): Mlp {
     ...(downB && { downB }),
   };
 }
-
-/** Gate and up of a layer's experts, separate or fused in `ffn_gate_up_exps`, in this order. */
-function gateAndUp(model: Model, layer: number, { ffnDim, scaled }: Required<Omit<MlpOptions, "shared">>) {
-  const { dim: inDim, nExperts } = model;
-  const inward = { inDim, outDim: ffnDim, experts: nExperts };
-  const blk = `blk.${layer}`;
-  if (!model.has(`${blk}.ffn_gate_up_exps.weight`)) {
-    return {
-      gate: model.matrix(`${blk}.ffn_gate_exps`, inward, { scaled }),
-      up: model.matrix(`${blk}.ffn_up_exps`, inward, { scaled }),
-    };
-  }
-  const fused = model.matrix(`${blk}.ffn_gate_up_exps`, { ...inward, outDim: 2 * ffnDim });
-  return { gate: { ...fused, outDim: ffnDim }, up: { ...fused, outDim: ffnDim, rowStart: ffnDim } };
-}
-
-/** Router and stacked matrices of a layer's experts. */
-export function experts(model: Model, layer: number, options: Omit<MlpOptions, "shared"> = {}) {
-  const { ffnDim = model.ffnDim, scaled = false } = options;
-  const { dim, nExperts } = model;
-  return {
-    router: model.matrix(`blk.${layer}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
-    ...gateAndUp(model, layer, { ffnDim, scaled }),
-    down: model.matrix(`blk.${layer}.ffn_down_exps`, { inDim: ffnDim, outDim: dim, experts: nExperts }, { scaled }),
-    nUsed: model.nExpertsUsed,
-    scale: model.keys.number("expert_weights_scale", 0) || 1,
-  };
-}

@@ -3,50 +3,32 @@
  * gate. Experts may work on a narrower stream. Semantics: src/models/nemotron-h.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
+import { attention } from "./attention.ts";
+import { decoder, normSteps } from "./decoder.ts";
 import { routingOf } from "./experts.ts";
 import { expertFfnDim, readLayers, sharedFfnDim } from "./hparams.ts";
 import { mamba2Block } from "./mamba.ts";
-import { attnOutput, buffersOf, embedding, output, plainMlp, qkv, type Model } from "./model.ts";
+import { buffersOf, plainMlp, type Model } from "./model.ts";
 
 export function nemotronH(model: Model): Step[] {
-  const { dim, nLayers, eps, keys, nExperts } = model;
-  const { x, h, y, last, logits } = buffersOf(model);
+  const { nHeads, headDim, keys, nExperts } = model;
+  const { x, h, y } = buffersOf(model);
   const { kvHeads, ffnDims } = readLayers(keys, model);
-  const steps: Step[] = [{ op: "embed", out: x, table: embedding(model), scale: 1 }];
-  for (let layer = 0; layer < nLayers; layer++) {
-    const [nKvHeads, ffnDim] = [kvHeads[layer]!, ffnDims[layer]!];
-    steps.push({ op: "rmsNorm", out: h, x, w: model.vector(`blk.${layer}.attn_norm`, dim), eps });
-    if (ffnDim === 0 && nKvHeads === 0) steps.push(...mamba2Block(model, layer, { x: h, out: y }));
-    else if (ffnDim === 0) steps.push(...attention(model, layer, nKvHeads));
-    else if (nExperts > 0) steps.push(...mixture(model, layer));
-    else steps.push({ op: "mlp", out: y, x: h, ...plainMlp(model, layer, { ffnDim, scaled: true }), act: "relu_sqr" });
-    steps.push({ op: "add", out: x, a: x, b: y, scale: 1 });
-  }
-  return [
-    ...steps,
-    { op: "takeRows", out: last, x },
-    { op: "rmsNorm", out: last, x: last, w: model.vector("output_norm", dim), eps },
-    { op: "linear", out: logits, x: last, ...output(model) },
-  ];
-}
-
-function attention(model: Model, layer: number, nKvHeads: number): Step[] {
-  const { nHeads, headDim, keys } = model;
-  const { h, q, heads, y } = buffersOf(model);
-  const w = qkv(model, layer, { nKvHeads });
-  const [k, v] = [
-    { name: "k", dim: nKvHeads * headDim },
-    { name: "v", dim: nKvHeads * headDim },
-  ];
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
-  const shape = { layer, nHeads, nKvHeads, headDim, scale, window: 0, softCap: 0, rope: undefined };
-  return [
-    { op: "linear", out: q, x: h, ...w.q },
-    { op: "linear", out: k, x: h, ...w.k },
-    { op: "linear", out: v, x: h, ...w.v },
-    { op: "attention", out: heads, q, k, v, ...shape },
-    { op: "linear", out: y, x: heads, ...attnOutput(model, layer) },
-  ];
+  const block = (layer: number): Step[] => {
+    const [nKvHeads, ffnDim] = [kvHeads[layer]!, ffnDims[layer]!];
+    if (ffnDim === 0 && nKvHeads === 0) return mamba2Block(model, layer, { x: h, out: y });
+    if (ffnDim === 0) return attention(model, layer, { rope: undefined, scale, sizes: { nHeads, nKvHeads } });
+    if (nExperts > 0) return mixture(model, layer);
+    return [{ op: "mlp", out: y, x: h, ...plainMlp(model, layer, { ffnDim, scaled: true }), act: "relu_sqr" }];
+  };
+  return decoder(model, {
+    block: (layer) => [
+      ...normSteps(model, "rms", { out: h, x, name: `blk.${layer}.attn_norm` }),
+      ...block(layer),
+      { op: "add", out: x, a: x, b: y, scale: 1 },
+    ],
+  });
 }
 
 /** Experts of h to y, with a shared expert. */

@@ -4,9 +4,9 @@
  * delta-net-base.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
-import { decoder, sequentialBlock, type Frame } from "./decoder.ts";
-import { expertFfnDim, LAYERS_MAX, readSsm, sharedFfnDim, type SsmHparams } from "./hparams.ts";
-import { attnOutput, buffersOf, experts, mlp, qkv, type Model } from "./model.ts";
+import { decoder, moeOrFeedForward, sequentialBlock, type Frame } from "./decoder.ts";
+import { LAYERS_MAX, readSsm, type SsmHparams } from "./hparams.ts";
+import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 const FULL_ATTENTION_INTERVAL = 4;
@@ -52,7 +52,7 @@ function hybrid(model: Model, variant: Variant, frame = decoder): Step[] {
       sequentialBlock(model, layer, {
         ffnNorm: "post_attention_norm",
         attention: recurs(layer) ? deltaLayer(model, layer, variant) : attend(layer),
-        ffn: feedForward(model, layer),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true, sharedScaled: true }),
       }),
   });
 }
@@ -182,25 +182,4 @@ function projectTogether(model: Model, layer: number, ssm: SsmHparams): Projecti
       ...rates,
     ],
   };
-}
-
-/** The MLP of h to y, or experts plus a gated shared expert. */
-function feedForward(model: Model, layer: number): Step[] {
-  const { dim, nExperts, keys } = model;
-  const { h, y } = buffersOf(model);
-  if (nExperts === 0) return [{ op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { scaled: true }), act: "silu" }];
-  const [shared, gate] = [
-    { name: "shared", dim },
-    { name: "shared.gate", dim: 1 },
-  ];
-  const ffnDim = expertFfnDim(keys, model);
-  const gateW = model.matrix(`blk.${layer}.ffn_gate_inp_shexp`, { inDim: dim, outDim: 1 });
-  const options = { ffnDim: sharedFfnDim(keys) || model.ffnDim, shared: true, scaled: true };
-  return [
-    { op: "moe", out: y, x: h, ...experts(model, layer, { ffnDim, scaled: true }), act: "silu", normalize: true },
-    { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, options), act: "silu" },
-    { op: "linear", out: gate, x: h, w: gateW },
-    { op: "multiply", out: shared, a: shared, b: gate, act: "sigmoid" },
-    { op: "add", out: y, a: y, b: shared, scale: 1 },
-  ];
 }

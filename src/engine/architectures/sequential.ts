@@ -5,7 +5,7 @@
 import type { Activation, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
-import { decoder, feedForward, moe, sequentialBlock, type NormKind } from "./decoder.ts";
+import { decoder, feedForward, moe, moeOrFeedForward, sequentialBlock, type NormKind } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
@@ -85,11 +85,22 @@ export function sequential(model: Model, options: Options): Step[] {
   });
 }
 
+/** Layers 3, 7, 11 … of SmolLM 3 have no RoPE. No GGUF key says so. */
+const NO_ROPE_PERIOD = 4;
 const ALIBI = 8;
 const ROPE_BASE = 10_000;
 /** Number of layers of Baichuan 2 13 B, which has no RoPE. No GGUF key says so. */
 const BAICHUAN_13B_LAYERS = 40;
 
+/** Qwen 2 and 2.5: query, key and value have biases. */
+export const qwen2 = (model: Model): Step[] => sequential(model, { rope: "neox" });
+/** Qwen 2 with QK-norm in place of biases. */
+export const qwen3 = (model: Model): Step[] => sequential(model, { rope: "neox", scaled: true });
+/**
+ * Phi 3 and 4: fused matrices, and a short and a long set of frequency factors. The files' sliding window is ignored,
+ * as in llama.cpp (its pull request 13676).
+ */
+export const phi3 = (model: Model): Step[] => sequential(model, { rope: "neox" });
 export const arcee = (model: Model): Step[] => sequential(model, { rope: "norm", act: "relu_sqr" });
 export const ernie45 = (model: Model): Step[] => sequential(model, { rope: "norm", bareResult: true });
 export const qwen2vl = (model: Model): Step[] =>
@@ -209,5 +220,59 @@ export function exaone4(model: Model): Step[] {
         ffn: feedForward(model, layer, { from: x, act: "silu" }),
       });
     },
+  });
+}
+
+/** Mistral 3 (Ministral): YaRN, and queries that grow with the logarithm of their position. */
+export function mistral3(model: Model): Step[] {
+  const { keys, headDim } = model;
+  const rope = ropeOf(model, { style: "norm", logMultiplier: true });
+  const coef = keys.number("attention.temperature_scale", 0);
+  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
+  const { q } = buffersOf(model);
+  const queries: Step[] =
+    coef === 0 ? [] : [{ op: "positionScale", x: q, coef, floorScale: rope.ctxLenOrig, offset: 0 }];
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope, scale, queries }),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true }),
+      }),
+  });
+}
+
+/**
+ * OLMo 2 and 3: norms after the blocks only, and norms over the whole of query and key. OLMo 3 adds layers with a
+ * sliding window, which have unscaled RoPE.
+ */
+export function olmo2(model: Model): Step[] {
+  const { keys } = model;
+  const rope = ropeOf(model, { style: "neox" });
+  const local = localRope(model, rope, { base: keys.number("rope.freq_base_swa", rope.base) });
+  const windows = readWindows(keys, model, { window: 0, period: 4 });
+  const { x } = buffersOf(model);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer]!;
+      return sequentialBlock(model, layer, {
+        attnNorm: null,
+        ffnNorm: null,
+        attnPostNorm: "post_attention_norm",
+        ffnPostNorm: "post_ffw_norm",
+        attention: attention(model, layer, { from: x, rope: window > 0 ? local : rope, window }),
+        ffn: feedForward(model, layer, { from: x, act: "silu" }),
+      });
+    },
+  });
+}
+
+export function smollm3(model: Model): Step[] {
+  const rope = ropeOf(model, { style: "norm" });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: (layer + 1) % NO_ROPE_PERIOD === 0 ? undefined : rope }),
+        ffn: feedForward(model, layer, { act: "silu" }),
+      }),
   });
 }
