@@ -46,11 +46,13 @@ import { pushRoutes } from "./routes/push.ts";
 import { rerankRoutes } from "./routes/rerank.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { rootRoutes } from "./routes/root.ts";
+import type { Route } from "./routes/route.ts";
 import { showRoutes } from "./routes/show.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
 import { uiRoutes } from "./routes/ui.ts";
+import { describe } from "./schema/describe.ts";
 import { makeFindAsset } from "../page/assets.ts";
 
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
@@ -90,32 +92,18 @@ export function makeHandlers(parts: AppDeps) {
       if (code === "NOT_FOUND") return refuse(request, noSuchRoute(request, app.routes));
       log.error("bug", { error: messageOf(error) });
       return refuse(request, errorResponse(request, error));
-    })
-    .use(serverRoutes(deps))
-    .use(generateRoutes(deps))
-    .use(chatRoutes(deps))
-    .use(mcpRoutes(deps))
-    .use(mcpServerRoutes(deps))
-    .use(messagesRoutes(deps))
-    .use(embedRoutes(deps))
-    .use(embeddingsRoutes(deps))
-    .use(rerankRoutes(deps))
-    .use(responsesRoutes(deps))
-    .use(tagsRoutes(deps))
-    .use(showRoutes(deps))
-    .use(partsRoutes(deps))
-    .use(tokenizeRoutes(deps))
-    .use(llamaServerRoutes(deps))
-    .use(psRoutes(deps))
-    .use(createRoutes(deps))
-    .use(pullRoutes(deps))
-    .use(pushRoutes(deps))
-    .use(copyRoutes(deps))
-    .use(deleteRoutes(deps))
-    .use(blobRoutes(deps))
-    .use(openaiRoutes(deps))
-    .use(hooksAdminRoutes(deps));
-  app.use(openapiRoutes(deps, () => app));
+    });
+  for (const { method, path, handler, note } of [...routes(deps), ...openapiRoutes(() => app)]) {
+    app.route(
+      method,
+      path,
+      ({ request, params, server }) =>
+        deps.answer(request, (exchange) =>
+          handler(deps, exchange, { params, peer: server?.requestIP(request)?.address }),
+        ),
+      { config: {}, parse: "none", detail: note ? describe(note) : { hide: true } },
+    );
+  }
 
   function refuse(request: Request, response: Response): Response {
     record(request, { status: response.status });
@@ -128,21 +116,40 @@ export function makeHandlers(parts: AppDeps) {
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
   makeHidePaths({ models: [store.root, ...library.others], home: config.home });
 
-/** The server's description, its health, and its page. */
-const serverRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .use(rootRoutes(deps))
-    .use(accountRoutes(deps))
-    .use(healthRoutes(deps))
-    .use(probeRoutes(deps))
-    .use(metricsRoutes(deps))
-    .use(systemRoutes(deps))
-    .use(catalogueRoutes(deps))
-    .use(uiRoutes(deps));
-
-const openaiRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .use(openaiChatRoutes(deps))
-    .use(openaiCompletionRoutes(deps))
-    .use(openaiEmbeddingRoutes(deps))
-    .use(openaiModelRoutes(deps));
+/** All routes but the API's description, which describes them. */
+const routes = (deps: RouteDeps): Route[] => [
+  ...rootRoutes,
+  ...accountRoutes,
+  ...healthRoutes,
+  ...probeRoutes,
+  ...metricsRoutes,
+  ...systemRoutes,
+  ...catalogueRoutes(),
+  ...uiRoutes,
+  ...generateRoutes,
+  ...chatRoutes,
+  ...mcpRoutes,
+  ...mcpServerRoutes,
+  ...messagesRoutes,
+  ...embedRoutes,
+  ...embeddingsRoutes,
+  ...rerankRoutes,
+  ...responsesRoutes(deps),
+  ...tagsRoutes,
+  ...showRoutes(),
+  ...partsRoutes,
+  ...tokenizeRoutes,
+  ...llamaServerRoutes,
+  ...psRoutes,
+  ...createRoutes,
+  ...pullRoutes,
+  ...pushRoutes,
+  ...copyRoutes,
+  ...deleteRoutes,
+  ...blobRoutes,
+  ...openaiChatRoutes,
+  ...openaiCompletionRoutes,
+  ...openaiEmbeddingRoutes,
+  ...openaiModelRoutes,
+  ...hooksAdminRoutes(),
+];

@@ -2,13 +2,13 @@
  * Requests about accounts and a cloud, which this server does not have: answers that clients understand, without
  * contacting any other server.
  */
-import { Elysia, t } from "elysia";
+import { Type } from "@sinclair/typebox";
 import { AppError } from "../../base/index.ts";
-import type { RouteDeps } from "./deps.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { del, get, post } from "./route.ts";
 
+const SIGN_OUT = { api: "native", summary: "Sign out: no effect, Hearth has no accounts" } as const;
 const NO_CLOUD = { cloud: { disabled: true, source: "env" } };
 
 const notSignedIn = (): Reply => {
@@ -18,38 +18,23 @@ const notSignedIn = (): Reply => {
 /** A request for a cloud: read, then refused. */
 const noCloud =
   (what: string) =>
-  async ({ request }: Exchange): Promise<Reply> => {
-    await readRequest(request, t.Object({}));
+  async (_: unknown, { request }: Exchange): Promise<Reply> => {
+    await readRequest(request, Type.Object({}));
     throw new AppError("forbidden", `ollama cloud is disabled: ${what} is unavailable`);
   };
 
-export const accountRoutes = ({ answer }: RouteDeps) =>
-  new Elysia()
-    .get("/api/status", ({ request }) => answer(request, () => ({ kind: "json", body: NO_CLOUD })), {
-      detail: describe({ api: "native", summary: "Whether models run elsewhere: they do not", reply: "json" }),
-    })
-    .post("/api/me", ({ request }) => answer(request, notSignedIn), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "The signed-in user: Hearth has no accounts", reply: "json" }),
-    })
-    .post("/api/signout", ({ request }) => answer(request, notSignedIn), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "Sign out: no effect, Hearth has no accounts", reply: "json" }),
-    })
-    .delete("/api/user/keys/:key", ({ request }) => answer(request, notSignedIn), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "Sign out: no effect, Hearth has no accounts", reply: "json" }),
-    })
-    .get(
-      "/api/experimental/model-recommendations",
-      ({ request }) => answer(request, () => ({ kind: "json", body: { recommendations: [] } })),
-      { detail: describe({ api: "native", summary: "Recommended models: none", reply: "json" }) },
-    )
-    .post("/api/experimental/web_search", ({ request }) => answer(request, noCloud("web search")), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "Search the web: refused", reply: "json" }),
-    })
-    .post("/api/experimental/web_fetch", ({ request }) => answer(request, noCloud("web fetch")), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "Read a page: refused", reply: "json" }),
-    });
+export const accountRoutes = [
+  get("/api/status", () => ({ kind: "json", body: NO_CLOUD }), {
+    api: "native",
+    summary: "Whether models run elsewhere: they do not",
+  }),
+  post("/api/me", notSignedIn, { api: "native", summary: "The signed-in user: Hearth has no accounts" }),
+  post("/api/signout", notSignedIn, SIGN_OUT),
+  del("/api/user/keys/:key", notSignedIn, SIGN_OUT),
+  get("/api/experimental/model-recommendations", () => ({ kind: "json", body: { recommendations: [] } }), {
+    api: "native",
+    summary: "Recommended models: none",
+  }),
+  post("/api/experimental/web_search", noCloud("web search"), { api: "native", summary: "Search the web: refused" }),
+  post("/api/experimental/web_fetch", noCloud("web fetch"), { api: "native", summary: "Read a page: refused" }),
+];

@@ -3,7 +3,6 @@
  * written to the disk as it arrives; the answer is the path to name in a Modelfile.
  */
 import { resolve } from "node:path";
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { blobPath, type Digest, findBlob, parseDigest, receiveBlob, touchBlob } from "../../library/index.ts";
 import { decoded, received } from "../http/body.ts";
@@ -11,28 +10,19 @@ import { byteRangeOf } from "../http/byte-range.ts";
 import { contentCoding } from "../http/content-coding.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { get, head, type Place, post } from "./route.ts";
 
-export const blobRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .head(
-      "/api/blobs/:digest",
-      ({ request, params }) => deps.answer(request, () => download(deps, { text: params.digest, request })),
-      { detail: describe({ api: "native", summary: "Whether a file is there", reply: "empty" }) },
-    )
-    .get(
-      "/api/blobs/:digest",
-      ({ request, params }) => deps.answer(request, () => download(deps, { text: params.digest, request })),
-      { detail: describe({ api: "native", summary: "A file, or one range of it", reply: "bytes" }) },
-    )
-    .post(
-      "/api/blobs/:digest",
-      ({ request, params }) => deps.answer(request, (exchange) => upload(deps, { text: params.digest, exchange })),
-      {
-        parse: "none",
-        detail: describe({ api: "native", summary: "Upload a file", body: "bytes", reply: "text", status: 201 }),
-      },
-    );
+export const blobRoutes = [
+  head("/api/blobs/:digest", download, { api: "native", summary: "Whether a file is there", reply: "empty" }),
+  get("/api/blobs/:digest", download, { api: "native", summary: "A file, or one range of it", reply: "bytes" }),
+  post("/api/blobs/:digest", upload, {
+    api: "native",
+    summary: "Upload a file",
+    body: "bytes",
+    reply: "text",
+    status: 201,
+  }),
+];
 
 /** Content with a digest is immutable: a client may cache it for ever. */
 const DOWNLOAD_HEADERS = {
@@ -46,8 +36,8 @@ const DOWNLOAD_HEADERS = {
  * All of a file, or the requested range; its size for HEAD. The client is about to use it: after HEAD for a new model,
  * which takes files only from our own store.
  */
-async function download(deps: RouteDeps, { text, request }: { text: string; request: Request }): Promise<Reply> {
-  const digest = parseDigest(text);
+async function download(deps: RouteDeps, { request }: Exchange, { params }: Place): Promise<Reply> {
+  const digest = parseDigest(params["digest"]!);
   const isHead = request.method === "HEAD";
   const found = await findIn(isHead ? [deps.store.root] : [deps.store.root, ...deps.library.others], digest);
   if (!found) throw new AppError("not_found", `blob ${JSON.stringify(digest)} not found`);
@@ -83,11 +73,8 @@ const hasTag = (list: string | null, etag: string): boolean =>
   (list ?? "").split(",").some((each) => each.trim().replace(/^W\//, "") === etag || each.trim() === "*");
 
 /** 200 for an existing file, without reading the body; 201 for a new one. */
-async function upload(
-  { store, library }: RouteDeps,
-  { text, exchange }: { text: string; exchange: Exchange },
-): Promise<Reply> {
-  const expected = parseDigest(text);
+async function upload({ store, library }: RouteDeps, exchange: Exchange, { params }: Place): Promise<Reply> {
+  const expected = parseDigest(params["digest"]!);
   const body = resolve(blobPath(store.root, expected));
   if ((await findBlob(store.root, expected)) !== undefined) {
     await touchBlob(store.root, expected);

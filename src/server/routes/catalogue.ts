@@ -1,27 +1,20 @@
 /** `GET /api/catalogue`: popular models of the public library, and which of them fit this machine. */
 import { statfs } from "node:fs/promises";
-import { Elysia } from "elysia";
 import type { StaticDecode } from "@sinclair/typebox";
 import { availableMemory, totalMemory } from "../../base/system.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { fitOf, type MachineFacts, readCatalogue, suggestionsOf } from "../../library/index.ts";
 import type { RouteDeps } from "./deps.ts";
 import { CatalogueReply } from "../schema/catalogue.ts";
-import { describe } from "../schema/describe.ts";
+import { get, type Route } from "./route.ts";
 
-export const catalogueRoutes = (deps: RouteDeps) =>
-  new Elysia().get(
-    "/api/catalogue",
-    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: await catalogueFor(deps) })),
-    {
-      detail: describe({
-        api: "server",
-        summary: "Models that can be pulled, and which of them fit this machine",
-        reply: "json",
-        answer: jsonSchemaOf(CatalogueReply),
-      }),
-    },
-  );
+export const catalogueRoutes = (): Route[] => [
+  get("/api/catalogue", async (deps) => ({ kind: "json", body: await catalogueFor(deps) }), {
+    api: "server",
+    summary: "Models that can be pulled, and which of them fit this machine",
+    answer: jsonSchemaOf(CatalogueReply),
+  }),
+];
 
 async function catalogueFor(deps: RouteDeps): Promise<StaticDecode<typeof CatalogueReply>> {
   const [{ updated, models }, facts, stored] = await Promise.all([

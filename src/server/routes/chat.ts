@@ -1,5 +1,4 @@
 /** `POST /api/chat`: the next message of a conversation; without messages, loading and unloading. */
-import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { ChatRequest, Message, Tool, ToolCall } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
@@ -16,28 +15,21 @@ import { logprobsField } from "../answers/logprobs.ts";
 import { parseToolChoice } from "../answers/tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
 import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const chatRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .post("/api/chat", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "native",
-        summary: "The next message of a conversation",
-        body: ChatBody,
-        reply: ["ndjson", "json"],
-      }),
-    })
-    .post("/api/count", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "native",
-        summary: "How many tokens the prompt of a conversation has, whole, and the context of its model",
-        body: ChatBody,
-        reply: "json",
-      }),
-    });
+export const chatRoutes = [
+  post("/api/chat", chat, {
+    api: "native",
+    summary: "The next message of a conversation",
+    body: ChatBody,
+    reply: ["ndjson", "json"],
+  }),
+  post("/api/count", count, {
+    api: "native",
+    summary: "How many tokens the prompt of a conversation has, whole, and the context of its model",
+    body: ChatBody,
+  }),
+];
 
 /** Reads the request from a body. */
 async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: ChatBody; request: ChatRequest }> {

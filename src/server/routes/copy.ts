@@ -1,18 +1,15 @@
 /** `POST /api/copy`: another name for a model; the blobs are shared. */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference } from "../../library/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { CopyBody } from "../schema/copy.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const copyRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/api/copy", ({ request }) => deps.answer(request, (exchange) => copy(deps, exchange)), {
-    parse: "none",
-    detail: describe({ api: "native", summary: "Copy a model", body: CopyBody, reply: "empty" }),
-  });
+export const copyRoutes = [
+  post("/api/copy", copy, { api: "native", summary: "Copy a model", body: CopyBody, reply: "empty" }),
+];
 
 async function copy({ library }: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {
   const { source = "", destination = "" } = await readRequest(request, CopyBody);

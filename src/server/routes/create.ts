@@ -1,23 +1,20 @@
 /** `POST /api/create`: a new model, with progress. Without streaming, the last step is the answer. */
-import { Elysia } from "elysia";
 import { type CreateRequest, parseAddress, type Progress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { progressReply } from "../http/progress.ts";
 import { CreateBody } from "../schema/create.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const createRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/api/create", ({ request }) => deps.answer(request, (exchange) => create(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "native",
-      summary: "Make a model of files, another model or a Modelfile",
-      body: CreateBody,
-      reply: ["ndjson", "json"],
-    }),
-  });
+export const createRoutes = [
+  post("/api/create", create, {
+    api: "native",
+    summary: "Make a model of files, another model or a Modelfile",
+    body: CreateBody,
+    reply: ["ndjson", "json"],
+  }),
+];
 
 async function create(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, CreateBody);

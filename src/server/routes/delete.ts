@@ -2,7 +2,6 @@
  * `DELETE /api/delete`: a model, and its unshared blobs. If the weights are among these, its runner ends too, once it
  * is idle: it would hold memory and disk space under a name that no longer exists.
  */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { type ModelName, parseReference, type StoredModel } from "../../library/portable.ts";
 import { fileLayers, layersOf } from "../../library/index.ts";
@@ -11,13 +10,11 @@ import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { requireModel } from "../models/find-model.ts";
 import { DeleteBody } from "../schema/delete.ts";
-import { describe } from "../schema/describe.ts";
+import { del } from "./route.ts";
 
-export const deleteRoutes = (deps: RouteDeps) =>
-  new Elysia().delete("/api/delete", ({ request }) => deps.answer(request, (exchange) => remove(deps, exchange)), {
-    parse: "none",
-    detail: describe({ api: "native", summary: "Delete a model", body: DeleteBody, reply: "empty" }),
-  });
+export const deleteRoutes = [
+  del("/api/delete", remove, { api: "native", summary: "Delete a model", body: DeleteBody, reply: "empty" }),
+];
 
 async function remove(deps: RouteDeps, { request, note }: Exchange): Promise<{ kind: "text"; body: string }> {
   const { library, store, runtime } = deps;

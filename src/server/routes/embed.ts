@@ -1,5 +1,4 @@
 /** `POST /api/embed`: a vector for each text; without a text, loading and unloading. */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
@@ -7,18 +6,16 @@ import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder } from "../models/find-model.ts";
 import { readSettings } from "../requests/request-settings.ts";
 import { encodeJson } from "../http/json-pieces.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 import { EmbedBody } from "../schema/embed.ts";
 
-export const embedRoutes = (deps: RouteDeps) =>
-  new Elysia().post(
-    "/api/embed",
-    ({ request }) => deps.answer(request, async (exchange) => ({ kind: "json", body: await embed(deps, exchange) })),
-    {
-      parse: "none",
-      detail: describe({ api: "native", summary: "A vector for each text", body: EmbedBody, reply: "json" }),
-    },
-  );
+export const embedRoutes = [
+  post("/api/embed", async (deps, exchange) => ({ kind: "json", body: await embed(deps, exchange) }), {
+    api: "native",
+    summary: "A vector for each text",
+    body: EmbedBody,
+  }),
+];
 
 /** The reply as JSON text. */
 async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Blob> {

@@ -1,28 +1,19 @@
 /** `POST /api/embeddings`, superseded by `/api/embed`: the vector of one prompt, which must fit the context. */
-import { Elysia } from "elysia";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { findEmbedder, requireModel } from "../models/find-model.ts";
 import { readSettings } from "../requests/request-settings.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 import { EmbeddingsBody } from "../schema/embed.ts";
 
-export const embeddingsRoutes = (deps: RouteDeps) =>
-  new Elysia().post(
-    "/api/embeddings",
-    ({ request }) =>
-      deps.answer(request, async (exchange) => ({ kind: "json", body: await embeddings(deps, exchange) })),
-    {
-      parse: "none",
-      detail: describe({
-        api: "native",
-        summary: "The vector of one text; superseded by /api/embed",
-        body: EmbeddingsBody,
-        reply: "json",
-      }),
-    },
-  );
+export const embeddingsRoutes = [
+  post("/api/embeddings", async (deps, exchange) => ({ kind: "json", body: await embeddings(deps, exchange) }), {
+    api: "native",
+    summary: "The vector of one text; superseded by /api/embed",
+    body: EmbeddingsBody,
+  }),
+];
 
 async function embeddings(
   deps: RouteDeps,

@@ -1,5 +1,4 @@
 /** `POST /api/generate`: the continuation of a prompt; without a prompt, loading and unloading. */
-import { Elysia } from "elysia";
 import { AppError, formatTime } from "../../base/index.ts";
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
@@ -11,18 +10,16 @@ import { findThinker } from "../models/find-model.ts";
 import { readSettings } from "../requests/request-settings.ts";
 import { logprobsField } from "../answers/logprobs.ts";
 import { GenerateBody } from "../schema/generate.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const generateRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/api/generate", ({ request }) => deps.answer(request, (exchange) => generate(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "native",
-      summary: "The continuation of a prompt",
-      body: GenerateBody,
-      reply: ["ndjson", "json"],
-    }),
-  });
+export const generateRoutes = [
+  post("/api/generate", generate, {
+    api: "native",
+    summary: "The continuation of a prompt",
+    body: GenerateBody,
+    reply: ["ndjson", "json"],
+  }),
+];
 
 async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, GenerateBody);

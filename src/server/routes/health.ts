@@ -1,24 +1,20 @@
 /** `GET /health`: the server's health, for supervisors and load balancers. */
 import { statfs } from "node:fs/promises";
-import { Elysia } from "elysia";
 import type { GatewayStatus } from "../../gateway/index.ts";
+import type { Reply } from "../http/exchange.ts";
 import type { RouteDeps } from "./deps.ts";
 import { gatewayStatus, problemsOf } from "./readiness.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
 /** With less free space uploads, downloads and caches fail. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
-export const healthRoutes = (deps: RouteDeps) =>
-  new Elysia().get(
-    "/health",
-    ({ request }) =>
-      deps.answer(request, async () => {
-        const body = await examine(deps);
-        return { kind: "json", body, ...(body.status === "ok" ? {} : { status: 503 }) };
-      }),
-    { detail: describe({ api: "server", summary: "Whether this server can do its work", reply: "json" }) },
-  );
+export const healthRoutes = [get("/health", health, { api: "server", summary: "Whether this server can do its work" })];
+
+async function health(deps: RouteDeps): Promise<Reply> {
+  const body = await examine(deps);
+  return { kind: "json", body, ...(body.status === "ok" ? {} : { status: 503 }) };
+}
 
 interface Health {
   readonly status: "ok" | "failing";

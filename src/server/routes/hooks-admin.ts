@@ -1,5 +1,4 @@
 /** `/hooks-admin`: deliveries and mappings for operators, behind the gateway token. */
-import { Elysia } from "elysia";
 import type { TSchema } from "@sinclair/typebox";
 import {
   type Admin,
@@ -20,16 +19,30 @@ import {
 import { AppError, unexpected } from "../../base/index.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
 import { readRequest } from "../http/body.ts";
-import type { RouteDeps } from "./deps.ts";
-import type { Exchange, Reply } from "../http/exchange.ts";
-import { describe, type RouteNote } from "../schema/describe.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { RouteNote } from "../schema/describe.ts";
+import { get, type Place, post, type Route } from "./route.ts";
 import { DryRunBody, NoBody, VerdictBody } from "../schema/hooks-admin.ts";
 
-type Work = (admin: Admin, exchange: Exchange) => object | Promise<object>;
+type Work = (admin: Admin, exchange: Exchange, params: Place["params"]) => object | Promise<object>;
+
+/** A handler for the gateway's operators. */
+const byAdmin =
+  (work: Work): Route["handler"] =>
+  async ({ gateway }, exchange, { params, peer }) => {
+    const { admin } = gateway ?? {};
+    if (!admin) throw new AppError("not_found", NO_GATEWAY);
+    admin.admit(exchange.request.headers.get("authorization"), peer);
+    return { kind: "json", body: await work(admin, exchange, params) };
+  };
 
 /** The API description of one of these routes. */
-const operation = (summary: string, answer: TSchema, more: Pick<RouteNote, "body" | "parameters"> = {}) =>
-  describe({ api: "gateway", summary, reply: "json", answer: jsonSchemaOf(answer), ...more });
+const note = (summary: string, answer: TSchema, more: Pick<RouteNote, "body" | "parameters"> = {}): RouteNote => ({
+  api: "gateway",
+  summary,
+  answer: jsonSchemaOf(answer),
+  ...more,
+});
 
 const filters = () =>
   Object.entries(filterFields).map(([name, schema]) => ({
@@ -42,95 +55,83 @@ const filters = () =>
 const NO_GATEWAY =
   "no gateway is configured: a section hooks, agents, channels or session in the server's configuration file makes one";
 
-interface Peer {
-  readonly request: Request;
-  readonly server: { requestIP(request: Request): { readonly address: string } | null } | null;
-}
+const PATH = "/hooks-admin";
 
-export function hooksAdminRoutes(deps: RouteDeps) {
-  const answer = ({ request, server }: Peer, work: Work): Promise<Response> =>
-    deps.answer(request, async (exchange): Promise<Reply> => {
-      const { admin } = deps.gateway ?? {};
-      if (!admin) throw new AppError("not_found", NO_GATEWAY);
-      admin.admit(request.headers.get("authorization"), server?.requestIP(request)?.address);
-      return { kind: "json", body: await work(admin, exchange) };
-    });
-  return new Elysia()
-    .use(gatewayRoutes(answer))
-    .get(
-      "/hooks-admin/deliveries",
-      (at) => answer(at, (admin, { request }) => admin.list(new URL(request.url).searchParams)),
-      {
-        detail: operation("List deliveries, newest first", pageSchema, { parameters: filters() }),
-      },
-    )
-    .get("/hooks-admin/deliveries/:id", (at) => answer(at, (admin) => admin.find(at.params.id)), {
-      detail: operation("All that is known of a delivery and its runs", detailsSchema),
-    })
-    .post("/hooks-admin/deliveries/:id/replay", (at) => answer(at, (admin) => admin.replay(at.params.id)), {
-      parse: "none",
-      detail: operation("Run a delivery or run again", replayedSchema, { body: NoBody }),
-    })
-    .post(
-      "/hooks-admin/deliveries/:id/cancel",
-      (at) => answer(at, async (admin) => ({ runs: await admin.cancel(at.params.id) })),
-      {
-        parse: "none",
-        detail: operation("End a delivery's runs", cancelledSchema, { body: NoBody }),
-      },
-    )
-    .get("/hooks-admin/mail", (at) => answer(at, (admin) => admin.mail()), {
-      detail: operation("How the listener of the mailbox is doing", mailStatusSchema),
-    })
-    .post(
-      "/hooks-admin/mappings/:id/test",
-      (at) => answer(at, (admin, exchange) => test(admin, at.params.id, exchange)),
-      {
-        parse: "none",
-        detail: operation("What a mapping would make of a request; nothing is dispatched", dryRunSchema, {
-          body: DryRunBody,
-        }),
-      },
-    );
-}
+export const hooksAdminRoutes = (): Route[] => [...setupRoutes(), ...deliveryRoutes()];
 
 /** Routes about the gateway's setup and state. */
-const gatewayRoutes = (answer: (at: Peer, work: Work) => Promise<Response>) =>
-  new Elysia()
-    .get("/hooks-admin/mappings", (at) => answer(at, (admin) => ({ mappings: admin.mappings() })), {
-      detail: operation("List mappings, in the order in which they are tried", mappingsSchema),
-    })
-    .get("/hooks-admin/nodes", (at) => answer(at, async (admin) => ({ nodes: await admin.nodes() })), {
-      detail: operation("List the servers that share the database, and their leases", nodesSchema),
-    })
-    .get("/hooks-admin/approvals", (at) => answer(at, async (admin) => ({ approvals: await admin.approvals() })), {
-      detail: operation("List the calls of tools that wait for an approval, the oldest first", approvalsSchema),
-    })
-    .post(
-      "/hooks-admin/approvals/:code",
-      (at) => answer(at, (admin, exchange) => decide(admin, at.params.code, exchange)),
-      {
-        parse: "none",
-        detail: operation("Allow a call once, or refuse it", decidedSchema, { body: VerdictBody }),
-      },
-    )
-    .get("/hooks-admin/findings", (at) => answer(at, async (admin) => ({ findings: await admin.findings() })), {
-      detail: operation("What an audit of the configuration finds, worst first", findingsSchema),
-    })
-    .post("/hooks-admin/pause", (at) => answer(at, (admin) => paused(admin, true)), {
-      parse: "none",
-      detail: operation(
-        "Begin no turn, on any server of the database, until `resume`, whatever is restarted meanwhile",
-        pausedSchema,
-        {
-          body: NoBody,
-        },
-      ),
-    })
-    .post("/hooks-admin/resume", (at) => answer(at, (admin) => paused(admin, false)), {
-      parse: "none",
-      detail: operation("Begin turns again", pausedSchema, { body: NoBody }),
-    });
+const setupRoutes = (): Route[] => [
+  get(
+    `${PATH}/mappings`,
+    byAdmin((admin) => ({ mappings: admin.mappings() })),
+    note("List mappings, in the order in which they are tried", mappingsSchema),
+  ),
+  get(
+    `${PATH}/nodes`,
+    byAdmin(async (admin) => ({ nodes: await admin.nodes() })),
+    note("List the servers that share the database, and their leases", nodesSchema),
+  ),
+  get(
+    `${PATH}/approvals`,
+    byAdmin(async (admin) => ({ approvals: await admin.approvals() })),
+    note("List the calls of tools that wait for an approval, the oldest first", approvalsSchema),
+  ),
+  post(
+    `${PATH}/approvals/:code`,
+    byAdmin((admin, exchange, { code = "" }) => decide(admin, code, exchange)),
+    note("Allow a call once, or refuse it", decidedSchema, { body: VerdictBody }),
+  ),
+  get(
+    `${PATH}/findings`,
+    byAdmin(async (admin) => ({ findings: await admin.findings() })),
+    note("What an audit of the configuration finds, worst first", findingsSchema),
+  ),
+  post(
+    `${PATH}/pause`,
+    byAdmin((admin) => paused(admin, true)),
+    note("Begin no turn, on any server of the database, until `resume`, also after restarts", pausedSchema, {
+      body: NoBody,
+    }),
+  ),
+  post(
+    `${PATH}/resume`,
+    byAdmin((admin) => paused(admin, false)),
+    note("Begin turns again", pausedSchema, { body: NoBody }),
+  ),
+];
+
+const deliveryRoutes = (): Route[] => [
+  get(
+    `${PATH}/deliveries`,
+    byAdmin((admin, { request }) => admin.list(new URL(request.url).searchParams)),
+    note("List deliveries, newest first", pageSchema, { parameters: filters() }),
+  ),
+  get(
+    `${PATH}/deliveries/:id`,
+    byAdmin((admin, _, { id = "" }) => admin.find(id)),
+    note("All that is known of a delivery and its runs", detailsSchema),
+  ),
+  post(
+    `${PATH}/deliveries/:id/replay`,
+    byAdmin((admin, _, { id = "" }) => admin.replay(id)),
+    note("Run a delivery or run again", replayedSchema, { body: NoBody }),
+  ),
+  post(
+    `${PATH}/deliveries/:id/cancel`,
+    byAdmin(async (admin, _, { id = "" }) => ({ runs: await admin.cancel(id) })),
+    note("End a delivery's runs", cancelledSchema, { body: NoBody }),
+  ),
+  get(
+    `${PATH}/mail`,
+    byAdmin((admin) => admin.mail()),
+    note("How the listener of the mailbox is doing", mailStatusSchema),
+  ),
+  post(
+    `${PATH}/mappings/:id/test`,
+    byAdmin((admin, exchange, { id = "" }) => test(admin, id, exchange)),
+    note("What a mapping would make of a request; nothing is dispatched", dryRunSchema, { body: DryRunBody }),
+  ),
+];
 
 async function decide(admin: Admin, code: string, { request }: Exchange): Promise<object> {
   const { verdict, digest } = await readRequest(request, VerdictBody);

@@ -1,12 +1,9 @@
 /** Kept responses by their ids: reading, deleting, the items of their input, cancelling. */
-import { Elysia } from "elysia";
 import type { AppError } from "../../base/index.ts";
 import { InvalidRequest } from "../http/errors.ts";
-import type { Exchange, Reply } from "../http/exchange.ts";
 import { pageOf } from "../responses/input-items.ts";
 import type { KeptResponse, KeptResponses } from "../responses/kept.ts";
-import { describe, type RouteNote } from "../schema/describe.ts";
-import type { RouteDeps } from "./deps.ts";
+import { del, get, post, type Route } from "./route.ts";
 
 const PATH = "/v1/responses/:id";
 
@@ -21,28 +18,26 @@ interface Found {
   readonly query: URLSearchParams;
 }
 
-export function keptResponsesRoutes(deps: RouteDeps, open: OpenKept) {
-  const by = (handle: (found: Found) => object) => {
-    const reply = async ({ request }: Exchange, id: string): Promise<Reply> => {
+export function keptResponsesRoutes(open: OpenKept): Route[] {
+  const by =
+    (handle: (found: Found) => object): Route["handler"] =>
+    async ({ ownerOf }, { request }, { params: { id = "" } }) => {
       const kept = await open();
-      const asked = { owner: deps.ownerOf(request), id };
+      const asked = { owner: ownerOf(request), id };
       const found = kept?.find(asked);
       if (!kept || !found) throw new InvalidRequest("not_found", `Response with id '${shown(id)}' not found.`);
       return { kind: "json", body: handle({ kept, found, asked, query: new URL(request.url).searchParams }) };
     };
-    return ({ request, params }: { request: Request; params: { id: string } }) =>
-      deps.answer(request, (exchange) => reply(exchange, params.id));
-  };
-  return new Elysia()
-    .get(PATH, by(retrieve), noted("A kept response"))
-    .delete(PATH, by(remove), noted("Deletes a kept response"))
-    .get(`${PATH}/input_items`, by(listItems), noted("The input of a kept response, with what it continues"))
-    .post(`${PATH}/cancel`, by(cancel), { parse: "none", ...noted("Cancels a response in the background") });
+  return [
+    get(PATH, by(retrieve), { api: "OpenAI", summary: "A kept response" }),
+    del(PATH, by(remove), { api: "OpenAI", summary: "Deletes a kept response" }),
+    get(`${PATH}/input_items`, by(listItems), {
+      api: "OpenAI",
+      summary: "The input of a kept response, with what it continues",
+    }),
+    post(`${PATH}/cancel`, by(cancel), { api: "OpenAI", summary: "Cancels a response in the background" }),
+  ];
 }
-
-const noted = (summary: string, more: Partial<RouteNote> = {}) => ({
-  detail: describe({ api: "OpenAI", summary, reply: "json", ...more }),
-});
 
 const SHOWN = 80;
 const shown = (id: string): string => id.slice(0, SHOWN);

@@ -3,40 +3,34 @@
  * that names no model means the one in memory that expires last.
  */
 import { basename } from "node:path";
-import { Elysia } from "elysia";
 import { SAMPLING_DEFAULTS } from "../../engine/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
-import { describe } from "../schema/describe.ts";
+import { get, post } from "./route.ts";
 import type { RouteDeps } from "./deps.ts";
 
 const API = "native";
 
-export const llamaServerRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .get("/props", ({ request }) => deps.answer(request, () => props(deps, nameIn(deps, request))), {
-      detail: describe({ api: API, summary: "A model's context, slots and template", reply: "json" }),
-    })
-    .get("/slots", ({ request }) => deps.answer(request, async () => slots(deps, new URL(request.url))), {
-      detail: describe({ api: API, summary: "The slots of the models in memory", reply: "json" }),
-    })
-    .get("/lora-adapters", ({ request }) => deps.answer(request, async () => adapters(deps, nameIn(deps, request))), {
-      detail: describe({ api: API, summary: "The adapters that a model is loaded with", reply: "json" }),
-    })
-    .post("/apply-template", ({ request }) => deps.answer(request, (exchange) => applyTemplate(deps, exchange)), {
-      parse: "none",
-      detail: describe({ api: API, summary: "The prompt of a conversation", body: ChatCompletionBody, reply: "json" }),
-    });
+export const llamaServerRoutes = [
+  get("/props", props, { api: API, summary: "A model's context, slots and template" }),
+  get("/slots", slots, { api: API, summary: "The slots of the models in memory" }),
+  get("/lora-adapters", adapters, { api: API, summary: "The adapters that a model is loaded with" }),
+  post("/apply-template", applyTemplate, {
+    api: API,
+    summary: "The prompt of a conversation",
+    body: ChatCompletionBody,
+  }),
+];
 
 /** The model in a query, else the one in memory. Throws `bad_request` if there is neither. */
 const nameIn = (deps: RouteDeps, { url }: Request): string =>
   requireModel(new URL(url).searchParams.get("model") ?? loadedModel(deps));
 
-async function props(deps: RouteDeps, name: string): Promise<Reply> {
-  const ref = await findModel(deps.store, name);
+async function props(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
+  const ref = await findModel(deps.store, nameIn(deps, request));
   const facts = await deps.inspect(ref);
   const loaded = deps.runtime.loaded().find((each) => each.name === ref.displayName);
   const { samplers: _, ...sampling } = { ...SAMPLING_DEFAULTS, ...facts?.parameters, ...ref.parameters };
@@ -71,8 +65,8 @@ function slotCount({ runtime }: RouteDeps, { name, ctxLen }: LoadedModel): numbe
   return Math.max(1, Math.round(room / ctxLen));
 }
 
-function slots(deps: RouteDeps, { searchParams }: URL): Reply {
-  const wanted = searchParams.get("model");
+function slots(deps: RouteDeps, { request }: Exchange): Reply {
+  const wanted = new URL(request.url).searchParams.get("model");
   const { models } = deps.runtime.activity();
   const body = deps.runtime.loaded().flatMap((loaded) => {
     if (wanted !== null && loaded.name !== wanted && loaded.name !== `${wanted}:latest`) return [];
@@ -87,7 +81,8 @@ function slots(deps: RouteDeps, { searchParams }: URL): Reply {
   return { kind: "json", body };
 }
 
-function adapters(deps: RouteDeps, name: string): Reply {
+function adapters(deps: RouteDeps, { request }: Exchange): Reply {
+  const name = nameIn(deps, request);
   const loaded = deps.runtime.loaded().find((each) => each.name === name || each.name === `${name}:latest`);
   const paths = loaded?.paths.adapters ?? [];
   return { kind: "json", body: paths.map((path, id) => ({ id, path: basename(path), scale: 1 })) };

@@ -2,11 +2,10 @@
  * `/mcp`: Hearth as a tool server of the Model Context Protocol, over streamable HTTP without sessions. Off unless
  * `mcp.serve` is true. Each tool is a request to another endpoint of this server, with the caller's key.
  */
-import { Elysia } from "elysia";
 import { AppError, isObject, VERSION, type Fields } from "../../base/index.ts";
 import { readJson } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 import { McpMessage } from "../schema/mcp.ts";
 import type { RouteDeps } from "./deps.ts";
 import { type OwnTool, ownTools } from "./mcp-server-tools.ts";
@@ -14,16 +13,13 @@ import { type OwnTool, ownTools } from "./mcp-server-tools.ts";
 /** Most UTF-16 units of a result. */
 const RESULT_CHARS_MAX = 1_000_000;
 
-export const mcpServerRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/mcp", ({ request }) => deps.answer(request, (exchange) => receive(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "native",
-      summary: "Hearth as a tool server (MCP), if `mcp.serve` is true",
-      body: McpMessage,
-      reply: "json",
-    }),
-  });
+export const mcpServerRoutes = [
+  post("/mcp", receive, {
+    api: "native",
+    summary: "Hearth as a tool server (MCP), if `mcp.serve` is true",
+    body: McpMessage,
+  }),
+];
 
 async function receive(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   if (!deps.mcp?.isServed) throw new AppError("not_found", "this server offers no tools: 'mcp.serve' is not true");

@@ -2,26 +2,20 @@
  * `/api/mcp`: the configured tool servers for clients that run a model's calls themselves, after asking their person:
  * the page and `hearth run --tools`.
  */
-import { Elysia } from "elysia";
 import { AppError, messageOf } from "../../base/index.ts";
 import { external, neutralize, renderPassage } from "../../gateway/agent/boundary/index.ts";
 import type { McpServer } from "../../runtime/mcp/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { get, post } from "./route.ts";
 import { McpCallBody } from "../schema/mcp.ts";
 import type { RouteDeps } from "./deps.ts";
 
-export const mcpRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .get("/api/mcp", ({ request }) => deps.answer(request, (exchange) => list(deps, exchange)), {
-      detail: describe({ api: "native", summary: "The tool servers (MCP) of the configuration", reply: "json" }),
-    })
-    .post("/api/mcp/call", ({ request }) => deps.answer(request, (exchange) => call(deps, exchange)), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "Call a tool of a tool server", body: McpCallBody, reply: "json" }),
-    });
+export const mcpRoutes = [
+  get("/api/mcp", list, { api: "native", summary: "The tool servers (MCP) of the configuration" }),
+  post("/api/mcp/call", call, { api: "native", summary: "Call a tool of a tool server", body: McpCallBody }),
+];
 
 /** Connects to the servers; one that does not answer has a problem instead of tools. */
 async function list({ mcp }: RouteDeps, { signal }: Exchange): Promise<{ kind: "json"; body: object }> {

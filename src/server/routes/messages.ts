@@ -1,5 +1,4 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats in the Anthropic API. */
-import { Elysia } from "elysia";
 import { assert } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import { streamSteps, wholeMessage } from "../anthropic/events.ts";
@@ -15,28 +14,21 @@ import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/provider-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../http/sse.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const messagesRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .post("/v1/messages", ({ request }) => deps.answer(request, (exchange) => messages(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "Anthropic",
-        summary: "The next message of a conversation",
-        body: MessagesBody,
-        reply: ["json", "events"],
-      }),
-    })
-    .post("/v1/messages/count_tokens", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "Anthropic",
-        summary: "How many tokens a conversation has",
-        body: MessagesBody,
-        reply: "json",
-      }),
-    });
+export const messagesRoutes = [
+  post("/v1/messages", messages, {
+    api: "Anthropic",
+    summary: "The next message of a conversation",
+    body: MessagesBody,
+    reply: ["json", "events"],
+  }),
+  post("/v1/messages/count_tokens", count, {
+    api: "Anthropic",
+    summary: "How many tokens a conversation has",
+    body: MessagesBody,
+  }),
+];
 
 async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, MessagesBody);

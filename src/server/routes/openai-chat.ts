@@ -1,5 +1,4 @@
 /** `POST /v1/chat/completions`: chat in the OpenAI API. */
-import { Elysia } from "elysia";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import { thinkInTemplate } from "../answers/template-fields.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
@@ -19,18 +18,16 @@ import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.
 import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const openaiChatRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/v1/chat/completions", ({ request }) => deps.answer(request, (exchange) => chat(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "OpenAI",
-      summary: "The next message of a conversation",
-      body: ChatCompletionBody,
-      reply: ["json", "events"],
-    }),
-  });
+export const openaiChatRoutes = [
+  post("/v1/chat/completions", chat, {
+    api: "OpenAI",
+    summary: "The next message of a conversation",
+    body: ChatCompletionBody,
+    reply: ["json", "events"],
+  }),
+];
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const given = await readRequest(exchange.request, ChatCompletionBody);

@@ -1,5 +1,4 @@
 /** `POST /v1/completions`: generate in the OpenAI API. */
-import { Elysia } from "elysia";
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
 import { readRequest } from "../http/body.ts";
@@ -14,18 +13,16 @@ import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const openaiCompletionRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/v1/completions", ({ request }) => deps.answer(request, (exchange) => complete(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "OpenAI",
-      summary: "The continuation of a prompt",
-      body: CompletionBody,
-      reply: ["json", "events"],
-    }),
-  });
+export const openaiCompletionRoutes = [
+  post("/v1/completions", complete, {
+    api: "OpenAI",
+    summary: "The continuation of a prompt",
+    body: CompletionBody,
+    reply: ["json", "events"],
+  }),
+];
 
 async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, CompletionBody);

@@ -1,5 +1,4 @@
 /** `POST /v1/embeddings`: embed in the OpenAI API. */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { readRequest } from "../http/body.ts";
 import { encodeJson } from "../http/json-pieces.ts";
@@ -9,13 +8,11 @@ import { findModel, requireModel } from "../models/find-model.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { EmbeddingBody, embeddingList, toEncode, toInputs } from "../openai/embedding.ts";
 import { limitsOf, toOptions } from "../openai/settings.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const openaiEmbeddingRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/v1/embeddings", ({ request }) => deps.answer(request, (exchange) => embed(deps, exchange)), {
-    parse: "none",
-    detail: describe({ api: "OpenAI", summary: "Embeddings of texts", body: EmbeddingBody, reply: "json" }),
-  });
+export const openaiEmbeddingRoutes = [
+  post("/v1/embeddings", embed, { api: "OpenAI", summary: "Embeddings of texts", body: EmbeddingBody }),
+];
 
 async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, EmbeddingBody);

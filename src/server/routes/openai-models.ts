@@ -2,36 +2,31 @@
  * `GET /v1/models` and `GET /v1/models/:model`: the store, in the format of the OpenAI API, or of the Anthropic API for
  * its clients.
  */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import type { StoredModel } from "../../library/portable.ts";
 import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "./deps.ts";
 import { isAnthropic } from "../http/errors.ts";
-import type { Reply } from "../http/exchange.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
 const PATH = "/v1/models/";
 
-export const openaiModelRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .get("/v1/models", ({ request }) => deps.answer(request, () => list(deps, request)), {
-      detail: describe({ api: "OpenAI", summary: "The models of the store", reply: "json" }),
-    })
-    // names contain slashes
-    .get(`${PATH}*`, ({ request }) => deps.answer(request, () => retrieve(deps, request)), {
-      detail: describe({ api: "OpenAI", summary: "One model", reply: "json" }),
-    });
+export const openaiModelRoutes = [
+  get("/v1/models", list, { api: "OpenAI", summary: "The models of the store" }),
+  // names contain slashes
+  get(`${PATH}*`, retrieve, { api: "OpenAI", summary: "One model" }),
+];
 
-async function list({ store, log }: RouteDeps, request: Request): Promise<Reply> {
+async function list({ store, log }: RouteDeps, { request }: Exchange): Promise<Reply> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
   if (isAnthropic(request)) return { kind: "json", body: anthropicModels(models) };
   return { kind: "json", body: { object: "list", data: models.map((model) => modelOf(model, model.displayName)) } };
 }
 
-async function retrieve({ store }: RouteDeps, request: Request): Promise<Reply> {
+async function retrieve({ store }: RouteDeps, { request }: Exchange): Promise<Reply> {
   const id = decodeName(new URL(request.url).pathname.slice(PATH.length));
   const model = await findModel(store, id);
   return { kind: "json", body: isAnthropic(request) ? anthropicModel(model, id) : modelOf(model, id) };

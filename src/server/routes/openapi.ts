@@ -4,12 +4,11 @@
  */
 import { join } from "node:path";
 import type { toOpenAPISchema } from "@elysiajs/openapi";
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { packageFolder } from "../../base/system.ts";
 import type { IngressDescription } from "../../gateway/index.ts";
 import type { RouteDeps } from "./deps.ts";
-import { describe } from "../schema/describe.ts";
+import { get, type Route } from "./route.ts";
 
 /** The page's files, by requested name. */
 const ASSETS: Readonly<Record<string, string>> = {
@@ -38,38 +37,35 @@ const PAGE = `<!doctype html>
 type Described = Parameters<typeof toOpenAPISchema>[0];
 
 /** @param app returns the application once all its routes exist */
-export const openapiRoutes = ({ answer, version, gateway }: RouteDeps, app: () => Described) => {
+export function openapiRoutes(app: () => Described): Route[] {
   let described: Promise<Description> | undefined;
   let last: { readonly ingress: IngressDescription | undefined; readonly json: Blob } | undefined;
   /** The text is long, so it is rewritten only after a change of the configuration. */
-  const description = async (): Promise<Blob> => {
+  const description = async ({ version, gateway }: RouteDeps): Promise<Blob> => {
     const api = await (described ??= describeApi(app(), version));
     const ingress = gateway?.ingress.describe();
     if (!last || last.ingress !== ingress)
       last = { ingress, json: new Blob([JSON.stringify(withIngress(api, ingress))]) };
     return last.json;
   };
-  return new Elysia()
-    .get("/openapi.json", ({ request }) => answer(request, async () => ({ kind: "json", body: await description() })), {
-      detail: describe({ api: "server", summary: "This description", reply: "json" }),
-    })
-    .get(
-      "/docs",
-      ({ request }) => answer(request, () => ({ kind: "text", body: PAGE, contentType: "text/html; charset=utf-8" })),
-      { detail: describe({ api: "server", summary: "This description as a page", reply: "html" }) },
-    )
-    .get(
-      "/docs/:file",
-      ({ request, params }) =>
-        answer(request, async () => {
-          const contentType = Object.hasOwn(ASSETS, params.file) ? ASSETS[params.file] : undefined;
-          if (!contentType) throw new AppError("not_found", "no such file");
-          const path = join(packageFolder("swagger-ui-dist", import.meta.dir), params.file);
-          return { kind: "text", body: await Bun.file(path).text(), contentType };
-        }),
-      { detail: { hide: true } },
-    );
-};
+  return [
+    get("/openapi.json", async (deps) => ({ kind: "json", body: await description(deps) }), {
+      api: "server",
+      summary: "This description",
+    }),
+    get("/docs", () => ({ kind: "text", body: PAGE, contentType: "text/html; charset=utf-8" }), {
+      api: "server",
+      summary: "This description as a page",
+      reply: "html",
+    }),
+    get("/docs/:file", async (_, __, { params: { file = "" } }) => {
+      const contentType = Object.hasOwn(ASSETS, file) ? ASSETS[file] : undefined;
+      if (!contentType) throw new AppError("not_found", "no such file");
+      const path = join(packageFolder("swagger-ui-dist", import.meta.dir), file);
+      return { kind: "text", body: await Bun.file(path).text(), contentType };
+    }),
+  ];
+}
 
 const SECURITY_SCHEMES = {
   key: { type: "http", scheme: "bearer", description: "One of `HEARTH_API_KEYS`, if set" },

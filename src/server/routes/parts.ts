@@ -1,28 +1,23 @@
 /** `POST /api/parts`: the files of a model, by digest, for clients that run it elsewhere, such as the page. */
 import { basename } from "node:path";
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import type { ModelParts } from "../../page/engine/runtime.ts";
 import type { ModelRef } from "../../library/portable.ts";
 import type { RouteDeps } from "./deps.ts";
 import { findModel, requireModel } from "../models/find-model.ts";
 import { readRequest } from "../http/body.ts";
+import type { Exchange, Reply } from "../http/exchange.ts";
 import { PartsBody } from "../schema/parts.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const partsRoutes = ({ answer, store }: RouteDeps) =>
-  new Elysia().post(
-    "/api/parts",
-    ({ request }) =>
-      answer(request, async () => {
-        const { model } = await readRequest(request, PartsBody);
-        return { kind: "json", body: partsOf(await findModel(store, requireModel(model))) };
-      }),
-    {
-      parse: "none",
-      detail: describe({ api: "native", summary: "What a model is made of", body: PartsBody, reply: "json" }),
-    },
-  );
+export const partsRoutes = [
+  post("/api/parts", parts, { api: "native", summary: "What a model is made of", body: PartsBody }),
+];
+
+async function parts({ store }: RouteDeps, { request }: Exchange): Promise<Reply> {
+  const { model } = await readRequest(request, PartsBody);
+  return { kind: "json", body: partsOf(await findModel(store, requireModel(model))) };
+}
 
 function partsOf(model: ModelRef): ModelParts {
   const fileOf = (path: string): ModelParts["weights"] => {

@@ -1,18 +1,17 @@
 /** `GET /api/ps`: the models in memory, latest expiry first. */
-import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
 import type { Store, StoredModel } from "../../library/portable.ts";
 import type { RouteDeps } from "./deps.ts";
 import { modelDetails } from "../models/inspect.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
-export const psRoutes = (deps: RouteDeps) =>
-  new Elysia().get(
-    "/api/ps",
-    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: { models: await loadedModels(deps) } })),
-    { detail: describe({ api: "native", summary: "The models in memory", reply: "json" }) },
-  );
+export const psRoutes = [
+  get("/api/ps", async (deps) => ({ kind: "json", body: { models: await loadedModels(deps) } }), {
+    api: "native",
+    summary: "The models in memory",
+  }),
+];
 
 async function loadedModels(deps: RouteDeps): Promise<object[]> {
   return Promise.all(deps.runtime.loaded().map((model) => itemOf(deps, model)));

@@ -1,5 +1,4 @@
 /** `POST /api/pull`: pulls a model from its registry, with progress. */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { parseAddress } from "../../library/index.ts";
 import { readRequest } from "../http/body.ts";
@@ -7,18 +6,16 @@ import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { progressReply } from "../http/progress.ts";
 import { PullBody } from "../schema/transfer.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
-export const pullRoutes = (deps: RouteDeps) =>
-  new Elysia().post("/api/pull", ({ request }) => deps.answer(request, (exchange) => pull(deps, exchange)), {
-    parse: "none",
-    detail: describe({
-      api: "native",
-      summary: "Download a model from a registry",
-      body: PullBody,
-      reply: ["ndjson", "json"],
-    }),
-  });
+export const pullRoutes = [
+  post("/api/pull", pull, {
+    api: "native",
+    summary: "Download a model from a registry",
+    body: PullBody,
+    reply: ["ndjson", "json"],
+  }),
+];
 
 async function pull({ registry }: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
   const body = await readRequest(request, PullBody);

@@ -1,5 +1,4 @@
 /** `POST /api/rerank` and `/v1/rerank`: ranks documents by relevance to a query, the best first. */
-import { Elysia } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { RankResult } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
@@ -8,7 +7,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { findModel, requireModel } from "../models/find-model.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 import { RerankBody } from "../schema/rerank.ts";
 
 /** Most documents of one request: each is a forward pass of the model. */
@@ -16,16 +15,18 @@ const DOCUMENTS_MAX = 2048;
 
 const SUMMARY = "Documents by how well they fit a query";
 
-export const rerankRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .post("/api/rerank", ({ request }) => deps.answer(request, (exchange) => rerank(deps, exchange, nativeFields)), {
-      parse: "none",
-      detail: describe({ api: "native", summary: SUMMARY, body: RerankBody, reply: "json" }),
-    })
-    .post("/v1/rerank", ({ request }) => deps.answer(request, (exchange) => rerank(deps, exchange, usageFields)), {
-      parse: "none",
-      detail: describe({ api: "OpenAI", summary: SUMMARY, body: RerankBody, reply: "json" }),
-    });
+export const rerankRoutes = [
+  post("/api/rerank", (deps, exchange) => rerank(deps, exchange, nativeFields), {
+    api: "native",
+    summary: SUMMARY,
+    body: RerankBody,
+  }),
+  post("/v1/rerank", (deps, exchange) => rerank(deps, exchange, usageFields), {
+    api: "OpenAI",
+    summary: SUMMARY,
+    body: RerankBody,
+  }),
+];
 
 /** Fields of an answer besides its results. */
 type MoreFields = (result: RankResult) => object;

@@ -1,6 +1,5 @@
 /** `/v1/responses`: chat in the OpenAI Responses API, and the responses that are kept. */
 import { join } from "node:path";
-import { Elysia } from "elysia";
 import { assert, messageOf, type Fields } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import type { ModelRef } from "../../library/portable.ts";
@@ -24,36 +23,30 @@ import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/provider-tools.ts";
 import type { Frame } from "../http/sse.ts";
-import { describe } from "../schema/describe.ts";
 import { keptResponsesRoutes, noPrevious, type OpenKept } from "./kept-responses.ts";
+import { post, type Route } from "./route.ts";
 
 interface Deps extends RouteDeps {
   readonly items: RecentItems;
   readonly kept: OpenKept;
 }
 
-export function responsesRoutes(routeDeps: RouteDeps) {
+export function responsesRoutes(routeDeps: RouteDeps): Route[] {
   const deps: Deps = { ...routeDeps, items: new RecentItems(), kept: keptOf(routeDeps) };
-  return new Elysia()
-    .post("/v1/responses", ({ request }) => deps.answer(request, (exchange) => respond(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "OpenAI",
-        summary: "A response to some input",
-        body: ResponsesBody,
-        reply: ["json", "events"],
-      }),
-    })
-    .post("/v1/responses/input_tokens", ({ request }) => deps.answer(request, (exchange) => count(deps, exchange)), {
-      parse: "none",
-      detail: describe({
-        api: "OpenAI",
-        summary: "How many tokens the input of a response would have",
-        body: ResponsesBody,
-        reply: "json",
-      }),
-    })
-    .use(keptResponsesRoutes(deps, deps.kept));
+  return [
+    post("/v1/responses", (_, exchange) => respond(deps, exchange), {
+      api: "OpenAI",
+      summary: "A response to some input",
+      body: ResponsesBody,
+      reply: ["json", "events"],
+    }),
+    post("/v1/responses/input_tokens", (_, exchange) => count(deps, exchange), {
+      api: "OpenAI",
+      summary: "How many tokens the input of a response would have",
+      body: ResponsesBody,
+    }),
+    ...keptResponsesRoutes(deps.kept),
+  ];
 }
 
 /** Opens the file at the first use: most servers never need it. */

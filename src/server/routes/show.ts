@@ -1,5 +1,4 @@
 /** `POST /api/show`: all details of one model. */
-import { Elysia } from "elysia";
 import { AppError, formatTime } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { displayName, type ModelEntry, parseReference } from "../../library/portable.ts";
@@ -13,27 +12,25 @@ import { checkPresent, encodeJson } from "../http/json-pieces.ts";
 import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../ollama/model-info.ts";
 import { modelfileText, parameterLines } from "../ollama/model-text.ts";
 import { ShowBody } from "../schema/show.ts";
-import { describe } from "../schema/describe.ts";
+import { post, type Route } from "./route.ts";
 
 /** A client that asks for a model's presence does not wait longer for another machine. */
 const SOURCE_MS_MAX = 3000;
 
-export const showRoutes = (deps: RouteDeps) => {
+export function showRoutes(): Route[] {
   const inTurn = makeTurns();
-  return new Elysia().post(
-    "/api/show",
-    ({ request }) =>
-      deps.answer(request, async (exchange) => {
-        const body = await readRequest(request, ShowBody);
+  return [
+    post(
+      "/api/show",
+      async (deps, exchange) => {
+        const body = await readRequest(exchange.request, ShowBody);
         const run = (): Promise<Blob> => show(deps, exchange, body);
         return { kind: "json", body: await (body.verbose ? inTurn(run) : run()) };
-      }),
-    {
-      parse: "none",
-      detail: describe({ api: "native", summary: "What is known of a model", body: ShowBody, reply: "json" }),
-    },
-  );
-};
+      },
+      { api: "native", summary: "What is known of a model", body: ShowBody },
+    ),
+  ];
+}
 
 /** Runs one at a time: showing Gemma 4's vocabulary costs 160 MB, and many at once would exhaust the memory. */
 function makeTurns(): <T>(run: () => Promise<T>) => Promise<T> {

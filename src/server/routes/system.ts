@@ -1,23 +1,17 @@
 /** `GET /api/system` and `GET /api/requests`: the server's hardware and settings, and its recent requests. */
-import { Elysia } from "elysia";
+import type { Reply } from "../http/exchange.ts";
 import type { RouteDeps } from "./deps.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
-export const systemRoutes = ({ answer, version, runtime, machine, recent }: RouteDeps) =>
-  new Elysia()
-    .get(
-      "/api/system",
-      ({ request }) =>
-        answer(request, async () => {
-          const { running, waiting, events } = runtime.activity();
-          return { kind: "json", body: { version, ...(await machine?.()), activity: { running, waiting, ...events } } };
-        }),
-      { detail: describe({ api: "server", summary: "The server's hardware and settings", reply: "json" }) },
-    )
-    .get(
-      "/api/requests",
-      ({ request }) => answer(request, () => ({ kind: "json", body: { requests: recent.list() } })),
-      {
-        detail: describe({ api: "server", summary: "The last requests, newest first", reply: "json" }),
-      },
-    );
+export const systemRoutes = [
+  get("/api/system", system, { api: "server", summary: "The server's hardware and settings" }),
+  get("/api/requests", ({ recent }) => ({ kind: "json", body: { requests: recent.list() } }), {
+    api: "server",
+    summary: "The last requests, newest first",
+  }),
+];
+
+async function system({ version, runtime, machine }: RouteDeps): Promise<Reply> {
+  const { running, waiting, events } = runtime.activity();
+  return { kind: "json", body: { version, ...(await machine?.()), activity: { running, waiting, ...events } } };
+}

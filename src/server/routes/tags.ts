@@ -1,18 +1,17 @@
 /** `GET /api/tags`: the models of the store, latest change first. */
-import { Elysia } from "elysia";
 import { formatTime } from "../../base/index.ts";
 import type { StoredModel } from "../../library/portable.ts";
 import type { RouteDeps } from "./deps.ts";
 import { modelDetails } from "../models/inspect.ts";
 import type { ModelFacts } from "../models/model-facts.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
-export const tagsRoutes = (deps: RouteDeps) =>
-  new Elysia().get(
-    "/api/tags",
-    ({ request }) => deps.answer(request, async () => ({ kind: "json", body: { models: await listModels(deps) } })),
-    { detail: describe({ api: "native", summary: "The models of the store", reply: "json" }) },
-  );
+export const tagsRoutes = [
+  get("/api/tags", async (deps) => ({ kind: "json", body: { models: await listModels(deps) } }), {
+    api: "native",
+    summary: "The models of the store",
+  }),
+];
 
 async function listModels({ store, inspect, log }: RouteDeps): Promise<object[]> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));

@@ -1,5 +1,4 @@
 /** `POST /api/tokenize` and `POST /api/detokenize`: text to the ids of a model, and back. */
-import { Elysia } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
@@ -7,37 +6,20 @@ import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
-import { describe } from "../schema/describe.ts";
+import { post } from "./route.ts";
 
 /** Most characters and most ids of one request: a runner serves no other request while it encodes. */
 const CONTENT_CHARS_MAX = 2 ** 21;
 
-export const tokenizeRoutes = (deps: RouteDeps) =>
-  new Elysia()
-    .post("/api/tokenize", ({ request }) => deps.answer(request, (exchange) => tokenize(deps, exchange)), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "The token ids of a text", body: TokenizeBody, reply: "json" }),
-    })
-    .post(
-      "/tokenize",
-      ({ request }) => deps.answer(request, (exchange) => tokenize(deps, exchange, loadedModel(deps))),
-      {
-        parse: "none",
-        detail: describe({ api: "native", summary: "The token ids of a text", body: TokenizeBody, reply: "json" }),
-      },
-    )
-    .post(
-      "/detokenize",
-      ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange, loadedModel(deps))),
-      {
-        parse: "none",
-        detail: describe({ api: "native", summary: "The text of token ids", body: DetokenizeBody, reply: "json" }),
-      },
-    )
-    .post("/api/detokenize", ({ request }) => deps.answer(request, (exchange) => detokenize(deps, exchange)), {
-      parse: "none",
-      detail: describe({ api: "native", summary: "The text of token ids", body: DetokenizeBody, reply: "json" }),
-    });
+const TOKENIZE = { api: "native", summary: "The token ids of a text", body: TokenizeBody } as const;
+const DETOKENIZE = { api: "native", summary: "The text of token ids", body: DetokenizeBody } as const;
+
+export const tokenizeRoutes = [
+  post("/api/tokenize", (deps, exchange) => tokenize(deps, exchange), TOKENIZE),
+  post("/tokenize", (deps, exchange) => tokenize(deps, exchange, loadedModel(deps)), TOKENIZE),
+  post("/api/detokenize", (deps, exchange) => detokenize(deps, exchange), DETOKENIZE),
+  post("/detokenize", (deps, exchange) => detokenize(deps, exchange, loadedModel(deps)), DETOKENIZE),
+];
 
 /** @param other the model of a request that names none */
 async function tokenize(deps: RouteDeps, exchange: Exchange, other?: string): Promise<Reply> {

@@ -2,12 +2,10 @@
  * `GET /ui`: the page, and `GET /ui/:file`, its files. It loads nothing from other servers, runs only its own scripts,
  * and is isolated, so that WebAssembly may use threads.
  */
-import { Elysia } from "elysia";
 import { AppError } from "../../base/index.ts";
 import { type FindAsset, FIRST_STYLE, type ServedAsset } from "../../page/assets.ts";
-import type { RouteDeps } from "./deps.ts";
 import type { Reply } from "../http/exchange.ts";
-import { describe } from "../schema/describe.ts";
+import { get } from "./route.ts";
 
 /** The page may run its own scripts, talk to this server, and show pictures that it was given. */
 const policy = (): string[] => [
@@ -36,21 +34,18 @@ const HEADERS = {
   "permissions-policy": "camera=(), microphone=(), geolocation=()",
 };
 
-export const uiRoutes = ({ answer, findAsset }: RouteDeps) =>
-  new Elysia()
-    .get("/ui", ({ request }) => answer(request, () => pageReply(findAsset, request)), {
-      detail: describe({ api: "server", summary: "The page: chats, models, the gateway", reply: "html" }),
-    })
-    .get(
-      "/ui/:file",
-      ({ request, params }) =>
-        answer(request, async () => {
-          const asset = params.file === "" ? undefined : await findAsset(params.file);
-          if (!asset) throw new AppError("not_found", "no such file");
-          return replyOf(asset, request);
-        }),
-      { detail: { hide: true } },
-    );
+export const uiRoutes = [
+  get("/ui", ({ findAsset }, { request }) => pageReply(findAsset, request), {
+    api: "server",
+    summary: "The page: chats, models, the gateway",
+    reply: "html",
+  }),
+  get("/ui/:file", async ({ findAsset }, { request }, { params: { file = "" } }) => {
+    const asset = file === "" ? undefined : await findAsset(file);
+    if (!asset) throw new AppError("not_found", "no such file");
+    return replyOf(asset, request);
+  }),
+];
 
 /** True if a browser asks for a document. */
 export const wantsPage = (request: Request): boolean =>

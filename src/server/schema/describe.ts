@@ -11,7 +11,8 @@ export interface RouteNote {
   readonly api: Api;
   readonly summary: string;
   readonly body?: TSchema | "bytes";
-  readonly reply: ReplyKind | readonly ReplyKind[];
+  /** `json` by default. */
+  readonly reply?: ReplyKind | readonly ReplyKind[];
   /** Schema of a JSON reply, if there is one. */
   readonly answer?: object;
   /** OpenAPI parameters besides the path's. */
@@ -39,7 +40,7 @@ export function describe({
   api,
   summary,
   body,
-  reply,
+  reply = "json",
   answer,
   parameters,
   status = 200,
