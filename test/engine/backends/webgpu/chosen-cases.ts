@@ -1,15 +1,16 @@
 /**
- * Selects the conformance cases of a run: all, or as HEARTH_TEST_CASES says, a few for drivers that take seconds to
- * compile a kernel: `kernels` reaches every kernel and unpacks every block type, `subgroups` reaches every kernel whose
- * arithmetic depends on the width of subgroups. The latter use few rows, so its cases run in few at once, without
- * attention: other kernels add without subgroups, and `kernels` reaches them.
+ * Selects the conformance cases of a run: all but repetitions, or as HEARTH_TEST_CASES says: `all`; or a few, for
+ * drivers that take seconds to compile a kernel: `kernels` reaches every kernel and unpacks every block type,
+ * `subgroups` reaches every kernel whose arithmetic depends on the width of subgroups. The latter use few rows, so its
+ * cases run in few at once, without attention: other kernels add without subgroups, and `kernels` reaches them.
  */
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
-import { KERNELS } from "../../../../kernels/wgsl/sources.ts";
+import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
 import { missingOps } from "../../../../src/engine/backends/missing.ts";
 import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases, type Case } from "../../../conformance/cases.ts";
+import { testRng } from "../../../seed.ts";
 
 /** Sources that depend on the width of a subgroup, or have a variant that does. */
 const SUBGROUPS = /^\/\/#splice sum|subgroup/m;
@@ -18,7 +19,14 @@ const FEW_ROWS = 4;
 /** A second form of a kernel adds like the first: skipping it saves seconds of compilation. */
 const SECOND = /_shared$/;
 
-export const CHOICES = ["kernels", "subgroups"] as const;
+/**
+ * Cases that differ in a block type alone. The matrices of `linear` unpack every type in every run; a run draws this
+ * many of these, each of which compiles the same code into a larger kernel.
+ */
+const REPEATED = new RegExp(`^gatedMlp: (${Object.keys(DEQUANTIZERS).join("|")})$`);
+const DRAWN = 8;
+
+export const CHOICES = ["all", "kernels", "subgroups"] as const;
 export type Choice = (typeof CHOICES)[number];
 
 /** The choice of this run; undefined: all cases. */
@@ -34,9 +42,23 @@ export function choiceOfRun(): Choice | undefined {
 export const runnableCases = (): Case[] =>
   conformanceCases().filter(({ program }) => missingOps(program, { ops, variants }).length === 0);
 
+/** All cases but the repeated ones that the run's seed does not draw. */
+function withoutRepeated(cases: readonly Case[]): Case[] {
+  const rng = testRng("repeated cases");
+  const repeated = cases.filter(({ name }) => REPEATED.test(name)).map((each) => ({ each, at: rng.uint32() }));
+  const left = new Set(
+    repeated
+      .toSorted((a, b) => a.at - b.at)
+      .slice(DRAWN)
+      .map(({ each }) => each),
+  );
+  return cases.filter((each) => !left.has(each));
+}
+
 /** The cases of a choice, and all others that need no further kernel; in the order of `cases`. */
 export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
-  if (!choice) return cases;
+  if (choice === "all") return cases;
+  if (!choice) return withoutRepeated(cases);
   const few = choice === "subgroups";
   const candidates = (few ? cases.flatMap(inFewRows) : cases).map((each) => {
     const pipelines = pipelinesOf(each, few ? [false] : [false, true]);
