@@ -13,7 +13,7 @@ import { discardedTokens } from "./context.ts";
 import { shiftContext } from "./context-shift.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { EmbedRequest } from "./embed-queue.ts";
-import { doneEvent, failureOf, promptEvent, say } from "./events.ts";
+import { doneEvent, failureOf, promptEvent, say, tellProgress } from "./events.ts";
 import { grammarOf, isConstrained } from "./grammars.ts";
 import { makeKvBudget, type KvBudget } from "./kv-budget.ts";
 import { makeSequence } from "./make-sequence.ts";
@@ -239,6 +239,7 @@ export class Engine {
       if (work.kind === "prefill") {
         sequence.promptEvalNs += tookNs;
         this.#evaluated += tokens.length;
+        tellProgress(sequence, events);
         await saveCheckpoint(sequence, this.#parts);
       }
       const [last] = outputs[i]!.slice(-1);
@@ -374,6 +375,9 @@ export class Engine {
           await admit(sequence, { slots: this.#slots, session, prefixes: this.#prefixes, order: ++this.#order });
           sequence.due = this.#evaluated + sequence.tokens.length - sequence.cached;
           this.#running.push(sequence);
+          const events: SequenceEvent[] = [];
+          tellProgress(sequence, events);
+          if (events.length > 0) this.#parts.emit(events);
         } catch (error) {
           sequence.grammar?.dispose();
           for (const slot of free) forget(slot); // a slot may be half written

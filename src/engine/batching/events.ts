@@ -10,11 +10,20 @@ export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: S
   events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
 }
 
-export const promptEvent = ({ id, prompt, reused, request }: Sequence): SequenceEvent => ({
+/** Adds how much of the prompt is read, if requested. */
+export function tellProgress(sequence: Sequence, events: SequenceEvent[]): void {
+  const { id, prompt, reused, cached, request, promptEvalNs, generated } = sequence;
+  if (!request.reportsProgress || generated.length > 0) return;
+  const counts = { tokens: prompt.length, cached: reused, processed: cached };
+  events.push({ kind: "progress", id, ...counts, evalNs: Math.round(promptEvalNs) });
+}
+
+export const promptEvent = ({ id, prompt, reused, request, promptEvalNs }: Sequence): SequenceEvent => ({
   kind: "prompt",
   id,
   tokens: prompt.length,
   cached: reused,
+  evalNs: Math.round(promptEvalNs),
   end: request.promptEnd,
 });
 

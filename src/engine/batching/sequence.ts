@@ -32,8 +32,20 @@ export type SequenceEvent =
       readonly tokens: number;
       /** Prompt tokens that were cached already. */
       readonly cached: number;
+      /** Nanoseconds of evaluation. */
+      readonly evalNs: number;
       /** As in the request. */
       readonly end: string | undefined;
+    }
+  /** A part of the prompt was read: if requested, at the beginning and after each run. */
+  | {
+      readonly kind: "progress";
+      readonly id: number;
+      readonly tokens: number;
+      readonly cached: number;
+      /** Prompt tokens that are done, cached ones included. */
+      readonly processed: number;
+      readonly evalNs: number;
     }
   | {
       readonly kind: "text";
@@ -73,6 +85,8 @@ export interface AnswerSettings {
   readonly logprobs?: number;
   /** Control tokens that are shown as text; the others are silent. */
   readonly visible?: readonly string[];
+  /** True: `progress` events tell how much of the prompt is read. */
+  readonly reportsProgress?: boolean;
 }
 
 /** A request to continue a prompt. */

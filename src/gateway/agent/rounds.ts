@@ -188,6 +188,7 @@ async function ask(
         progress.text += withoutNul(event.call.text);
         break;
       case "prompt":
+      case "progress":
         break;
       case "thinking":
         thinking += event.text;

@@ -114,7 +114,7 @@ export function templateOf(model: ModelRef): TemplateChoice {
 
 /** Sampling options: the request's override the Modelfile's, which override the file's, which override the defaults. */
 export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
-  const { options, format, grammar, logprobs, shift = true, truncate = true } = request;
+  const { options, format, grammar, logprobs, reportsProgress, shift = true, truncate = true } = request;
   return {
     options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
     shift,
@@ -122,6 +122,7 @@ export function settingsOf({ model, lease: { runner } }: Loaded, request: Infere
     ...(format ? { format } : {}),
     ...(grammar ? { grammar } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...(reportsProgress ? { reportsProgress } : {}),
   };
 }
 

@@ -88,8 +88,12 @@ function teller(
   { wantsContext }: AnswerRequest,
 ): (event: RunnerEvent) => InferenceEvent {
   return (event) => {
-    if (event.kind === "prompt") {
-      return { kind: "prompt", promptEvalCount: event.tokens, promptCachedCount: event.cached };
+    if (event.kind === "prompt" || event.kind === "progress") {
+      const { tokens: promptEvalCount, cached: promptCachedCount, evalNs: promptEvalNs } = event;
+      const counts = { promptEvalCount, promptCachedCount, promptEvalNs };
+      return event.kind === "prompt"
+        ? { kind: "prompt", ...counts }
+        : { kind: "progress", ...counts, processed: event.processed };
     }
     if (event.kind === "text") {
       return { kind: "text", text: event.text, ...(event.logprobs ? { logprobs: event.logprobs } : {}) };
@@ -119,7 +123,7 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
     request: { ...requestOf(question), ...(calls ? { calls } : {}) },
     read(event) {
       if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
-      if (!parser || event.kind === "prompt") return [tell(event)];
+      if (!parser || event.kind === "prompt" || event.kind === "progress") return [tell(event)];
       if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
       const last = parser.end(event.reason === "length").map((each) => orText(each, shape.tools));
       return [...last.map(toEvent), tell(event)];
@@ -249,6 +253,7 @@ function thinking(loaded: Loaded, question: AnswerRequest, { id, tags, answer }:
         splitter = makeThinkingSplitter(tags, isOpen);
         return [tell(event)];
       }
+      if (event.kind === "progress") return [tell(event)];
       if (event.kind === "done") return end(event);
       text += event.text;
       const found = splitter.push(event.text);
@@ -274,7 +279,8 @@ function underGrammar(
     request: requestOf(question),
     ...(required ? { explain: namingTools } : {}),
     read(event) {
-      if (event.kind === "prompt") return after ? [] : [tell(event)]; // the prompt without thoughts is out already
+      // the prompt without thoughts is out already
+      if (event.kind === "prompt" || event.kind === "progress") return after ? [] : [tell(event)];
       if (event.kind === "done") {
         const calls = required ? forcedCalls(text, required) : [];
         return [...calls.map(toEvent), withThinking(tell(event), after?.statistics)];

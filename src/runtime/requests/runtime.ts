@@ -81,6 +81,8 @@ export interface InferenceRequest extends NamedModel {
   readonly think?: Think;
   /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
   readonly logprobs?: number;
+  /** True: `progress` events tell how much of the prompt is read. */
+  readonly reportsProgress?: boolean;
   /** For a prompt longer than the context: true (default) cuts it, false refuses it. */
   readonly truncate?: boolean;
   /** For a full context: true (default) drops its oldest half and continues, false ends the answer. */
@@ -138,11 +140,25 @@ export interface Statistics {
 }
 
 /**
- * The last event is always `done`; failures are thrown. `prompt` comes once, with the first token and before its text.
+ * The last event is always `done`; failures are thrown. `progress` comes where it was requested, while the prompt is
+ * read. `prompt` comes once, with the first token and before its text.
  * `statistics` is absent for load and unload.
  */
 export type InferenceEvent =
-  | { readonly kind: "prompt"; readonly promptEvalCount: number; readonly promptCachedCount: number }
+  | {
+      readonly kind: "prompt";
+      readonly promptEvalCount: number;
+      readonly promptCachedCount: number;
+      readonly promptEvalNs: number;
+    }
+  | {
+      readonly kind: "progress";
+      readonly promptEvalCount: number;
+      readonly promptCachedCount: number;
+      /** Prompt tokens that are done, cached ones included. */
+      readonly processed: number;
+      readonly promptEvalNs: number;
+    }
   | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "toolCall"; readonly call: ToolCall }

@@ -15,6 +15,23 @@ test("a sequence is prefilled in chunks and decoded to its limit", async () => {
   expect(session.closed).toBe(true);
 });
 
+test("the progress of a prompt is told at its beginning and after each chunk, where it is requested", async () => {
+  const { engine, ask } = makeBench({ chunk: 16 });
+  expect((await ask(LONG.slice(0, 20))).progress).toEqual([]);
+  const { progress, prompt, end } = await ask(LONG, {}, { reportsProgress: true });
+  const cached = prompt!.cached;
+  expect(cached).toBeGreaterThan(0);
+  expect(progress.map(({ tokens, processed, ...more }) => [tokens, more.cached, processed])).toEqual([
+    [42, cached, cached],
+    [42, cached, cached + 16],
+    [42, cached, 42],
+  ]);
+  const times = progress.map(({ evalNs }) => evalNs);
+  expect([times[0], times.toSorted((a, b) => a - b), prompt!.evalNs]).toEqual([0, times, times.at(-1)!]);
+  expect(end).toMatchObject({ statistics: { promptEvalNs: prompt!.evalNs } });
+  await engine.close();
+});
+
 test("no prompt ends in a chunk of one token, which would be added up in another order", async () => {
   for (const [length, chunks] of [
     [33, [16, 15, 2]],

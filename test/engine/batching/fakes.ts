@@ -297,13 +297,17 @@ export interface Bench {
   ask(prompt: string, options?: Partial<SamplingOptions>, more?: Partial<SequenceRequest>): Promise<Answer>;
 }
 
+type Progress = Extract<SequenceEvent, { kind: "progress" }>;
+
 export interface Answer {
   readonly text: string;
   /** Every text event, in order. */
   readonly pieces: readonly Extract<SequenceEvent, { kind: "text" }>[];
   /** Undefined if it failed before its prompt was read. */
   readonly prompt: Extract<SequenceEvent, { kind: "prompt" }> | undefined;
-  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" }>;
+  /** Reports on the prompt, in order. */
+  readonly progress: readonly Progress[];
+  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" | "progress" }>;
 }
 
 /** An engine on a fake session. */
@@ -373,13 +377,15 @@ export function makeBench(
     const id = more.id ?? ++lastId;
     const { promise, resolve } = Promise.withResolvers<Answer>();
     const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
+    const progress: Progress[] = [];
     let read: Answer["prompt"];
     listeners.set(id, (event) => {
       if (event.kind === "text") pieces.push(event);
+      else if (event.kind === "progress") progress.push(event);
       else if (event.kind === "prompt") {
         assert(!read && pieces.length === 0, "the prompt is told of once, before the text");
         read = event;
-      } else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, prompt: read, end: event });
+      } else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, prompt: read, progress, end: event });
     });
     const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
     const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });

@@ -58,7 +58,7 @@ function read(text: string, input: PromptInput): InferenceEvent[] {
   const pass = passOf(input);
   const { reason } = input;
   const events: RunnerEvent[] = [
-    { kind: "prompt", id: 1, tokens: 1, cached: 0, end: "" },
+    { kind: "prompt", id: 1, tokens: 1, cached: 0, evalNs: 0, end: "" },
     { kind: "text", id: 1, text },
     { kind: "done", id: 1, reason, statistics: STATISTICS, tokens: new Int32Array(0) },
   ];

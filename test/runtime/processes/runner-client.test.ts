@@ -41,7 +41,8 @@ test("what slots of running generations keep is prompt and answer, and nothing o
   const events = [1, 2].map((id) => runner.generate({ id, asked, options: SAMPLING_DEFAULTS, shift: true }, signal));
   const first = events.map((each) => each.next());
   expect(runner.kvTokens).toBe(0);
-  for (const id of [1, 2]) say({ kind: "events", events: [{ kind: "prompt", id, tokens: 5, cached: 0, end: "" }] });
+  for (const id of [1, 2])
+    say({ kind: "events", events: [{ kind: "prompt", id, tokens: 5, cached: 0, evalNs: 0, end: "" }] });
   say({ kind: "events", events: [{ kind: "text", id: 2, text: "a" }] });
   await Promise.all(first);
   expect(runner.kvTokens).toBe(11);

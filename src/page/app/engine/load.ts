@@ -71,6 +71,7 @@ function readMessage({ images, tool_calls, ...message }: WireMessage): Message {
 function told(event: InferenceEvent): AnswerEvent[] {
   switch (event.kind) {
     case "prompt":
+    case "progress":
       return [];
     case "text":
     case "thinking":
