@@ -1,5 +1,6 @@
 /** Routes under llama-server's names, on the real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { framesOf } from "../server/harness.ts";
 import { startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
@@ -40,6 +41,31 @@ test("a request that names no model means the one in memory, if there is one", a
   expect(prompt).toBe(shown.body._debug_info.rendered_template);
   const { tokens } = (await call("/tokenize", { content: "Hello there" })).body;
   expect((await call("/detokenize", { tokens })).body.content).toBe("Hello there");
+});
+
+test("a stream tells how much of its prompt is read, and how long it took", async () => {
+  const content = Array.from({ length: 400 }, (_, i) => `word${i}`).join(" ");
+  const asking = {
+    model: "hearth",
+    stream: true,
+    return_progress: true,
+    timings_per_token: true,
+    max_tokens: 4,
+    keep_alive: 0,
+  };
+  const body = JSON.stringify({ ...asking, messages: [{ role: "user", content }], options: { num_ctx: 4096 } });
+  const frames = await framesOf(await fetch(`${hearth.url}/v1/chat/completions`, { method: "POST", headers, body }));
+  const read: any[] = frames.flatMap((frame) => frame.prompt_progress ?? []);
+  const { total } = read[0];
+  const processed = read.map((each) => each.processed);
+  expect(total).toBeGreaterThan(800);
+  expect(read.length).toBeGreaterThan(2);
+  expect([processed[0], processed.at(-1)]).toEqual([read[0].cache, total]);
+  expect(processed).toEqual([...new Set(processed)].toSorted((a, b) => a - b));
+  const { timings } = frames.at(-2);
+  expect(timings).toMatchObject({ cache_n: read[0].cache, prompt_n: total - read[0].cache, predicted_n: 4 });
+  expect(timings.prompt_ms).toBeGreaterThanOrEqual(read.at(-1).time_ms - 1);
+  expect(frames.indexOf(frames.find((frame) => frame.timings))).toBe(read.length);
 });
 
 test("these routes ask for the key", async () => {

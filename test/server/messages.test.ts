@@ -104,7 +104,7 @@ describe("a whole message", () => {
 describe("a stream", () => {
   test("opens, fills and closes each block, and counts at both ends", async () => {
     harness.runtime.script = play([
-      { kind: "prompt", promptEvalCount: 7, promptCachedCount: 5 },
+      { kind: "prompt", promptEvalCount: 7, promptCachedCount: 5, promptEvalNs: 0 },
       { kind: "thinking", text: "hm" },
       { kind: "text", text: "He" },
       { kind: "text", text: "llo" },

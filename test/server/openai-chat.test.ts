@@ -62,6 +62,7 @@ describe("reply", () => {
         system_fingerprint: "fp_hearth",
         choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
         usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } },
+        timings: expect.objectContaining({ predicted_n: 2 }),
       });
     }
   });
@@ -76,7 +77,7 @@ describe("reply", () => {
       [{ index: 0, delta: { content: "llo" }, finish_reason: null }],
       [{ index: 0, delta: {}, finish_reason: "stop" }],
     ]);
-    const heads = frames.map((frame) => ({ ...frame, choices: undefined }));
+    const heads = frames.map((frame): object => ({ ...frame, choices: undefined, timings: undefined }));
     expect(heads[0]).toEqual({
       id: expect.stringMatching(/^chatcmpl-/),
       object: "chat.completion.chunk",
@@ -84,7 +85,7 @@ describe("reply", () => {
       model: "m",
       system_fingerprint: "fp_hearth",
     });
-    for (const head of heads) expect(head).toEqual(heads[0]);
+    for (const head of heads) expect(head).toEqual(heads[0]!);
   });
 
   test("stream_options.include_usage: a last chunk without choices has the counts", async () => {

@@ -30,6 +30,7 @@ describe("reply", () => {
       system_fingerprint: "fp_hearth",
       choices: [{ text: "Hello", index: 0, logprobs: null, finish_reason: "stop" }],
       usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 1 } },
+      timings: expect.objectContaining({ predicted_n: 2 }),
     });
   });
 

@@ -14,8 +14,11 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { counter } from "../metrics/metered.ts";
 
+/** An event about the prompt. */
+export type ReportEvent = Extract<InferenceEvent, { kind: "prompt" | "progress" }>;
+
 /** An event of an answer. */
-export type AnswerEvent = Exclude<InferenceEvent, { kind: "prompt" }>;
+export type AnswerEvent = Exclude<InferenceEvent, ReportEvent>;
 
 /** Transforms the events of an answer; made anew for each answer. */
 export type Stage = (event: AnswerEvent) => readonly AnswerEvent[];
@@ -51,34 +54,37 @@ function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
   return { done_reason: reason, ...counts };
 }
 
-interface Answering {
+interface Answering<R> {
   readonly note: Exchange["note"];
   /** Applied in order. */
   readonly stages?: readonly Stage[];
   /** Called before the first event. */
   readonly onPrompt?: (event: Extract<InferenceEvent, { kind: "prompt" }>) => void;
+  /** Converts events about the prompt to events of the answer; absent: they are left out. */
+  readonly report?: (event: ReportEvent) => R;
 }
 
 /** A model's answer to a request, counted in the metrics; ends with `done`, which adds its fields to the log line. */
-export function answerEvents(
+export function answerEvents<R = never>(
   { runtime, metrics }: { readonly runtime: Runtime; readonly metrics: Metrics },
   request: ChatRequest | GenerateRequest,
-  answering: Answering,
-): AsyncGenerator<AnswerEvent, void, void> {
+  answering: Answering<R>,
+): AsyncGenerator<AnswerEvent | R, void, void> {
   const events = "messages" in request ? runtime.chat(request) : runtime.generate(request);
   return staged(events, { ...answering, count: counter(metrics, request) });
 }
 
 /** Throws `runner` if `done` never comes. */
-async function* staged(
+async function* staged<R>(
   events: AsyncGenerator<InferenceEvent, void, void>,
-  { note, stages = [], onPrompt, count }: Answering & { readonly count: (event: AnswerEvent) => void },
-): AsyncGenerator<AnswerEvent, void, void> {
+  { note, stages = [], onPrompt, report, count }: Answering<R> & { readonly count: (event: AnswerEvent) => void },
+): AsyncGenerator<AnswerEvent | R, void, void> {
   let last: InferenceEvent["kind"] | undefined;
   for await (const event of events) {
     last = event.kind;
-    if (event.kind === "prompt") {
-      onPrompt?.(event);
+    if (event.kind === "prompt") onPrompt?.(event);
+    if (event.kind === "prompt" || event.kind === "progress") {
+      if (report) yield report(event);
       continue;
     }
     if (event.kind === "done") note(doneNotes(event));
@@ -103,7 +109,7 @@ export interface Answer {
 }
 
 /** Collects the events of an answer, which end with `done`. */
-export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
+export async function collect(events: AsyncIterable<AnswerEvent | ReportEvent>): Promise<Answer> {
   let text = "";
   let thinking = "";
   let done: DoneEvent | undefined;
@@ -114,7 +120,7 @@ export async function collect(events: AsyncIterable<AnswerEvent>): Promise<Answe
     if (event.kind === "done") done = event;
     else if (event.kind === "toolCall") calls.push(event.call);
     else if (event.kind === "cutCall") cutCall = event.call;
-    else {
+    else if (event.kind === "text" || event.kind === "thinking") {
       if (event.kind === "text") text += event.text;
       else thinking += event.text;
       logprobs.push(...(event.logprobs ?? []));

@@ -1,16 +1,19 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
-import type { Answer, AnswerEvent, DoneEvent } from "../answers/answer.ts";
+import type { Answer, AnswerEvent, DoneEvent, ReportEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { collectAll, merged, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
+import type { Reports } from "./settings.ts";
+import { progressOf, Timer, timingsOf } from "./timings.ts";
 
 export interface ChatReplyOptions {
   readonly head: Head;
   /** True if a last chunk has the usage. */
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
+  readonly reports: Reports | undefined;
   /** Names of custom tools, whose calls are free text. */
   readonly customTools: ReadonlySet<string>;
   /** True if a call is sent as the old `function_call`, of which an answer has one. */
@@ -18,21 +21,18 @@ export interface ChatReplyOptions {
 }
 
 /** The answers to one prompt. */
-type Choices = readonly AsyncGenerator<AnswerEvent, void, void>[];
+type Choices = readonly AsyncGenerator<AnswerEvent | ReportEvent, void, void>[];
 
 /** All events in one object. */
 export async function completion(choices: Choices, options: ChatReplyOptions): Promise<object> {
   const answers = await collectAll(choices);
+  const ends = answers.map(({ done }) => done);
   return {
     object: "chat.completion",
     ...options.head,
     choices: answers.map((answer, index) => choiceOf(answer, index, options)),
-    usage: usageOf(
-      totalOf(
-        answers.map(({ done }) => done),
-        answers.length,
-      ),
-    ),
+    usage: usageOf(totalOf(ends, answers.length)),
+    ...timingsOf(ends),
   };
 }
 
@@ -59,30 +59,44 @@ export async function* chunks(choices: Choices, options: ChatReplyOptions): Asyn
   const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
   const writers = choices.map((_, index) => choiceWriter(index, options));
   const ends: DoneEvent[] = [];
-  const frameOf = (index: number, event: AnswerEvent): Frame => {
+  const framesOf = (index: number, event: AnswerEvent | ReportEvent): Frame[] => {
     if (event.kind === "done") ends[index] = event;
-    return chunk({ choices: [writers[index]!(event)] }); // one per choice
+    const fields = writers[index]!(event); // one per choice
+    const isLast = event.kind === "done" && !includeUsage && choices.length === 1;
+    return fields ? [chunk({ ...fields, ...(isLast ? timingsOf([event]) : {}) })] : [];
   };
   const [only, ...more] = choices;
-  if (only && more.length === 0) for await (const event of only) yield frameOf(0, event);
-  else for await (const { index, event } of merged(choices)) yield frameOf(index, event);
-  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, ends.length)) });
+  if (only && more.length === 0) for await (const event of only) yield* framesOf(0, event);
+  else for await (const { index, event } of merged(choices)) yield* framesOf(index, event);
+  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, ends.length)), ...timingsOf(ends) });
   yield { data: "[DONE]" };
 }
 
-/** Makes the choice in a chunk of each event. */
-function choiceWriter(index: number, options: ChatReplyOptions): (event: AnswerEvent) => object {
+/** Makes the fields of a chunk for each event: its choice, timings, progress. Undefined: there is no chunk. */
+function choiceWriter(
+  index: number,
+  options: ChatReplyOptions,
+): (event: AnswerEvent | ReportEvent) => object | undefined {
   let role: object = { role: "assistant" }; // only in the first delta
   let called = false;
+  const timer = options.reports?.timings ? new Timer() : undefined;
   return (event) => {
-    if (event.kind === "done")
-      return { index, delta: role, finish_reason: finishReason(event, { called, ...options }) };
+    timer?.take(event);
+    if (event.kind === "prompt") return undefined;
+    const more = timer && { timings: timer.timings };
+    if (event.kind === "done") {
+      return { choices: [{ index, delta: role, finish_reason: finishReason(event, { called, ...options }) }], ...more };
+    }
+    const opening = role;
+    role = {};
+    if (event.kind === "progress") {
+      return { choices: [{ index, delta: { ...opening, content: null }, finish_reason: null }], ...progressOf(event) };
+    }
     const isCall = event.kind === "toolCall" || event.kind === "cutCall";
     called ||= event.kind === "toolCall";
-    const delta = { ...role, ...deltaOf(event, options) };
+    const delta = { ...opening, ...deltaOf(event, options) };
     const logprobs = options.wantsLogprobs ? { logprobs: logprobsOf(isCall ? [] : event.logprobs) } : {};
-    role = {};
-    return { index, delta, finish_reason: null, ...logprobs };
+    return { choices: [{ index, delta, finish_reason: null, ...logprobs }], ...more };
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/index.ts";
 import type { Options } from "../../engine/index.ts";
-import { collect, type Answer, type AnswerEvent, type DoneEvent } from "../answers/answer.ts";
+import { collect, type Answer, type AnswerEvent, type DoneEvent, type ReportEvent } from "../answers/answer.ts";
 
 const CHOICES_MAX = 16;
 /** Answers of one request: choices of all its prompts. */
@@ -43,10 +43,10 @@ export function readCount(n: number | undefined, { prompts, bestOf }: { prompts:
 }
 
 /** The answers, prompt by prompt. Nothing runs before they are read. */
-export function choicesOf(
+export function choicesOf<E>(
   { prompts, count, signal }: Wanted,
-  begin: (start: ChoiceStart) => AsyncGenerator<AnswerEvent, void, void>,
-): AsyncGenerator<AnswerEvent, void, void>[] {
+  begin: (start: ChoiceStart) => AsyncGenerator<E, void, void>,
+): AsyncGenerator<E, void, void>[] {
   if (prompts * count === 1) return [begin({ prompt: 0, choice: 0, onPrompt: () => undefined, signal })];
   const ending = new AbortController();
   const shared = AbortSignal.any([signal, ending.signal]);
@@ -63,10 +63,10 @@ export function choicesOf(
 }
 
 /** Ends the other answers if this one fails or is no longer read, and lets them begin once it is over. */
-async function* ended(
-  events: AsyncGenerator<AnswerEvent, void, void>,
+async function* ended<E>(
+  events: AsyncGenerator<E, void, void>,
   { ending, read }: { readonly ending: AbortController; readonly read: () => void },
-): AsyncGenerator<AnswerEvent, void, void> {
+): AsyncGenerator<E, void, void> {
   let isWhole = false;
   try {
     yield* events;
@@ -77,10 +77,10 @@ async function* ended(
   }
 }
 
-async function* after(
+async function* after<E>(
   ready: Promise<void>,
-  begin: () => AsyncGenerator<AnswerEvent, void, void>,
-): AsyncGenerator<AnswerEvent, void, void> {
+  begin: () => AsyncGenerator<E, void, void>,
+): AsyncGenerator<E, void, void> {
   await ready;
   yield* begin();
 }
@@ -92,14 +92,16 @@ export const seeded = (options: Options, choice: number): Options =>
     : { ...options, seed: options.seed + choice };
 
 /** All answers, whole. Throws the error of the one that fails first. */
-export async function collectAll(choices: readonly AsyncIterable<AnswerEvent>[]): Promise<readonly Answer[]> {
+export async function collectAll(
+  choices: readonly AsyncIterable<AnswerEvent | ReportEvent>[],
+): Promise<readonly Answer[]> {
   return Promise.all(choices.map(collect));
 }
 
 /** Events of all answers in the order in which they come. Throws the error of the one that fails first. */
-export async function* merged(
-  choices: readonly AsyncGenerator<AnswerEvent, void, void>[],
-): AsyncGenerator<{ readonly index: number; readonly event: AnswerEvent }, void, void> {
+export async function* merged<E>(
+  choices: readonly AsyncGenerator<E, void, void>[],
+): AsyncGenerator<{ readonly index: number; readonly event: E }, void, void> {
   const next = async (index: number) => ({ index, result: await choices[index]!.next() }); // an index of the list
   const waiting = new Map(choices.map((_, index) => [index, next(index)]));
   try {

@@ -1,9 +1,11 @@
 /** Events of answers as a `text_completion`, or as the frames of its chunks. Thinking is omitted. */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
-import type { AnswerEvent, DoneEvent } from "../answers/answer.ts";
+import type { AnswerEvent, DoneEvent, ReportEvent } from "../answers/answer.ts";
 import type { Frame } from "../http/sse.ts";
 import { collectAll, merged, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
+import type { Reports } from "./settings.ts";
+import { progressOf, Timer, timingsOf } from "./timings.ts";
 
 export interface CompletionReplyOptions {
   readonly head: Head;
@@ -13,10 +15,11 @@ export interface CompletionReplyOptions {
   readonly count: number;
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
+  readonly reports: Reports | undefined;
 }
 
 /** The answers, prompt by prompt. */
-type Choices = readonly AsyncGenerator<AnswerEvent, void, void>[];
+type Choices = readonly AsyncGenerator<AnswerEvent | ReportEvent, void, void>[];
 
 /** All events in one object. */
 export async function textCompletion(choices: Choices, options: CompletionReplyOptions): Promise<object> {
@@ -36,6 +39,7 @@ export async function textCompletion(choices: Choices, options: CompletionReplyO
       };
     }),
     usage: usageOf(totalOf(ends, count)),
+    ...timingsOf(ends),
   };
 }
 
@@ -51,30 +55,39 @@ export async function* textChunks(
   const chunk = (rest: object): Frame => ({ data: { object: "text_completion", ...head, ...rest } });
   const writers = choices.map((_, index) => choiceWriter(index, options));
   const ends: DoneEvent[] = [];
-  const framesOf = (index: number, event: AnswerEvent): Frame[] => {
+  const framesOf = (index: number, event: AnswerEvent | ReportEvent): Frame[] => {
     if (event.kind === "done") ends[index] = event;
-    const choice = writers[index]!(event); // one per choice
-    return choice ? [chunk({ choices: [choice] })] : [];
+    const fields = writers[index]!(event); // one per choice
+    const isLast = event.kind === "done" && !includeUsage && choices.length === 1;
+    return fields ? [chunk({ ...fields, ...(isLast ? timingsOf([event]) : {}) })] : [];
   };
   const [only, ...more] = choices;
   if (only && more.length === 0) for await (const event of only) yield* framesOf(0, event);
   else for await (const { index, event } of merged(choices)) yield* framesOf(index, event);
-  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, count)) });
+  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, count)), ...timingsOf(ends) });
   yield { data: "[DONE]" };
 }
 
-/** Makes the choice in a chunk of each event; undefined for events without text. */
-function choiceWriter(index: number, options: CompletionReplyOptions): (event: AnswerEvent) => object | undefined {
+/** Makes the fields of a chunk for each event: its choice, timings, progress. Undefined: there is no chunk. */
+function choiceWriter(
+  index: number,
+  options: CompletionReplyOptions,
+): (event: AnswerEvent | ReportEvent) => object | undefined {
   let at = 0; // characters of text so far
   let before = echoOf(index, options);
+  const timer = options.reports?.timings ? new Timer() : undefined;
   return (event) => {
-    if (event.kind === "done") return { text: before, index, logprobs: null, finish_reason: event.reason };
+    timer?.take(event);
+    const more = timer && { timings: timer.timings };
+    const of = (choice: object): object => ({ choices: [{ text: "", index, logprobs: null, ...choice }], ...more });
+    if (event.kind === "done") return of({ text: before, finish_reason: event.reason });
+    if (event.kind === "progress") return { ...of({ finish_reason: null }), ...progressOf(event) };
     if (event.kind !== "text") return undefined;
     const text = before + event.text;
     const logprobs = options.wantsLogprobs ? legacyLogprobs(event.logprobs, at + before.length) : null;
     at += text.length;
     before = "";
-    return { text, index, logprobs, finish_reason: null };
+    return of({ text, logprobs, finish_reason: null });
   };
 }
 

@@ -13,6 +13,10 @@ export const settingsFields = {
   model: t.Optional(t.String()),
   stream: t.Optional(t.Boolean()),
   stream_options: t.Optional(t.Object({ include_usage: t.Optional(t.Boolean()) })),
+  /** Streams report how much of the prompt is read. */
+  return_progress: t.Optional(t.Boolean()),
+  /** Each chunk of a stream has `timings`, not only the last. */
+  timings_per_token: t.Optional(t.Boolean()),
   /** Choices for each prompt. */
   n: t.Optional(Int),
   max_tokens: t.Optional(Int),
@@ -99,6 +103,26 @@ export function toThink(effort: unknown): Think | undefined {
   const name = typeof effort === "string" ? effort.toLowerCase() : "";
   return Object.hasOwn(EFFORTS, name) ? EFFORTS[name] : undefined;
 }
+
+interface Reporting {
+  readonly stream?: boolean;
+  readonly return_progress?: boolean;
+  readonly timings_per_token?: boolean;
+}
+
+/** Reports in a stream beside the answer. */
+export interface Reports {
+  /** Each chunk has `timings`. */
+  readonly timings: boolean;
+}
+
+/** Undefined: a stream has no reports. */
+export const reportsOf = ({ stream, return_progress, timings_per_token = false }: Reporting): Reports | undefined =>
+  stream && (return_progress || timings_per_token) ? { timings: timings_per_token } : undefined;
+
+/** The field of the runtime's request. */
+export const progressWish = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
+  stream && return_progress ? { reportsProgress: true } : {};
 
 type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift">;
 

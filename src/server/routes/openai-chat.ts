@@ -8,7 +8,7 @@ import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "./deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answers/answer.ts";
+import { answerEvents, type ReportEvent } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
@@ -17,7 +17,7 @@ import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
-import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, progressWish, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
 export const openaiChatRoutes = [
@@ -36,15 +36,18 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   if (body._debug_render_only) return { kind: "json", body: await renderOnly(deps, request) };
   const single = () => (body.parallel_tool_calls === false ? [firstCallOnly()] : []);
   const count = readCount(body.n, { prompts: 1 });
+  const reports = reportsOf(body);
+  const report = reports && { report: (event: ReportEvent) => event };
   const choices = choicesOf({ prompts: 1, count, signal: request.signal }, ({ choice, onPrompt, signal }) => {
     const stages = [withoutBlanks(), withCallIds(), ...single()];
     const own = { ...request, options: seeded(request.options, choice), signal };
-    return answerEvents(deps, own, { note: exchange.note, stages, onPrompt });
+    return answerEvents(deps, own, { note: exchange.note, stages, onPrompt, ...report });
   });
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
+    reports,
     customTools: customNames(body),
     hasFunctions: hasFunctions(given),
   };
@@ -71,7 +74,7 @@ async function chatRequest(
   warnUnknown(deps.log, { model, unknown });
   const { left, ...asked } = toChat(body);
   warnLeftOut(deps.log, { model, left });
-  const request = { model, ...asked, options, ...limitsOf(body), signal: exchange.signal };
+  const request = { model, ...asked, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
   const think = toThink(said) ?? thinkInTemplate(asked);
   return { ...request, ...(await findWisher(deps, { model, think, said })) };
 }

@@ -5,14 +5,14 @@ import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents } from "../answers/answer.ts";
+import { answerEvents, type ReportEvent } from "../answers/answer.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
-import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, progressWish, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
 export const openaiCompletionRoutes = [
@@ -33,9 +33,11 @@ async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const request = await settingsOf(deps, { body, exchange });
   const echo = body.echo ? await Promise.all(prompts.map((each) => textOf(deps, request, each))) : undefined;
   const wanted = { prompts: prompts.length, count, signal: request.signal };
+  const reports = reportsOf(body);
+  const report = reports && { report: (event: ReportEvent) => event };
   const choices = choicesOf(wanted, ({ prompt, choice, onPrompt, signal }) => {
     const own = { ...request, ...requests[prompt]!, options: seeded(request.options, choice), signal };
-    return answerEvents(deps, own, { note: exchange.note, stages: [withoutBlanks()], onPrompt });
+    return answerEvents(deps, own, { note: exchange.note, stages: [withoutBlanks()], onPrompt, ...report });
   });
   const options: CompletionReplyOptions = {
     head: makeHead("cmpl", { model: request.model, now: deps.now }),
@@ -43,6 +45,7 @@ async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     count,
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs !== undefined,
+    reports,
   };
   if (!body.stream) return { kind: "json", body: await textCompletion(choices, options) };
   return {
@@ -70,6 +73,6 @@ async function settingsOf(
   const said = body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, options, ...limitsOf(body), signal: exchange.signal };
+  const request = { model, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
   return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
 }
