@@ -16,7 +16,7 @@ struct Params { dim: u32, first: u32, count: u32, row_start: u32, row_bytes: u32
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x * 8u;
-  let row = batch[1u + 2u * id.y].z + p.row_start;
+  let row = batch[3u + 3u * id.y].x + p.row_start;
   if (i >= p.dim || row < p.first || row - p.first >= p.count) { return; }
   let eight = dequant8((row - p.first) * p.row_bytes + (i / BLOCK_LEN) * BLOCK_BYTES, i % BLOCK_LEN);
   let at = id.y * p.dim + i;

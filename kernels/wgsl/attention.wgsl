@@ -60,7 +60,7 @@ fn load_query(quad: Quad, t: u32) {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let row = batch[1u + 2u * group.y];
+  let row = batch[1u + 3u * group.y];
   let span = span_of(row.z, group.z);
   if (span.start >= span.end) { return; }
   let quad = quad_of(group, row.z);

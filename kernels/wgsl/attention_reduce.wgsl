@@ -27,7 +27,7 @@ var<workgroup> totals: array<f32, 64>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let seen = seen_from(batch[1u + 2u * group.y].z);
+  let seen = seen_from(batch[1u + 3u * group.y].z);
   let len = split_len(seen);
   if (seen <= len) { return; }
   let splits = (seen + len - 1u) / len;

@@ -24,6 +24,7 @@ struct Params {
   chunked: u32, // 1: the window cuts positions into chunks
   scale: f32,
   soft_cap: f32,
+  spans: u32, // 1: a row attends to all of its span; without a cache to that only
   has_sinks: u32, // 0, or their offset in `extras` plus one
   has_slopes: u32, // likewise
 }
@@ -50,18 +51,37 @@ struct Reach { base: u32, start: u32, to: u32, own: u32 }
 
 fn reach_of(row: u32) -> Reach {
   if (p.ctx_len == 0u) {
-    let sequence = batch[2u + 2u * row]; // first row, end
+    let sequence = batch[2u + 3u * row]; // first row, end
     let own = row - sequence.x;
     let end = sequence.y - sequence.x;
+    if (p.spans == 1u) {
+      let first = batch[1u + 3u * sequence.x].z; // the cell of the sequence's first row
+      let before = max(batch[2u + 3u * row].w, first) - first;
+      return Reach(sequence.x, before, min(end, batch[3u + 3u * row].w - first), own);
+    }
     if (p.window == 0u) { return Reach(sequence.x, 0u, end, own); }
     let far = p.window / 2u;
     return Reach(sequence.x, own - min(own, far), min(end, own + far + 1u), own);
   }
-  let at = batch[1u + 2u * row]; // token, slot, position
-  let end = at.z + 1u;
+  let at = batch[1u + 3u * row]; // token, slot, cell
+  let next = at.z + 1u;
+  let end = select(next, batch[3u + 3u * row].w, p.spans == 1u);
   let base = at.y * p.ctx_len;
   if (p.chunked == 1u) { return Reach(base, at.z - at.z % p.window, end, at.z); }
-  return Reach(base, select(0u, end - min(end, p.window), p.window > 0u), end, at.z);
+  return Reach(base, select(0u, next - min(next, p.window), p.window > 0u), end, at.z);
+}
+
+/// The keys of the rows `begin` … `end − 1` of a sequence.
+fn reach_of_all(begin: u32, end: u32) -> Reach {
+  var all = reach_of(begin);
+  all.to = reach_of(end - 1u).to;
+  // The ranges of rows rise, except of spans without a cache.
+  for (var row = begin; row < end && p.ctx_len == 0u && p.spans == 1u; row++) {
+    let reach = reach_of(row);
+    all.start = min(all.start, reach.start);
+    all.to = max(all.to, reach.to);
+  }
+  return all;
 }
 
 /// The end of the sequence of `row`, at most `last`.
@@ -207,12 +227,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       rows.to[r] = select(0u, reach.to, row >= begin && row < end);
     }
     let live = first + quad * 4u < end && first + quad * 4u + 4u > begin;
-    let base = reach_of(begin).base;
-    let stop = reach_of(end - 1u).to;
-    for (var key = reach_of(begin).start / KEYS * KEYS; key < stop; key += KEYS) {
-      let count = min(KEYS, stop - key);
-      let at = (base + key) * kv_dim + kv_head * p.head_dim;
-      let values_at = (base + key) * p.value_row + kv_head * p.value_dim + p.value_skip;
+    let all = reach_of_all(begin, end);
+    for (var key = all.start / KEYS * KEYS; key < all.to; key += KEYS) {
+      let count = min(KEYS, all.to - key);
+      let at = (all.base + key) * kv_dim + kv_head * p.head_dim;
+      let values_at = (all.base + key) * p.value_row + kv_head * p.value_dim + p.value_skip;
       var scores = mat4x4<f32>();
       for (var depth = 0u; depth < key_columns; depth += DEPTH) {
         load(first, last, head, at, count, depth, t);

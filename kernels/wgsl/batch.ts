@@ -1,24 +1,34 @@
 /**
- * The only buffer that a run writes, as kernels see it: `array<vec4<u32>>`, element 0 is the header, then two elements
- * per row.
+ * The only buffer that a run of ids writes, as kernels see it: `array<vec4<u32>>`, element 0 is the header, then three
+ * elements per row.
  *
  * - element 0: rows, wanted rows, sequences, 0
- * - element 1 + 2r: token, slot, position, and the row index of wanted row r (not of row r)
- * - element 2 + 2r: first row and end of the row's sequence in this run, last row of sequence r (not of row r), 0
+ * - element 1 + 3r: token, slot, cell, and the row index of wanted row r (not of row r)
+ * - element 2 + 3r: first row and end of the row's sequence in this run, last row of sequence r (not of row r), first
+ *   cell of the row's span
+ * - element 3 + 3r: time, height and width of the row's position, the cell after its span
+ *
+ * A row given as a vector has the complement of the vector's index as its token.
  */
 
 /** A row of a run. */
 export interface BatchRow {
+  /** The id; negative for a row given as a vector: −1 − the index of that in the run's vectors. */
   readonly token: number;
   readonly slot: number;
-  readonly position: number;
+  /** The place of its keys and values in its slot: the number of tokens before it. */
+  readonly cell: number;
   /** The rows `first` … `end − 1` of the run are this row's sequence. */
   readonly first: number;
   readonly end: number;
+  /** Time, height and width. */
+  readonly position: readonly [number, number, number];
+  /** The cells that its span sees, or its own. */
+  readonly span: { readonly first: number; readonly end: number };
   readonly wanted: boolean;
 }
 
-const WORDS_PER_ROW = 8;
+const WORDS_PER_ROW = 12;
 
 /** Words of a batch of at most `rows` rows. */
 export const batchWords = (rows: number): number => 4 + WORDS_PER_ROW * rows;
@@ -31,9 +41,14 @@ export function writeBatch(rows: readonly BatchRow[], words: Uint32Array): numbe
     const at = 4 + WORDS_PER_ROW * r;
     words[at] = row.token;
     words[at + 1] = row.slot;
-    words[at + 2] = row.position;
+    words[at + 2] = row.cell;
     words[at + 4] = row.first;
     words[at + 5] = row.end;
+    words[at + 7] = row.span.first;
+    words[at + 8] = row.position[0];
+    words[at + 9] = row.position[1];
+    words[at + 10] = row.position[2];
+    words[at + 11] = row.span.end;
     if (row.wanted) words[4 + WORDS_PER_ROW * wanted++ + 3] = r;
     if (rows[r + 1]?.slot !== row.slot) words[4 + WORDS_PER_ROW * sequences++ + 6] = r;
   }

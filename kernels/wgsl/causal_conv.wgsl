@@ -43,8 +43,8 @@ fn compute(sequence: Sequence, i: u32, at: u32) {
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x;
   if (i >= p.channels) { return; }
-  let reach = batch[2u + 2u * id.y]; // first row of the sequence, end
-  let start = batch[1u + 2u * reach.x]; // token, slot, position
+  let reach = batch[2u + 3u * id.y]; // first row of the sequence, end
+  let start = batch[1u + 3u * reach.x]; // token, slot, cell
   let count = min(reach.y, batch[0].x) - reach.x;
   let sequence = Sequence(reach.x, count, start.y, start.z == 0u);
   let at = id.y - reach.x;

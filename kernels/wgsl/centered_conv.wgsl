@@ -20,7 +20,7 @@ struct Params { channels: u32, taps: u32, has_bias: u32, acts: u32, kind: u32 }
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x;
   if (i >= p.channels) { return; }
-  let reach = batch[2u + 2u * id.y]; // first row of the sequence, end
+  let reach = batch[2u + 3u * id.y]; // first row of the sequence, end
   let before = (p.taps - 1u) / 2u;
   var sum = 0.0;
   if (p.has_bias == 1u) { sum = weights[p.channels * p.taps + i]; }

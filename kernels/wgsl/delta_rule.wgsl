@@ -94,9 +94,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let lane = t % p.lanes;
   let head = line / p.width;
   let key_head = select(head % p.key_heads, head * p.key_heads / p.heads, p.repeat == 1u);
-  let last = batch[2u + 2u * group.y].z;
-  let first = batch[2u + 2u * last].x;
-  let start = batch[1u + 2u * first]; // token, slot, position
+  let last = batch[2u + 3u * group.y].z;
+  let first = batch[2u + 3u * last].x;
+  let start = batch[1u + 3u * first]; // token, slot, cell
   let base = (start.y * count + line) * p.width;
   var m = mat4x4<f32>();
   if (start.z > 0u) {

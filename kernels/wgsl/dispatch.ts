@@ -32,6 +32,8 @@ export type Operand =
   | { readonly kind: "constant"; readonly values: Float32Array | undefined }
   /** The input rows of a run: (rows, dim). */
   | { readonly kind: "input" }
+  /** The vectors of the rows without an id: (rows without an id, dim). */
+  | { readonly kind: "given" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
   /** The states that a step keeps of its last row, one per slot. */
   | { readonly kind: "state"; readonly of: Step }
@@ -56,6 +58,8 @@ export interface Grid {
   readonly splits?: number;
   /** Joins splits: does nothing if no row has several. */
   readonly joins?: boolean;
+  /** Does nothing unless some row is given as a vector. */
+  readonly gives?: boolean;
   /** Does nothing unless some sequence has several rows in the run. */
   readonly repeats?: boolean;
 }

@@ -5,6 +5,8 @@ import { isRead, isSame, nameOf, renamed, replace, some, type Fusion, type Value
 
 /** Largest head that kernels turn. */
 const HEAD_DIM_MAX = 256;
+/** Parameters for three positions of a row. */
+const SECTIONS = ["time", "height", "width", "interleaved"];
 /** Queries that `rope_store` turns and nothing reads. */
 const UNUSED = "rope_attention.unused";
 
@@ -31,7 +33,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     if (!isSame(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
     if (turns.kind !== "rope" || turns2.kind !== "rope" || turns.rope !== turns2.rope) return undefined;
     if (scale && !isSame(scale.operands[0], q)) return undefined;
-    const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart"]);
+    const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart", ...SECTIONS]);
     const { heads = 0, headDim = 0 } = turning;
     if (headDim > HEAD_DIM_MAX || store.params["valueDim"] !== store.params["dim"]) return undefined;
     const { heads: kvHeads = 0 } = rope2.params;

@@ -64,7 +64,7 @@ export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention
   const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
   const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // as many as buffers
   const kept: Kept = { operands: [keys, values], valueRow: nKvHeads * headDim, valueSkip: 0, ctxLen: 0 };
-  return [tile({ ...step, nKvHeads, window, softCap: 0 }, kept, context)];
+  return [tile({ ...step, nKvHeads, window, softCap: 0, oneWay: step.inSpans !== true }, kept, context)];
 }
 
 /** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */
@@ -108,7 +108,7 @@ function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
     kernel: "attention_tile",
     quants: ["f32"],
     operands: [read(query), ...kept.operands, batch, extras, write(heads.out, query, context)],
-    params: { ...headParams(heads, kept), ...params },
+    params: { ...headParams(heads, kept), spans: heads.oneWay ? 0 : 1, ...params },
     grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS },
   };
 }

@@ -2,8 +2,8 @@
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
-import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
-import type { Activation, Dispatch, Operand } from "./dispatch.ts";
+import type { Ops, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
+import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   again,
@@ -30,8 +30,9 @@ import { lowerHeadLinear, lowerMoe } from "./lower-moe.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
 import { recurrentOps } from "./lower-recurrent.ts";
 
-/** More rows than any run has. */
+/** More rows than any run has; as a token: none. */
 const ROWS_ALL = 2 ** 32 - 1;
+const NO_TOKEN = 2 ** 32 - 1;
 /** Weights per call of a dequantizer. */
 const EIGHT = 8;
 
@@ -48,7 +49,7 @@ export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[]
 /** Looks up rows of a table by a number of each row, in every piece that may hold them. */
 function lookUp(
   kernel: "embed" | "add_position",
-  { table, out, scale }: { table: Weight; out: Operand & { value: Activation }; scale: number },
+  { table, out, scale, more }: { table: Weight; out: Operand & { value: Activation }; scale: number; more?: Params },
   context: Context,
 ): StepDispatch[] {
   if (table.lowRank)
@@ -64,9 +65,29 @@ function lookUp(
       rowStart: table.rowStart,
       rowBytes: rowBytesOf(table),
       scale: scale * (table.scale?.[0] ?? 1),
+      ...more,
     },
     grid: grid(out.value, EIGHT),
   }));
+}
+
+/** Parts of the rows' given vectors, into the value or added to it; nothing where all rows have ids. */
+function give(y: Activation, params: { at: number; adds: 0 | 1 }, { givenDim = 0 }: Context): StepDispatch[] {
+  if (givenDim === 0) return [];
+  return [
+    {
+      kernel: "give",
+      operands: [{ kind: "given" }, batch, update(y)],
+      params: { dim: y.buf.dim, givenDim, ...params },
+      grid: { ...grid(y), gives: true },
+    },
+  ];
+}
+
+/** The pairs that each part of a position rotates; without sections the first rotates all. */
+function sectionParams({ rotaryDim, sections }: RopeScaling): Params {
+  const [time, height, width] = sections?.pairs ?? [rotaryDim / 2, 0, 0];
+  return { time, height, width, interleaved: sections?.interleaved ? 1 : 0 };
 }
 
 /** Supported variants, see describe.ts. */
@@ -80,6 +101,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "bidirectionalAttention: ALiBi",
   "bidirectionalAttention: a window",
   "bidirectionalAttention: shared keys",
+  "bidirectionalAttention: spans",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",
@@ -95,15 +117,18 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 ]);
 
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
-  embed({ out, table, scale }, context) {
-    return lookUp("embed", { table, out: write(out, { buf: out, rows: "all", times: 1 }, context), scale }, context);
+  embed({ out, table, scale, vectorToken }, context) {
+    const y = write(out, { buf: out, rows: "all", times: 1 }, context);
+    const looked = lookUp("embed", { table, out: y, scale, more: { givenToken: vectorToken ?? NO_TOKEN } }, context);
+    return vectorToken === undefined ? [...looked, ...give(y.value, { at: 0, adds: 0 }, context)] : looked;
   },
 
   input({ out }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const operands: Operand[] = [{ kind: "input" }, batch, y];
     // a table whose row r is the run's row r
-    const params = { dim: out.dim, first: 0, count: ROWS_ALL, rowStart: 0, rowBytes: 4 * out.dim, scale: 1 };
+    const table = { first: 0, count: ROWS_ALL, rowStart: 0, rowBytes: 4 * out.dim };
+    const params = { dim: out.dim, ...table, scale: 1, givenToken: NO_TOKEN };
     return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },
 
@@ -121,7 +146,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
       {
         kernel: "rope",
         operands: [update(value), { kind: "rope", rope }, batch],
-        params: { dim: x.dim, heads, headDim, pairs, step: step!, apart: apart! },
+        params: { dim: x.dim, heads, headDim, pairs, step: step!, apart: apart!, ...sectionParams(rope) },
         grid: { ...grid(value), x: Math.ceil((heads * pairs) / WG) },
       },
     ];
@@ -167,7 +192,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     return lookUp("add_position", { table, out: { kind: "activation", value, access: "update" }, scale: 1 }, context);
   },
 
-  addGiven: () => [], // all rows have ids here
+  addGiven: ({ x, at }, context) => give(valueOf(x, context), { at, adds: 1 }, context),
 
   takeRows({ out, x }, context) {
     const taken: Activation = { buf: out, rows: "wanted", times: 1 };

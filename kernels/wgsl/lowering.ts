@@ -32,6 +32,8 @@ export interface LowerOptions {
   readonly cacheType?: CacheType;
   /** The pieces of a tensor, in order. Experts are never split. */
   piecesOf(weight: Weight): readonly Piece[];
+  /** Values of a row given as a vector; default 0: all rows have ids. */
+  readonly givenDim?: number;
   /** Sizes of kernels; default `PLAIN`. */
   readonly tuning?: Tuning;
 }

@@ -13,6 +13,6 @@ struct Params { dim: u32, coef: f32, floor_scale: f32, offset: f32 }
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x >= p.dim) { return; }
-  let position = f32(batch[1u + 2u * id.y].z);
+  let position = f32(batch[3u + 3u * id.y].x);
   x[id.y * p.dim + id.x] *= 1.0 + p.coef * log(floor((position + p.offset) / p.floor_scale) + 1.0);
 }

@@ -36,6 +36,10 @@ struct Params {
   pairs: u32,
   step: u32,
   apart: u32,
+  time: u32, // pairs by the part of a position that rotates them
+  height: u32,
+  width: u32,
+  interleaved: u32,
   norm: u32, // 0 none, 1 over each head, 2 over whole rows
   eps: f32,
   coef: f32, // coefficient of the scale by position: see position_scale
@@ -58,18 +62,19 @@ struct Params {
 //#splice splits
 //#splice narrow
 //#splice attend
+//#splice turn
 //#splice turned
 
 fn extra(i: u32) -> f32 {
   return norms[i];
 }
 
-fn load_queries(quad: Quad, position: u32, t: u32) {
+fn load_queries(quad: Quad, position: vec3<u32>, t: u32) {
   var mine = array<vec4<f32>, 4>(); // values t, t + 64, …
   for (var h = 0u; h < quad.count; h++) {
     load_head(true, quad.row, quad.first + h, t);
     for (var j = 0u; j < 4u && t + j * WG < p.head_dim; j++) {
-      mine[j][h] = turned(t + j * WG, position) * scale_at(position) * p.scale;
+      mine[j][h] = turned(t + j * WG, position) * scale_at(position.x) * p.scale;
     }
     workgroupBarrier();
   }
@@ -80,7 +85,7 @@ fn load_queries(quad: Quad, position: u32, t: u32) {
 }
 
 /// Vec4 t of the key of a row of this run; zeros beyond its end.
-fn key_of(row: u32, kv_head: u32, position: u32, t: u32) -> vec4<f32> {
+fn key_of(row: u32, kv_head: u32, position: vec3<u32>, t: u32) -> vec4<f32> {
   load_head(false, row, kv_head, t);
   if (4u * t >= p.head_dim) { return vec4<f32>(); }
   let i = 4u * t;
@@ -127,18 +132,19 @@ fn score_of(four: vec4<f32>, columns: u32, t: u32) -> vec4<f32> {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let row = batch[1u + 2u * group.y];
+  let row = batch[1u + 3u * group.y]; // token, slot, cell
+  let position = batch[3u + 3u * group.y].xyz;
   let span = span_of(row.z, group.z);
   if (span.start >= span.end) { return; }
   let quad = quad_of(group, row.z);
   let kv_dim = p.kv_heads * p.head_dim;
   let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
-  load_queries(quad, row.z, t);
+  load_queries(quad, position, t);
   workgroupBarrier();
   var found = found_none(quad, group.z, t);
   attend(&found, row.y, span.start, min(span.end, row.z), quad, t);
   if (span.end > row.z) {
-    let key = kept_of(key_of(group.y, quad.kv_head, row.z, t), t);
+    let key = kept_of(key_of(group.y, quad.kv_head, position, t), t);
     let value = kept_of(value_of(group.y, quad.kv_head, t), t);
     let score = score_of(read_back(key), quad.columns, t);
     raise(&found, max(found.most, score));

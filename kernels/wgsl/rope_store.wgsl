@@ -22,6 +22,10 @@ struct Params {
   pairs: u32,
   step: u32,
   apart: u32,
+  time: u32, // pairs by the part of a position that rotates them
+  height: u32,
+  width: u32,
+  interleaved: u32,
   ctx_len: u32,
   norm: u32, // 0 none, 1 over each head, 2 over whole rows
   eps: f32,
@@ -41,11 +45,13 @@ struct Params {
 @group(0) @binding(9) var<uniform> p: Params;
 const WG: u32 = 64u;
 //#splice cache
+//#splice turn
 //#splice turned
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let row = batch[1u + 2u * group.y];
+  let row = batch[1u + 3u * group.y]; // token, slot, cell
+  let position = batch[3u + 3u * group.y].xyz;
   let kv_dim = p.kv_heads * p.head_dim;
   let cache_at = (row.y * p.ctx_len + row.z) * kv_dim;
   if (group.x >= p.heads + p.kv_heads) {
@@ -65,12 +71,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = h * p.head_dim;
   if (is_query) {
     let at = group.y * p.heads * p.head_dim + first;
-    for (var i = t; i < p.head_dim; i += WG) { y[at + i] = turned(i, row.z) * scale_at(row.z); }
+    for (var i = t; i < p.head_dim; i += WG) { y[at + i] = turned(i, position) * scale_at(position.x); }
     return;
   }
   for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
     var unit: array<f32, UNIT>;
-    for (var j = 0u; j < UNIT; j++) { unit[j] = turned(i + j, row.z); }
+    for (var j = 0u; j < UNIT; j++) { unit[j] = turned(i + j, position); }
     var words = pack(unit);
     let to = (cache_at + first + i) / UNIT * WORDS;
     for (var j = 0u; j < WORDS; j++) { keys[to + j] = words[j]; }

@@ -77,9 +77,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let lane = t % p.lanes;
   let head = line / p.head_dim;
   let shared_by = head * p.groups / p.heads;
-  let last = batch[2u + 2u * group.y].z;
-  let first = batch[2u + 2u * last].x;
-  let start = batch[1u + 2u * first]; // token, slot, position
+  let last = batch[2u + 3u * group.y].z;
+  let first = batch[2u + 3u * last].x;
+  let start = batch[1u + 3u * first]; // token, slot, cell
   let base = (start.y * count + line) * p.width;
   let a = read_a(head, lane);
   var m = mat4x4<f32>();

@@ -30,6 +30,7 @@ import deltaRule from "./delta_rule.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
+import give from "./give.wgsl" with { type: "text" };
 import keepBest from "./keep_best.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
 import ropeAttention from "./rope_attention.wgsl" with { type: "text" };
@@ -73,6 +74,7 @@ import takeRows from "./take_rows.wgsl" with { type: "text" };
 import topOfLists from "./top_of_lists.wgsl" with { type: "text" };
 import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
 import shiftKeys from "./shift_keys.wgsl" with { type: "text" };
+import turn from "./turn.wgsl" with { type: "text" };
 import turned from "./turned.wgsl" with { type: "text" };
 import unnormed from "./unnormed.wgsl" with { type: "text" };
 import unshared from "./unshared.wgsl" with { type: "text" };
@@ -136,6 +138,7 @@ export const KERNELS = {
   embed,
   gate,
   gated_linear: gatedLinear,
+  give,
   head_transposed: headTransposed,
   join: joinParts,
   keep_largest: keepLargest,
@@ -246,6 +249,7 @@ const SHARED: Readonly<Record<string, string>> = {
   softplus,
   splits,
   tile,
+  turn,
   turned,
   unnormed,
   unshared,

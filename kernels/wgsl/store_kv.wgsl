@@ -25,7 +25,7 @@ struct Params {
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x * UNIT;
-  let row = batch[1u + 2u * id.y];
+  let row = batch[1u + 3u * id.y];
   let place = row.y * p.ctx_len + row.z;
   if (i < p.dim) {
     var unit: array<f32, UNIT>;

@@ -15,5 +15,5 @@ struct Params { dim: u32 }
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x >= p.dim) { return; }
-  y[id.y * p.dim + id.x] = x[batch[1u + 2u * id.y].w * p.dim + id.x];
+  y[id.y * p.dim + id.x] = x[batch[1u + 3u * id.y].w * p.dim + id.x];
 }

@@ -1,4 +1,4 @@
-// turned: one head of raw queries or keys, normed and rotated by its position, spliced into kernels.
+// turned: one head of raw queries or keys, normed and rotated by its position, spliced into kernels after `turn`.
 
 var<workgroup> head: array<f32, 256>;
 var<workgroup> squares: array<f32, 64>;
@@ -35,10 +35,10 @@ fn load_head(is_query: bool, row: u32, h: u32, t: u32) {
 }
 
 /// Value i of the head in `head`, rotated by its position.
-fn turned(i: u32, position: u32) -> f32 {
+fn turned(i: u32, position: vec3<u32>) -> f32 {
   if (i >= 2u * p.pairs) { return head[i]; }
   let upper = (i / p.apart) % 2u == 1u;
-  let turn = turns[position * p.pairs + select(i / 2u, i % p.pairs, p.step == 1u)];
+  let turn = turn_of(select(i / 2u, i % p.pairs, p.step == 1u), position);
   let other = head[select(i + p.apart, i - p.apart, upper)];
   return head[i] * turn.x + select(-other, other, upper) * turn.y;
 }

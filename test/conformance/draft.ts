@@ -9,7 +9,7 @@ export interface Case {
   /** `op: what is special` */
   readonly name: string;
   readonly program: Program;
-  readonly options: Pick<LoadOptions, "ctxLen" | "slots">;
+  readonly options: Pick<LoadOptions, "ctxLen" | "slots" | "images">;
   /** Runs, in order, of one session. */
   readonly batches: readonly (readonly Rows[])[];
   /** |got − expected| ≤ abs + rel · |expected|, for float32 arithmetic. Kernels of less precision bring their own. */

@@ -9,6 +9,8 @@ import { attention, bidirectionalAttention, changed, linear, makeCase, plainRope
 import { gaussian } from "./weights.ts";
 
 const DIM = 32;
+/** Rows of the longest span. */
+const LONGEST = 700;
 
 interface Given {
   readonly slot: number;
@@ -91,7 +93,11 @@ const turns: readonly (readonly [string, RopeScaling])[] = [
   ["sections in turn, neox", { ...plainRope, style: "neox", sections: { pairs: [3, 3, 2], interleaved: true } }],
 ];
 
-export const rowCases = (): Case[] => [
+/** All of them, for models with an image encoder. */
+export const rowCases = (): Case[] =>
+  makeRowCases().map((each) => ({ ...each, options: { ...each.options, images: { twoWayRows: LONGEST } } }));
+
+const makeRowCases = (): Case[] => [
   ...turns.flatMap(([name, rope]) =>
     [false, true].map((spans) =>
       makeCase(
@@ -200,7 +206,16 @@ function longSpan(): Case["batches"] {
         logits: "last",
       }),
     ],
-    [given({ slot: 2, start: 0, count: 740, vectors: [[20, 720]], spans: [{ first: 20, end: 720 }], logits: "last" })],
+    [
+      given({
+        slot: 2,
+        start: 0,
+        count: 740,
+        vectors: [[20, 720]],
+        spans: [{ first: 20, end: 20 + LONGEST }],
+        logits: "last",
+      }),
+    ],
     [
       given({ slot: 2, start: 740, count: 1, logits: "last" }),
       given({ slot: 1, start: 700, count: 2, logits: "last" }),

@@ -89,6 +89,10 @@ function checkOwn({ slot, tokens, vectors, positions, spans = [] }: StateRows, l
     assert(first >= 0 && first < end && end <= length, `slot ${slot}: a span ${first} … ${end} of ${length} rows`);
 }
 
+/** The position after the last one of some rows. */
+export const positionsEnd = ({ start, tokens, positions }: StateRows): number =>
+  positions ? positions.reduce((most, position) => Math.max(most, position + 1), 0) : start + tokens.length;
+
 function checkPlain({ vectors, positions, spans }: StateRows): void {
   const [more] = Object.entries({ vectors, positions, spans }).find(([, given]) => given) ?? [];
   if (more) throw new AppError("unsupported", `rows with ${more} of their own: this backend takes tokens only`);

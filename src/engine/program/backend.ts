@@ -75,6 +75,11 @@ export interface LoadOptions {
    * models unless this is `q8_0`.
    */
   readonly kvType?: KvCacheType | undefined;
+  /**
+   * Set for a model with an image encoder: rows may be vectors, and at most `twoWayRows` neighbours see each other in
+   * both directions. A backend may need it to accept such rows.
+   */
+  readonly images?: { readonly twoWayRows: number } | undefined;
   /** Aborts the load with `cancelled`, at the next piece of weights, and frees its memory. */
   readonly signal?: AbortSignal | undefined;
   /** Work that the backend began earlier; a session may take it over. */

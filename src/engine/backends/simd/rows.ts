@@ -5,7 +5,7 @@
  */
 import { AppError, assert } from "../../../base/index.ts";
 import type { RowAdapter, StateRows } from "../../program/backend.ts";
-import { checkBatch, type BatchLimits } from "../check-batch.ts";
+import { checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 
 /** The scratch rows of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
@@ -73,10 +73,6 @@ export function checkRows(batch: readonly StateRows[], limits: RowLimits): void 
     assert(inputDim === 0 || input?.length === tokens.length * inputDim, `slot ${slot}: rows without their input`);
   }
 }
-
-/** The position after the last one of some rows. */
-export const positionsEnd = ({ start, tokens, positions }: StateRows): number =>
-  positions ? positions.reduce((most, position) => Math.max(most, position + 1), 0) : start + tokens.length;
 
 /** Rows of the longest span, which must fit into a pass. */
 export const longestSpan = (batch: readonly StateRows[]): number =>

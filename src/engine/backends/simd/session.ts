@@ -1,7 +1,7 @@
 /** A loaded model on the kernels: turns batches into passes, and keeps the KV cache between them. */
 import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
-import { batchLimits } from "../check-batch.ts";
+import { batchLimits, positionsEnd } from "../check-batch.ts";
 import { weightsOf } from "../../program/describe.ts";
 import type { Step } from "../../program/step.ts";
 import { statesEnd } from "../../program/states.ts";
@@ -13,7 +13,7 @@ import { keptLayers, panelFloats, type Shared } from "./lowering.ts";
 import type { Memory } from "./memory.ts";
 import { makePasses, type Engine, type Lowered } from "./passes.ts";
 import { makeBuffers } from "./records.ts";
-import { checkRows, positionsEnd, type RowLimits } from "./rows.ts";
+import { checkRows, type RowLimits } from "./rows.ts";
 import { checkFinite, makeRuns } from "./runs.ts";
 import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
 import { makeWeightPlaces } from "./weights.ts";

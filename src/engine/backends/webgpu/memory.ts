@@ -34,6 +34,8 @@ export interface Memory {
   readonly states: ReadonlyMap<Step, GPUBuffer>;
   /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
   readonly input: GPUBuffer | undefined;
+  /** The vectors of rows without an id, (rows without an id, dim) float32, if a run may have such. */
+  readonly given: GPUBuffer | undefined;
   /** The format of their values. */
   readonly cacheType: CacheType;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
@@ -51,6 +53,8 @@ export interface MemoryParts {
   /** Bytes of each shared buffer of activations. */
   readonly scratchSizes: readonly number[];
   readonly capacity: Capacity;
+  /** Values of a row given as a vector; 0: all rows have ids. */
+  readonly givenDim: number;
 }
 
 /** Sizes of all buffers, computed before allocating any. */
@@ -76,7 +80,7 @@ export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memo
 
 /** Throws `too_large` if a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
-  const { program, options, cacheType, dispatchCount, scratchSizes, capacity } = parts;
+  const { program, options, cacheType, dispatchCount, scratchSizes, capacity, givenDim } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
   const wishes: { label: string; size: number; usage: number }[] = [];
@@ -103,9 +107,10 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
   });
   const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
-  const given = program.steps.find(({ op }) => op === "input");
-  const inputBytes = given && 4 * capacity.all * writtenBy(given).dim + PADDING_BYTES;
+  const begin = program.steps.find(({ op }) => op === "input");
+  const inputBytes = begin && 4 * capacity.all * writtenBy(begin).dim + PADDING_BYTES;
   const input = inputBytes && want("input", inputBytes, storage | copyDst);
+  const given = givenDim > 0 ? want("vectors", 4 * capacity.all * givenDim, storage | copyDst) : undefined;
   const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
@@ -118,6 +123,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
+      given: given === undefined ? undefined : at(given),
       ropes: new Map(
         ropes.map(({ rope, turns }) => {
           const table = ropeTable(rope, options.ctxLen);

@@ -11,6 +11,7 @@ import { AppError, PLAIN } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
 import { runsWhole, weightsOf } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";
+import { vectorDimOf } from "../check-batch.ts";
 import { checkOps } from "../missing.ts";
 import { statesEnd } from "../../program/states.ts";
 import type { Step, Weight } from "../../program/step.ts";
@@ -35,7 +36,10 @@ const UPLOAD_SHARE = 0.9;
  */
 export const FEW_ROWS = 32;
 
-export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "caches" | "cacheType" | "states"> {
+export interface Plan extends Pick<
+  Memory,
+  "batch" | "input" | "given" | "readback" | "caches" | "cacheType" | "states"
+> {
   readonly passes: Passes;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
@@ -43,10 +47,10 @@ export interface Plan extends Pick<Memory, "batch" | "input" | "readback" | "cac
   destroy(): void;
 }
 
-/** The pass of a run. */
-export function passFor({ passes }: Pick<Plan, "passes">, rows: number): Pass {
-  if (rows === 1) return passes.one;
-  return rows <= FEW_ROWS ? passes.few : passes.many;
+/** The pass of a run. @param twoWay some rows see later ones, which only the kernels for many rows allow */
+export function passFor({ passes }: Pick<Plan, "passes">, rows: number, twoWay: boolean): Pass {
+  if (twoWay || rows > FEW_ROWS) return passes.many;
+  return rows === 1 ? passes.one : passes.few;
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
@@ -76,17 +80,20 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const cacheType = cacheTypeOf(program.steps, options);
+  const givenDim = options.images ? vectorDimOf(program.steps) : 0;
   const passFor = (rowsMax: number): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
     const many = rowsMax === Infinity;
-    const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, many, piecesOf, tuning });
+    const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, givenDim, many, piecesOf, tuning });
     const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
     return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
   };
   const few = passFor(FEW_ROWS);
-  const many = capacity.all > FEW_ROWS ? passFor(Infinity) : few; // a short context has no other runs
+  // A short context has no other runs, unless rows see later ones.
+  const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
+  const many = hasMany ? passFor(Infinity) : few;
   const memory = planMemory(device, {
     program,
     options,
@@ -94,6 +101,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     dispatchCount: few.dispatches.length + many.dispatches.length,
     scratchSizes: mergeSizes(few.allocation.sizes, many.allocation.sizes),
     capacity,
+    givenDim,
   });
   const matrices = matricesOf(program.steps);
   const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
@@ -148,13 +156,14 @@ interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { batch, input, readback, caches, cacheType, states } = memory;
+  const { batch, input, given, readback, caches, cacheType, states } = memory;
   const kept = [...caches.values()].flatMap(({ keys, values }) => [keys, values]).concat([...states.values()]);
   const kv = kept.reduce((sum, { size }) => sum + size, 0);
   return {
     ...parts,
     batch,
     input,
+    given,
     readback,
     caches,
     cacheType,
@@ -186,9 +195,9 @@ function checkQuants({ steps, weights }: Program): void {
   }
 }
 
-function capacityOf({ steps, logits, states }: Program, { ctxLen }: LoadOptions): Capacity {
+function capacityOf({ steps, logits, states }: Program, { ctxLen, images }: LoadOptions): Capacity {
   // Rows with attention in both directions cannot run in chunks.
-  const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, CHUNK_ROWS);
+  const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, Math.max(CHUNK_ROWS, images?.twoWayRows ?? 0));
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };
 }

@@ -114,15 +114,16 @@ export async function recordPass(
   return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
 }
 
-/** Counts of a run: rows of each kind, sequences, and splits of its longest row's context. */
-export type Counts = Readonly<Record<RowKind | "sequences" | "splits", number>>;
+/** Counts of a run: rows of each kind, rows given as vectors, sequences, and splits of its longest row's context. */
+export type Counts = Readonly<Record<RowKind | "given" | "sequences" | "splits", number>>;
 
 /** Replays a dispatch; false if there is nothing to do. Allocates nothing. */
 export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
-  const { pipeline, bindings, x, z, splits, joins, repeats } = recorded;
+  const { pipeline, bindings, x, z, splits, joins, repeats, gives } = recorded;
   const groups = groupsOf(recorded, counts);
   if (x === 0 || groups === 0 || (joins && counts.splits === 1)) return false;
   if (repeats && counts.all === counts.sequences) return false;
+  if (gives && counts.given === 0) return false;
   pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
   pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));
@@ -146,6 +147,9 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
       case "input":
         assert(memory.input, "a program without an input step reads one");
         return { buffer: memory.input };
+      case "given":
+        assert(memory.given, "a plan for rows with ids only reads vectors");
+        return { buffer: memory.given };
       case "cache": {
         const layer = memory.caches.get(operand.layer);
         assert(layer, `no KV cache for layer ${operand.layer}`);

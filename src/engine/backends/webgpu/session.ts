@@ -6,21 +6,22 @@ import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/
 import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../../base/index.ts";
-import type { TopK, TopKRequest } from "../../text/sampling/top-k.ts";
+import type { TopK } from "../../text/sampling/top-k.ts";
 import type { LoadOptions, TopKRows, TopKRuns, Program, Session, StateRows } from "../../program/backend.ts";
 import { checkRequest, type Chooser } from "./chooser.ts";
+import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
-import { FEW_ROWS, passFor, type Plan } from "./plan.ts";
+import { passFor, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { replay, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { layerCount } from "../../program/split.ts";
-import { batchLimits, checkBatch, type BatchLimits } from "../check-batch.ts";
+import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 import { runsWhole, writtenBy } from "../../program/describe.ts";
 import { MAP_READ } from "./usage.ts";
 
@@ -37,14 +38,6 @@ export interface SessionParts {
 }
 
 type ResultName = "logits" | "states";
-
-type WantedRows = StateRows & Pick<TopKRows, "request">;
-
-/** Rows that run at once, and the result of each wanted one: candidates, or all values. */
-interface Chunk {
-  readonly rows: BatchRow[];
-  readonly requests: (TopKRequest | undefined)[];
-}
 
 /** Owns the buffers of a model on the device; `close` destroys them. */
 export class WebGpuSession implements Session {
@@ -84,7 +77,8 @@ export class WebGpuSession implements Session {
     const given = parts.program.steps.find(({ op }) => op === "input");
     this.#inputDim = given ? writtenBy(given).dim : 0;
     this.#splits = !runsWhole(parts.program.steps);
-    this.#limits = batchLimits(parts.program, { ...parts.options, anyRows: false });
+    const anyRows = this.#inputDim > 0 || parts.options.images !== undefined;
+    this.#limits = batchLimits(parts.program, { ...parts.options, anyRows });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
     const checkpoints = parts.states?.checkpoints;
     if (checkpoints) this.checkpoints = checkpoints;
@@ -118,12 +112,13 @@ export class WebGpuSession implements Session {
     const { plan, device, states } = this.#parts;
     states?.lengths.check(batch);
     states?.lengths.failed(batch); // until the end
-    const end = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    const end = batch.reduce((most, rows) => Math.max(most, positionsEnd(rows)), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
-    const chunks = chunksOf(batch, plan.capacity, {
+    const chunks = chunksOf(batch, {
+      capacity: plan.capacity,
       splits: this.#splits,
-      given: this.#inputDim > 0,
-      keeps: this.#limits.keeps,
+      hasInput: this.#inputDim > 0,
+      ...this.#limits,
     });
     if (this.#inputDim > 0) this.#gather(batch);
     const dim = this.#parts.program[result]!.dim; // encoders were refused
@@ -163,12 +158,25 @@ export class WebGpuSession implements Session {
     if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
   }
 
-  async #runChunk({ rows, requests }: Chunk, name: ResultName, out: Float32Array): Promise<TopK[]> {
+  /** Uploads the vectors of a chunk. */
+  #giveVectors({ vectors }: Chunk): void {
+    const { plan, device } = this.#parts;
+    let at = 0;
+    for (const each of vectors) {
+      device.gpu.queue.writeBuffer(plan.given!, at, each as Float32Array<ArrayBuffer>); // the batch was checked
+      at += each.byteLength;
+    }
+  }
+
+  async #runChunk(chunk: Chunk, name: ResultName, out: Float32Array): Promise<TopK[]> {
+    const { rows, requests, given } = chunk;
     const { plan, device, program, chooser } = this.#parts;
-    const pass = passFor(plan, rows.length);
+    const pass = passFor(plan, rows.length, chunk.twoWay);
     const result = pass[name]!; // encoders were refused
     const sequences = writeBatch(rows, this.#words);
-    const counts: Counts = { all: rows.length, wanted: requests.length, sequences, splits: splitsOf(longestOf(rows)) };
+    const splits = splitsOf(longestOf(rows));
+    const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
+    this.#giveVectors(chunk);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const encoder = device.gpu.createCommandEncoder();
     encodeDispatches(encoder, pass, counts, result.end);
@@ -227,7 +235,7 @@ function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, coun
 /** The longest context of a row. */
 function longestOf(rows: readonly BatchRow[]): number {
   let most = 0;
-  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.position + 1);
+  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.cell + 1);
   return most;
 }
 
@@ -245,56 +253,6 @@ function reachRope(device: Device, rope: DeviceRope, end: number): void {
   device.gpu.queue.writeBuffer(rope.turns, 8 * from, turns);
   rope.known = until;
 }
-
-/**
- * The rows of a batch in order, in chunks that fit. An encoder's sequences stay whole. Rows of decode have chunks of
- * their own, so small that a row's bits depend neither on the other rows nor on their number.
- */
-function chunksOf(
-  batch: readonly WantedRows[],
-  capacity: Plan["capacity"],
-  { splits, given, keeps }: { splits: boolean; given: boolean; keeps: boolean },
-): Chunk[] {
-  const chunks: Chunk[] = [];
-  let chunk: Chunk = { rows: [], requests: [] };
-  const flush = (): void => {
-    if (chunk.rows.length > 0) chunks.push(chunk);
-    chunk = { rows: [], requests: [] };
-  };
-  let isDecode = false;
-  for (const { slot, start, tokens, states, request, drafted = false } of batch) {
-    const decodes = keeps && states !== "none" && (tokens.length === 1 || drafted);
-    if (decodes !== isDecode) flush();
-    isDecode = decodes;
-    const rowsMax = isDecode ? Math.min(FEW_ROWS, capacity.all) : capacity.all;
-    const all = states === "all" ? tokens.length : 1;
-    if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.requests.length + all > capacity.wanted))
-      flush();
-    let first = chunk.rows.length;
-    for (const [i, token] of tokens.entries()) {
-      const last = states === "first" ? 0 : tokens.length - 1;
-      const wanted = states === "all" || (states !== "none" && i === last);
-      if (splits && (chunk.rows.length === rowsMax || (wanted && chunk.requests.length === capacity.wanted))) {
-        flush();
-        first = -i; // where the sequence would begin
-      }
-      chunk.rows.push({
-        token: given ? chunk.rows.length : token,
-        slot,
-        position: start + i,
-        first: Math.max(0, first),
-        end: first + tokens.length,
-        wanted,
-      });
-      if (wanted) chunk.requests.push(request);
-    }
-  }
-  flush();
-  return chunks;
-}
-
-/** The number of wanted rows that return all their values. */
-const wholeRows = ({ requests }: Chunk): number => requests.reduce((sum, request) => sum + (request ? 0 : 1), 0);
 
 function isFinite(values: Float32Array): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;

@@ -7,15 +7,19 @@
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
+import { vectorDimOf } from "../../../../src/engine/backends/check-batch.ts";
 import { missingOps } from "../../../../src/engine/backends/missing.ts";
 import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases, type Case } from "../../../conformance/cases.ts";
+import { rowCases } from "../../../conformance/row-cases.ts";
 import { testRng } from "../../../seed.ts";
 
 /** Sources that depend on the width of a subgroup, or have a variant that does. */
 const SUBGROUPS = /^\/\/#splice sum|subgroup/m;
 /** As many rows as the kernels for few rows take at once. */
 const FEW_ROWS = 4;
+/** A span of hundreds of rows takes a software adapter half a minute: chunks.test.ts cuts such without one. */
+const LONG = 512;
 /** A second form of a kernel adds like the first: skipping it saves seconds of compilation. */
 const SECOND = /_shared$/;
 
@@ -40,7 +44,13 @@ export function choiceOfRun(): Choice | undefined {
 
 /** The cases whose ops all have kernels. */
 export const runnableCases = (): Case[] =>
-  conformanceCases().filter(({ program }) => missingOps(program, { ops, variants }).length === 0);
+  [...conformanceCases(), ...rowCases().filter(({ options }) => options.ctxLen < LONG)].filter(
+    ({ program }) => missingOps(program, { ops, variants }).length === 0 && !hasChangedTable(program),
+  );
+
+/** Tables with an adapter are refused by name. */
+const hasChangedTable = ({ steps: [first] }: Case["program"]): boolean =>
+  first?.op === "embed" && first.table.lowRank !== undefined;
 
 /** All cases but the repeated ones that the run's seed does not draw. */
 function withoutRepeated(cases: readonly Case[]): Case[] {
@@ -96,15 +106,21 @@ export function pipelinesOf(
     { index: 0, first: 0, count: weight.tensorRows * weight.experts },
   ];
   const dispatches = sizes.flatMap((many) =>
-    fuse(lower(steps, { ctxLen: options.ctxLen, many, piecesOf }), [states.name, (logits ?? states).name]),
+    fuse(lower(steps, { ctxLen: options.ctxLen, givenDim: options.images ? vectorDimOf(steps) : 0, many, piecesOf }), [
+      states.name,
+      (logits ?? states).name,
+    ]),
   );
   const pipelines = dispatches.map(({ kernel, quants = [] }) => ({ kernel, quants }));
   return [...new Map(pipelines.map((each) => [labelOf(each), each])).values()];
 }
 
-/** The case with its batches cut into runs of few rows; empty with attention, whose kernels take longest to compile. */
+/**
+ * The case with its batches cut into runs of few rows; empty with attention, whose kernels take longest to compile, or
+ * with rows that have more than an id.
+ */
 function inFewRows(each: Case): Case[] {
-  if (each.program.steps.some(({ op }) => /attention/i.test(op))) return [];
+  if (each.program.steps.some(({ op }) => /attention/i.test(op)) || each.options.images) return [];
   const dim = each.program.steps[0]!.op === "input" ? each.program.steps[0]!.out.dim : 0;
   return [{ ...each, batches: each.batches.flatMap((batch) => cut(batch, dim)) }];
 }
