@@ -9,7 +9,7 @@ interface Traits {
 }
 
 const BACKENDS = {
-  webgpu: { onGpu: true, tokensOnly: true },
+  webgpu: { onGpu: true },
   simd: {},
   wasm: {},
   onnx: { tokensOnly: true, repacks: true },

@@ -6,11 +6,17 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
 import { chooseBackend, loadOptionsFor } from "../../engine/backends/index.ts";
 import { AppError } from "../../base/index.ts";
-import type { Media, PromptSegment } from "../../engine/index.ts";
+import type { Backend, Media, PromptSegment } from "../../engine/index.ts";
 import { inputOf, makeLayouts } from "../../engine/portable.ts";
 import { type Gguf, openGguf, projectorGguf, repairGguf } from "../../engine/formats/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../engine/text/index.ts";
-import { decodeImage, type ImagePart, type ImageRows, openImageEncoder } from "../../engine/vision/index.ts";
+import {
+  decodeImage,
+  type ImagePart,
+  type ImageRows,
+  openImageEncoder,
+  twoWayRowsOf,
+} from "../../engine/vision/index.ts";
 
 /** Stands for the image in a text. */
 const MARKER = "<__media__>";
@@ -47,7 +53,7 @@ export async function writeImage(options: ImageRun & { pixels?: string; embeddin
   const file = openGguf(options.projector);
   const gguf = projectorGguf(file) ?? file; // its error names the missing part
   try {
-    const backend = await chooseBackend(options.backend);
+    const backend = await encoderBackend(options);
     const encoder = await openImageEncoder(gguf, { ...options, backend, text: undefined });
     try {
       const pictures = encoder.pixels(image);
@@ -74,6 +80,9 @@ export async function writeImage(options: ImageRun & { pixels?: string; embeddin
   }
 }
 
+/** Image encoders run on the CPU. */
+const encoderBackend = ({ backend }: ImageRun): Promise<Backend> => chooseBackend(backend, { layers: 0 });
+
 /** Writes the logits of the last position of a text with an image in it, and returns the parts of the prompt. */
 export async function writeImageLogits(
   options: ImageRun & { model: string; text: string; out: string; precise: boolean },
@@ -91,7 +100,9 @@ export async function writeImageLogits(
     const tokenizer = loadTokenizer(gguf.metadata, options.model);
     const backend = await chooseBackend(options.backend);
     const file = open(options.projector);
-    const encoder = await openImageEncoder(projectorGguf(file) ?? file, { ...options, backend, text: program });
+    const projector = projectorGguf(file) ?? file;
+    const encoding = { ...options, backend: await encoderBackend(options), text: program };
+    const encoder = await openImageEncoder(projector, encoding);
     const parts = await encoder.encode(image).finally(() => encoder.close());
     const prompt = promptOf(options.text, parts, tokenizer);
     const { keys, media } = makeLayouts()(prompt);
@@ -99,6 +110,7 @@ export async function writeImageLogits(
       program,
       loadOptionsFor(program, {
         ctxLen: keys.length,
+        images: { twoWayRows: twoWayRowsOf(projector) },
         slots: 1,
         precise: options.precise,
         threads: options.threads,

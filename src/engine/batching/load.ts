@@ -166,7 +166,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
-    const own = await loadSession(program, { ...loadOptions, ctxLen });
+    const images = projector && (await imagesOf(projector));
+    const own = await loadSession(program, { ...loadOptions, ctxLen, images });
     void own.lost?.then(options.onLost);
     const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: own.verifies ?? false }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
@@ -257,6 +258,17 @@ function openProjector(file: Gguf, { vision, open }: EngineOptions): Projector |
     return gguf && { gguf, isOwn: false };
   } catch (error) {
     if (error instanceof AppError && error.code === "bad_file") return undefined;
+    throw error;
+  }
+}
+
+/** The backend's option for a model with that projector; undefined: it cannot run here, as its own load says. */
+async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
+  const { twoWayRowsOf } = await import("../vision/index.ts"); // for models with a projector only
+  try {
+    return { twoWayRows: twoWayRowsOf(gguf) };
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
     throw error;
   }
 }

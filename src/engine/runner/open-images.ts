@@ -16,6 +16,7 @@ interface Vision {
 }
 
 interface Parts {
+  /** Runs the encoder. */
   readonly backend: Backend;
   readonly model: LoadedEngine;
   readonly decode: DecodeImage;
@@ -40,7 +41,7 @@ export async function openImages(parts: Parts): Promise<Vision | undefined> {
     closeFile();
     return {
       images: undefined,
-      info: { visionMissing: `images need the simd or the cpu backend, and it runs on '${runsOn}'` },
+      info: { visionMissing: `images need another backend than '${runsOn}'` },
     };
   }
   try {

@@ -5,7 +5,7 @@
 import type { Backend, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
+import { AppError, assert, backendTraits, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { tooLong } from "../batching/context.ts";
 import { failureOf } from "../batching/events.ts";
@@ -173,7 +173,17 @@ async function load(
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
     const pause = (): Promise<void> => host.loop.nextTurn();
     const sees = decode !== undefined && model.projector !== undefined;
-    const vision = sees ? await openVision({ backend, model, decode, onImage, pause, message, signal }) : undefined;
+    const vision = sees
+      ? await openVision({
+          backend: await encoderBackend(backend, { message, host }),
+          model,
+          decode,
+          onImage,
+          pause,
+          message,
+          signal,
+        })
+      : undefined;
     channel.send({
       kind: "ready",
       info: vision ? { ...model.info, ...vision.info } : model.info,
@@ -196,6 +206,13 @@ async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backen
   if (host.openFiles) return host.openFiles(files, message);
   throw new AppError("unsupported", "the model is not a GGUF: it runs on the server only");
 }
+
+/** The backend of an image encoder: the model's, or the CPU's best if that is a GPU. */
+const encoderBackend = (
+  backend: Backend,
+  { message, host }: { message: LoadMessage; host: RunnerHost },
+): Backend | Promise<Backend> =>
+  backendTraits(backend.name).onGpu ? host.chooseBackend(message.backend, { layers: 0 }) : backend;
 
 function snapshotsOf(
   { path, adapters, cacheDir, snapshotBytes = 0 }: LoadMessage,

@@ -84,6 +84,9 @@ export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Pro
   }
 }
 
+/** The most rows of an image that attend to each other in both directions. Throws as `openImageEncoder`. */
+export const twoWayRowsOf = (gguf: Gguf): number => projectorOf(openClip(gguf)).twoWayRows ?? 0;
+
 /** Returns whether the text model has three positions per row: time, height, width. */
 const hasSections = (text: Program | undefined): boolean =>
   text?.steps.some((step) => step.op === "rope" && step.rope.sections !== undefined) ?? false;
@@ -118,7 +121,7 @@ interface Opened {
 }
 
 function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): ImageEncoder {
-  const { patch, tiling, isTwoWay } = projector;
+  const { patch, tiling, twoWayRows = 0 } = projector;
   const { tower, projection, pause } = opened;
   const target = (size: Size): Size => {
     const wanted = targetSize(size, projector.size);
@@ -169,7 +172,8 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
       const vectors = (await run).values();
       return partsOf(projector, image).map((part): ImagePart<ImageRows> => {
         if (part !== "picture") return { kind: "marker", text: part.marker };
-        return { kind: "rows", ...layoutOf(image), vectors: vectors.next().value!, isTwoWay }; // one per picture
+        const rows = vectors.next().value!; // one per picture
+        return { kind: "rows", ...layoutOf(image), vectors: rows, isTwoWay: twoWayRows > 0 };
       });
     },
     close() {

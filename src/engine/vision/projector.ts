@@ -45,8 +45,8 @@ export interface Projector {
   /** Texts of the control tokens around an image; "" for none. */
   readonly before: string;
   readonly after: string;
-  /** True if the rows of an image attend to each other in both directions. */
-  readonly isTwoWay: boolean;
+  /** The most rows of a picture, if they attend to each other in both directions; default 0: they do not. */
+  readonly twoWayRows?: number;
   readonly size: SizeRule;
   readonly filter: FilterName;
   /** Omitted: an image is one picture. */

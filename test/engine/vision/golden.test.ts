@@ -1,7 +1,6 @@
 /** Image encoders against llama.cpp's: pixels, rows, sequences, positions and logits. */
 import { describe, expect } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
-import type { Session } from "../../../src/engine/program/backend.ts";
 import { chooseBackend } from "../../../src/engine/backends/index.ts";
 import { inputOf, makeLayouts, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
@@ -12,28 +11,8 @@ import { loadTokenizer } from "../../../src/engine/text/tokenizer/load.ts";
 import { openImageEncoder } from "../../../src/engine/vision/index.ts";
 import { nmse } from "../backends/compare.ts";
 import { goldenTest } from "../../golden.ts";
+import { lastLogits, loadText, SLOW, TOLERANCES, withRows } from "./golden-text.ts";
 import { goldenPath, readFloats, readPicture, readProjector, type GoldenChunk, type GoldenImage } from "./golden.ts";
-
-/** Bounds for the logits of our rows and of the reference's own, which are rounded; see the README of the data. */
-const TOLERANCES: Readonly<Record<string, { ours: number; text: number }>> = {
-  gemma3: { ours: 1e-6, text: 1e-6 },
-  gemma3_f16: { ours: 1e-6, text: 1e-6 },
-  gemma4uv: { ours: 5e-6, text: 5e-6 },
-  gemma4v: { ours: 5e-5, text: 5e-6 },
-  gemma4v_ple: { ours: 5e-5, text: 5e-6 },
-  glm4v: { ours: 5e-6, text: 1e-10 },
-  glm4v_ocr: { ours: 5e-6, text: 1e-10 },
-  idefics3: { ours: 5e-6, text: 1e-10 },
-  mlp: { ours: Infinity, text: 1e-10 }, // its rows differ from the trained model's
-  mlp_nocls: { ours: Infinity, text: 1e-10 },
-  pixtral: { ours: 5e-6, text: 1e-10 },
-  pixtral_nomerge: { ours: 5e-6, text: 1e-10 },
-  "qwen2.5vl_merger": { ours: 1e-6, text: 1e-6 }, // it takes no epsilon from the file
-  qwen2vl_merger: { ours: 1e-6, text: 1e-6 },
-  qwen3vl_merger: { ours: 5e-6, text: 1e-10 },
-};
-/** A picture of a thousand rows, which takes seconds. */
-const SLOW = "large";
 
 describe.each(Object.entries(TOLERANCES))("%s", (name, tolerance) => {
   goldenTest("its pictures become the rows, sequences and logits of the reference", async () => {
@@ -46,13 +25,7 @@ describe.each(Object.entries(TOLERANCES))("%s", (name, tolerance) => {
     const options = { backend, text: program, threads: 1, signal: undefined };
     // The reference lacks a layer of LLaVA, except in rows called fixed.
     const encoder = await openImageEncoder(name === "mlp_nocls" ? withoutLastLayer(clip) : clip, options);
-    const session = await backend.load(program, {
-      ctxLen: 512,
-      slots: 1,
-      precise: true,
-      threads: 1,
-      cacheDir: undefined,
-    });
+    const session = await loadText(backend, gguf, { images: undefined });
     try {
       for (const [image, expected] of Object.entries(images)) {
         if (image === SLOW) continue;
@@ -88,23 +61,6 @@ function withoutLastLayer(gguf: Gguf): Gguf {
   const count = Number(gguf.metadata.get(key)) - 1;
   const kept = [...gguf.tensors].filter(([name]) => !name.startsWith(`v.blk.${count}.`));
   return { ...gguf, metadata: new Map([...gguf.metadata, [key, count]]), tensors: new Map(kept) };
-}
-
-/** The same with other rows, for each run of media in turn. */
-function withRows(sequence: readonly PromptSegment[], rows: Float32Array): PromptSegment[] {
-  let at = 0;
-  return sequence.map((part) => {
-    if (part.kind === "ids") return part;
-    const { length } = part.media.vectors;
-    const vectors = rows.subarray(at, (at += length));
-    return { kind: "media", media: { ...part.media, vectors } };
-  });
-}
-
-async function lastLogits(session: Session, sequence: readonly PromptSegment[]): Promise<Float32Array> {
-  const { keys, media } = makeLayouts()(sequence);
-  const input = inputOf({ tokens: keys, media }, { start: 0, end: keys.length });
-  return (await session.run([{ slot: 0, start: 0, ...input, logits: "last" }])).slice();
 }
 
 /** One position per row or three: the reference has three for images and one for texts. */

@@ -39,7 +39,7 @@ export function gemma3(model: ClipModel): Projector {
   return {
     before: "<start_of_image>",
     after: "<end_of_image>",
-    isTwoWay: true,
+    twoWayRows: Math.floor(grid.width / side) * Math.floor(grid.height / side),
     size: { kind: "fixed", side: imageSize },
     filter: "bilinear",
     pad: [0, 0, 0],

@@ -37,7 +37,7 @@ export function gemma4v(model: ClipModel): Projector {
   return {
     ...around,
     ...pictures(model, side),
-    isTwoWay: !ONE_WAY_DIMS.has(width),
+    twoWayRows: ONE_WAY_DIMS.has(width) ? 0 : ROWS.max,
     patch: model.patch,
     isSigned: true,
     tower: {
@@ -104,7 +104,7 @@ export function gemma4uv(model: ClipModel): Projector {
   return {
     ...around,
     ...pictures(model, side),
-    isTwoWay: true,
+    twoWayRows: ROWS.max,
     patch,
     tower: { steps, result: projected },
     rowsMax: ROWS.max,

@@ -23,7 +23,6 @@ export function glm4v(model: ClipModel): Projector {
   return {
     before: "<|begin_of_image|>",
     after: "<|end_of_image|>",
-    isTwoWay: false,
     ...mergedPatches(model),
     tower: {
       steps: [

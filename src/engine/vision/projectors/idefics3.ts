@@ -33,7 +33,6 @@ export function idefics3(model: ClipModel): Projector {
   return {
     before: "",
     after: "",
-    isTwoWay: false,
     size: { kind: "fixed", side: imageSize },
     filter: "lanczos",
     pad: [0, 0, 0],

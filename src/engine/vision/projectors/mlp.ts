@@ -29,7 +29,6 @@ export function mlp(model: ClipModel): Projector {
   return {
     before: "",
     after: "",
-    isTwoWay: false,
     size: { kind: "fixed", side: imageSize },
     filter: "bicubic",
     pad: PAD,

@@ -35,7 +35,6 @@ export function pixtral(model: ClipModel): Projector {
   return {
     before: "",
     after: "[IMG_END]",
-    isTwoWay: false,
     size: { kind: "dynamic", step: patch * side, ...ROWS },
     filter: "bicubic",
     pad: [0, 0, 0],

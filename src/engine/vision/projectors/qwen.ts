@@ -33,7 +33,7 @@ export function mergedPatches(model: ClipModel) {
   } as const satisfies Partial<Projector>;
 }
 
-const around = { before: "<|vision_start|>", after: "<|vision_end|>", isTwoWay: false };
+const around = { before: "<|vision_start|>", after: "<|vision_end|>" };
 
 export function qwen2vl(model: ClipModel): Projector {
   const { pixels, x } = buffersOf(model);

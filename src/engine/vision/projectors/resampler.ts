@@ -40,7 +40,6 @@ export function resampler(model: ClipModel): Projector {
   return {
     before: "",
     after: "",
-    isTwoWay: false,
     size: { kind: "fixed", side: imageSize },
     filter: "bicubic",
     pad: [0, 0, 0],

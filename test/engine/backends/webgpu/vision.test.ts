@@ -1,0 +1,58 @@
+/**
+ * Text models after pictures on a software adapter, against llama.cpp's logits: rows among ids, three positions, parts
+ * that layers add, spans. All projectors: `bun bench/archs.ts --backends webgpu`.
+ */
+import { beforeAll, describe, expect } from "bun:test";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts";
+import { cutProgram, layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
+import { goldenPath, readProjector } from "../../vision/golden.ts";
+import { textErrors, TOLERANCES } from "../../vision/golden-text.ts";
+import { goldenTest } from "../../../golden.ts";
+import type { BackendChild } from "../child.ts";
+import { sharedWebGpu } from "./shared.ts";
+
+let gpu: BackendChild;
+beforeAll(async () => void (gpu = await sharedWebGpu()));
+
+describe.each(["gemma3", "qwen3vl_merger", "pixtral"])("%s", (name) => {
+  const bound = TOLERANCES[name]!.text;
+
+  goldenTest(
+    "gives llama.cpp's logits on the GPU",
+    async () => {
+      const errors = await textErrors(name, gpu.backend, { only: ["alpha"] });
+      expect(Math.max(...errors.values())).toBeLessThan(bound);
+      expect(errors.size).toBe(1);
+    },
+    60_000,
+  );
+
+  goldenTest(
+    "gives them with its first layers on the CPU",
+    async () => {
+      const split = {
+        name: "split",
+        load: (program, options) => loadSplit(program, options, { front: cpuBackend, back: gpu.backend, count: 2 }),
+      } satisfies typeof gpu.backend;
+      const errors = await textErrors(name, split, { only: ["alpha"] });
+      expect(Math.max(...errors.values())).toBeLessThan(bound);
+    },
+    60_000,
+  );
+});
+
+goldenTest("a model whose first layers add parts of images is cut behind them", () => {
+  const gguf = repairGguf(openGguf(goldenPath(readProjector("qwen3vl_merger").text)));
+  try {
+    const program = loadProgram(gguf);
+    const all = layerCount(program);
+    const cut = (count: number) => () => cutProgram(program, count);
+    expect(cut(all - 1)).toThrow("it cannot be cut there");
+    expect(cut(1)().back.steps.length).toBeGreaterThan(0);
+  } finally {
+    gguf.close();
+  }
+});
