@@ -1,6 +1,7 @@
 /**
  * Runs every reference model on every backend that supports it, and compares its answer with llama.cpp's, chunks and
- * single tokens with one batch, and a restored snapshot. Exits with 1 if a bound is exceeded.
+ * single tokens with one batch, and a restored snapshot; on backends that read images also the text models of all
+ * projectors, after pictures. Exits with 1 if a bound is exceeded.
  *
  *   bun bench/archs.ts [--backends cpu,simd,simd8,onnx,onnx8,webgpu] [--only PATTERN] [FOLDER]
  *
@@ -16,6 +17,8 @@ import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
 import { startOnnx, startWebGpu, type BackendChild } from "../test/engine/backends/child.ts";
 import { nmse } from "../test/engine/backends/compare.ts";
 import { swiftShaderEnv } from "../test/engine/backends/webgpu/swiftshader.ts";
+import { textErrors, TOLERANCES } from "../test/engine/vision/golden-text.ts";
+import { hasGolden } from "../test/golden-root.ts";
 import { wrongInParts } from "../test/engine/architectures/in-parts.ts";
 import {
   answerOn,
@@ -34,6 +37,8 @@ interface Kind {
   readonly precise: boolean;
   readonly bound: number;
   missing(program: Program): readonly string[];
+  /** Reads images: their text models have bounds of their own. */
+  readonly sees: boolean;
 }
 
 const { values, positionals } = parseArgs({
@@ -60,6 +65,7 @@ for (const name of values.backends.split(",")) {
         Object.assign(counts, { worst: found, worstName: reference.name });
     }
   }
+  if (kind.sees && hasGolden) await checkPictures(name, kind, counts);
   failed += counts.bad;
   const { good, lacking, bad, worst, worstName } = counts;
   const most = `the largest NMSE is ${worst.toExponential(1)}, of ${worstName}`;
@@ -75,23 +81,38 @@ async function kindOf(name: string): Promise<Kind> {
   const claims = (backend: Backend) => (program: Program) => backend.missing?.(program) ?? [];
   switch (rounded ? name.slice(0, -1) : name) {
     case "cpu":
-      return { backend: cpuBackend, precise: true, bound: BOUNDS.reference, missing: () => [] };
+      return { backend: cpuBackend, precise: true, bound: BOUNDS.reference, missing: () => [], sees: true };
     case "simd": {
       const backend = makeSimdBackend();
-      return { backend, precise, bound, missing: claims(backend) };
+      return { backend, precise, bound, missing: claims(backend), sees: precise };
     }
     case "onnx": {
       const child = startOnnx();
       children.push(child);
-      return { backend: child.backend, precise, bound, missing: claims(onnxBackend) };
+      return { backend: child.backend, precise, bound, missing: claims(onnxBackend), sees: false };
     }
     case "webgpu": {
       const child = startWebGpu(await swiftShaderEnv());
       children.push(child);
-      return { backend: child.backend, precise, bound, missing: claims(webGpuBackend) };
+      return { backend: child.backend, precise, bound, missing: claims(webGpuBackend), sees: precise };
     }
     default:
       throw new Error(`--backends: expected cpu, simd, simd8, onnx, onnx8 or webgpu, got '${name}'`);
+  }
+}
+
+/** Checks the logits after every picture of every projector; counts each projector as a model. */
+async function checkPictures(name: string, { backend }: Kind, counts: { good: number; bad: number }): Promise<void> {
+  for (const [projector, { text: bound }] of Object.entries(TOLERANCES)) {
+    if (only && !only.test(`vision/${projector}`)) continue;
+    const errors = await textErrors(projector, backend).catch((error: Error) => new Map([[error.message, Infinity]]));
+    const bad = [...errors].filter(([, error]) => !(error < bound));
+    if (bad.length === 0) counts.good++;
+    else counts.bad++;
+    for (const [image, error] of bad)
+      console.log(
+        `${name} · vision/${projector}, ${image}: NMSE ${error.toExponential(1)}, expected less than ${bound}`,
+      );
   }
 }
 
