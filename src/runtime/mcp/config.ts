@@ -18,6 +18,11 @@ const timeout = (initial: string) =>
     return ms >= 1 && ms <= TIMEOUT_MS_MAX ? { value: Math.round(ms) } : { problem: `expected ${DURATION}` };
   });
 
+const ADDRESSES = '"none", "public" or "all"';
+/** `public`: https, and no address of this machine or its network. */
+export type RequestAddresses = "none" | "public" | "all";
+const isAddresses = (text: string): text is RequestAddresses => ["none", "public", "all"].includes(text);
+
 const variable = Type.String({
   pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
   maxLength: 256,
@@ -58,7 +63,7 @@ const server = refined(
 
 const keyProblem = (key: string, message: string): SchemaProblem[] => [{ path: [key], message }];
 
-function isWebAddress(text: string): boolean {
+export function isWebAddress(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "";
 }
@@ -68,6 +73,10 @@ const mcpSchema = reader(
     {
       /** True: Hearth is a tool server itself, at `/mcp`. */
       serve: Type.Boolean({ default: false }),
+      /** Addresses that requests may name. Every request may name the servers of the configuration. */
+      requestAddresses: readable(Type.String({ default: "none", expected: ADDRESSES }), (text) =>
+        isAddresses(text) ? { value: text } : { problem: `expected ${ADDRESSES}` },
+      ),
       servers: refined(Type.Record(Type.String(), server, { default: {} }), (servers) => {
         const names = Object.keys(servers);
         if (names.length > SERVERS_MAX) return `expected at most ${SERVERS_MAX} servers, got ${names.length}`;
@@ -83,11 +92,24 @@ const mcpSchema = reader(
 /** One configured server. */
 export type ServerConfig = Parsed<typeof mcpSchema>["servers"][string];
 
+/** The settings of a server that a request names by its address. */
+export const requestConfig = (url: string): ServerConfig => ({
+  url,
+  connectTimeout: 30_000,
+  callTimeout: 120_000,
+  harmless: [],
+  idempotencyKeys: {},
+});
+
+/** True for a name that tools of a server can begin with. */
+export const isServerName = (name: string): boolean => NAME.test(name);
+
 export interface McpConfig {
   /** By name, in the order of the file. */
   readonly servers: ReadonlyMap<string, ServerConfig>;
   /** True: Hearth is a tool server itself, at `/mcp`. */
   readonly isServed: boolean;
+  readonly requestAddresses: RequestAddresses;
   /** Folder of the configuration file, in which programs start. */
   readonly folder: string;
 }
@@ -104,6 +126,7 @@ export function readMcpConfig(sources: ConfigSources): McpConfig | undefined {
     });
     throw new AppError("bad_request", lines.join("\n"));
   }
-  const { servers, serve } = read.data;
-  return { servers: new Map(Object.entries(servers)), isServed: serve, folder: dirname(document.files[0] ?? ".") };
+  const { servers, serve: isServed, requestAddresses } = read.data;
+  const folder = dirname(document.files[0] ?? ".");
+  return { servers: new Map(Object.entries(servers)), isServed, requestAddresses, folder };
 }

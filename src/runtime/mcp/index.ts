@@ -1,11 +1,22 @@
 /** Tools of other programs by the Model Context Protocol: configuration, connections, calls. */
 import { AppError, unknownNameMessage } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
-import { readMcpConfig } from "./config.ts";
+import { isServerName, isWebAddress, readMcpConfig, requestConfig, type RequestAddresses } from "./config.ts";
 import { McpServer } from "./server.ts";
 
 export type { McpResult, McpTool } from "./messages.ts";
 export { McpServer, type McpTools } from "./server.ts";
+
+interface Abilities {
+  readonly isServed: boolean;
+  readonly requestAddresses: RequestAddresses;
+}
+
+export interface AskedServer {
+  readonly name: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
 
 /** The configured servers. Nothing is started before it is used. */
 export class McpServers {
@@ -13,9 +24,11 @@ export class McpServers {
 
   /** True: Hearth is a tool server itself. */
   readonly isServed: boolean;
+  readonly #addresses: RequestAddresses;
 
-  constructor(servers: readonly McpServer[], isServed: boolean) {
+  constructor(servers: readonly McpServer[], { isServed, requestAddresses }: Abilities) {
     this.isServed = isServed;
+    this.#addresses = requestAddresses;
     this.#servers = new Map(servers.map((server) => [server.name, server]));
   }
 
@@ -36,6 +49,24 @@ export class McpServers {
     throw new AppError("not_found", message);
   }
 
+  /** A server that a request names by its address; the caller closes it. Throws `bad_request` naming the problem. */
+  openAt({ name, url, headers }: AskedServer): McpServer {
+    if (this.#addresses === "none") {
+      const message =
+        "requests name a server of the configuration, without address or key ('mcp.requestAddresses' is \"none\")";
+      throw new AppError("bad_request", message);
+    }
+    const isPublicOnly = this.#addresses === "public";
+    if (!isWebAddress(url) || (isPublicOnly && !url.startsWith("https:"))) {
+      const scheme = isPublicOnly ? "an https://" : "an http:// or https://";
+      throw new AppError("bad_request", `expected ${scheme} address without a password`);
+    }
+    if (!isServerName(name)) {
+      throw new AppError("bad_request", "expected a name of at most 64 letters, digits, '-' and '_' for the server");
+    }
+    return new McpServer(requestConfig(url), { name, env: {}, folder: ".", asked: { headers, isPublicOnly } });
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.all.map((server) => server.close()));
   }
@@ -43,9 +74,9 @@ export class McpServers {
 
 /** Reads the section `mcp`, without starting anything. Throws `bad_request` naming file, line and key. */
 export function readMcpServers(sources: ConfigSources): McpServers {
-  const none = { servers: new Map(), isServed: false, folder: "." };
-  const { servers, isServed, folder } = readMcpConfig(sources) ?? none;
+  const none = { servers: new Map(), isServed: false, requestAddresses: "none", folder: "." } as const;
+  const { servers, folder, ...abilities } = readMcpConfig(sources) ?? none;
   const { env } = sources;
   const made = [...servers].map(([name, config]) => new McpServer(config, { name, env, folder }));
-  return new McpServers(made, isServed);
+  return new McpServers(made, abilities);
 }

@@ -15,17 +15,20 @@ export interface TransportParts {
   readonly name: string;
   readonly env: ConfigSources["env"];
   readonly folder: string;
+  /** For a server that a request names by its address. */
+  readonly asked?: { readonly headers: Readonly<Record<string, string>>; readonly isPublicOnly: boolean };
 }
 
 /** A transport that is not connected yet; `kill` ends its program at once, `lastWords` is its last error output. */
 export async function makeTransport(config: ServerConfig, parts: TransportParts) {
-  const { name, env, folder } = parts;
+  const { name, env, folder, asked } = parts;
   if (config.url !== undefined) {
     const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const headers = named(config.headers ?? {}, { env, place: `mcp.servers.${name}.headers` });
+    const headers = asked?.headers ?? named(config.headers ?? {}, { env, place: `mcp.servers.${name}.headers` });
+    const send = asked?.isPublicOnly ? (await import("./public-fetch.ts")).publicFetch : fetch;
     const transport = new StreamableHTTPClientTransport(new URL(config.url), {
       requestInit: { headers },
-      fetch: boundedFetch,
+      fetch: (url, init) => boundedFetch(send, url, init),
     });
     return { transport, kill: () => {}, lastWords: () => "" };
   }
@@ -68,11 +71,15 @@ function named(
  * `fetch` with a bound on the body. The stream of messages that no request asked for is refused: nothing here reads
  * them, and it has no end. A stream that continues an interrupted answer is not.
  */
-async function boundedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+async function boundedFetch(
+  send: (url: string | URL, init: RequestInit) => Promise<Response>,
+  url: string | URL,
+  init: RequestInit = {},
+): Promise<Response> {
   if ((init.method ?? "GET") === "GET" && !new Headers(init.headers).has("last-event-id")) {
     return new Response(null, { status: 405 });
   }
-  const response = await fetch(url, init);
+  const response = await send(url, init);
   if (!response.body) return response;
   let left = MESSAGE_BYTES_MAX;
   const bound = new TransformStream<Uint8Array, Uint8Array>({
