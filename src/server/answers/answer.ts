@@ -54,7 +54,7 @@ function doneNotes({ reason, statistics }: DoneEvent): Record<string, unknown> {
   return { done_reason: reason, ...counts };
 }
 
-interface Answering<R> {
+export interface Answering<R = never> {
   readonly note: Exchange["note"];
   /** Applied in order. */
   readonly stages?: readonly Stage[];

@@ -3,11 +3,10 @@
  * with their results, for a bounded number of rounds. Results are outside text and stand behind the safety boundary.
  */
 import { type Fields, messageOf } from "../../base/index.ts";
-import { external, renderPassage } from "../../gateway/agent/boundary/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";
 import type { ChatRequest, Message, Statistics, ToolCall } from "../../runtime/portable.ts";
-import { answerEvents, type AnswerEvent, type DoneEvent, type Stage } from "../answers/answer.ts";
-import type { McpOffer } from "./mcp-tools.ts";
+import { answerEvents, type AnswerEvent, type Answering, type DoneEvent, type Stage } from "./answer.ts";
+import { closeOffers, type McpOffer, resultContent } from "./server-tools.ts";
 
 /** Answers of the model for one request; in the last one it cannot call tools. */
 const ROUNDS_MAX = 10;
@@ -20,11 +19,14 @@ export type ToolEvent =
   | { readonly kind: "mcpCall"; readonly label: string; readonly name: string; readonly arguments: Fields }
   | { readonly kind: "mcpResult"; readonly text: string; readonly isError: boolean };
 
+export const isOfTool = (event: AnswerEvent | ToolEvent): event is ToolEvent => event.kind.startsWith("mcp");
+
 interface LoopParts {
   readonly offers: readonly McpOffer[];
-  readonly note: (fields: Record<string, unknown>) => void;
+  readonly note: Answering["note"];
   /** Made anew for each answer of the model. */
   readonly stages: () => readonly Stage[];
+  readonly onPrompt?: NonNullable<Answering["onPrompt"]>;
 }
 
 interface Called {
@@ -35,15 +37,29 @@ interface Called {
 
 type Deps = Parameters<typeof answerEvents>[0];
 
+/** Closes connections that were opened for the request. */
 export async function* answerWithTools(
   deps: Deps,
   request: ChatRequest,
-  { offers, note, stages }: LoopParts,
+  parts: LoopParts,
 ): AsyncGenerator<AnswerEvent | ToolEvent, void, void> {
-  if (offers.length === 0) return yield* answerEvents(deps, request, { note, stages: stages() });
+  const { offers, stages, ...answering } = parts;
+  if (offers.length === 0) return yield* answerEvents(deps, request, { ...answering, stages: stages() });
+  try {
+    yield* answerInRounds(deps, request, parts);
+  } finally {
+    await closeOffers(offers);
+  }
+}
+
+async function* answerInRounds(
+  deps: Deps,
+  request: ChatRequest,
+  { offers, stages, ...answering }: LoopParts,
+): AsyncGenerator<AnswerEvent | ToolEvent, void, void> {
   const loop = new Loop(request, offers);
   for (let round = 1; ; round++) {
-    const events = answerEvents(deps, loop.request(round), { note, stages: stages() });
+    const events = answerEvents(deps, loop.request(round), { ...answering, stages: stages() });
     for await (const event of events) {
       if (!loop.isListed) for (const offer of offers) yield { kind: "mcpList", offer };
       loop.isListed = true;
@@ -76,10 +92,8 @@ async function run({ offer, name, call }: Called, signal: AbortSignal): Promise<
   }
 }
 
-function resultMessage({ offer, name, call }: Called, { text, isError }: { text: string; isError: boolean }): Message {
-  const told =
-    text === "" ? "(no output)" : renderPassage(external(text), { isWrapped: true, source: `${offer.label} ${name}` });
-  const content = isError ? `error: ${told}` : told;
+function resultMessage({ offer, name, call }: Called, result: { text: string; isError: boolean }): Message {
+  const content = resultContent(result, `${offer.label} ${name}`);
   return { role: "tool", content, tool_call_id: call.id, tool_name: call.function.name };
 }
 

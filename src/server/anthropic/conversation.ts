@@ -15,7 +15,9 @@ import {
   type Fields,
   type Read,
 } from "../../base/index.ts";
+import { mcpName } from "../../runtime/mcp/names.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
+import { resultContent } from "../answers/server-tools.ts";
 import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
@@ -108,7 +110,7 @@ class TurnBuilder {
 
   #addCall(block: Fields, path: string): void {
     const id = readRequired(block, { path, key: "id" });
-    const name = readRequired(block, { path, key: "name" });
+    const name = nameOf(block, readRequired(block, { path, key: "name" }));
     this.#place.callNames.set(id, name);
     this.#calls.push({ id, function: { name, arguments: readArguments(block["input"], this.#place.left) } });
     this.#begun = true;
@@ -136,6 +138,10 @@ class TurnBuilder {
   }
 }
 
+/** Tools of a server have its name in the model's name of them. */
+const nameOf = ({ type, server_name: server }: Fields, name: string): string =>
+  type === "mcp_tool_use" && typeof server === "string" ? mcpName(server, name) : name;
+
 /** Calls of the client's tools, and of tools that other servers ran. */
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 const RESULT = /(?:^|_)tool_result$/;
@@ -150,10 +156,13 @@ function readResult(block: Fields, path: string, left: LeftOut): ToolResult {
   const isError = optional(readBoolean)(block["is_error"], `${path}.is_error`) ?? false;
   const { content } = block;
   const reader = readerOf({ isNew: false, left });
-  const parts = Array.isArray(content)
+  const given = Array.isArray(content)
     ? content.flatMap((each, i) => reader.read(each, `${path}.content.${i}`))
     : [toldOf(content)];
-  return { id, parts: isError && !/^\s*error\b/i.test(textOf(parts)) ? ["Error: ", ...parts] : parts };
+  if (block["type"] === "mcp_tool_result") {
+    return { id, parts: [resultContent({ text: textOf(given), isError }, "a tool server")] };
+  }
+  return { id, parts: isError && !/^\s*error\b/i.test(textOf(given)) ? ["Error: ", ...given] : given };
 }
 
 /** A text, or blocks of content. */

@@ -7,12 +7,15 @@ import { fieldsOfPrefix } from "../../runtime/index.ts";
 import type { CutCall, Statistics, ToolCall } from "../../runtime/portable.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText } from "../answers/custom-tools.ts";
+import { isOfTool, type ToolEvent } from "../answers/tool-loop.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
 
 export type Block =
   | { type: "text"; text: string }
   | { type: "thinking"; thinking: string; signature: string }
-  | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> };
+  | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> }
+  | { type: "mcp_tool_use"; id: string; name: string; server_name: string; input: Record<string, unknown> }
+  | { type: "mcp_tool_result"; tool_use_id: string; is_error: boolean; content: { type: "text"; text: string }[] };
 
 type Delta =
   | { readonly type: "text_delta"; readonly text: string }
@@ -63,8 +66,11 @@ export interface Head {
   readonly stopSequences: readonly string[];
 }
 
+/** An event of an answer, or of a tool that the server runs. */
+export type Said = AnswerEvent | ToolEvent;
+
 /** Converts an event of an answer to stream events. */
-type Steps = (said: AnswerEvent) => Iterable<StreamEvent>;
+type Steps = (said: Said) => Iterable<StreamEvent>;
 
 /** Yields nothing before the model's first token, so that an earlier failure still has its own status. */
 export function streamSteps(head: Head): Steps {
@@ -72,7 +78,7 @@ export function streamSteps(head: Head): Steps {
   const stage = withoutBlanks();
   let started = false;
   return function* (said) {
-    for (const event of stage(said)) {
+    for (const event of isOfTool(said) ? [said] : stage(said)) {
       if (!started) yield* startOf(head);
       started = true;
       yield* blocks.of(event);
@@ -99,10 +105,12 @@ function* startOf({ id, model, prompt }: Head): Generator<StreamEvent> {
 /** The open block, and its content so far. */
 class Blocks {
   called = false;
+  /** Id of the call that the server is running. */
+  #running = "";
   #index = -1;
   #open: { readonly type: "text" } | { readonly type: "thinking"; readonly hash: Hash } | undefined;
 
-  *of(event: AnswerEvent): Generator<StreamEvent> {
+  *of(event: Said): Generator<StreamEvent> {
     switch (event.kind) {
       case "thinking":
         return yield* this.#think(event.text);
@@ -114,6 +122,12 @@ class Blocks {
       case "cutCall":
         this.called = false; // the stop reason is then `max_tokens`
         return yield* this.#call(event.call);
+      case "mcpList":
+        return;
+      case "mcpCall":
+        return yield* this.#callServer(event);
+      case "mcpResult":
+        return yield* this.#result(event);
       case "done":
         return yield* this.#close();
       default:
@@ -142,11 +156,25 @@ class Blocks {
     yield this.#delta({ type: "text_delta", text });
   }
 
-  *#call({ id = toolUseId(), function: { name, arguments: input } }: ToolCall | CutCall): Generator<StreamEvent> {
+  *#call({ id = makeId("toolu"), function: { name, arguments: input } }: ToolCall | CutCall): Generator<StreamEvent> {
     yield* this.#close();
     yield this.#start({ type: "tool_use", id, name, input: {} });
     yield this.#delta({ type: "input_json_delta", partial_json: argumentsText(input) });
-    yield { type: "content_block_stop", index: this.#index };
+    yield this.#stop();
+  }
+
+  *#callServer({ label, name, arguments: input }: Extract<ToolEvent, { kind: "mcpCall" }>): Generator<StreamEvent> {
+    yield* this.#close();
+    this.#running = makeId("mcptoolu");
+    yield this.#start({ type: "mcp_tool_use", id: this.#running, name, server_name: label, input: {} });
+    yield this.#delta({ type: "input_json_delta", partial_json: argumentsText(input) });
+    yield this.#stop();
+  }
+
+  *#result({ text, isError }: Extract<ToolEvent, { kind: "mcpResult" }>): Generator<StreamEvent> {
+    const content = text === "" ? [] : [{ type: "text" as const, text }];
+    yield this.#start({ type: "mcp_tool_result", tool_use_id: this.#running, is_error: isError, content });
+    yield this.#stop();
   }
 
   /** Clients return thinking only with a signature: this one is a digest of the text and is never verified. */
@@ -155,13 +183,17 @@ class Blocks {
     if (this.#open.type === "thinking") {
       yield this.#delta({ type: "signature_delta", signature: this.#open.hash.digest("base64") });
     }
-    yield { type: "content_block_stop", index: this.#index };
+    yield this.#stop();
     this.#open = undefined;
   }
 
   #start(block: Block): StreamEvent {
     this.#index++;
     return { type: "content_block_start", index: this.#index, content_block: block };
+  }
+
+  #stop(): StreamEvent {
+    return { type: "content_block_stop", index: this.#index };
   }
 
   #delta(delta: Delta): StreamEvent {
@@ -188,11 +220,12 @@ const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: 
   output_tokens: evalCount,
 });
 
-/** `toolu_` and 24 hex digits. */
-const toolUseId = (): string => `toolu_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
+/** The kind of id and 24 hex digits. */
+const makeId = (kind: string): string =>
+  `${kind}_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
 
 /** The message that a stream adds up to. */
-export async function wholeMessage(answer: AsyncIterable<AnswerEvent>, steps: Steps): Promise<Reply | undefined> {
+export async function wholeMessage(answer: AsyncIterable<Said>, steps: Steps): Promise<Reply | undefined> {
   const events: StreamEvent[] = [];
   for await (const said of answer) events.push(...steps(said));
   return sum(events);
@@ -216,7 +249,7 @@ function sum(events: readonly StreamEvent[]): Reply | undefined {
         else if (last) extend(last, event.delta);
         break;
       case "content_block_stop":
-        if (last?.type === "tool_use") last.input = fieldsOfPrefix(input) ?? {}; // partial for a cut call
+        if (last?.type === "tool_use" || last?.type === "mcp_tool_use") last.input = fieldsOfPrefix(input) ?? {}; // partial for a cut call
         input = "";
         break;
       case "message_delta":

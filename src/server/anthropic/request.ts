@@ -6,6 +6,7 @@ import { AppError, optional, readFields, unexpected, type Fields } from "../../b
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
+import type { McpOffer } from "../answers/server-tools.ts";
 import type { LeftOut } from "../requests/history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 import { readConversation } from "./conversation.ts";
@@ -26,11 +27,14 @@ export interface Wanted extends Pick<
   readonly leftOut: LeftOut;
 }
 
-/** Throws `bad_request`. */
-export function readMessagesRequest(body: MessagesBody): Wanted {
+/**
+ * Throws `bad_request`.
+ * @param offers tools that the server runs
+ */
+export function readMessagesRequest(body: MessagesBody, offers: readonly McpOffer[] = []): Wanted {
   const leftOut: LeftOut = [];
   const messages = readConversation(body, leftOut);
-  const { tools, left } = readTools(body.tools ?? []);
+  const { tools, left } = readTools(body.tools ?? [], offers);
   const output = optional(readFields)(body.output_config, "output_config") ?? {};
   const think = readThinking(body.thinking, output);
   const format =

@@ -2,13 +2,23 @@
 import { optional, readBoolean, readFields, readName, readText, unexpected, type Read } from "../../base/index.ts";
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
 import { isDispensable } from "../answers/provider-tools.ts";
+import { type McpOffer, toolsOf } from "../answers/server-tools.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
+import { isToolset } from "./mcp-servers.ts";
 
-/** Throws `bad_request`, also for tools of the provider's servers, unless the model may answer without them. */
-export function readTools(list: readonly unknown[]): { tools: readonly Tool[]; left: readonly string[] } {
+/**
+ * Throws `bad_request`, also for tools of the provider's servers, unless the model may answer without them.
+ * @param offers tools of servers, in place of the toolsets
+ */
+export function readTools(
+  list: readonly unknown[],
+  offers: readonly McpOffer[] = [],
+): { tools: readonly Tool[]; left: readonly string[] } {
   const types = list.map((tool, i) => readFields(tool, `tools.${i}`)["type"]);
-  const tools = list.flatMap((tool, i) => (isDispensable(types[i]) ? [] : [readTool(tool, `tools.${i}`)]));
+  const isOurs = (type: unknown): boolean => isToolset(type) || isDispensable(type);
+  const own = list.flatMap((tool, i) => (isOurs(types[i]) ? [] : [readTool(tool, `tools.${i}`)]));
+  const tools = [...own, ...toolsOf(offers)];
   return { tools, left: types.filter(isDispensable) };
 }
 

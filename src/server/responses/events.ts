@@ -16,8 +16,8 @@ import {
   type OutputText,
   type ResponseObject,
 } from "./response.ts";
-import type { McpOffer } from "./mcp-tools.ts";
-import type { ToolEvent } from "./tool-loop.ts";
+import type { McpOffer } from "../answers/server-tools.ts";
+import { isOfTool, type ToolEvent } from "../answers/tool-loop.ts";
 import { isCustom, splitName } from "./tools.ts";
 
 interface Unnumbered {
@@ -268,8 +268,6 @@ export class ResponseWriter {
     return this.#output.length - 1;
   }
 }
-
-const isOfTool = (event: AnswerEvent | ToolEvent): event is ToolEvent => event.kind.startsWith("mcp");
 
 const outputText = (): OutputText => ({ type: "output_text", text: "", annotations: [], logprobs: [] });
 

@@ -4,6 +4,7 @@
  */
 import { isObject, type Fields } from "../../base/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";
+import { resultContent } from "../answers/server-tools.ts";
 import { readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 
 interface ForeignCall {
@@ -39,9 +40,13 @@ export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignC
     id: [call_id, id].find((each) => typeof each === "string"),
     name: typeof name === "string" && name !== "" ? nameOf(name, item) : tool,
     arguments: argumentsOf(item, left),
-    result: result === "" ? undefined : result,
+    result: result === "" ? undefined : resultOf(item, result),
   };
 }
+
+/** Results of tool servers are outside text. */
+const resultOf = ({ type, error }: Fields, text: string): string =>
+  type === "mcp_call" ? resultContent({ text, isError: Boolean(error) }, "a tool server") : text;
 
 /** Tools of a server have its label in the model's name of them. */
 const nameOf = (name: string, { type, server_label: label }: Fields): string =>

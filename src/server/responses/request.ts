@@ -13,7 +13,7 @@ import { checkStrict } from "../answers/strict-schema.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
 import { toolFields } from "../answers/tool-choice.ts";
 import { readInput, type FindItem } from "./input.ts";
-import type { McpOffer } from "./mcp-tools.ts";
+import type { McpOffer } from "../answers/server-tools.ts";
 import { readTools, type Tools } from "./tools.ts";
 
 export interface Wanted {

@@ -2,7 +2,8 @@
 import { optional, readFields, readList, readName, readText, unexpected, type Fields } from "../../base/index.ts";
 import type { Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
-import { isMcp, type McpOffer, toolsOf } from "./mcp-tools.ts";
+import { type McpOffer, toolsOf } from "../answers/server-tools.ts";
+import { isMcp } from "./mcp-tools.ts";
 import { isDispensable } from "../answers/provider-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 

@@ -3,9 +3,8 @@
  * the page and `hearth run --tools`.
  */
 import { AppError, messageOf } from "../../base/index.ts";
-import { external, neutralize, renderPassage } from "../../gateway/agent/boundary/index.ts";
 import type { McpServer } from "../../runtime/mcp/index.ts";
-import { mcpName } from "../../runtime/mcp/names.ts";
+import { resultContent, toolOf } from "../answers/server-tools.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { get, post } from "./route.ts";
@@ -29,18 +28,11 @@ async function listed(server: McpServer, signal: AbortSignal): Promise<object> {
     const { tools } = await server.tools(signal);
     return {
       name,
-      tools: tools.map(({ name: tool, description, inputSchema }) => ({
-        tool,
-        harmless: server.isHarmless(tool),
+      tools: tools.map((tool) => ({
+        tool: tool.name,
+        harmless: server.isHarmless(tool.name),
         /** As in `tools` of a chat. */
-        definition: {
-          type: "function",
-          function: {
-            name: mcpName(name, tool),
-            ...(description === "" ? {} : { description: neutralize(description) }),
-            parameters: inputSchema,
-          },
-        },
+        definition: toolOf(name, tool),
       })),
     };
   } catch (error) {
@@ -55,8 +47,7 @@ async function call({ mcp }: RouteDeps, { request, signal, note }: Exchange): Pr
   if (!mcp) throw new AppError("not_found", "no tool server is configured ('mcp.servers')");
   const server = mcp.get(name ?? "");
   note({ mcp_server: server.name });
-  const { text, isError } = await server.call(tool ?? "", args, signal);
-  const told =
-    text === "" ? "(no output)" : renderPassage(external(text), { isWrapped: true, source: `${server.name} ${tool}` });
-  return { kind: "json", body: { text, is_error: isError, content: isError ? `error: ${told}` : told } };
+  const result = await server.call(tool ?? "", args, signal);
+  const content = resultContent(result, `${server.name} ${tool}`);
+  return { kind: "json", body: { text: result.text, is_error: result.isError, content } };
 }

@@ -1,14 +1,16 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`: chats in the Anthropic API. */
 import { assert } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";
-import { streamSteps, wholeMessage } from "../anthropic/events.ts";
+import { type Said, streamSteps, wholeMessage } from "../anthropic/events.ts";
+import { readWishes } from "../anthropic/mcp-servers.ts";
 import { checkThread, readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "./deps.ts";
 import { anthropicErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, type AnswerEvent } from "../answers/answer.ts";
+import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
+import { answerWithTools } from "../answers/tool-loop.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/provider-tools.ts";
@@ -34,11 +36,12 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, MessagesBody);
   const model = requireModel(body.model);
   requireMaxTokens(body);
-  const { request, singleCall } = await chatRequest(deps, exchange, body);
+  const { request, singleCall, offers } = await chatRequest(deps, exchange, body);
   let prompt = { promptEvalCount: 0, promptCachedCount: 0 };
-  const events = answerEvents(deps, request, {
+  const events = answerWithTools(deps, request, {
+    offers,
     note: exchange.note,
-    stages: singleCall ? [firstCallOnly()] : [],
+    stages: () => (singleCall ? [firstCallOnly()] : []),
     onPrompt: (event) => (prompt = event),
   });
   const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], prompt: () => prompt };
@@ -57,20 +60,40 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
 async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const body = await readRequest(exchange.request, MessagesBody);
   requireModel(body.model);
-  const { request } = await chatRequest(deps, exchange, body);
+  const { request, offers } = await chatRequest(deps, exchange, body);
+  await closeOffers(offers);
   return { kind: "json", body: { input_tokens: await deps.runtime.countTokens(request) } };
 }
 
-/** Throws `bad_request` and `not_found`. */
+interface Asked {
+  readonly request: ChatRequest;
+  readonly singleCall: boolean;
+}
+
+/** Throws `bad_request`, `not_found`, and `upstream` if a tool server does not answer. */
 async function chatRequest(
   deps: RouteDeps,
   exchange: Exchange,
   body: MessagesBody,
-): Promise<{ request: ChatRequest; singleCall: boolean }> {
+): Promise<Asked & { readonly offers: readonly McpOffer[] }> {
   checkThread(body);
   requireMessages(body);
+  const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
+  try {
+    return { offers, ...(await offeredRequest(deps, exchange, { body, offers })) };
+  } catch (error) {
+    await closeOffers(offers);
+    throw error;
+  }
+}
+
+async function offeredRequest(
+  deps: RouteDeps,
+  exchange: Exchange,
+  { body, offers }: { body: MessagesBody; offers: readonly McpOffer[] },
+): Promise<Asked> {
   const model = requireModel(body.model);
-  const { singleCall, think, left, leftOut, ...wanted } = readMessagesRequest(body);
+  const { singleCall, think, left, leftOut, ...wanted } = readMessagesRequest(body, offers);
   exchange.note({ model });
   warnLeft(deps.log, { model, left });
   warnLeftOut(deps.log, { model, left: leftOut });
@@ -81,7 +104,7 @@ async function chatRequest(
 }
 
 async function* frames(
-  answer: AsyncIterable<AnswerEvent>,
+  answer: AsyncIterable<Said>,
   steps: ReturnType<typeof streamSteps>,
 ): AsyncGenerator<Frame, void, void> {
   for await (const said of answer) for (const event of steps(said)) yield { event: event.type, data: event };

@@ -9,8 +9,9 @@ import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
-import { offerTools } from "../responses/mcp-tools.ts";
-import { answerWithTools, type ToolEvent } from "../responses/tool-loop.ts";
+import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
+import { answerWithTools, type ToolEvent } from "../answers/tool-loop.ts";
+import { readWishes } from "../responses/mcp-tools.ts";
 import { findWisher, requireModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -118,7 +119,8 @@ async function historyOf(deps: Deps, request: Request, id: string | undefined): 
 }
 
 async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
-  const { request } = await readAsked(deps, exchange);
+  const { request, offers } = await readAsked(deps, exchange);
+  await closeOffers(offers);
   const input_tokens = await deps.runtime.countTokens(request);
   return { kind: "json", body: { object: "response.input_tokens", input_tokens } };
 }
@@ -126,14 +128,27 @@ async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
 async function readAsked(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
-  const offers = await offerTools(deps.mcp, body, exchange.signal);
+  const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
+  try {
+    return { body, model, offers, ...(await readOffered(deps, exchange, { body, model, offers })) };
+  } catch (error) {
+    await closeOffers(offers);
+    throw error;
+  }
+}
+
+async function readOffered(
+  deps: Deps,
+  exchange: Exchange,
+  { body, model, offers }: { body: ResponsesBody; model: string; offers: readonly McpOffer[] },
+) {
   const history = await historyOf(deps, exchange.request, body.previous_response_id);
   const owner = deps.ownerOf(exchange.request);
   const wanted = readResponsesRequest(body, { find: (id) => deps.items.find(owner, id), offers, history });
   exchange.note({ model });
   warnLeft(deps.log, { model, left: wanted.tools.left });
   warnLeftOut(deps.log, { model, left: wanted.leftOut });
-  return { body, model, wanted, offers, request: await chatRequest(deps, { model, wanted, exchange }) };
+  return { wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
 }
 
 /** Throws `not_found`. */

@@ -18,6 +18,7 @@ export const MessagesBody = t.Object(
     top_k: t.Optional(Int),
     stop_sequences: t.Optional(t.Array(t.String())),
     tools: t.Optional(t.Array(t.Unknown())),
+    mcp_servers: t.Optional(t.Array(t.Unknown())),
     tool_choice: t.Optional(t.Unknown()),
     thinking: t.Optional(t.Unknown()),
     thread: t.Optional(t.Unknown()),
