@@ -23,10 +23,10 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   const placement = placePrompt(slots, tokens, { anyLength: session.checkpoints === undefined, whole, cached });
   assert(placement, "a sequence is admitted while all slots are busy");
   const { slot, copyFrom } = placement;
-  const loaded = copyFrom === "cache" ? prefixes!.load(match!, slot.index) : undefined;
+  const loaded = copyFrom === "cache" ? await prefixes!.load(match!, slot.index) : undefined;
   const reused = loaded ? whole(loaded.length) : placement.reused;
   const { checkpoints } = loaded ?? (copyFrom === "cache" ? slot : (copyFrom ?? slot));
-  if (copyFrom && copyFrom !== "cache") session.copy({ from: copyFrom.index, to: slot.index, length: reused });
+  if (copyFrom && copyFrom !== "cache") await session.copy({ from: copyFrom.index, to: slot.index, length: reused });
   if (!loaded) await goBack(placement, session);
   else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // it ends there
   takeSlot(slot, {

@@ -50,7 +50,7 @@ interface Cache {
   /** Leading tokens that are present. */
   shared(sequence: Sequence): number;
   /** Copies a longer prefix from another slot. */
-  borrow(sequence: Sequence): void;
+  borrow(sequence: Sequence): Promise<void>;
   /** As that of the session. After a failure all slots are empty. */
   run(rows: readonly Rows[]): Promise<Float32Array>;
 }
@@ -66,14 +66,18 @@ function makeCache({ session, ctxLen }: DraftModel, slots: number): Cache {
       if (failed || !slot || media.length > 0 || tokens.length >= ctxLen) return Infinity;
       return tokens.length - shared(sequence);
     },
-    borrow({ slot, tokens }) {
+    async borrow({ slot, tokens }) {
       const to = indexOf(slot);
       const lengths = held.map((ids) => sharedLength(ids, tokens));
       const length = Math.max(...lengths);
       const from = lengths.indexOf(length);
       if (length < lengths[to]! + COPY_MIN_TOKENS) return;
-      session.copy({ from, to, length });
-      held[to] = held[from]!.slice(0, length);
+      try {
+        await session.copy({ from, to, length });
+        held[to] = held[from]!.slice(0, length);
+      } catch {
+        failed = true; // as below
+      }
     },
     async run(rows) {
       for (const { slot, start, tokens } of rows) {
@@ -130,7 +134,7 @@ export function makeDrafter(
     async catchUp(sequence, budgetNs) {
       const lag = cache.lag(sequence);
       if (lag <= LAG_MAX || lag === Infinity) return;
-      cache.borrow(sequence);
+      await cache.borrow(sequence);
       const { tokens, slot } = sequence;
       const start = cache.shared(sequence);
       const own = Int32Array.from(tokens.slice(start, Math.min(start + piece, tokens.length - 1)));

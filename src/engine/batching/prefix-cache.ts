@@ -34,7 +34,7 @@ export interface PrefixCache {
   /** The longest prefix of a prompt, at most `limit` tokens; it ends at a checkpoint if slots need one. */
   match(tokens: readonly number[], limit: number): PrefixMatch;
   /** Copies a prefix into a slot, as far as it still exists. */
-  load(match: PrefixMatch, slot: number): Loaded;
+  load(match: PrefixMatch, slot: number): Promise<Loaded>;
   /** Copies the part of a slot that the cache lacks. */
   save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[]): Promise<void>;
   /** Resolves when all snapshots are written. */
@@ -72,7 +72,7 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       const end = endOf(path, length);
       return { path: path.filter(({ first }) => first < end), length: end };
     },
-    load({ path, length }, slot) {
+    async load({ path, length }, slot) {
       const there: Node[] = [];
       const checkpoints: Checkpoint[] = [];
       const deepest = path.at(-1);
@@ -80,7 +80,7 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       for (const node of path) {
         const data = pool.read(node);
         if (!data) break;
-        blocks.write(slot, { first: node.first, count: node.tokens.length, bytes: data.bytes });
+        await blocks.write(slot, { first: node.first, count: node.tokens.length, bytes: data.bytes });
         there.push(node);
         checkpoints.push(...data.checkpoints);
       }

@@ -181,7 +181,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
     },
     copy(which) {
       forget(which.to);
-      session.copy(which);
+      return session.copy(which);
     },
   };
 }

@@ -208,8 +208,11 @@ export interface KvBlocks {
   bytesOf(count: number): number;
   /** Copies `count` positions, beginning at `first`. */
   read(slot: number, first: number, count: number): Uint8Array | Promise<Uint8Array>;
-  /** Writes them back, to that slot or another; later positions may be overwritten too. */
-  write(slot: number, block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array }): void;
+  /** Writes them back, to that slot or another; later positions may be overwritten too. Throws `busy` without room. */
+  write(
+    slot: number,
+    block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array },
+  ): void | Promise<void>;
 }
 
 /** For slots whose memory grows with their content. */
@@ -291,8 +294,11 @@ export interface Session {
   readonly blocks?: KvBlocks;
   /** Undefined: slots have all their memory from the start, or keep it to the end. */
   readonly growth?: Growth;
-  /** Copies the first `length` tokens' keys and values from one slot to another; for other states see `checkpoints`. */
-  copy(options: { from: number; to: number; length: number }): void;
+  /**
+   * Copies the first `length` tokens' keys and values from one slot to another; for other states see `checkpoints`.
+   * Throws `busy` without room.
+   */
+  copy(options: { from: number; to: number; length: number }): void | Promise<void>;
   close(): void;
 }
 

@@ -180,8 +180,8 @@ class SplitSession implements Session {
     for (const session of this.#sessions) session.shift(...args);
   };
 
-  readonly copy: Session["copy"] = (...args) => {
-    for (const session of this.#sessions) session.copy(...args);
+  readonly copy: Session["copy"] = async (...args) => {
+    for (const session of this.#sessions) await session.copy(...args);
   };
 
   readonly close: Session["close"] = () => {

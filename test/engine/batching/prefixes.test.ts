@@ -130,7 +130,7 @@ test("what is stored is copied from there to a slot, and takes no memory beside 
   const second = make();
   await second.ready;
   slots[1] = [];
-  expect(second.load(second.match(tokens, 28), 1).length).toBe(28);
+  expect((await second.load(second.match(tokens, 28), 1)).length).toBe(28);
   expect(slots[1]).toEqual(tokens);
   expect(second.bytes).toBe(0);
   await rm(root, { recursive: true });
@@ -231,7 +231,7 @@ test("property: what matches is a prefix, what is loaded is what was saved, and 
         expect(cache.bytes).toBeLessThanOrEqual(rooms * 1100);
         const match = cache.match(asked, asked.length);
         slots[1] = [];
-        cache.load(match, 1);
+        await cache.load(match, 1);
         expect(slots[1].slice(0, match.length)).toEqual(asked.slice(0, match.length));
         expect(slots[1].length).toBeGreaterThanOrEqual(match.length);
       }
@@ -252,7 +252,7 @@ test("prefixes share the blocks of their beginning, and what was used longest ag
   const lengths = (): number[] => [100, 101, 102, 103, 104, 105].map((n) => cache.match(behind(n), 96).length);
   for (const n of [102, 103]) await save(cache, slots, behind(n));
   expect(lengths()).toEqual([96, 96, 96, 96, 64, 64]);
-  cache.load(cache.match(behind(100), 96), 1);
+  await cache.load(cache.match(behind(100), 96), 1);
   await save(cache, slots, behind(104));
   await save(cache, slots, behind(105));
   expect(lengths()).toEqual([96, 64, 96, 96, 96, 96]);
@@ -272,7 +272,7 @@ test("with checkpoints a prefix ends at one of them", async () => {
     [10, 21].map((length) => ({ length, bytes: 100 })),
   );
   expect(cache.match(tokens, 30)).toMatchObject({ length: 21 });
-  expect(cache.load(cache.match(tokens, 20), 1).checkpoints).toEqual([{ length: 10, bytes: 100 }]);
+  expect((await cache.load(cache.match(tokens, 20), 1)).checkpoints).toEqual([{ length: 10, bytes: 100 }]);
   expect(cache.match([...tokens.slice(0, 20), 99], 21)).toMatchObject({ length: 10 });
   expect(cache.match(tokens.slice(0, 9), 9)).toMatchObject({ length: 0, path: [] });
 });

@@ -11,7 +11,7 @@ import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
-import { tokenBytes } from "./memory.ts";
+import { kvShapes } from "./memory.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
@@ -22,6 +22,8 @@ function lostWhileLoading({ weights }: Program, cause: unknown): AppError {
   return new AppError("too_large", `${weights.path}: ${messageOf(cause)} while the model was loaded`, { cause });
 }
 
+const sumOf = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0);
+
 /** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
@@ -29,7 +31,9 @@ export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
   slotBytes: ({ steps }, options) => ({
     ...floatBytes(steps),
-    perToken: tokenBytes(steps, cacheTypeOf(steps, options)),
+    perToken: sumOf(
+      kvShapes(steps, cacheTypeOf(steps, options)).map(({ keyBytes, valueBytes }) => keyBytes + valueBytes),
+    ),
   }),
   async load(program, options) {
     const device = await openDevice(provider());

@@ -2,6 +2,7 @@
 import { assert } from "../../../base/index.ts";
 import type { KvBlocks } from "../../program/backend.ts";
 import { cachedSides, type ShiftParts } from "./kv-cache.ts";
+import type { Plan } from "./plan.ts";
 import { readBuffer } from "./read-buffer.ts";
 
 /** Positions per block: enough for copies of several KB, few enough for prompts to share blocks. */
@@ -12,12 +13,13 @@ const FORMAT = 1;
 interface BlockOptions {
   readonly slots: number;
   readonly checkpoints: KvBlocks["checkpoints"];
+  readonly reach: Plan["reach"];
 }
 
-export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints }: BlockOptions): KvBlocks {
+export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach }: BlockOptions): KvBlocks {
   const { device, layers, ctxLen, cacheType } = parts;
-  const sides = layers.flatMap((layer) => cachedSides(layer, parts));
-  const tokenBytes = sides.reduce((sum, side) => sum + side.tokenBytes, 0);
+  const sides = () => layers.flatMap(cachedSides);
+  const tokenBytes = sides().reduce((sum, side) => sum + side.tokenBytes, 0);
   const isLong = layers.some(({ rope }) => rope?.freqFactorsLong && ctxLen > rope.ctxLenOrig);
   const shapes = layers.map(({ nKvHeads, keyDim, valueDim }) => `${nKvHeads}x${keyDim}+${valueDim}`);
   const facts = ["webgpu", FORMAT, device.facts.name, cacheType, isLong ? "long" : "short", ...shapes];
@@ -36,18 +38,19 @@ export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints }: BlockOpt
       if (tokenBytes === 0) return new Uint8Array();
       return readBuffer(
         device,
-        sides.map(({ buffer, tokenBytes: each }) => {
-          return { buffer, offset: (slot * ctxLen + first) * each, size: count * each };
+        sides().map(({ buffer, tokenBytes: each, positions }) => {
+          return { buffer, offset: (slot * positions + first) * each, size: count * each };
         }),
       );
     },
-    write(slot, { first, count, bytes }) {
+    async write(slot, { first, count, bytes }) {
       check(slot, first, count);
       assert(bytes.length === count * tokenBytes, `a block of ${count} positions has ${bytes.length} bytes`);
+      await reach({ slots: slot + 1, positions: first + count });
       let at = 0;
-      for (const { buffer, tokenBytes: each } of sides) {
+      for (const { buffer, tokenBytes: each, positions } of sides()) {
         const part = bytes.slice(at, at + count * each);
-        device.gpu.queue.writeBuffer(buffer, (slot * ctxLen + first) * each, part);
+        device.gpu.queue.writeBuffer(buffer, (slot * positions + first) * each, part);
         at += part.length;
       }
     },

@@ -1,5 +1,5 @@
 /** Operations on the KV cache between runs: copying a prefix to another slot, and the context shift. */
-import { cacheBytes, type CacheType } from "../../../../kernels/wgsl/cache.ts";
+import type { CacheType } from "../../../../kernels/wgsl/cache.ts";
 import type { Program } from "../../program/backend.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { assert } from "../../../base/index.ts";
@@ -8,6 +8,7 @@ import { kvStates } from "../../program/sequence-state.ts";
 import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Device } from "./device.ts";
+import type { KvBuffers } from "./kv-room.ts";
 import type { Plan } from "./plan.ts";
 import { GRID_MAX } from "./record.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
@@ -18,13 +19,14 @@ const MOVED_BYTES = 4 * 2 ** 20;
 
 /** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
-  readonly buffers: NonNullable<ReturnType<Plan["caches"]["get"]>>;
+  readonly buffers: KvBuffers;
 }
 
 export interface ShiftParts {
   readonly device: Device;
   readonly layers: readonly CacheLayer[];
   readonly ctxLen: number;
+  /** The format of keys and values. */
   readonly cacheType: CacheType;
   readonly pipeline: GPUComputePipeline;
   /** The intermediate buffer for moves. */
@@ -33,12 +35,11 @@ export interface ShiftParts {
   readonly turns: readonly {
     readonly angles: GPUBuffer;
     readonly params: GPUBuffer;
-    readonly bindings: GPUBindGroup;
   }[];
   destroy(): void;
 }
 
-/** Prepares everything for a shift, which then allocates nothing. */
+/** Prepares everything for a shift, which then allocates no memory. */
 export async function makeShift(
   device: Device,
   { steps, weights }: Program,
@@ -55,13 +56,7 @@ export async function makeShift(
     ]),
   ]);
   const [passage, ...rest] = buffers;
-  const turns = layers.map(({ buffers: { keys } }, i) => {
-    const [angles, params] = [rest[2 * i]!, rest[2 * i + 1]!]; // two per layer
-    const resources = [keys, angles, params].map((buffer) => ({ buffer }));
-    const entries = resources.map((resource, binding) => ({ binding, resource }));
-    const bindings = device.gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
-    return { angles, params, bindings };
-  });
+  const turns = layers.map((_, i) => ({ angles: rest[2 * i]!, params: rest[2 * i + 1]! })); // two per layer
   const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
   return {
     device,
@@ -91,8 +86,9 @@ export function copyTokens(
   if (from === to || length === 0) return;
   const encoder = parts.device.gpu.createCommandEncoder();
   for (const layer of parts.layers) {
-    const move = { from: from * parts.ctxLen, to: to * parts.ctxLen, count: length };
-    for (const each of cachedSides(layer, parts)) moveTokens(encoder, parts, each, move);
+    const { positions } = layer.buffers.size;
+    const move = { from: from * positions, to: to * positions, count: length };
+    for (const each of cachedSides(layer)) moveTokens(encoder, parts, each, move);
   }
   parts.device.submit(encoder.finish());
 }
@@ -102,26 +98,24 @@ export function shiftTokens(
   parts: ShiftParts,
   { slot, keep, discard, length }: { slot: number; keep: number; discard: number; length: number },
 ): void {
-  const { device, ctxLen } = parts;
+  const { device } = parts;
   const count = length - keep - discard;
   if (count === 0 || discard === 0) return;
-  const to = slot * ctxLen + keep;
   const encoder = device.gpu.createCommandEncoder();
   for (const [i, layer] of parts.layers.entries()) {
-    for (const each of cachedSides(layer, parts)) moveTokens(encoder, parts, each, { from: to + discard, to, count });
+    const to = slot * layer.buffers.size.positions + keep;
+    for (const each of cachedSides(layer)) moveTokens(encoder, parts, each, { from: to + discard, to, count });
     if (layer.rope) shiftKeys(encoder, parts, i, { rope: layer.rope, first: to, count, discard });
   }
   device.submit(encoder.finish());
 }
 
 /** The buffers of a layer with their bytes per token. Values that are parts of keys have none. */
-export function cachedSides(
-  { buffers: { keys, values }, nKvHeads, keyDim, valueDim }: CacheLayer,
-  { cacheType }: ShiftParts,
-) {
+export function cachedSides({ buffers }: Pick<CacheLayer, "buffers">) {
+  const { keys, values, keyBytes, valueBytes, size } = buffers;
   const sized = [
-    { buffer: keys, tokenBytes: nKvHeads * cacheBytes(cacheType, keyDim) },
-    { buffer: values, tokenBytes: nKvHeads * cacheBytes(cacheType, valueDim) },
+    { buffer: keys, tokenBytes: keyBytes, positions: size.positions },
+    { buffer: values, tokenBytes: valueBytes, positions: size.positions },
   ];
   return sized.filter(({ tokenBytes }) => tokenBytes > 0);
 }
@@ -147,8 +141,8 @@ function shiftKeys(
   index: number,
   { rope, first, count, discard }: { rope: RopeScaling; first: number; count: number; discard: number },
 ): void {
-  const { angles, params, bindings } = turns[index]!; // one per layer
-  const { nKvHeads, keyDim } = layers[index]!;
+  const { angles, params } = turns[index]!; // one per layer
+  const { nKvHeads, keyDim, buffers } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;
   const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
@@ -161,7 +155,8 @@ function shiftKeys(
   const z = Math.ceil(groups / GRID_MAX);
   const pass = encoder.beginComputePass();
   pass.setPipeline(pipeline);
-  pass.setBindGroup(0, bindings);
+  const entries = [buffers.keys, angles, params].map((buffer, binding) => ({ binding, resource: { buffer } }));
+  pass.setBindGroup(0, device.gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
   pass.dispatchWorkgroups(Math.ceil(groups / z), 1, z);
   pass.end();
 }

@@ -10,6 +10,7 @@ import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.t
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
+import { kvWishes, makeKvRoom, type KvRoom, type KvShape, type KvSize } from "./kv-room.ts";
 import { USAGE } from "./usage.ts";
 import { PADDING_BYTES } from "./weights.ts";
 
@@ -28,8 +29,8 @@ export interface DeviceRope {
 export interface Memory {
   readonly all: readonly GPUBuffer[];
   readonly scratch: readonly GPUBuffer[];
-  /** By layer: its keys and values, (slots, ctxLen, nKvHeads · headDim). */
-  readonly caches: ReadonlyMap<number, { readonly keys: GPUBuffer; readonly values: GPUBuffer }>;
+  /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
+  readonly room: KvRoom;
   /** By step that keeps one: the states after the last row of each slot, (slots, values) float32. */
   readonly states: ReadonlyMap<Step, GPUBuffer>;
   /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
@@ -63,19 +64,29 @@ export interface MemoryPlan {
   readonly wishes: readonly GPUBufferDescriptor[];
   readonly bytes: number;
   /** @param all one buffer per request */
-  memoryOf(all: readonly GPUBuffer[]): Memory;
+  memoryOf(all: readonly GPUBuffer[], room: KvRoom): Memory;
+  /** The KV cache at its largest. */
+  readonly kv: { readonly layers: readonly KvShape[]; readonly most: KvSize };
 }
 
-/** Bytes of a position in the caches of all layers. */
-export const tokenBytes = (steps: Program["steps"], cacheType: CacheType): number =>
-  kvStates(steps).reduce((sum, { nKvHeads, keyDim, valueDim }) => {
-    return sum + nKvHeads * (cacheBytes(cacheType, keyDim) + cacheBytes(cacheType, valueDim));
-  }, 0);
+/** The layers with a cache, and their bytes per position. */
+export const kvShapes = (steps: Program["steps"], cacheType: CacheType): KvShape[] =>
+  kvStates(steps).map(({ layer, nKvHeads, keyDim, valueDim }) => ({
+    layer,
+    keyBytes: nKvHeads * cacheBytes(cacheType, keyDim),
+    valueBytes: nKvHeads * cacheBytes(cacheType, valueDim),
+  }));
 
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
   const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));
-  return plan.memoryOf(await device.allocate(plan.what, make));
+  const room = await makeKvRoom(device, { path: plan.what, ...plan.kv });
+  try {
+    return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), room);
+  } catch (error) {
+    room.destroy();
+    throw error;
+  }
 }
 
 /** Throws `too_large` if a buffer is larger than a binding. */
@@ -89,15 +100,9 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
   const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
-  const caches = kvStates(program.steps).map(({ layer, nKvHeads, keyDim, valueDim }) => {
-    const heads = options.slots * options.ctxLen * nKvHeads;
-    const usage = storage | copySrc | copyDst;
-    return {
-      layer,
-      keys: want(`keys of layer ${layer}`, heads * cacheBytes(cacheType, keyDim), usage),
-      values: want(`values of layer ${layer}`, heads * cacheBytes(cacheType, valueDim), usage),
-    };
-  });
+  const kv = { layers: kvShapes(program.steps, cacheType), most: { slots: options.slots, positions: options.ctxLen } };
+  const cacheWishes = kv.layers.flatMap((layer) => kvWishes(layer, kv.most));
+  for (const { label, size } of cacheWishes) checkSize(device, { path, label: label!, size }); // all have labels
   const states = keepingSteps(program.steps).flatMap(({ step, state }) => {
     if (state.kind === "kv") return [];
     const size = 4 * options.slots * valuesOf(state);
@@ -115,12 +120,12 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
-  const memoryOf = (all: readonly GPUBuffer[]): Memory => {
+  const memoryOf = (all: readonly GPUBuffer[], room: KvRoom): Memory => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
     return {
       all,
       scratch: scratch.map(at),
-      caches: new Map(caches.map(({ layer, keys, values }) => [layer, { keys: at(keys), values: at(values) }])),
+      room,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
       given: given === undefined ? undefined : at(given),
@@ -136,8 +141,8 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       readback: at(readback),
     };
   };
-  const bytes = wishes.reduce((sum, { size }) => sum + size, 0);
-  return { what: `${path}: KV cache and activations`, wishes, bytes, memoryOf };
+  const bytes = [...wishes, ...cacheWishes].reduce((sum, { size }) => sum + size, 0);
+  return { what: path, wishes, kv, bytes, memoryOf };
 }
 
 function checkSize(device: Device, { path, label, size }: { path: string; label: string; size: number }): void {

@@ -19,6 +19,7 @@ import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
+import type { KvRoom, KvSize } from "./kv-room.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { atOnce, compileAll, GRID_MAX, recordPass, type Pass, type PassParts, type Passes } from "./record.ts";
 import { checkpointBytes } from "./slot-states.ts";
@@ -36,14 +37,15 @@ const UPLOAD_SHARE = 0.9;
  */
 export const FEW_ROWS = 32;
 
-export interface Plan extends Pick<
-  Memory,
-  "batch" | "input" | "given" | "readback" | "caches" | "cacheType" | "states"
-> {
+export interface Plan extends Pick<Memory, "batch" | "input" | "given" | "readback" | "cacheType" | "states"> {
   readonly passes: Passes;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  /** Keys and values by layer. */
+  readonly caches: KvRoom["caches"];
+  /** Makes room for keys and values; undefined: there is room. Throws `busy` if the device has none. */
+  reach(size: KvSize): Promise<void> | undefined;
   destroy(): void;
 }
 
@@ -129,6 +131,7 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
     });
     try {
+      await memory.room.shrink();
       const made = { memory, weights, variant: { tuning }, signal };
       const fewPass = await recordPass(device, few, { ...made, first: 0 });
       const onePass = await recordPass(device, one, { ...made, variant: { tuning, rows: 1 }, first: 0 });
@@ -145,7 +148,7 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       throw error;
     }
   } catch (error) {
-    for (const buffer of memory.all) buffer.destroy();
+    destroyMemory(memory);
     throw error;
   }
 }
@@ -156,25 +159,34 @@ interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { batch, input, given, readback, caches, cacheType, states } = memory;
-  const kept = [...caches.values()].flatMap(({ keys, values }) => [keys, values]).concat([...states.values()]);
-  const kv = kept.reduce((sum, { size }) => sum + size, 0);
+  const { batch, input, given, readback, room, cacheType, states } = memory;
+  const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
+  const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
+  const rebind = (layers: ReadonlySet<number>): void => {
+    for (const pass of new Set(Object.values(parts.passes))) pass.rebind(layers);
+  };
   return {
     ...parts,
     batch,
     input,
     given,
     readback,
-    caches,
+    caches: room.caches,
     cacheType,
     states,
+    reach: (size) => (room.has(size) ? undefined : room.reach(size, rebind)),
     ropes: [...memory.ropes.values()],
-    bytes: { weights: weights.bytes, kv, scratch: memory.all.reduce((sum, { size }) => sum + size, 0) - kv },
+    bytes: { weights: weights.bytes, kv: room.bytes + kept, scratch },
     destroy() {
       weights.destroy();
-      for (const buffer of memory.all) buffer.destroy();
+      destroyMemory(memory);
     },
   };
+}
+
+function destroyMemory({ all, room }: Memory): void {
+  room.destroy();
+  for (const buffer of all) buffer.destroy();
 }
 
 /** The passes share their buffers, because they never run at the same time. */

@@ -7,6 +7,7 @@ import { takesRows } from "../../../../kernels/wgsl/sources.ts";
 import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device, KernelVariant } from "./device.ts";
+import type { KvRoom } from "./kv-room.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";
 import type { DeviceWeights } from "./weights.ts";
 
@@ -19,7 +20,8 @@ export const GRID_MAX = 65_535;
 export interface Recorded extends Grid {
   readonly source: Dispatch;
   readonly pipeline: GPUComputePipeline;
-  readonly bindings: GPUBindGroup;
+  /** Growth of the KV cache replaces them. */
+  bindings: GPUBindGroup;
   readonly z: number;
 }
 
@@ -45,6 +47,8 @@ export interface Pass {
   readonly states: PlannedResult;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
+  /** Binds the caches of some layers again, which have other buffers. */
+  rebind(layers: ReadonlySet<number>): void;
 }
 
 /** A program's passes by the number of rows of a run. */
@@ -90,17 +94,22 @@ export async function recordPass(
   { memory, weights, variant, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder(memory, allocation, weights);
-  device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches));
+  const writeAll = (): void =>
+    device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches, memory.room));
+  writeAll();
   const pipelines = await compileAll(device, { dispatches }, variant);
   checkNotCancelled(signal);
-  const recorded = dispatches.map((source, i): Recorded => {
-    const pipeline = pipelines[i]!; // one per dispatch
+  const bindAll = (pipeline: GPUComputePipeline, { operands }: Dispatch, i: number): GPUBindGroup => {
     const params = { buffer: memory.params, offset: (first + i) * PARAMS_STRIDE, size: PARAMS_BYTES };
-    const resources = [...source.operands.map(bind), params];
-    const bindings = device.gpu.createBindGroup({
+    const resources = [...operands.map(bind), params];
+    return device.gpu.createBindGroup({
       layout: pipeline.getBindGroupLayout(0),
       entries: resources.map((resource, binding) => ({ binding, resource })),
     });
+  };
+  const recorded = dispatches.map((source, i): Recorded => {
+    const pipeline = pipelines[i]!; // one per dispatch
+    const bindings = bindAll(pipeline, source, i);
     const { x, splits, ...grid } = source.grid;
     const folds = Math.max(1, Math.ceil(x / GRID_MAX)); // parts of heads may be empty
     const sizes = splits === undefined ? { x: Math.ceil(x / folds), z: folds } : { x, splits, z: splits };
@@ -111,7 +120,14 @@ export async function recordPass(
     return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // one place per result
   });
   assert(states, "a program without states");
-  return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer };
+  const rebind = (layers: ReadonlySet<number>): void => {
+    writeAll();
+    for (const [i, each] of recorded.entries()) {
+      const layer = cachedLayer(each.source);
+      if (layer !== undefined && layers.has(layer)) each.bindings = bindAll(each.pipeline, each.source, i);
+    }
+  };
+  return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer, rebind };
 }
 
 /** Counts of a run: rows of each kind, rows given as vectors, sequences, and splits of its longest row's context. */
@@ -151,7 +167,7 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
         assert(memory.given, "a plan for rows with ids only reads vectors");
         return { buffer: memory.given };
       case "cache": {
-        const layer = memory.caches.get(operand.layer);
+        const layer = memory.room.caches.get(operand.layer);
         assert(layer, `no KV cache for layer ${operand.layer}`);
         return { buffer: layer[operand.part] };
       }
@@ -170,13 +186,22 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
   };
 }
 
-function packParams(dispatches: readonly Dispatch[]): Uint8Array<ArrayBuffer> {
+/** The layer whose keys and values a dispatch reads or writes; undefined: none. */
+function cachedLayer({ operands }: Dispatch): number | undefined {
+  const cached = operands.find((operand) => operand.kind === "cache");
+  return cached?.kind === "cache" ? cached.layer : undefined;
+}
+
+/** Packs the parameters. A slot has as many positions as its layer's buffers have now. */
+function packParams(dispatches: readonly Dispatch[], { caches }: KvRoom): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
   const view = new DataView(bytes.buffer);
   for (const [i, dispatch] of dispatches.entries()) {
     const { kernel, params } = dispatch;
     assert(4 * Object.keys(params).length <= PARAMS_BYTES, `kernel ${kernel} has more parameters than there is room`);
-    writeParams(view, i * PARAMS_STRIDE, dispatch);
+    const layer = cachedLayer(dispatch);
+    const room = layer !== undefined && { ctxLen: caches.get(layer)!.size.positions }; // the plan has all layers
+    writeParams(view, i * PARAMS_STRIDE, { kernel, params: { ...params, ...room } });
   }
   return bytes;
 }

@@ -83,7 +83,7 @@ export class WebGpuSession implements Session {
     const checkpoints = parts.states?.checkpoints;
     if (checkpoints) this.checkpoints = checkpoints;
     const { slots } = parts.options;
-    if (parts.program.logits) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints });
+    if (parts.program.logits) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach });
     this.verifies = parts.program.logits !== undefined;
     if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
@@ -114,6 +114,10 @@ export class WebGpuSession implements Session {
     states?.lengths.failed(batch); // until the end
     const end = batch.reduce((most, rows) => Math.max(most, positionsEnd(rows)), 0);
     for (const rope of plan.ropes) reachRope(device, rope, end);
+    const slots = 1 + batch.reduce((most, { slot }) => Math.max(most, slot), 0);
+    const positions = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    const growing = this.#limits.keeps ? plan.reach({ slots, positions }) : undefined;
+    if (growing) await growing;
     const chunks = chunksOf(batch, {
       capacity: plan.capacity,
       splits: this.#splits,
@@ -209,9 +213,10 @@ export class WebGpuSession implements Session {
     this.#parts.states?.lengths.set(slot, length - discard);
   };
 
-  readonly copy: Session["copy"] = ({ from, to, length }) => {
+  readonly copy: Session["copy"] = async ({ from, to, length }) => {
     const { ctxLen, slots } = this.#parts.options;
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+    await this.#parts.plan.reach({ slots: to + 1, positions: length });
     copyTokens(this.#parts.shift, { from, to, length });
   };
 
