@@ -96,7 +96,6 @@ export class SqliteStore implements Store {
 
   #answer(query: Query): unknown {
     if (isList(query)) return query.map((each) => this.#answer(each));
-    if (query.wants === "savepoint") return this.#savepoint(query.part);
     if (query.wants === "inserted") return this.#insert(query.insert);
     if (query.wants === "one of each") {
       const prepared = this.#prepare(query.text);
@@ -114,19 +113,6 @@ export class SqliteStore implements Store {
         return prepared.run(...bound).changes;
       default:
         return wants satisfies never;
-    }
-  }
-
-  #savepoint(part: Query): void {
-    this.#prepare("SAVEPOINT whole").run();
-    try {
-      this.#answer(part);
-      this.#prepare("RELEASE whole").run();
-    } catch (error) {
-      if (!this.#db.inTransaction) throw error; // a full disk rolls back everything
-      this.#prepare("ROLLBACK TO whole").run();
-      this.#prepare("RELEASE whole").run();
-      throw error;
     }
   }
 

@@ -31,15 +31,8 @@ export interface Insert {
   readonly ending?: string;
 }
 
-/** A statement, several independent ones, or a savepoint. */
-export type Query = Statement | readonly Query[] | Savepoint;
-
-/** Made by `savepoint`. */
-export interface Savepoint {
-  readonly part: Query;
-  readonly isLast: boolean;
-  readonly wants: "savepoint";
-}
+/** A statement, or several independent ones. */
+export type Query = Statement | readonly Query[];
 
 /**
  * A transaction, or a part of one. The runner sends each statement's result back into the generator; a list gets a
@@ -74,10 +67,7 @@ export function* insertAll(insert: Insert): Transaction<void> {
   if (insert.rows.length > 0) yield { insert, wants: "inserted" };
 }
 
-/**
- * Runs independent parts concurrently. If one throws, so does this. They read texts, numbers and booleans only, because
- * results may travel as JSON.
- */
+/** Runs independent parts concurrently. If one throws, so does this. */
 export function* parallel<const Parts extends readonly Transaction<unknown>[]>(
   ...parts: Parts
 ): Transaction<Results<Parts>> {
@@ -105,16 +95,6 @@ export function* undoable<T>(part: Transaction<T>): Transaction<T> {
     yield* undo(error);
     throw error;
   }
-}
-
-/**
- * A part that yields once. If some of it fails, it is rolled back and the transaction may go on.
- * Its results are discarded.
- * @param isLast true if the transaction yields nothing after it, so that it can be sent with the commit
- */
-export function* savepoint(part: Transaction<void>, { isLast }: { isLast: boolean }): Transaction<void> {
-  const step = part.next();
-  if (!step.done) yield { part: step.value, isLast, wants: "savepoint" };
 }
 
 export const isList = (query: Query): query is readonly Query[] => Array.isArray(query);

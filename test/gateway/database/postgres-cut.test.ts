@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 import { openPostgres } from "../../../src/gateway/database/postgres/postgres-store.ts";
-import { insertAll, queryAll, queryOne, savepoint, type Transaction } from "../../../src/gateway/database/store.ts";
+import { insertAll, queryAll, queryOne, type Transaction } from "../../../src/gateway/database/store.ts";
 import { startProxy, type Cut, type PostgresProxy } from "../../postgres-proxy.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
@@ -14,11 +14,11 @@ const TABLE = { name: "notes", sql: "CREATE TABLE notes (word TEXT)" };
 const words = (): Transaction<{ word: string; n: number }[]> =>
   queryAll("SELECT word, count(*) AS n FROM notes GROUP BY word ORDER BY word");
 
-/** Reads first, as scripts do; its writes go with its commit. */
+/** Reads first, as transactions do. */
 function* note(inputs: readonly string[]): Transaction<readonly string[]> {
   yield* queryOne("SELECT count(*) AS n FROM notes");
   const rows = inputs.map((word) => [word]);
-  yield* savepoint(insertAll({ table: "notes", columns: ["word"], rows }), { isLast: true });
+  yield* insertAll({ table: "notes", columns: ["word"], rows });
   return inputs.map((word) => `${word} stored`);
 }
 

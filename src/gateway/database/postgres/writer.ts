@@ -79,15 +79,12 @@ interface Begin {
 }
 
 /** The transactions that share a commit: for the server one transaction. */
-interface Group extends Begin {
-  readonly until: number;
-  readonly arePlansKept: boolean;
+interface Group {
+  readonly connection: Connection;
   readonly ends: Map<Pending, Ended>;
-  isOver: boolean;
+  /** Answers to commands, awaited before the commit. */
+  readonly sent: Promise<unknown>[];
 }
-
-/** Transactions failed together: each is run again alone to get its own error. */
-class FailedTogether extends Error {}
 
 export class PostgresWriter {
   readonly #sql: SQL;
@@ -176,89 +173,71 @@ export class PostgresWriter {
 
   /** Retries if the server says that this may help; replaces a broken connection. */
   async #commit(batch: readonly Pending[], until: number): Promise<ReadonlyMap<Pending, Ended>> {
-    let pieces = piecesOf(batch);
-    let isTogether = pieces.length === 1;
+    const pieces = piecesOf(batch);
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#commitAll(await this.#lineOf(), { pieces, isTogether, until });
+        return await this.#commitAll(await this.#openedConnection(), pieces, until);
       } catch (error) {
         await this.#renew();
-        const isWorthIt = isRepeatable(error) || isOfServer(error) || error instanceof FailedTogether;
+        const isWorthIt = isRepeatable(error) || isOfServer(error);
         if (!isWorthIt || tries === TRIES || performance.now() > until) throw error;
-        if (error instanceof FailedTogether) {
-          pieces = batch.map((pending) => ({ transaction: pending.transaction, members: [pending] }));
-          isTogether = false;
-        } else await Bun.sleep(TRY_AGAIN_MS * 2 ** tries * (0.5 + Math.random()));
+        await Bun.sleep(TRY_AGAIN_MS * 2 ** tries * (0.5 + Math.random()));
       }
     }
   }
 
-  async #lineOf(): Promise<Connection> {
+  async #openedConnection(): Promise<Connection> {
     if (this.#connection) return this.#connection;
     this.#arePlansKept = undefined; // a new session has no setting yet
     return (this.#connection = await Connection.open(this.#sql));
   }
 
-  /**
-   * Runs all transactions and commits them at once. One that throws is rolled back alone.
-   * @param isTogether there is one only, and its last statements are sent with the commit. Throws `FailedTogether` if
-   * these fail, or a transaction with several inputs
-   */
+  /** Runs all transactions and commits them at once. */
   async #commitAll(
     connection: Connection,
-    { pieces, isTogether, until }: { pieces: readonly Piece[]; isTogether: boolean; until: number },
+    pieces: readonly Piece[],
+    until: number,
   ): Promise<ReadonlyMap<Pending, Ended>> {
     const { begun } = this.#next ?? this.#begin(connection);
     this.#next = undefined;
     const arePlansKept = pieces.every(({ members }) => members.every(({ keepsPlans }) => keepsPlans));
-    const group: Group = { connection, begun, until, arePlansKept, ends: new Map(), isOver: false };
-    const marks: Promise<unknown>[] = [begun];
+    const group: Group = { connection, ends: new Map(), sent: [begun] };
     if (this.#arePlansKept !== arePlansKept) {
       this.#arePlansKept = undefined;
-      marks.push(send(connection, planStatement(arePlansKept)));
+      group.sent.push(send(connection, planStatement(arePlansKept)));
     }
-    const commit = (sendLast: () => Promise<unknown>): Promise<void> => this.#finish(group, sendLast);
-    for (const { transaction, members } of pieces) {
-      if (!isTogether) marks.push(send(connection, "SAVEPOINT piece"));
-      try {
-        const results = await runTransaction(
-          connection,
-          transaction(members.map(({ input }) => input)),
-          isTogether ? commit : undefined,
-        );
-        for (const [i, member] of members.entries()) group.ends.set(member, { result: results[i] });
-        if (!isTogether) marks.push(send(connection, "RELEASE SAVEPOINT piece"));
-      } catch (error) {
-        await Promise.all(marks); // an earlier failure is the cause
-        // not this transaction's fault alone
-        const isWhole = group.isOver || connection.isSpent || error instanceof FailedTogether;
-        if (isWhole || isOfServer(error) || isRepeatable(error)) throw error;
-        if (members.length > 1) throw new FailedTogether();
-        group.ends.set(members[0]!, { error });
-        await connection.command(isTogether ? "ROLLBACK" : "ROLLBACK TO SAVEPOINT piece");
-        group.isOver = isTogether;
-      }
-    }
-    await Promise.all(marks);
-    if (!group.isOver) await this.#finish(group);
+    for (const piece of pieces) await this.#runPiece(group, piece);
+    await Promise.all(group.sent);
+    await this.#finish(connection, await begun, until);
+    this.#arePlansKept = arePlansKept;
     return group.ends;
   }
 
-  /**
-   * Commits. Throws if the commit failed, or its outcome is unknown.
-   * @param sendLast sends the statements that go with the commit
-   */
-  async #finish(group: Group, sendLast?: () => Promise<unknown>): Promise<void> {
-    const { connection, until } = group;
-    const begun = await group.begun;
+  /** One that throws is rolled back alone. If it had several inputs, it is run for each alone to get its own error. */
+  async #runPiece(group: Group, { transaction, members }: Piece): Promise<void> {
+    const { connection, ends, sent } = group;
+    sent.push(send(connection, "SAVEPOINT piece"));
+    try {
+      const results = await runTransaction(connection, transaction(members.map(({ input }) => input)));
+      for (const [i, member] of members.entries()) ends.set(member, { result: results[i] });
+      sent.push(send(connection, "RELEASE SAVEPOINT piece"));
+    } catch (error) {
+      await Promise.all(sent); // an earlier failure is the cause
+      // not this transaction's fault alone
+      if (connection.isSpent || isOfServer(error) || isRepeatable(error)) throw error;
+      await connection.command("ROLLBACK TO SAVEPOINT piece");
+      if (members.length === 1) ends.set(members[0]!, { error });
+      else for (const member of members) await this.#runPiece(group, { transaction, members: [member] });
+    }
+  }
+
+  /** Commits. Throws if the commit failed, or its outcome is unknown. */
+  async #finish(connection: Connection, begun: Begun, until: number): Promise<void> {
     if (begun.durable === "off") connection.spend();
     checkDurable(begun.durable);
     if (begun.life === null) send(connection, NAME_LIFE);
-    const asked = sendLast?.();
-    asked?.catch(() => {}); // the commit reports it too
     // a commit that waits for its standby cannot be rolled back: at the time limit it would be answered without a copy
     if (begun.standbys !== "") send(connection, "SET LOCAL statement_timeout = 0");
-    group.isOver = true;
     let command: string;
     try {
       command = await this.#sendCommit(connection);
@@ -268,14 +247,7 @@ export class PostgresWriter {
       if (await this.#isCommitted(begun, until)) return;
       throw error;
     }
-    if (command === "COMMIT") {
-      this.#arePlansKept = group.arePlansKept;
-      return void (await asked); // it may not have been sent
-    }
-    await asked?.catch((error: unknown) => {
-      throw isOfServer(error) || isRepeatable(error) ? error : new FailedTogether();
-    });
-    throw new AppError("storage", "the database rolled the commit back");
+    if (command !== "COMMIT") throw new AppError("storage", "the database rolled the commit back");
   }
 
   /** Returns the server's answer. The next group is pipelined behind it. */

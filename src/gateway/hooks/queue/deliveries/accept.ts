@@ -40,8 +40,6 @@ export interface AcceptOptions {
   /** Estimated time until `count` runs have ended, of a lane or of all. */
   readonly msUntil: (count: number, lane?: string) => number;
   readonly posting: () => Transaction<Posting>;
-  /** True if the transaction contains only the acceptance: its last statements are then sent with the commit. */
-  readonly isAlone: boolean;
 }
 
 /** The outcome of a request. */
@@ -130,11 +128,9 @@ class Group {
     const { earlier, items, posting } = this.#known;
     if (this.#deliveries.length === 0) return;
     yield* earlier.forget();
-    const isLast = this.#options.isAlone && this.#deliveries.every(({ request }) => request.alongside === undefined);
     yield* storeRuns(this.#runs, this.#taken, {
       posting,
       also: () => [items.store(), this.#insertDeliveries()],
-      isLast,
     });
     for (const { request } of this.#deliveries) if (request.alongside) yield* request.alongside();
   }

@@ -58,7 +58,7 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
   const rate = new EndRate(now, nodes);
   const msUntil = (count: number, lane?: string): number => rate.msUntil(count, lane);
   const options = (): AcceptOptions => {
-    return { ...settings(), sessionKeyOf, msUntil, posting, isAlone: true };
+    return { ...settings(), sessionKeyOf, msUntil, posting };
   };
   const acceptAll = (requests: readonly AcceptRequest[]) => acceptDeliveries(requests, options());
   return {

@@ -1,6 +1,6 @@
 /** New runs, and their events that are posted in the transaction that makes them. */
 import { AppError } from "../../../../base/index.ts";
-import { parallel, savepoint, type Transaction } from "../../../database/store.ts";
+import { parallel, undoable, type Transaction } from "../../../database/store.ts";
 import { insertRuns, type NewRun } from "./runs.ts";
 
 /** Work done in the transaction that accepts runs, which saves a second one. */
@@ -20,8 +20,6 @@ interface Beside {
   readonly posting: Posting;
   /** Further parts of the transaction. */
   readonly also: () => readonly Transaction<void>[];
-  /** True if the transaction yields nothing afterwards. */
-  readonly isLast: boolean;
 }
 
 /**
@@ -29,7 +27,7 @@ interface Beside {
  * @param taken is emptied then
  */
 export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Transaction<void> {
-  const { posting, also, isLast } = beside;
+  const { posting, also } = beside;
   const insert = function* (...more: readonly Transaction<void>[]): Transaction<void> {
     yield* parallel(
       ...also(),
@@ -37,11 +35,13 @@ export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: 
       ...more,
     );
   };
-  try {
-    yield* savepoint(taken.size > 0 ? insert(posting.store()) : insert(), { isLast });
-  } catch (error) {
-    if (taken.size === 0 || error instanceof AppError) throw error;
-    taken.clear();
-    yield* savepoint(insert(), { isLast });
+  if (taken.size > 0) {
+    try {
+      return yield* undoable(insert(posting.store()));
+    } catch (error) {
+      if (error instanceof AppError) throw error;
+      taken.clear();
+    }
   }
+  yield* insert();
 }

@@ -52,7 +52,7 @@ export function* replayDelivery(
   const runs = newRuns({ deliveryId, lane, mappingId, runs: again, sessionKeyOf, now });
   const posting = yield* openPosting();
   const taken = new Set(runs.filter((run) => posting.take(run)));
-  yield* storeRuns(runs, taken, { posting, also: () => [], isLast: true });
+  yield* storeRuns(runs, taken, { posting, also: () => [] });
   const isOver = (run: NewRun): boolean => taken.has(run);
   return { replayed: { deliveryId, runIds: runs.map((run) => run.id) }, after: () => posting.after(runs, isOver) };
 }

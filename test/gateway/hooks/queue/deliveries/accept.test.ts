@@ -227,7 +227,6 @@ test("acceptDeliveries looks nothing up outside its transaction: a rollback leav
     sessionKeyOf: () => "hook:x",
     msUntil: () => 1,
     posting: () => answering(postsNothing),
-    isAlone: false,
   };
   const failing = bench.store.write(function* () {
     yield* acceptDeliveries([request({ idempotencyKey: "k" })], options);

@@ -86,7 +86,6 @@ class World {
           sessionKeyOf: ({ requested }: { requested?: string | undefined }) => requested!,
           msUntil: () => 1,
           posting: () => answering(postsNothing),
-          isAlone: false,
         };
         const room = 12 - (yield* openRuns());
         const [end] = yield* acceptDeliveries([request({ actions: [action], now })], options);
