@@ -67,7 +67,7 @@ const languages = (Object.keys(LOCALES) as (keyof typeof LOCALES)[]).map((code) 
       }
       await page.goto(chat);
       await page.getByRole("button", { name: words.options.title }).click();
-      await page.getByRole("textbox", { name: words.options.system }).waitFor();
+      await page.getByRole("textbox", { name: words.chat.systemPrompt }).waitFor();
       await lookAt(page, `${code}-settings`, size);
       await page.keyboard.press("Escape");
     }

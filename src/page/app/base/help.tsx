@@ -4,7 +4,7 @@ import { Dialog } from "./dialog.tsx";
 
 export function HelpDialog() {
   const { over } = useApp();
-  const { help: words } = useWords();
+  const { help: words, keyboard } = useWords();
   return (
     <Dialog title={words.title} kind="sheet" onClose={() => (over.value = undefined)}>
       <div class="stack">
@@ -19,7 +19,7 @@ export function HelpDialog() {
             {words.api}
           </a>
           <button type="button" class="button" onClick={() => (over.value = "keys")}>
-            {words.keyboard}
+            {keyboard.title}
           </button>
         </div>
       </div>

@@ -111,8 +111,8 @@ export function Attachments({ attached, ...where }: AttachmentsProps) {
 
 /** Its size, its pages, and its length in tokens. */
 function FileFacts({ file, tokens }: { file: AttachedFile; tokens: Count | undefined }) {
-  const { attachments: texts } = useWords();
-  const count = tokens && texts.tokens(tokens.count);
+  const { attachments: texts, chat } = useWords();
+  const count = tokens && chat.tokens(tokens.count);
   const facts = [
     bytesText(file.bytes),
     file.parts && texts.parts[file.parts.kind](file.parts.count),

@@ -67,7 +67,7 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
           {base.cancel}
         </button>
         <button type="button" class={isQuestion ? "button" : "button primary"} onClick={save}>
-          {words.savePlace}
+          {base.save}
         </button>
         {isQuestion && (
           <button type="button" class="button primary" onClick={branch}>

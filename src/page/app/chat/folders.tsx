@@ -11,10 +11,10 @@ import type { Chat } from "./tree.ts";
 /** Asks for a name, and makes a folder. */
 export function useAddFolder(): () => Promise<Folder | undefined> {
   const { library, questions } = useApp();
-  const { chats: words } = useWords();
+  const { chats: words, base } = useWords();
   return async () => {
     const field = { label: words.folderName, first: "" };
-    const name = await questions.ask({ title: words.newFolder, action: words.create, field });
+    const name = await questions.ask({ title: words.newFolder, action: base.create, field });
     return name ? library.addFolder(name) : undefined;
   };
 }

@@ -16,7 +16,7 @@ export const CHAT_TYPE = "application/x-hearth-chat";
 
 export function ChatItem({ chat }: { chat: Chat }) {
   const { chats, route, go, notices } = useApp();
-  const { chats: words } = useWords();
+  const { chats: words, chat: texts, base } = useWords();
   const isNamed = useSignal(false);
   const isMoving = useSignal(false);
   const isHere = route.value.view === "chat" && route.value.id === chat.id;
@@ -50,7 +50,7 @@ export function ChatItem({ chat }: { chat: Chat }) {
       onDragStart={({ dataTransfer }) => dataTransfer?.setData(CHAT_TYPE, chat.id)}
     >
       <a href={routeText({ view: "chat", id: chat.id })} aria-current={isHere ? "page" : undefined} draggable={false}>
-        {chats.running.value.has(chat.id) && <span class="dot" role="img" aria-label={words.running} />}
+        {chats.running.value.has(chat.id) && <span class="dot" role="img" aria-label={texts.answering} />}
         <span>{chat.title}</span>
       </a>
       <Menu
@@ -65,7 +65,7 @@ export function ChatItem({ chat }: { chat: Chat }) {
           { label: words.rename, icon: "edit", onChoose: () => (isNamed.value = true) },
           { label: words.export, icon: "download", onChoose: () => void exportOne() },
           { label: words.exportMarkdown, icon: "file", onChoose: () => void exportMarkdown() },
-          { label: words.delete, icon: "trash", isDangerous: true, onChoose: () => void remove() },
+          { label: base.delete, icon: "trash", isDangerous: true, onChoose: () => void remove() },
         ]}
       >
         <Icon name="more" size={16} />

@@ -102,7 +102,7 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
       ))}
       {thinking && <Thoughts text={thinking} isOpen={false} />}
       {role === "tool" ? (
-        <Folded icon="tool" title={words.toolSaid(message.toolName ?? words.tool)}>
+        <Folded icon="tool" title={words.result(message.toolName ?? words.tool)}>
           <pre tabIndex={0}>{content}</pre>
         </Folded>
       ) : role === "user" || !isNear ? (

@@ -91,7 +91,7 @@ interface PanelProps extends Omit<ModelMenuProps, "onChoose"> {
 
 function Panel({ model, place, onChoose }: PanelProps) {
   const { models } = useApp();
-  const { modelMenu: words } = useWords();
+  const { modelMenu: words, base } = useWords();
   const sought = useSignal("");
   const panel = useRef<HTMLDivElement>(null);
   const all = models.chatting.value;
@@ -124,7 +124,7 @@ function Panel({ model, place, onChoose }: PanelProps) {
           </li>
         ))}
       </ul>
-      {shown.length === 0 && <p class="quiet">{all.length === 0 ? words.none : words.nothingFound}</p>}
+      {shown.length === 0 && <p class="quiet">{all.length === 0 ? words.none : base.noMatches}</p>}
       <a class="model-more" href="#/models">
         <Icon name="download" size={16} />
         {words.more}

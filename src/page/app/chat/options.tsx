@@ -37,7 +37,7 @@ interface OptionsDialogProps {
 
 export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsDialogProps) {
   const { system, options, think, tools } = settings;
-  const { options: words } = useWords();
+  const { options: words, chat } = useWords();
   const setTools = (text: string): void => {
     try {
       toolsOf(text);
@@ -51,7 +51,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
     <Dialog title={words.title} kind="sheet" onClose={onClose}>
       <div class="stack">
         <label class="field">
-          <span>{words.system}</span>
+          <span>{chat.systemPrompt}</span>
           <textarea
             rows={5}
             placeholder={words.systemHint}

@@ -112,12 +112,12 @@ interface SystemProps {
 /** Chooses a saved system prompt, or saves the current one. */
 export function SystemChoice({ system, onChange }: SystemProps) {
   const { library, questions } = useApp();
-  const { prompts: words } = useWords();
+  const { prompts: words, base } = useWords();
   const list = ofKind(library.lists.value.prompts, "system");
   const saved = list.find(({ text }) => text === system);
   const save = async (): Promise<void> => {
-    const field = { label: words.name, first: "" };
-    const name = await questions.ask({ title: words.saveSystem, action: words.save, field });
+    const field = { label: base.name, first: "" };
+    const name = await questions.ask({ title: words.saveSystem, action: base.save, field });
     if (name) await library.addPrompt("system", name, system);
   };
   if (list.length === 0 && system.trim() === "") return null;

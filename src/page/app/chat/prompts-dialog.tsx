@@ -110,7 +110,7 @@ function PromptForm({ prompt, onDone }: { prompt: Prompt; onDone: () => void }) 
   return (
     <form class="stack" onSubmit={submit}>
       <label class="field">
-        <span>{words.name}</span>
+        <span>{base.name}</span>
         <input required maxLength={200} value={name.value} onInput={(e) => (name.value = e.currentTarget.value)} />
       </label>
       <label class="field">
@@ -122,7 +122,7 @@ function PromptForm({ prompt, onDone }: { prompt: Prompt; onDone: () => void }) 
           {base.cancel}
         </button>
         <button type="submit" class="button primary">
-          {words.save}
+          {base.save}
         </button>
       </div>
     </form>

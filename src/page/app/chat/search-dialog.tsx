@@ -10,7 +10,7 @@ import { findChats, type Found } from "./search.ts";
 
 export function SearchDialog() {
   const { over, db, chats, go } = useApp();
-  const { chats: texts } = useWords();
+  const { chats: texts, base } = useWords();
   const words = useSignal("");
   const found = useSignal<readonly Found[]>([]);
   const chosen = useSignal(0);
@@ -69,7 +69,7 @@ export function SearchDialog() {
           </div>
         ))}
       </div>
-      {found.value.length === 0 && <p class="quiet palette-none">{texts.nothingFound}</p>}
+      {found.value.length === 0 && <p class="quiet palette-none">{base.noMatches}</p>}
     </Dialog>
   );
 }

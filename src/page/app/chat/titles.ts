@@ -5,7 +5,7 @@ import { titleOf, type Chat, type Message, type Messages } from "./tree.ts";
 
 const CHARS_MAX = 60;
 
-const namesOf = ({ chat }: Words) => ({ picture: chat.pictureTitle, newChat: chat.new });
+const namesOf = ({ chat, base }: Words) => ({ picture: chat.pictureTitle, newChat: base.newChat });
 
 /** The title fields to set when a message is the first of its chat. */
 export function titleFields(words: Words, { chat, messages }: OpenChat, message: Message): Partial<Chat> {

@@ -58,7 +58,7 @@ export function ChatView() {
   const onEdit = useCallback((message: Editing | undefined) => (editing.value = message), []);
   return (
     <div class="chat-view" data-new={id === undefined}>
-      <ViewHead title={chat?.title ?? words.chat.new}>
+      <ViewHead title={chat?.title ?? words.base.newChat}>
         <CompareButton {...{ model, others }} />
         <SettingsButton settings={settings} onClick={() => (isOptionsOpen.value = true)} />
       </ViewHead>

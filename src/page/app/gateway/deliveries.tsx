@@ -66,7 +66,7 @@ export function DeliveryList() {
       </div>
       {problem.value !== "" && <p class="problem">{problem.value}</p>}
       {page.value && deliveries.length === 0 && (
-        <p class="quiet">{state.value + path.value === "" ? texts.none : texts.noMatches}</p>
+        <p class="quiet">{state.value + path.value === "" ? texts.none : words.base.noMatches}</p>
       )}
       <ul class="rows">
         {deliveries.map((delivery) => (

@@ -72,7 +72,7 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
             </button>
             {details.runs.some(isOpen) && (
               <button type="button" class="button dangerous" onClick={() => void act("cancel", id)}>
-                {texts.cancel}
+                {words.base.cancel}
               </button>
             )}
           </div>
@@ -109,7 +109,7 @@ function Facts({ details }: { details: Details }) {
     [words.mapping, mappingId ?? words.noMapping],
     [words.sender, [authKind, authId].filter(Boolean).join(" · ")],
     [words.body, bytesText(bodyBytes)],
-    [words.delivery, id],
+    [words.title, id],
     [words.request, requestId],
   ] as const;
   return (

@@ -26,7 +26,8 @@ const EXAMPLE = `{
 
 /** @param isLocked true if there is a gateway without a token for this page */
 export function Off({ isLocked }: { isLocked: boolean }) {
-  const { off: words } = useWords().gateway;
+  const { gateway, help } = useWords();
+  const words = gateway.off;
   if (isLocked) return <p class="empty-line">{words.locked}</p>;
   return (
     <div class="off">
@@ -44,7 +45,7 @@ export function Off({ isLocked }: { isLocked: boolean }) {
       <p class="quiet">
         {words.docs}{" "}
         <a href="docs" target="_blank" rel="noopener">
-          {words.api}
+          {help.api}
         </a>
       </p>
     </div>

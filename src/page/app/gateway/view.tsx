@@ -54,11 +54,11 @@ export function GatewayView() {
   };
   return (
     <div class="view">
-      <ViewHead title={texts.title}>
+      <ViewHead title={words.base.gateway}>
         {access === "open" && (
           <button type="button" class="button" onClick={() => setPaused(!status.value?.paused)}>
             <Icon name={status.value?.paused ? "play" : "pause"} size={16} />
-            {status.value?.paused ? texts.resume : texts.pause}
+            {status.value?.paused ? words.jobs.resume : words.jobs.pause}
           </button>
         )}
       </ViewHead>
@@ -92,7 +92,7 @@ export function GatewayView() {
 }
 
 function StatusLine({ status: { queued, running, replies, messages, paused } }: { status: Status }) {
-  const { gateway: words } = useWords();
+  const { gateway: words, base } = useWords();
   const counts = [
     [words.waiting, queued],
     [words.running, running],
@@ -103,7 +103,7 @@ function StatusLine({ status: { queued, running, replies, messages, paused } }: 
     <dl class="facts strip">
       {paused && (
         <div>
-          <dt>{words.title}</dt>
+          <dt>{base.gateway}</dt>
           <dd class="problem">{words.paused}</dd>
         </div>
       )}

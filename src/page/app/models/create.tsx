@@ -7,7 +7,7 @@ const TYPES = ["", "q8_0", "q6_K", "q5_K_M", "q4_K_M", "q4_K_S", "q4_0", "q3_K_M
 
 export function CreateDialog({ from, onClose }: { from: string; onClose: () => void }) {
   const { jobs } = useApp();
-  const { create: words } = useWords();
+  const { create: words, base } = useWords();
   const name = useSignal("");
   const modelfile = useSignal(`FROM ${from}\n\nSYSTEM """You answer briefly."""\nPARAMETER temperature 0.7\n`);
   const quantize = useSignal("");
@@ -21,7 +21,7 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
     <Dialog title={words.title} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <label class="field">
-          <span>{words.name}</span>
+          <span>{base.name}</span>
           <input
             required
             placeholder="my-model"
@@ -49,7 +49,7 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
         </label>
         <div class="row end">
           <button type="submit" class="button primary">
-            {words.action}
+            {base.create}
           </button>
         </div>
       </form>

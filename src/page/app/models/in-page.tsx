@@ -82,7 +82,7 @@ function About() {
 
 function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
   const { models } = useApp();
-  const { inPage: words } = useWords();
+  const { inPage: words, jobs } = useWords();
   const { of, digest, bytes, isWhole } = kept;
   const what = of === "hearth" ? words.weights : words.webllm;
   const name = models.list.value?.find((each) => each.digest === digest)?.name;
@@ -93,7 +93,7 @@ function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
         <strong>{title}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={onRemove}>
-          {words.remove}
+          {jobs.forget}
         </button>
       </div>
       <p class="quiet">
@@ -111,7 +111,7 @@ function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
 
 function WithWebLlm() {
   const { webllm } = useApp();
-  const { inPage: words } = useWords();
+  const { inPage: words, models } = useWords();
   const model = webllm.model.value;
   if (!model) return null;
   return (
@@ -121,7 +121,7 @@ function WithWebLlm() {
         <strong>{shortName(model.name)}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={() => webllm.unload()}>
-          {words.unload}
+          {models.unload}
         </button>
       </div>
       <p class="quiet">{words.onWebLlm}</p>
@@ -131,7 +131,7 @@ function WithWebLlm() {
 
 function HereInMemory() {
   const { engine } = useApp();
-  const { inPage: words } = useWords();
+  const { inPage: words, models } = useWords();
   const model = engine.model.value;
   if (!model) return null;
   return (
@@ -141,7 +141,7 @@ function HereInMemory() {
         <strong>{shortName(model.name)}</strong>
         <span class="grow" />
         <button type="button" class="button small" onClick={() => void engine.unload()}>
-          {words.unload}
+          {models.unload}
         </button>
       </div>
       <p class="quiet">

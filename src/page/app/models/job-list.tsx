@@ -39,7 +39,7 @@ function JobCard({ job }: { job: Job }) {
         <span class="grow" />
         {state === "running" && (
           <button type="button" class="button small" onClick={() => jobs.pause(name)}>
-            {kind === "pull" ? texts.pause : texts.stop}
+            {kind === "pull" ? texts.pause : words.composer.stop}
           </button>
         )}
         {kind === "pull" && (state === "paused" || state === "failed") && (
@@ -54,7 +54,7 @@ function JobCard({ job }: { job: Job }) {
         )}
         {state !== "running" && (
           <button type="button" class="button small" onClick={forget}>
-            {state === "done" ? texts.close : texts.forget}
+            {state === "done" ? words.base.close : texts.forget}
           </button>
         )}
       </div>

@@ -96,7 +96,7 @@ function useMenuItems({ model, onShow, onCreate }: CardProps): () => readonly Me
   };
   const copy = async (): Promise<void> => {
     const field = { label: texts.copyName, first: `${name.split(":")[0]}-copy` };
-    const destination = await questions.ask({ title: texts.copyTitle(name), action: texts.copy, field });
+    const destination = await questions.ask({ title: texts.copyTitle(name), action: words.chat.copy, field });
     if (destination === undefined) return;
     await api.json("/api/copy", { body: { source: name, destination } });
     await models.refresh();
@@ -109,8 +109,8 @@ function useMenuItems({ model, onShow, onCreate }: CardProps): () => readonly Me
       : { label: texts.load, icon: "play", onChoose: () => setLoaded({}) },
     { label: texts.update, icon: "download", onChoose: () => void jobs.pull(name) },
     { label: texts.createFrom, icon: "plus", onChoose: onCreate },
-    { label: texts.copy, icon: "copy", onChoose: () => void copy().catch(report) },
-    { label: texts.delete, icon: "trash", isDangerous: true, onChoose: remove },
+    { label: words.chat.copy, icon: "copy", onChoose: () => void copy().catch(report) },
+    { label: words.base.delete, icon: "trash", isDangerous: true, onChoose: remove },
   ];
 }
 

@@ -48,7 +48,7 @@ function Chosen({ files }: { files: readonly File[] }) {
 
 function PlanForm({ plan, onClose }: { plan: ModelPlan; onClose: () => void }) {
   const { jobs, models, go } = useApp();
-  const { modelFiles: words, base } = useWords();
+  const { modelFiles: words, composer, base } = useWords();
   const name = useSignal(plan.name);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -63,7 +63,7 @@ function PlanForm({ plan, onClose }: { plan: ModelPlan; onClose: () => void }) {
   };
   return (
     <form class="stack" onSubmit={submit}>
-      <ul class="file-list" aria-label={words.files}>
+      <ul class="file-list" aria-label={composer.files}>
         {plan.files.map((file) => (
           <li>
             <Icon name="file" size={16} />
@@ -76,7 +76,7 @@ function PlanForm({ plan, onClose }: { plan: ModelPlan; onClose: () => void }) {
         ))}
       </ul>
       <label class="field">
-        <span>{words.name}</span>
+        <span>{base.name}</span>
         <input
           ref={field}
           required

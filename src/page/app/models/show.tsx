@@ -44,10 +44,10 @@ export function ShowDialog({ name, onClose }: { name: string; onClose: () => voi
             ))}
           </p>
           <Facts found={found} />
-          <TextPart title={words.show.system} text={found.system} />
+          <TextPart title={words.chat.systemPrompt} text={found.system} />
           <TextPart title={words.show.parameters} text={found.parameters} />
           <TextPart title={words.show.template} text={found.template} />
-          <TextPart title={words.show.modelfile} text={found.modelfile} />
+          <TextPart title={words.create.modelfile} text={found.modelfile} />
           <TextPart title={words.show.license} text={found.license} />
         </div>
       )}

@@ -20,7 +20,7 @@ type Over = { readonly kind: "show"; readonly name: string } | { readonly kind: 
 
 export function ModelsView() {
   const { models } = useApp();
-  const { models: words } = useWords();
+  const { base } = useWords();
   const over = useSignal<Over | undefined>(undefined);
   const close = (): void => void (over.value = undefined);
   useEffect(() => {
@@ -31,11 +31,11 @@ export function ModelsView() {
   const first = models.list.value?.[0]?.name ?? "hearth";
   return (
     <div class="view">
-      <ViewHead title={words.title}>
+      <ViewHead title={base.models}>
         <AddFilesButton />
         <button type="button" class="button" onClick={() => (over.value = { kind: "create", from: first })}>
           <Icon name="plus" size={16} />
-          {words.create}
+          {base.create}
         </button>
       </ViewHead>
       <div class="view-body">

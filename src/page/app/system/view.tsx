@@ -62,9 +62,9 @@ export function SystemView() {
   }, []);
   return (
     <div class="view">
-      <ViewHead title={words.system.title}>
+      <ViewHead title={words.base.system}>
         <a class="button" href="docs" target="_blank" rel="noopener">
-          {words.system.api}
+          {words.help.api}
         </a>
         <a class="button" href="metrics" target="_blank" rel="noopener">
           {words.system.metrics}

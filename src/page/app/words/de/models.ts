@@ -3,8 +3,6 @@ import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const models: Words["models"] = {
-  title: "Modelle",
-  create: "Erstellen",
   pullLabel: "Name des Modells, das heruntergeladen werden soll",
   pullHint: "Modell herunterladen: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
   pull: "Herunterladen",
@@ -17,10 +15,8 @@ export const models: Words["models"] = {
   unload: "Entladen",
   update: "Aktualisieren",
   createFrom: "Modell daraus erstellen",
-  copy: "Kopieren",
   copyTitle: (model) => `${model} kopieren`,
   copyName: "Name der Kopie",
-  delete: "Löschen",
   deleted: (model, size) => `${model} gelöscht (${size}).`,
   embeds: "erzeugt Embeddings",
   inMemory: (size) => `Im Speicher: ${size}`,
@@ -52,9 +48,7 @@ export const catalogue: Words["catalogue"] = {
 export const jobs: Words["jobs"] = {
   title: "Downloads",
   pause: "Anhalten",
-  stop: "Stoppen",
   resume: "Fortsetzen",
-  close: "Schließen",
   forget: "Entfernen",
   forgot: (model) => `Download von ${model} entfernt.`,
   withoutTls: "Ohne TLS herunterladen",
@@ -77,8 +71,6 @@ export const modelFiles: Words["modelFiles"] = {
   title: "Modell aus Dateien hinzufügen",
   add: "Dateien hinzufügen",
   choose: "Modelldateien",
-  name: "Name",
-  files: "Dateien",
   action: "Hinzufügen",
   replaces: (model) => `Das Modell ${model} gibt es schon. Es wird ersetzt.`,
   imagePart: "für Bilder",
@@ -96,20 +88,16 @@ export const modelFiles: Words["modelFiles"] = {
 /** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Modell erstellen",
-  name: "Name",
   modelfile: "Modelfile",
   quantize: "Quantisieren",
   asIs: "Nein",
-  action: "Erstellen",
 };
 
 /** Details of a model. */
 export const show: Words["show"] = {
   reading: "Modell wird gelesen …",
-  system: "Systemprompt",
   parameters: "Parameter",
   template: "Vorlage",
-  modelfile: "Modelfile",
   license: "Lizenz",
   copy: (part) => `Kopieren: ${part}`,
   facts: {
@@ -144,8 +132,6 @@ export const inPage: Words["inPage"] = {
   weights: "Gewichte eines Modells",
   webllm: "Ein Modell für WebLLM",
   partOf: (what) => `Teil von: ${what}`,
-  remove: "Entfernen",
-  unload: "Entladen",
   onWebLlm: "läuft mit WebLLM",
   on: (size, backend) => `${size} auf ${backend}`,
   context: (tokens) => counted("de", tokens, { one: "Kontext von # Token", other: "Kontext von # Tokens" }),

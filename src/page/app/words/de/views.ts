@@ -2,9 +2,6 @@
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
-  title: "Gateway",
-  pause: "Anhalten",
-  resume: "Fortsetzen",
   parts: "Bereiche des Gateways",
   deliveries: "Zustellungen",
   mappings: "Zuordnungen",
@@ -23,7 +20,6 @@ export const gateway: Words["gateway"] = {
     locked:
       "Das Gateway läuft, aber diese Ansicht ist gesperrt, weil kein Token gesetzt ist. Dafür gateway.token in hearth.json5 eintragen und den Server neu starten.",
     docs: "Die Datei docs/webhooks.md von Hearth erklärt jede Einstellung.",
-    api: "API-Referenz",
   },
   token: "Gateway-Token",
   tokenHint: "gateway.token aus hearth.json5 eingeben. Dieser Tab behält es, bis er geschlossen wird.",
@@ -56,12 +52,10 @@ export const deliveries: Words["deliveries"] = {
   path: "Pfad",
   anyPath: "alle",
   none: "Noch keine Zustellungen.",
-  noMatches: "Keine Treffer.",
   earlier: "Frühere Zustellungen anzeigen",
   replayed: "Wiederholung",
   title: "Zustellung",
   replay: "Wiederholen",
-  cancel: "Abbrechen",
   headers: "Header",
   body: "Body",
   bodyBase64: "Body, als Base64",
@@ -71,7 +65,6 @@ export const deliveries: Words["deliveries"] = {
   mapping: "Zuordnung",
   noMapping: "keine",
   sender: "Absender",
-  delivery: "Zustellung",
   request: "Anfrage",
   wake: "Wecken",
   turn: "Agentenlauf",
@@ -97,8 +90,6 @@ export const setup: Words["setup"] = {
 };
 
 export const system: Words["system"] = {
-  title: "System",
-  api: "API-Referenz",
   metrics: "Metriken",
   machine: "Dieser Rechner",
   facts: {
@@ -200,7 +191,6 @@ export const help: Words["help"] = {
     },
   ],
   api: "API-Referenz",
-  keyboard: "Tastatur",
 };
 
 export const markdown: Words["markdown"] = {

@@ -2,8 +2,6 @@
 import { counted } from "../count.ts";
 
 export const models = {
-  title: "Models",
-  create: "Create",
   pullLabel: "Name of a model to download",
   pullHint: "Download a model: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
   pull: "Download",
@@ -16,10 +14,8 @@ export const models = {
   unload: "Unload",
   update: "Update",
   createFrom: "Create a model from it",
-  copy: "Copy",
   copyTitle: (model: string) => `Copy ${model}`,
   copyName: "Name of the copy",
-  delete: "Delete",
   deleted: (model: string, size: string) => `Deleted ${model} (${size}).`,
   embeds: "makes embeddings",
   inMemory: (size: string) => `In memory: ${size}`,
@@ -51,9 +47,7 @@ export const catalogue = {
 export const jobs = {
   title: "Downloads",
   pause: "Pause",
-  stop: "Stop",
   resume: "Resume",
-  close: "Close",
   forget: "Remove",
   forgot: (model: string) => `Removed the download of ${model}.`,
   withoutTls: "Download without TLS",
@@ -76,8 +70,6 @@ export const modelFiles = {
   title: "Add a model from files",
   add: "Add files",
   choose: "Model files",
-  name: "Name",
-  files: "Files",
   action: "Add",
   replaces: (model: string) => `The model ${model} exists. It will be replaced.`,
   imagePart: "for pictures",
@@ -95,20 +87,16 @@ export const modelFiles = {
 /** The form that makes a model. */
 export const create = {
   title: "Create a model",
-  name: "Name",
   modelfile: "Modelfile",
   quantize: "Quantize",
   asIs: "No",
-  action: "Create",
 };
 
 /** Details of a model. */
 export const show = {
   reading: "Reading the model",
-  system: "System prompt",
   parameters: "Parameters",
   template: "Template",
-  modelfile: "Modelfile",
   license: "License",
   copy: (part: string) => `Copy: ${part}`,
   facts: {
@@ -144,8 +132,6 @@ export const inPage = {
   weights: "Weights of a model",
   webllm: "A model for WebLLM",
   partOf: (what: string) => `Part of: ${what}`,
-  remove: "Remove",
-  unload: "Unload",
   onWebLlm: "runs on WebLLM",
   on: (size: string, backend: string) => `${size} on ${backend}`,
   context: (tokens: number) => counted("en", tokens, { one: "context of # token", other: "context of # tokens" }),

@@ -1,9 +1,6 @@
 /** English: the gateway, the system, and the dialogs of the page. */
 
 export const gateway = {
-  title: "Gateway",
-  pause: "Pause",
-  resume: "Resume",
   parts: "Parts of the gateway",
   deliveries: "Deliveries",
   mappings: "Mappings",
@@ -25,7 +22,6 @@ export const gateway = {
       "The gateway runs, but this view is locked because no token is set. Add gateway.token to hearth.json5 and " +
       "restart the server.",
     docs: "The file docs/webhooks.md of Hearth explains each setting.",
-    api: "API reference",
   },
   token: "Gateway token",
   tokenHint: "Enter gateway.token from hearth.json5. This tab keeps it until you close it.",
@@ -59,12 +55,10 @@ export const deliveries = {
   path: "Path",
   anyPath: "any",
   none: "No deliveries yet.",
-  noMatches: "No matches.",
   earlier: "Show earlier deliveries",
   replayed: "replay",
   title: "Delivery",
   replay: "Replay",
-  cancel: "Cancel",
   headers: "Headers",
   body: "Body",
   bodyBase64: "Body, as base64",
@@ -74,7 +68,6 @@ export const deliveries = {
   mapping: "Mapping",
   noMapping: "none",
   sender: "Sender",
-  delivery: "Delivery",
   request: "Request",
   wake: "Wake",
   turn: "Agent turn",
@@ -100,8 +93,6 @@ export const setup = {
 };
 
 export const system = {
-  title: "System",
-  api: "API reference",
   metrics: "Metrics",
   machine: "This machine",
   facts: {
@@ -202,7 +193,6 @@ export const help = {
     { title: "Command line", text: "hearth -h lists all commands. The folder docs of Hearth explains each setting." },
   ],
   api: "API reference",
-  keyboard: "Keyboard",
 };
 
 export const markdown = {

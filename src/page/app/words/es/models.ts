@@ -3,8 +3,6 @@ import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const models: Words["models"] = {
-  title: "Modelos",
-  create: "Crear",
   pullLabel: "Nombre del modelo que se va a descargar",
   pullHint: "Descargar un modelo: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
   pull: "Descargar",
@@ -17,10 +15,8 @@ export const models: Words["models"] = {
   unload: "Descargar de la memoria",
   update: "Actualizar",
   createFrom: "Crear un modelo a partir de este",
-  copy: "Copiar",
   copyTitle: (model) => `Copiar ${model}`,
   copyName: "Nombre de la copia",
-  delete: "Eliminar",
   deleted: (model, size) => `Se eliminó ${model} (${size}).`,
   embeds: "genera embeddings",
   inMemory: (size) => `En memoria: ${size}`,
@@ -52,9 +48,7 @@ export const catalogue: Words["catalogue"] = {
 export const jobs: Words["jobs"] = {
   title: "Descargas",
   pause: "Pausar",
-  stop: "Detener",
   resume: "Reanudar",
-  close: "Cerrar",
   forget: "Quitar",
   forgot: (model) => `Se quitó la descarga de ${model}.`,
   withoutTls: "Descargar sin TLS",
@@ -77,8 +71,6 @@ export const modelFiles: Words["modelFiles"] = {
   title: "Añadir un modelo a partir de archivos",
   add: "Añadir archivos",
   choose: "Archivos del modelo",
-  name: "Nombre",
-  files: "Archivos",
   action: "Añadir",
   replaces: (model) => `El modelo ${model} ya existe. Se reemplazará.`,
   imagePart: "para imágenes",
@@ -96,20 +88,16 @@ export const modelFiles: Words["modelFiles"] = {
 /** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Crear un modelo",
-  name: "Nombre",
   modelfile: "Modelfile",
   quantize: "Cuantizar",
   asIs: "No",
-  action: "Crear",
 };
 
 /** Details of a model. */
 export const show: Words["show"] = {
   reading: "Leyendo el modelo",
-  system: "Prompt del sistema",
   parameters: "Parámetros",
   template: "Plantilla",
-  modelfile: "Modelfile",
   license: "Licencia",
   copy: (part) => `Copiar: ${part}`,
   facts: {
@@ -144,8 +132,6 @@ export const inPage: Words["inPage"] = {
   weights: "Pesos de un modelo",
   webllm: "Un modelo para WebLLM",
   partOf: (what) => `Parte de: ${what}`,
-  remove: "Quitar",
-  unload: "Descargar de la memoria",
   onWebLlm: "se ejecuta con WebLLM",
   on: (size, backend) => `${size} en ${backend}`,
   context: (tokens) =>

@@ -2,9 +2,6 @@
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
-  title: "Pasarela",
-  pause: "Pausar",
-  resume: "Reanudar",
   parts: "Partes de la pasarela",
   deliveries: "Entregas",
   mappings: "Asignaciones",
@@ -23,7 +20,6 @@ export const gateway: Words["gateway"] = {
     locked:
       "La pasarela está en marcha, pero esta vista está bloqueada porque no hay ningún token definido. Añade gateway.token a hearth.json5 y reinicia el servidor.",
     docs: "El archivo docs/webhooks.md de Hearth explica cada ajuste.",
-    api: "Referencia de la API",
   },
   token: "Token de la pasarela",
   tokenHint: "Introduce el gateway.token de hearth.json5. Esta pestaña lo guarda hasta que la cierres.",
@@ -56,12 +52,10 @@ export const deliveries: Words["deliveries"] = {
   path: "Ruta",
   anyPath: "todas",
   none: "Todavía no hay entregas.",
-  noMatches: "Sin resultados.",
   earlier: "Mostrar entregas anteriores",
   replayed: "repetición",
   title: "Entrega",
   replay: "Repetir",
-  cancel: "Cancelar",
   headers: "Encabezados",
   body: "Cuerpo",
   bodyBase64: "Cuerpo, en base64",
@@ -71,7 +65,6 @@ export const deliveries: Words["deliveries"] = {
   mapping: "Asignación",
   noMapping: "ninguna",
   sender: "Remitente",
-  delivery: "Entrega",
   request: "Solicitud",
   wake: "Despertar",
   turn: "Turno de agente",
@@ -97,8 +90,6 @@ export const setup: Words["setup"] = {
 };
 
 export const system: Words["system"] = {
-  title: "Sistema",
-  api: "Referencia de la API",
   metrics: "Métricas",
   machine: "Este equipo",
   facts: {
@@ -200,7 +191,6 @@ export const help: Words["help"] = {
     },
   ],
   api: "Referencia de la API",
-  keyboard: "Teclado",
 };
 
 export const markdown: Words["markdown"] = {

@@ -3,8 +3,6 @@ import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const models: Words["models"] = {
-  title: "Modèles",
-  create: "Créer",
   pullLabel: "Nom du modèle à télécharger",
   pullHint: "Télécharger un modèle\u00a0: llama3.2:1b, hf.co/owner/model-GGUF:Q4_K_M",
   pull: "Télécharger",
@@ -17,10 +15,8 @@ export const models: Words["models"] = {
   unload: "Décharger",
   update: "Mettre à jour",
   createFrom: "Créer un modèle à partir de celui-ci",
-  copy: "Copier",
   copyTitle: (model) => `Copier ${model}`,
   copyName: "Nom de la copie",
-  delete: "Supprimer",
   deleted: (model, size) => `${model} supprimé (${size}).`,
   embeds: "produit des embeddings",
   inMemory: (size) => `En mémoire\u00a0: ${size}`,
@@ -52,9 +48,7 @@ export const catalogue: Words["catalogue"] = {
 export const jobs: Words["jobs"] = {
   title: "Téléchargements",
   pause: "Suspendre",
-  stop: "Arrêter",
   resume: "Reprendre",
-  close: "Fermer",
   forget: "Retirer",
   forgot: (model) => `Téléchargement de ${model} retiré.`,
   withoutTls: "Télécharger sans TLS",
@@ -77,8 +71,6 @@ export const modelFiles: Words["modelFiles"] = {
   title: "Ajouter un modèle à partir de fichiers",
   add: "Ajouter des fichiers",
   choose: "Fichiers du modèle",
-  name: "Nom",
-  files: "Fichiers",
   action: "Ajouter",
   replaces: (model) => `Le modèle ${model} existe déjà. Il sera remplacé.`,
   imagePart: "pour les images",
@@ -96,20 +88,16 @@ export const modelFiles: Words["modelFiles"] = {
 /** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Créer un modèle",
-  name: "Nom",
   modelfile: "Modelfile",
   quantize: "Quantifier",
   asIs: "Non",
-  action: "Créer",
 };
 
 /** Details of a model. */
 export const show: Words["show"] = {
   reading: "Lecture du modèle",
-  system: "Prompt système",
   parameters: "Paramètres",
   template: "Modèle de prompt",
-  modelfile: "Modelfile",
   license: "Licence",
   copy: (part) => `Copier\u00a0: ${part}`,
   facts: {
@@ -144,8 +132,6 @@ export const inPage: Words["inPage"] = {
   weights: "Poids d’un modèle",
   webllm: "Un modèle pour WebLLM",
   partOf: (what) => `Partie de\u00a0: ${what}`,
-  remove: "Retirer",
-  unload: "Décharger",
   onWebLlm: "s’exécute avec WebLLM",
   on: (size, backend) => `${size} sur ${backend}`,
   context: (tokens) =>

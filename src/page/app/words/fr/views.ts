@@ -2,9 +2,6 @@
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
-  title: "Passerelle",
-  pause: "Suspendre",
-  resume: "Reprendre",
   parts: "Parties de la passerelle",
   deliveries: "Livraisons",
   mappings: "Correspondances",
@@ -23,7 +20,6 @@ export const gateway: Words["gateway"] = {
     locked:
       "La passerelle fonctionne, mais cette vue est verrouillée car aucun jeton n’est défini. Ajoutez gateway.token à hearth.json5 et redémarrez le serveur.",
     docs: "Le fichier docs/webhooks.md de Hearth explique chaque paramètre.",
-    api: "Référence de l’API",
   },
   token: "Jeton de la passerelle",
   tokenHint: "Saisissez le gateway.token de hearth.json5. Cet onglet le conserve jusqu’à sa fermeture.",
@@ -56,12 +52,10 @@ export const deliveries: Words["deliveries"] = {
   path: "Chemin",
   anyPath: "tous",
   none: "Aucune livraison pour le moment.",
-  noMatches: "Aucun résultat.",
   earlier: "Afficher les livraisons précédentes",
   replayed: "rejouée",
   title: "Livraison",
   replay: "Rejouer",
-  cancel: "Annuler",
   headers: "En-têtes",
   body: "Corps",
   bodyBase64: "Corps, en base64",
@@ -71,7 +65,6 @@ export const deliveries: Words["deliveries"] = {
   mapping: "Correspondance",
   noMapping: "aucune",
   sender: "Expéditeur",
-  delivery: "Livraison",
   request: "Requête",
   wake: "Réveil",
   turn: "Tour d’agent",
@@ -97,8 +90,6 @@ export const setup: Words["setup"] = {
 };
 
 export const system: Words["system"] = {
-  title: "Système",
-  api: "Référence de l’API",
   metrics: "Métriques",
   machine: "Cette machine",
   facts: {
@@ -200,7 +191,6 @@ export const help: Words["help"] = {
     },
   ],
   api: "Référence de l’API",
-  keyboard: "Clavier",
 };
 
 export const markdown: Words["markdown"] = {

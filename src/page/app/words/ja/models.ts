@@ -3,8 +3,6 @@ import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const models: Words["models"] = {
-  title: "モデル",
-  create: "作成",
   pullLabel: "ダウンロードするモデルの名前",
   pullHint: "モデルをダウンロード：llama3.2:1b、hf.co/owner/model-GGUF:Q4_K_M",
   pull: "ダウンロード",
@@ -17,10 +15,8 @@ export const models: Words["models"] = {
   unload: "メモリから解放",
   update: "更新",
   createFrom: "このモデルから新規作成",
-  copy: "コピー",
   copyTitle: (model) => `${model} をコピー`,
   copyName: "コピーの名前",
-  delete: "削除",
   deleted: (model, size) => `${model} を削除しました（${size}）。`,
   embeds: "埋め込みを生成",
   inMemory: (size) => `メモリ使用量：${size}`,
@@ -52,9 +48,7 @@ export const catalogue: Words["catalogue"] = {
 export const jobs: Words["jobs"] = {
   title: "ダウンロード",
   pause: "一時停止",
-  stop: "停止",
   resume: "再開",
-  close: "閉じる",
   forget: "削除",
   forgot: (model) => `${model} のダウンロードを削除しました。`,
   withoutTls: "TLS なしでダウンロード",
@@ -77,8 +71,6 @@ export const modelFiles: Words["modelFiles"] = {
   title: "ファイルからモデルを追加",
   add: "ファイルを追加",
   choose: "モデルのファイル",
-  name: "名前",
-  files: "ファイル",
   action: "追加",
   replaces: (model) => `モデル ${model} はすでに存在します。置き換えられます。`,
   imagePart: "画像用",
@@ -98,20 +90,16 @@ export const modelFiles: Words["modelFiles"] = {
 /** The form that makes a model. */
 export const create: Words["create"] = {
   title: "モデルを作成",
-  name: "名前",
   modelfile: "Modelfile",
   quantize: "量子化",
   asIs: "しない",
-  action: "作成",
 };
 
 /** Details of a model. */
 export const show: Words["show"] = {
   reading: "モデルを読み取り中",
-  system: "システムプロンプト",
   parameters: "パラメーター",
   template: "テンプレート",
-  modelfile: "Modelfile",
   license: "ライセンス",
   copy: (part) => `コピー：${part}`,
   facts: {
@@ -146,8 +134,6 @@ export const inPage: Words["inPage"] = {
   weights: "モデルの重み",
   webllm: "WebLLM 用のモデル",
   partOf: (what) => `一部：${what}`,
-  remove: "削除",
-  unload: "メモリから解放",
   onWebLlm: "WebLLM で動作中",
   on: (size, backend) => `${size}（${backend}）`,
   context: (tokens) => counted("ja", tokens, { other: "コンテキスト # トークン" }),

@@ -2,9 +2,6 @@
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
-  title: "ゲートウェイ",
-  pause: "一時停止",
-  resume: "再開",
   parts: "ゲートウェイの各部",
   deliveries: "配信",
   mappings: "マッピング",
@@ -23,7 +20,6 @@ export const gateway: Words["gateway"] = {
     locked:
       "ゲートウェイは動作していますが、トークンが設定されていないため、この画面はロックされています。hearth.json5 に gateway.token を追加して、サーバーを再起動してください。",
     docs: "各設定については、Hearth の docs/webhooks.md に説明があります。",
-    api: "API リファレンス",
   },
   token: "ゲートウェイのトークン",
   tokenHint: "hearth.json5 の gateway.token を入力してください。このタブを閉じるまで保持されます。",
@@ -56,12 +52,10 @@ export const deliveries: Words["deliveries"] = {
   path: "パス",
   anyPath: "すべて",
   none: "配信はまだありません。",
-  noMatches: "見つかりませんでした。",
   earlier: "以前の配信を表示",
   replayed: "再実行",
   title: "配信",
   replay: "再実行",
-  cancel: "キャンセル",
   headers: "ヘッダー",
   body: "本文",
   bodyBase64: "本文（base64）",
@@ -71,7 +65,6 @@ export const deliveries: Words["deliveries"] = {
   mapping: "マッピング",
   noMapping: "なし",
   sender: "送信元",
-  delivery: "配信",
   request: "リクエスト",
   wake: "ウェイク",
   turn: "エージェントのターン",
@@ -97,8 +90,6 @@ export const setup: Words["setup"] = {
 };
 
 export const system: Words["system"] = {
-  title: "システム",
-  api: "API リファレンス",
   metrics: "メトリクス",
   machine: "このマシン",
   facts: {
@@ -198,7 +189,6 @@ export const help: Words["help"] = {
     },
   ],
   api: "API リファレンス",
-  keyboard: "キーボード",
 };
 
 export const markdown: Words["markdown"] = {

@@ -3,8 +3,6 @@ import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const models: Words["models"] = {
-  title: "模型",
-  create: "创建",
   pullLabel: "要下载的模型名称",
   pullHint: "下载模型：llama3.2:1b、hf.co/owner/model-GGUF:Q4_K_M",
   pull: "下载",
@@ -17,10 +15,8 @@ export const models: Words["models"] = {
   unload: "卸载",
   update: "更新",
   createFrom: "以此创建模型",
-  copy: "复制",
   copyTitle: (model) => `复制 ${model}`,
   copyName: "副本名称",
-  delete: "删除",
   deleted: (model, size) => `已删除 ${model}（${size}）。`,
   embeds: "生成嵌入",
   inMemory: (size) => `占用内存：${size}`,
@@ -52,9 +48,7 @@ export const catalogue: Words["catalogue"] = {
 export const jobs: Words["jobs"] = {
   title: "下载",
   pause: "暂停",
-  stop: "停止",
   resume: "继续",
-  close: "关闭",
   forget: "移除",
   forgot: (model) => `已移除 ${model} 的下载。`,
   withoutTls: "不使用 TLS 下载",
@@ -77,8 +71,6 @@ export const modelFiles: Words["modelFiles"] = {
   title: "从文件添加模型",
   add: "添加文件",
   choose: "模型文件",
-  name: "名称",
-  files: "文件",
   action: "添加",
   replaces: (model) => `模型 ${model} 已存在，将被替换。`,
   imagePart: "用于图片",
@@ -96,20 +88,16 @@ export const modelFiles: Words["modelFiles"] = {
 /** The form that makes a model. */
 export const create: Words["create"] = {
   title: "创建模型",
-  name: "名称",
   modelfile: "Modelfile",
   quantize: "量化",
   asIs: "否",
-  action: "创建",
 };
 
 /** Details of a model. */
 export const show: Words["show"] = {
   reading: "正在读取模型",
-  system: "系统提示词",
   parameters: "参数",
   template: "模板",
-  modelfile: "Modelfile",
   license: "许可证",
   copy: (part) => `复制：${part}`,
   facts: {
@@ -144,8 +132,6 @@ export const inPage: Words["inPage"] = {
   weights: "模型的权重",
   webllm: "WebLLM 的模型",
   partOf: (what) => `部分内容：${what}`,
-  remove: "移除",
-  unload: "卸载",
   onWebLlm: "通过 WebLLM 运行",
   on: (size, backend) => `${size}，${backend}`,
   context: (tokens) => counted("zh", tokens, { other: "上下文 # 个 token" }),

@@ -2,9 +2,6 @@
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
-  title: "网关",
-  pause: "暂停",
-  resume: "继续",
   parts: "网关的各部分",
   deliveries: "投递",
   mappings: "映射",
@@ -22,7 +19,6 @@ export const gateway: Words["gateway"] = {
     copy: "复制配置",
     locked: "网关正在运行，但由于未设置令牌，此视图已锁定。请将 gateway.token 添加到 hearth.json5，然后重启服务器。",
     docs: "Hearth 的文件 docs/webhooks.md 对每项设置都有说明。",
-    api: "API 参考",
   },
   token: "网关令牌",
   tokenHint: "请输入 hearth.json5 中的 gateway.token。此标签页会保留它，直到标签页关闭。",
@@ -54,12 +50,10 @@ export const deliveries: Words["deliveries"] = {
   path: "路径",
   anyPath: "全部",
   none: "还没有投递。",
-  noMatches: "没有匹配项。",
   earlier: "显示更早的投递",
   replayed: "重放",
   title: "投递",
   replay: "重放",
-  cancel: "取消",
   headers: "标头",
   body: "正文",
   bodyBase64: "正文（base64）",
@@ -69,7 +63,6 @@ export const deliveries: Words["deliveries"] = {
   mapping: "映射",
   noMapping: "无",
   sender: "发送方",
-  delivery: "投递",
   request: "请求",
   wake: "唤醒",
   turn: "智能体轮次",
@@ -95,8 +88,6 @@ export const setup: Words["setup"] = {
 };
 
 export const system: Words["system"] = {
-  title: "系统",
-  api: "API 参考",
   metrics: "指标",
   machine: "本机",
   facts: {
@@ -196,7 +187,6 @@ export const help: Words["help"] = {
     },
   ],
   api: "API 参考",
-  keyboard: "键盘",
 };
 
 export const markdown: Words["markdown"] = {
