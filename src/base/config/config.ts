@@ -8,14 +8,12 @@ import { join } from "node:path";
 import { AppError, messageOf } from "../errors.ts";
 import { unknownNameMessage } from "../nearest.ts";
 import { ownValue, isObject } from "../untrusted.ts";
-import type { KernelChoice } from "../kernel-tuning.ts";
-import type { KvCacheType } from "../kv-cache-type.ts";
 import { readDocument, readPartly, type Document } from "./document.ts";
 import { isForeign, unusedVariables, type Tolerated } from "./foreign.ts";
-import { SETTINGS, type BackendSetting, type MetricsDialect, type Setting, type SimdSetting } from "./settings.ts";
+import { SETTINGS, type Setting, type Values } from "./settings.ts";
 import { unknownVariables } from "./unknown.ts";
 import { readMetricExport, readTracing, type MetricExportConfig, type TracingConfig } from "./telemetry.ts";
-import { parsePath, type Address } from "./values.ts";
+import { parsePath } from "./values.ts";
 
 export type { MetricsDialect } from "./settings.ts";
 export type { Address } from "./values.ts";
@@ -25,68 +23,13 @@ const GATEWAY_SECTIONS: readonly string[] = ["hooks", "agents", "session", "chan
 /** `mcp`: see `runtime/mcp/`. */
 const SECTIONS: readonly string[] = [...GATEWAY_SECTIONS, "mcp"];
 
-export interface Config {
+export interface Config extends Omit<Values, "responsesCount" | "responsesBytes" | "responsesAge" | "sharesStores"> {
   /** Gateway database, keys, caches. */
   readonly home: string;
-  readonly host: Address;
-  readonly models: string;
-  /** The server where agents find their models; undefined: this process. */
-  readonly modelsUrl: string | undefined;
-  /** Bearer token for that server. */
-  readonly modelsKey: string | undefined;
-  /**
-   * The registry of names without a host; models are pulled from it at their first use. Undefined: models are not
-   * pulled.
-   */
-  readonly modelsSource: URL | undefined;
-  readonly modelsSourceLogin: string | undefined;
-  /** Bytes of disk for models pulled that way. */
-  readonly modelsCacheBytes: number;
-  readonly backend: BackendSetting;
-  /** Bytes that all models together may take on the GPU; `auto`: all that is free. */
-  readonly gpuMemory: number | "auto";
-  /** The GPU kernels to run. */
-  readonly gpuKernels: KernelChoice;
-  readonly simd: SimdSetting;
-  readonly kvCacheType: KvCacheType;
-  /** Bytes of disk for prefixes of finished chats; 0: none are stored. */
-  readonly snapshots: number;
-  /** Sequences that one model decodes at once. */
-  readonly numParallel: number;
-  /** `auto`: as many as fit. */
-  readonly maxLoadedModels: number | "auto";
-  /** Requests that may wait for a model. */
-  readonly maxQueue: number;
-  /** Infinity: models stay loaded. */
-  readonly keepAliveMs: number;
-  /** Tokens; `auto`: depends on memory. */
-  readonly contextLength: number | "auto";
-  /** A load fails after this time without progress; Infinity: never. */
-  readonly loadTimeoutMs: number;
-  /** The longest time without progress of a runner that requests wait for. */
-  readonly stepTimeoutMs: number;
-  /** Time that answers and turns have to finish after a stop. */
-  readonly shutdownGraceMs: number;
-  /** Time after SIGTERM in which requests are still accepted, so that load balancers can leave first. */
-  readonly drainDelayMs: number;
-  /** Host names that requests may use for this server, besides its own. */
-  readonly hosts: readonly string[];
-  /** Patterns of browser origins, added to the built-in ones. */
-  readonly origins: readonly string[];
-  /** Empty: no authentication. */
-  readonly apiKeys: readonly string[];
-  /** Folders whose files requests may name; empty: none. */
-  readonly importDirs: readonly string[];
   /** Folders of other servers' models, which are served besides our own and only read. */
   readonly otherStores: readonly string[];
-  /** Responses that are kept for later requests: at most so many, so many bytes, and so long after their last use. */
+  /** Responses that are kept for later requests. */
   readonly responses: { readonly count: number; readonly bytes: number; readonly ageMs: number };
-  readonly metricsDialect: MetricsDialect;
-  /** Keep blobs that no model refers to. */
-  readonly noPrune: boolean;
-  /** Start the process of the next model in advance. */
-  readonly spareRunner: boolean;
-  readonly debug: boolean;
   /** Undefined: no traces. */
   readonly tracing: TracingConfig | undefined;
   /** Undefined: metrics are sent nowhere; `/metrics` has them. */
@@ -108,9 +51,6 @@ interface Found {
   /** The origin of the value, for error messages. */
   readonly where: string;
 }
-
-/** Values by their names in `SETTINGS`. */
-type Values = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]["initial"]> };
 
 /**
  * Reads a few settings: the others may be invalid or name unset variables. Both functions throw `bad_request` as
@@ -134,46 +74,15 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
   const known = [...Object.values(SETTINGS).flatMap(({ env }) => env), ...(document?.variables ?? [])];
   const warnings = [...unusedVariables(sources.env), ...unknownVariables(sources.env, known)];
   const { home, value } = valuesOf(sources, document, warnings);
+  const all = Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, row]) => [name, value(name, row as unknown as Setting<unknown>)]),
+  ) as Values; // a value for each row
+  const { responsesCount: count, responsesBytes: bytes, responsesAge: ageMs, sharesStores, ...values } = all;
   return {
+    ...values,
     home,
-    host: value("host", SETTINGS.host),
-    models: value("models", SETTINGS.models),
-    modelsUrl: value("modelsUrl", SETTINGS.modelsUrl),
-    modelsKey: value("modelsKey", SETTINGS.modelsKey),
-    modelsSource: value("modelsSource", SETTINGS.modelsSource),
-    modelsSourceLogin: value("modelsSourceLogin", SETTINGS.modelsSourceLogin),
-    modelsCacheBytes: value("modelsCacheBytes", SETTINGS.modelsCacheBytes),
-    backend: value("backend", SETTINGS.backend),
-    gpuMemory: value("gpuMemory", SETTINGS.gpuMemory),
-    gpuKernels: value("gpuKernels", SETTINGS.gpuKernels),
-    simd: value("simd", SETTINGS.simd),
-    kvCacheType: value("kvCacheType", SETTINGS.kvCacheType),
-    snapshots: value("snapshots", SETTINGS.snapshots),
-    numParallel: value("numParallel", SETTINGS.numParallel),
-    maxLoadedModels: value("maxLoadedModels", SETTINGS.maxLoadedModels),
-    maxQueue: value("maxQueue", SETTINGS.maxQueue),
-    keepAliveMs: value("keepAlive", SETTINGS.keepAlive),
-    contextLength: value("contextLength", SETTINGS.contextLength),
-    loadTimeoutMs: value("loadTimeout", SETTINGS.loadTimeout),
-    stepTimeoutMs: value("stepTimeout", SETTINGS.stepTimeout),
-    shutdownGraceMs: value("shutdownGrace", SETTINGS.shutdownGrace),
-    drainDelayMs: value("drainDelay", SETTINGS.drainDelay),
-    hosts: value("hosts", SETTINGS.hosts),
-    origins: value("origins", SETTINGS.origins),
-    apiKeys: value("apiKeys", SETTINGS.apiKeys),
-    importDirs: value("importDirs", SETTINGS.importDirs),
-    responses: {
-      count: value("responsesCount", SETTINGS.responsesCount),
-      bytes: value("responsesBytes", SETTINGS.responsesBytes),
-      ageMs: value("responsesAge", SETTINGS.responsesAge),
-    },
-    metricsDialect: value("metricsDialect", SETTINGS.metricsDialect),
-    noPrune: value("noPrune", SETTINGS.noPrune),
-    otherStores: value("otherStores", SETTINGS.otherStores)
-      ? otherStores(sources, value("models", SETTINGS.models))
-      : [],
-    spareRunner: value("spareRunner", SETTINGS.spareRunner),
-    debug: value("debug", SETTINGS.debug),
+    otherStores: sharesStores ? otherStores(sources, values.models) : [],
+    responses: { count, bytes, ageMs },
     tracing: readTracing(sources.env),
     metricExport: readMetricExport(sources.env),
     warnings,

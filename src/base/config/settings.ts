@@ -32,7 +32,7 @@ const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "sse41", "i8mm", "neon",
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 export interface Setting<T> {
-  /** Key in the file; absent: the setting's name at the top level. */
+  /** Key in the file; absent: the setting's name. */
   readonly key?: string;
   /** Environment variables; the first one that is set wins. */
   readonly env: readonly string[];
@@ -49,7 +49,7 @@ export interface Setting<T> {
 
 const setting = <T>(row: Setting<T>): Setting<T> => row;
 
-/** One row per setting: the key is its name in the file and, in kebab-case, the flag. */
+/** One row per setting, by its name in `Config` and, in kebab-case, the flag. */
 export const SETTINGS = {
   host: setting<Address>({
     env: ["HEARTH_HOST", "OLLAMA_HOST"],
@@ -65,6 +65,7 @@ export const SETTINGS = {
     parse: parsePath,
     initial: (home) => join(home, "models"),
   }),
+  /** The server where agents find their models; undefined: this process. */
   modelsUrl: setting<string | undefined>({
     key: "models.url",
     env: ["HEARTH_MODELS_URL"],
@@ -72,6 +73,7 @@ export const SETTINGS = {
     parse: parseWebAddress,
     initial: () => undefined,
   }),
+  /** Bearer token for that server. */
   modelsKey: setting<string | undefined>({
     key: "models.key",
     env: ["HEARTH_MODELS_KEY"],
@@ -79,6 +81,10 @@ export const SETTINGS = {
     parse: (value) => (typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : undefined),
     initial: () => undefined,
   }),
+  /**
+   * The registry of names without a host; models are pulled from it at their first use. Undefined: models are not
+   * pulled.
+   */
   modelsSource: setting<URL | undefined>({
     key: "models.source",
     env: ["HEARTH_MODELS_SOURCE"],
@@ -97,6 +103,7 @@ export const SETTINGS = {
     parse: (value) => (typeof value === "string" && /^[^\s:]+:[^\r\n]+$/.test(value) ? value : undefined),
     initial: () => undefined,
   }),
+  /** Bytes of disk for models pulled that way. */
   modelsCacheBytes: setting<number>({
     key: "models.cacheBytes",
     env: ["HEARTH_MODELS_CACHE"],
@@ -110,12 +117,14 @@ export const SETTINGS = {
     parse: (value) => BACKEND_CHOICES.find((name) => name === value),
     initial: () => "auto",
   }),
+  /** Bytes that all models together may take on the GPU; `auto`: all that is free. */
   gpuMemory: setting<number | "auto">({
     env: ["HEARTH_GPU_MEMORY"],
     expected: "'auto', or bytes such as '6GiB', '512MB' or 1000000",
     parse: (value) => (value === "auto" ? "auto" : parseBytes(value)),
     initial: () => "auto",
   }),
+  /** The GPU kernels to run. */
   gpuKernels: setting<KernelChoice>({
     env: ["HEARTH_GPU_KERNELS"],
     expected: KERNELS_EXPECTED,
@@ -136,12 +145,14 @@ export const SETTINGS = {
     tolerates: tolerateKvCacheType,
     initial: () => "f16",
   }),
+  /** Bytes of disk for prefixes of finished chats; 0: none are stored. */
   snapshots: setting<number>({
     env: ["HEARTH_SNAPSHOTS"],
     expected: "'off', or bytes such as '4GiB'",
     parse: (value) => (value === "off" || value === false || Number(value) === 0 ? 0 : parseBytes(value)),
     initial: () => 4 * 2 ** 30,
   }),
+  /** Sequences that one model decodes at once. */
   numParallel: setting<number>({
     env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
     expected: "a whole number from 1 to 256",
@@ -149,6 +160,7 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => 4,
   }),
+  /** `auto`: as many as fit. */
   maxLoadedModels: setting<number | "auto">({
     env: ["HEARTH_MAX_LOADED_MODELS", "OLLAMA_MAX_LOADED_MODELS"],
     expected: "'auto' or a whole number",
@@ -156,6 +168,7 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => "auto",
   }),
+  /** Requests that may wait for a model. */
   maxQueue: setting<number>({
     env: ["HEARTH_MAX_QUEUE", "OLLAMA_MAX_QUEUE"],
     expected: "a whole number from 1",
@@ -163,13 +176,16 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => 512,
   }),
-  keepAlive: setting<number>({
+  /** Infinity: models stay loaded. */
+  keepAliveMs: setting<number>({
+    key: "keepAlive",
     env: ["HEARTH_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE"],
     expected: "a duration such as '5m', or seconds; negative: for ever",
     parse: (value) => parseMs(value, (ms) => (ms < 0 ? Infinity : ms)),
     tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
+  /** Tokens; `auto`: depends on memory. */
   contextLength: setting<number | "auto">({
     env: ["HEARTH_CONTEXT_LENGTH", "OLLAMA_CONTEXT_LENGTH"],
     expected: "'auto' or a whole number of tokens, at least 4 (0: auto)",
@@ -178,31 +194,40 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => "auto",
   }),
-  loadTimeout: setting<number>({
+  /** A load fails after this time without progress; Infinity: never. */
+  loadTimeoutMs: setting<number>({
+    key: "loadTimeout",
     env: ["HEARTH_LOAD_TIMEOUT", "OLLAMA_LOAD_TIMEOUT"],
     expected: "a duration such as '5m', or seconds; 0 or negative: none",
     parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : ms)),
     tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
-  stepTimeout: setting<number>({
+  /** The longest time without progress of a runner that requests wait for. */
+  stepTimeoutMs: setting<number>({
+    key: "stepTimeout",
     env: ["HEARTH_STEP_TIMEOUT"],
     expected: "a duration such as '10m', or seconds; 0 or negative: none",
     parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : Math.max(STEP_MS_MIN, ms))),
     initial: () => 10 * 60_000,
   }),
-  shutdownGrace: setting<number>({
+  /** Time that answers and turns have to finish after a stop. */
+  shutdownGraceMs: setting<number>({
+    key: "shutdownGrace",
     env: ["HEARTH_SHUTDOWN_GRACE"],
     expected: "a duration such as '10s', or seconds, from 0 to an hour",
     parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
     initial: () => 10_000,
   }),
-  drainDelay: setting<number>({
+  /** Time after SIGTERM in which requests are still accepted, so that load balancers can leave first. */
+  drainDelayMs: setting<number>({
+    key: "drainDelay",
     env: ["HEARTH_DRAIN_DELAY"],
     expected: "a duration such as '5s', or seconds, from 0 to an hour",
     parse: (value) => parseMs(value, (ms) => (ms >= 0 && ms <= HOUR_MS ? Math.round(ms) : undefined)),
     initial: () => 0,
   }),
+  /** Host names that requests may use for this server, besides its own. */
   hosts: setting<readonly string[]>({
     env: ["HEARTH_HOSTS"],
     expected:
@@ -210,6 +235,7 @@ export const SETTINGS = {
     parse: (value) => parseList(value, isHostPattern),
     initial: () => [],
   }),
+  /** Patterns of browser origins, added to the built-in ones. */
   origins: setting<readonly string[]>({
     env: ["HEARTH_ORIGINS", "OLLAMA_ORIGINS"],
     expected:
@@ -217,18 +243,21 @@ export const SETTINGS = {
     parse: (value) => parseList(value, isOriginPattern),
     initial: () => [],
   }),
+  /** Empty: no authentication. */
   apiKeys: setting<readonly string[]>({
     env: ["HEARTH_API_KEYS"],
     expected: "keys separated by commas, without blanks",
     parse: (value) => parseList(value, (key) => /^[\x21-\x7e]+$/.test(key)),
     initial: () => [],
   }),
+  /** Folders whose files requests may name; empty: none. */
   importDirs: setting<readonly string[]>({
     env: ["HEARTH_IMPORT_DIRS"],
     expected: "absolute paths of folders separated by commas",
     parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
     initial: () => [],
   }),
+  /** Responses that are kept for later requests: at most so many, so many bytes, and so long after their last use. */
   responsesCount: setting<number>({
     key: "responses.count",
     env: ["HEARTH_RESPONSES"],
@@ -256,6 +285,7 @@ export const SETTINGS = {
     parse: (value) => METRICS_DIALECTS.find((dialect) => dialect === value),
     initial: () => "hearth",
   }),
+  /** Keep blobs that no model refers to. */
   noPrune: setting<boolean>({
     env: ["HEARTH_NOPRUNE", "OLLAMA_NOPRUNE"],
     expected: "true or false",
@@ -264,12 +294,15 @@ export const SETTINGS = {
       parsed === undefined ? { value: true, warning: "what is not false counts as true" } : { value: parsed },
     initial: () => false,
   }),
-  otherStores: setting<boolean>({
+  /** Serves models of other servers, whose folders are only read. */
+  sharesStores: setting<boolean>({
+    key: "otherStores",
     env: ["HEARTH_OTHER_STORES"],
     expected: "true or false",
     parse: parseBool,
     initial: () => true,
   }),
+  /** Start the process of the next model in advance. */
   spareRunner: setting<boolean>({
     env: ["HEARTH_SPARE_RUNNER"],
     expected: "true or false",
@@ -284,3 +317,6 @@ export const SETTINGS = {
     initial: () => false,
   }),
 } as const;
+
+/** Values by their names in `SETTINGS`. */
+export type Values = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]["initial"]> };
