@@ -47,6 +47,8 @@ const heartbeat = strictObject(
     target: Type.String({ default: "last" }),
     to: Type.Optional(Type.String()),
     model: Type.Optional(Type.String()),
+    /** Tools of tool servers: harmless ones that may be repeated. */
+    tools: Type.Array(Type.String({ pattern: "^[^/]+/.+$", expected: "SERVER/TOOL or SERVER/*" }), { default: [] }),
   },
   { default: {} },
 );

@@ -226,7 +226,7 @@ export class Heartbeat {
       runId: Bun.randomUUIDv7(),
       sessionKey,
       prompt,
-      tools: turnSettings(agents, DEFAULT_AGENT)?.tools ?? [],
+      tools: [...(turnSettings(agents, DEFAULT_AGENT)?.tools ?? []), ...config.tools],
       signal: this.#stopping.signal,
       ...(config.model === undefined ? {} : { model: config.model }),
     };

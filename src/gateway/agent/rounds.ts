@@ -4,7 +4,7 @@ import type { ChatRequest, InferenceEvent, Message, ToolCall } from "../../runti
 import { operator, type Passage } from "./boundary/passage.ts";
 import { withoutCalls } from "./call-markup.ts";
 import type { CallRow, Journal, KnownRound } from "./calls/journal.ts";
-import { makeCall, unknownNote } from "./calls/make-call.ts";
+import { makeCall, makeRepeatable, unknownNote } from "./calls/make-call.ts";
 import type { ServerTool } from "./calls/server-tools.ts";
 import { fitRound, type ToolMessage } from "./fit-turn.ts";
 import { callTool, RESULT_CHARS_MAX, renderResult } from "./tools/index.ts";
@@ -23,11 +23,13 @@ interface Asking {
   readonly chat: Omit<ChatRequest, "messages">;
   readonly messages: readonly Message[];
   /** Undefined: the turn has no tools of tool servers. */
-  readonly journaled: Journaled | undefined;
+  readonly offered: Offered | undefined;
 }
 
-export interface Journaled {
-  readonly journal: Journal;
+/** Tools of tool servers. */
+export interface Offered {
+  /** Undefined: calls may be repeated, and are not stored. */
+  readonly journal: Journal | undefined;
   /** By the model's name. */
   readonly tools: ReadonlyMap<string, ServerTool>;
 }
@@ -46,8 +48,8 @@ export async function askUntilAnswered(
   asking: Asking,
   progress: Progress,
 ): Promise<readonly Message[] | Waiting> {
-  const { chat, journaled } = asking;
-  const known = (await journaled?.journal.load()) ?? [];
+  const { chat, offered } = asking;
+  const known = (await offered?.journal?.load()) ?? [];
   const said: Message[] = [];
   let isFull = false;
   for (let i = 0; ; i++) {
@@ -69,7 +71,7 @@ export async function askUntilAnswered(
 /** One request to the model: its calls, which are stored before they are made; undefined: it answered. */
 async function askModel(
   { runtime }: TurnParts,
-  { request, chat, messages, journaled, isLast, round }: Asking & { readonly isLast: boolean; readonly round: number },
+  { request, chat, messages, offered, isLast, round }: Asking & { readonly isLast: boolean; readonly round: number },
   progress: Progress,
 ): Promise<KnownRound | undefined> {
   progress.text = "";
@@ -86,16 +88,16 @@ async function askModel(
   const thinking = answer.thinking === "" ? {} : { thinking: answer.thinking };
   const message: Message = { role: "assistant", content: progress.text, tool_calls: answer.calls, ...thinking };
   const chosen = answer.calls.slice(0, CALLS_MAX).flatMap((call, place) => {
-    const tool = journaled?.tools.get(call.function.name);
+    const tool = offered?.tools.get(call.function.name);
     return tool ? [{ place, call, tool }] : [];
   });
-  return { message, calls: (await journaled?.journal.plan(round, message, chosen)) ?? [] };
+  return { message, calls: (await offered?.journal?.plan(round, message, chosen)) ?? [] };
 }
 
 /** Makes the calls of a round, in order, up to the first that waits for an approval. */
 async function resultsOf(
   parts: TurnParts,
-  { request, journaled }: Asking,
+  { request, offered }: Asking,
   { message, calls }: KnownRound,
   progress: Progress,
 ): Promise<readonly ToolMessage[] | Waiting> {
@@ -103,9 +105,9 @@ async function resultsOf(
   for (const [i, call] of (message.tool_calls ?? []).entries()) {
     progress.usage.toolCalls++;
     const row = calls.find(({ place }) => place === i);
-    const end = row && journaled ? await journaledCall(parts, { request, journaled, row, call }, progress) : undefined;
+    const end = row && offered ? await journaledCall(parts, { request, offered, row, call }, progress) : undefined;
     if (end && "waitsUntil" in end) return end;
-    const result = end ?? (await ownCall(parts, { request, call, i }));
+    const result = end ?? (await otherCall(parts, { request, offered, call, i }));
     if (request.signal.aborted) throw new AppError("cancelled", "the turn was cancelled");
     results.push(toolMessage(call, result));
   }
@@ -116,18 +118,18 @@ async function journaledCall(
   { clock }: TurnParts,
   {
     request,
-    journaled,
+    offered: { journal, tools },
     row,
     call,
   }: {
     readonly request: TurnRequest;
-    readonly journaled: Journaled;
+    readonly offered: Offered;
     readonly row: CallRow;
     readonly call: ToolCall;
   },
   progress: Progress,
 ): Promise<Passage | Waiting> {
-  const { journal, tools } = journaled;
+  if (!journal) throw new Error("a call is stored, and the turn has no journal");
   const tool = tools.get(call.function.name);
   const parts = { journal, tool, now: clock.now(), signal: request.signal, charsMax: RESULT_CHARS_MAX };
   const end = await makeCall(row, parts);
@@ -136,13 +138,15 @@ async function journaledCall(
   return end.result;
 }
 
-/** Makes a call of one of our own tools, which have no effects. */
-function ownCall(
+/** Makes a call that is not stored: of our own tools, which have no effects, or of a tool that may be repeated. */
+function otherCall(
   { store, clock }: TurnParts,
-  { request, call, i }: { request: TurnRequest; call: ToolCall; i: number },
+  { request, offered, call, i }: { request: TurnRequest; offered: Offered | undefined; call: ToolCall; i: number },
 ): Promise<Passage> | Passage {
   const { sessionKey, signal, tools } = request;
   if (i >= CALLS_MAX) return operator(`error: at most ${CALLS_MAX} calls at once`);
+  const tool = offered?.journal ? undefined : offered?.tools.get(call.function.name);
+  if (tool) return makeRepeatable(call.function.arguments, tool, { signal, charsMax: RESULT_CHARS_MAX });
   return callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } });
 }
 

@@ -33,8 +33,8 @@ export interface TurnRequest {
   /** Names of the allowed tools; tools of tool servers as `SERVER/TOOL` or `SERVER/*`. */
   readonly tools: readonly string[];
   /**
-   * Throws if another process has the run by now. Turns without it have no tools of tool servers, because their calls
-   * are journaled by run.
+   * Throws if another process has the run by now. Turns without it have no journal: they have only tools of tool
+   * servers that are harmless and may be repeated.
    */
   readonly checkOwner?: () => Transaction<void>;
   /** Aborting it stops the model. */

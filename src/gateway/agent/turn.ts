@@ -6,11 +6,11 @@ import { AppError, checkNotCancelled, type Clock, isTemporary, messageOf } from 
 import type { Transaction } from "../database/store.ts";
 import type { Message } from "../../runtime/portable.ts";
 import { Journal } from "./calls/journal.ts";
-import { isServerTool, offerServerTools } from "./calls/server-tools.ts";
+import { isServerTool, offerRepeatable, offerServerTools } from "./calls/server-tools.ts";
 import { consumeEvents, countEvents, waitingEvents } from "./events.ts";
 import { fitTurn, EVENTS_SHOWN_MAX } from "./fit-turn.ts";
 import { findModel } from "./models.ts";
-import { askUntilAnswered, type Journaled } from "./rounds.ts";
+import { askUntilAnswered, type Offered } from "./rounds.ts";
 import { agentOf } from "./session-key.ts";
 import { append, checkOpen, historyOf, type EntryBody } from "./sessions.ts";
 import { turnSettings } from "./settings.ts";
@@ -134,11 +134,11 @@ async function converse(
     throw new AppError("not_found", message, { isUntried: true }); // it may be pulled at any time
   }
   progress.model = found.model;
-  const journaled = await openJournal(parts, request);
-  progress.isJournaled = journaled !== undefined;
+  const offered = await offerTools(parts, request);
+  progress.isJournaled = offered?.journal !== undefined;
   const tools = [
-    ...toolsFor(journaled ? request.tools.filter((name) => !isServerTool(name)) : request.tools),
-    ...[...(journaled?.tools.values() ?? [])].map(({ definition }) => definition),
+    ...toolsFor(request.tools.filter((name) => !isServerTool(name))),
+    ...[...(offered?.tools.values() ?? [])].map(({ definition }) => definition),
   ];
   const level = parseThinking(request.thinking ?? "") ?? settings.thinking;
   const chat = {
@@ -158,7 +158,7 @@ async function converse(
     prompt: `${request.prompt}\n\nCurrent time: ${new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z")}`,
     compactAt: session.compactAt,
   });
-  const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages, journaled }, progress);
+  const said = await askUntilAnswered(parts, { request, chat, messages: fitted.messages, offered }, progress);
   if ("waitsUntil" in said) return said;
   // thinking goes back to the model within a turn; transcripts omit it
   const message = (said: Message): EntryBody => {
@@ -183,16 +183,15 @@ async function converse(
   };
 }
 
-/** For a turn with tools of tool servers: these, and its journal. */
-async function openJournal(
+/** The tools of tool servers of a turn, and the journal of its calls; undefined: it has none. */
+async function offerTools(
   { store, clock, servers }: TurnParts,
   { tools, runId, checkOwner, signal }: TurnRequest,
-): Promise<Journaled | undefined> {
-  if (!checkOwner || !tools.some(isServerTool)) return undefined;
-  return {
-    journal: new Journal({ store, clock, runId, checkOwner }),
-    tools: await offerServerTools(tools, { servers, signal }),
-  };
+): Promise<Offered | undefined> {
+  if (!tools.some(isServerTool)) return undefined;
+  if (!checkOwner) return { journal: undefined, tools: await offerRepeatable(tools, { servers, signal }) };
+  const journal = new Journal({ store, clock, runId, checkOwner });
+  return { journal, tools: await offerServerTools(tools, { servers, signal }) };
 }
 
 /** Reads the session's history and waiting events. */

@@ -158,7 +158,11 @@ function auditUnused({ presets: wanted, presetSettings }: GatewaySnapshot["hooks
 
 /** Events that wait for a heartbeat that never comes by itself. */
 function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): void {
-  const { every, model } = agents.defaults.heartbeat;
+  const { every, model, tools } = agents.defaults.heartbeat;
+  if (tools.length > 0) {
+    const message = `events from outside can use ${tools.join(", ")}`;
+    report("info", "tools", { path: ["agents", "defaults", "heartbeat", "tools"], message });
+  }
   if (model && isModelRefused(model, agents)) {
     const message = "not in agents.defaults.models: every heartbeat fails";
     report("error", "model-not-allowed", { path: ["agents", "defaults", "heartbeat", "model"], message });

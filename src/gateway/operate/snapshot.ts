@@ -72,7 +72,7 @@ export function makeSnapshot(document: Document | undefined, { folder, apiKeys }
   const conflicts = [
     ...conflictsOf(snapshot, apiKeys),
     ...channelProblems(snapshot.channels),
-    ...unknownServers(snapshot.hooks, isObject(servers) ? Object.keys(servers) : []),
+    ...unknownServers(snapshot, isObject(servers) ? Object.keys(servers) : []),
   ];
   if (conflicts.length > 0) throw configurationError(conflicts, where);
   return deepFreeze(snapshot);
@@ -139,7 +139,10 @@ function conflictsOf(
 }
 
 /** @param known names of tool servers */
-function unknownServers({ mappings, presetSettings }: GatewaySnapshot["hooks"], known: readonly string[]): Problem[] {
+function unknownServers(
+  { hooks: { mappings, presetSettings }, agents }: Pick<GatewaySnapshot, "hooks" | "agents">,
+  known: readonly string[],
+): Problem[] {
   const check = (tools: readonly string[], path: Path): Problem[] =>
     tools.flatMap((name, i) =>
       !isServerTool(name) || known.includes(serverOf(name))
@@ -147,6 +150,7 @@ function unknownServers({ mappings, presetSettings }: GatewaySnapshot["hooks"], 
         : [{ path: [...path, "tools", i], message: `'mcp.servers' has no server '${serverOf(name)}'` }],
     );
   return [
+    ...check(agents.defaults.heartbeat.tools, ["agents", "defaults", "heartbeat"]),
     ...mappings.flatMap(({ tools }, i) => check(tools, ["hooks", "mappings", i])),
     ...Object.entries(presetSettings).flatMap(([name, settings]) =>
       check(settings?.tools ?? [], ["hooks", "presetSettings", name]),

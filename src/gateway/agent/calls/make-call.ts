@@ -2,7 +2,7 @@
  * Makes one journaled call of a tool server: after its approval if it needs one, and again only if that does no harm.
  * A failure becomes the call's result, and does not end the turn.
  */
-import { AppError } from "../../../base/index.ts";
+import { AppError, type Fields } from "../../../base/index.ts";
 import type { McpResult } from "../../../runtime/mcp/index.ts";
 import { neutralize } from "../boundary/index.ts";
 import { external, operator, type Passage } from "../boundary/passage.ts";
@@ -36,12 +36,19 @@ export async function makeCall(call: CallRow, parts: CallParts): Promise<CallEnd
   if (refusal !== undefined || !tool) return end(call, parts, { result: operator(`error: ${refusal}`) });
   await journal.begin(call);
   const attempt = await tryCall(call, tool, parts);
-  if (attempt === "unknown" && call.isRepeatable) {
-    const again = await tryCall(call, tool, parts);
-    return end(call, parts, again === "unknown" ? { result: UNKNOWN, isUnknown: true } : { result: again });
-  }
-  return end(call, parts, attempt === "unknown" ? { result: UNKNOWN, isUnknown: true } : { result: attempt });
+  const last = attempt === "unknown" && call.isRepeatable ? await tryCall(call, tool, parts) : attempt;
+  return end(call, parts, last === "unknown" ? { result: UNKNOWN, isUnknown: true } : { result: last });
 }
+
+/** Makes a call that may be repeated, without a journal: twice if its first end is unknown. */
+export async function makeRepeatable(args: Fields, tool: ServerTool, parts: Trying): Promise<Passage> {
+  const call = { id: "", arguments: args }; // the tool takes no key
+  const attempt = await tryCall(call, tool, parts);
+  const last = attempt === "unknown" ? await tryCall(call, tool, parts) : attempt;
+  return last === "unknown" ? operator("error: the tool did not answer") : last;
+}
+
+type Trying = Pick<CallParts, "signal" | "charsMax">;
 
 const UNKNOWN = operator(
   "error: the call was interrupted: it may have had its effect or not, and is not repeated. Say so in your answer.",
@@ -67,7 +74,11 @@ async function end(
 }
 
 /** Throws `cancelled` if the turn was stopped: the call stays begun in the journal. */
-async function tryCall(call: CallRow, tool: ServerTool, { signal, charsMax }: CallParts): Promise<Passage | "unknown"> {
+async function tryCall(
+  call: Pick<CallRow, "id" | "arguments">,
+  tool: ServerTool,
+  { signal, charsMax }: Trying,
+): Promise<Passage | "unknown"> {
   try {
     return resultOf(await tool.call(call.arguments, { key: call.id, signal }), charsMax);
   } catch (error) {

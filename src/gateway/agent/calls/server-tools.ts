@@ -17,6 +17,8 @@ export interface ServerTool {
   readonly isHarmless: boolean;
   /** True if a call may be made again when its end is unknown. */
   readonly isRepeatable: boolean;
+  /** True if a repeated call needs the key of the first. */
+  readonly takesKey: boolean;
   /**
    * Makes a call. Throws as `McpServer.call`.
    * @param key equal for repeats of the same call
@@ -40,6 +42,25 @@ export async function offerServerTools(
   const wanted = Map.groupBy(new Set(names.filter(isServerTool)), serverOf);
   const found = await Promise.all([...wanted].map(async ([name, ids]) => toolsOf(find(servers, name), ids, signal)));
   return new Map(found.flat().map((tool) => [tool.definition.function.name, tool]));
+}
+
+/**
+ * The named tools that are harmless and may be repeated, for turns without a journal. Throws as `offerServerTools`, and
+ * `bad_request` for another tool that is named.
+ */
+export async function offerRepeatable(
+  names: readonly string[],
+  parts: Parameters<typeof offerServerTools>[1],
+): Promise<ReadonlyMap<string, ServerTool>> {
+  const all = await offerServerTools(names, parts);
+  const isFit = ({ isHarmless, isRepeatable, takesKey }: ServerTool): boolean =>
+    isHarmless && isRepeatable && !takesKey;
+  const wrong = [...all.values()].find((tool) => names.includes(tool.id) && !isFit(tool));
+  if (wrong) {
+    const expected = "a tool that 'harmless' lists and whose server says that it may be repeated";
+    throw new AppError("bad_request", `tools: expected ${expected}, got '${wrong.id}'`);
+  }
+  return new Map([...all].filter(([, tool]) => isFit(tool)));
 }
 
 function find(servers: ToolServers | undefined, name: string): McpServer {
@@ -78,6 +99,7 @@ function serverTool(server: McpServer, { name, description, inputSchema, isRepea
     },
     isHarmless: server.isHarmless(name),
     isRepeatable: isRepeatable || keyArgument !== undefined,
+    takesKey: keyArgument !== undefined,
     call: (args, { key, signal }) =>
       server.call(name, keyArgument === undefined ? args : { ...args, [keyArgument]: key }, signal),
   };
