@@ -1,9 +1,14 @@
 /** Gateways that share one PostgreSQL database, as several machines would: each with its own connections and model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { execute, queryAll } from "../../../src/gateway/database/store.ts";
 import { configurations } from "../../../src/gateway/operate/nodes.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { hasPostgres, startPostgres, type PostgresServer } from "../../postgres-server.ts";
+import { afterTest } from "../../cleanups.ts";
+import { startGateway as startNode, type GatewayWorld } from "./world.ts";
 import { startChat, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
@@ -69,6 +74,37 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(["recalled", "stopping"]).toContain(answer!.result); // it may have been retried just then
     const replyOf = async () => (await first.gateway.deliveries.run(runId))?.reply;
     expect(await eventually(async () => (await replyOf()) === "failed", WAIT_MS)).toBe(true);
+  }, 120_000);
+
+  test("a call that was asked for on one node is allowed and made once on another, after the first is gone", async () => {
+    const home = mkdtempSync(join(tmpdir(), "hearth-calls-"));
+    afterTest(() => rmSync(home, { recursive: true, force: true }));
+    const effects = join(home, "effects");
+    const fx = { command: process.execPath, args: [join(import.meta.dir, "../agent/effect-server.ts"), effects] };
+    const mapping = { match: { path: "m" }, messageTemplate: "Go.", tools: ["fx/*"], deliver: false };
+    const { database } = settings();
+    const call = { id: "c", function: { name: "fx__once", arguments: { n: "1" } } };
+    const node = (): Promise<GatewayWorld> =>
+      startNode({
+        servers: { fx },
+        settings: { database, hooks: { mappings: [mapping] } },
+        script: ({ messages }) =>
+          messages.some(({ role }) => role === "tool") ? { text: "Done." } : { calls: [call] },
+      });
+    const first = await node();
+    const { runId } = (await (await first.hook("m", {})).json()) as { runId: string };
+    const run = async ({ gateway }: GatewayWorld) => gateway.deliveries.run(runId);
+    expect(await eventually(async () => (await first.gateway.admin.approvals()).length === 1, WAIT_MS)).toBe(true);
+    expect(await eventually(async () => (await run(first))?.state === "queued", WAIT_MS)).toBe(true);
+    const second = await node();
+    await first.gateway.stop(0);
+    const [approval] = await second.gateway.admin.approvals();
+    expect(approval).toMatchObject({ tool: "fx/once", runId });
+    expect(existsSync(effects)).toBe(false);
+    await second.gateway.admin.decide(approval!.code, { verdict: "yes", digest: approval!.digest });
+    expect(await eventually(async () => (await run(second))?.state === "succeeded", WAIT_MS)).toBe(true);
+    expect(readFileSync(effects, "utf8")).toBe("once 1 \n");
+    expect([first.runtime.requests.length, second.runtime.requests.length]).toEqual([1, 1]);
   }, 120_000);
 
   test("a run is watched and cancelled from a node that does not run it", async () => {

@@ -2,13 +2,15 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { HeartbeatStatus } from "../../../src/gateway/agent/heartbeat.ts";
 import { execute } from "../../../src/gateway/database/store.ts";
 import type { ToolCall } from "../../../src/runtime/requests/runtime.ts";
+import { runHearth } from "../../e2e/hearth.ts";
 import { afterTest, cleanUp } from "../../cleanups.ts";
 import type { Script } from "../agent/scripted-runtime.ts";
 import { startChat } from "./fixtures.ts";
-import { json, startGateway, type GatewayWorld, type GatewayWorldOptions } from "./world.ts";
+import { GATEWAY_TOKEN, json, startGateway, type GatewayWorld, type GatewayWorldOptions } from "./world.ts";
 
 const SERVER = join(import.meta.dir, "../agent/effect-server.ts");
 
@@ -48,9 +50,18 @@ interface Options extends Pick<GatewayWorldOptions, "script" | "home"> {
   readonly server?: object;
   readonly mapping?: object;
   readonly settings?: object;
+  /** `hooks.queue`. */
+  readonly queue?: object;
 }
 
-const start = ({ tools = ["fx/*"], server = {}, mapping = {}, settings, ...options }: Options): Promise<GatewayWorld> =>
+const start = ({
+  tools = ["fx/*"],
+  server = {},
+  mapping = {},
+  settings,
+  queue = {},
+  ...options
+}: Options): Promise<GatewayWorld> =>
   startGateway({
     ...options,
     servers: {
@@ -59,6 +70,7 @@ const start = ({ tools = ["fx/*"], server = {}, mapping = {}, settings, ...optio
     settings: {
       ...settings,
       hooks: {
+        queue,
         mappings: [
           { id: "m", match: { path: "m" }, messageTemplate: "{{payload.text}}", tools, deliver: false, ...mapping },
         ],
@@ -206,3 +218,97 @@ test("a server that is not configured is refused with its place", async () => {
   const other = start({ tools: ["nope/x"] });
   await expect(other).rejects.toThrow("hooks.mappings[0].tools[0]: 'mcp.servers' has no server 'nope'");
 });
+
+describe("a heartbeat", () => {
+  const beat = async (tools: readonly string[], server: object) => {
+    const heartbeat = { every: 0, target: "none", prompt: "Is all well?", tools };
+    const world = await start({
+      server,
+      tools: [],
+      settings: { agents: { defaults: { model: "m", heartbeat } } },
+      script: calling(call("again", { n: "1" })),
+    });
+    const status = new Promise<HeartbeatStatus>((resolve) => world.gateway.heartbeat.onStatus(resolve));
+    world.gateway.heartbeat.request("a test");
+    return { ...world, status: await status };
+  };
+  const harmless = { harmless: ["again", "keyed", "once"], idempotencyKeys: { keyed: "key" } };
+
+  test("calls tools that are harmless and may be repeated, and is offered no others", async () => {
+    const { runtime, status } = await beat(["fx/*"], harmless);
+    expect(runtime.requests[0]?.tools?.map(({ function: each }) => each.name)).toEqual(["fx__again"]);
+    expect(effects()).toEqual(["again 1 "]);
+    expect(runtime.requests[1]?.messages.at(-1)?.content).toContain("EXTERNAL_UNTRUSTED_CONTENT");
+    expect(runtime.requests[1]?.messages.at(-1)?.content).toContain("did again 1");
+    expect(status).toMatchObject({ kind: "skipped", preview: expect.stringContaining("Done:") });
+  });
+
+  test.each(["fx/once", "fx/keyed", "fx/hangs"])("fails if %s is named", async (tool) => {
+    const { runtime, status } = await beat([tool], harmless);
+    expect(status).toMatchObject({ kind: "failed", reason: expect.stringContaining(`got '${tool}'`) });
+    expect(runtime.requests).toEqual([]);
+  });
+
+  test("is offered none unless its setting names some, and a server must be configured", async () => {
+    expect((await beat([], harmless)).runtime.requests[0]?.tools).toBeUndefined();
+    await expect(beat(["nope/x"], harmless)).rejects.toThrow(
+      "agents.defaults.heartbeat.tools[0]: 'mcp.servers' has no server 'nope'",
+    );
+  });
+});
+
+describe("a turn ends, or says why, with a server that", () => {
+  const UNKNOWN = /Note: a call of fx\/t was interrupted/;
+  test.each<[how: string, state: string, said: RegExp]>([
+    ["hangs-at-once", "dead", /MCP server 'fx': it did not answer within 700 ms/],
+    ["dies-at-once", "dead", /MCP server 'fx': .*no licence found/],
+    ["no-list", "dead", /has no list of tools/],
+    ["many-tools", "dead", /more than 256 tools/],
+    ["endless-pages", "dead", /more than \d+ pages/],
+    ["hangs", "succeeded", UNKNOWN],
+    ["dies", "succeeded", UNKNOWN],
+    ["floods", "succeeded", UNKNOWN],
+    ["chatters", "succeeded", UNKNOWN],
+    ["long", "succeeded", /yyyy… \(cut\)/],
+    ["twice", "succeeded", /^Done: [^]*done(?! again)/],
+    ["lies", "succeeded", /^Done: [^]*there is no tool 'fx__t'/],
+  ])(
+    "%s",
+    async (how, state, said) => {
+      const world = await start({
+        server: {
+          args: [join(import.meta.dir, "../../runtime/mcp/scripted-server.ts"), how, join(folder, "mark")],
+          harmless: ["t", "good"],
+          connectTimeout: how === "hangs-at-once" ? "700ms" : "20s",
+          callTimeout: "1500ms",
+        },
+        queue: { maxAttempts: 1 },
+        script: calling(call("t", { n: "1" })),
+      });
+      const run = await ended(world, await send(world));
+      expect(run.state).toBe(state);
+      expect(run.answer ?? run.reason).toMatch(said);
+    },
+    30_000,
+  );
+});
+
+test("hearth approvals lists a call, refuses a wrong digest, and lets it be made", async () => {
+  const world = await start({ script: calling(call("once", { n: "1\u202e\n2" })) });
+  const runId = await send(world);
+  const { code, digest } = await waiting(world);
+  const approvals = async (...words: string[]) => {
+    const env = { HEARTH_HOST: new URL(world.url).host, HEARTH_GATEWAY_TOKEN: GATEWAY_TOKEN };
+    return runHearth(["approvals", ...words], { env, home: folder });
+  };
+  const listed = await approvals();
+  expect(listed.stdout).toMatch(new RegExp(`^${code} +fx/once +\\{"n":"1\\\\n2"\\} +${runId} `, "m"));
+  expect(JSON.parse((await approvals("--json")).stdout)).toMatchObject({ approvals: [{ code, digest }] });
+  const wrong = await approvals("yes", code, "--digest", "0".repeat(64));
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("the digests of tool and arguments differ")]);
+  expect(await approvals("yes", code, "--digest", digest)).toMatchObject({
+    stdout: "allowed: fx/once is called once\n",
+  });
+  expect((await ended(world, runId)).answer).toContain("did once 1");
+  expect((await approvals()).stderr).toContain("no call waits for an approval");
+}, 60_000);
