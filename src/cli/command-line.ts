@@ -203,14 +203,15 @@ function addDevices(program: Command, { env, terminal }: CliParts): void {
     .option("--backend <name>", `print what this backend would use, as JSON: ${BACKENDS}`)
     .action(async ({ json, tune, backend }: { json: boolean; tune: boolean; backend?: string }) => {
       const { showDevices, showKernels, showProbe } = await diagnostics();
-      if (backend !== undefined) return showProbe(terminal(), backend);
+      const { gpu } = serverSettings(env);
+      if (backend !== undefined) return showProbe(terminal(), { backend, gpu });
       if (!tune) {
         await showDevices(terminal(), { json });
         if (!json) terminal().write(`${await (await import("./kernels.ts")).kernelsLine()}\n`);
         return;
       }
       const { home } = readSettings({ env, flags: {}, home: homedir() });
-      await showKernels(terminal(), { json, cacheDir: join(home, "cache") });
+      await showKernels(terminal(), { json, gpu, cacheDir: join(home, "cache") });
       await terminal().flush();
       process.exit(); // an open device would keep the process alive
     });
@@ -275,11 +276,12 @@ async function withoutTelemetry(env: Env, work: () => Promise<void>): Promise<vo
 }
 
 /** The server's settings, as defaults of flags. */
-function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpuMemory"> {
+function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpu" | "gpuMemory"> {
   const { setting } = readSettings({ env, flags: {}, home: homedir() });
   return {
     backend: setting("backend"),
     kernels: setting("gpuKernels"),
+    gpu: setting("gpu"),
     gpuMemory: gpuMemoryHere(setting("gpuMemory")),
   };
 }

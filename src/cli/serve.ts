@@ -247,6 +247,7 @@ function ownRuntime(
       freeBytes: availableMemory,
       stepTimeoutMs: config.stepTimeoutMs,
       onHang: (model, pid) => log.error("a runner hung and was ended", { model, pid }),
+      gpu: config.gpu,
       gpuMemory: gpuMemoryHere(config.gpuMemory),
       start: (load, signal) =>
         startRunner(load, { signal, log, spawn, loading, kernels }).finally(() => spare?.prepare()),

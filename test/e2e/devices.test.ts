@@ -17,9 +17,21 @@ test("devices names the adapter, tells that it is a CPU, and lists its limits", 
   const { code, stdout } = await runHearth(["devices", "--json"], { env, home });
   expect(code).toBe(0);
   const limits = { maxStorageBufferBindingSize: 2 ** 30 };
-  expect(JSON.parse(stdout)).toMatchObject([{ name: "SwiftShader driver 5.0.0", software: true, limits }]);
+  expect(JSON.parse(stdout)).toMatchObject([{ name: "SwiftShader Device (Subzero)", software: true, limits }]);
   const table = await runHearth(["devices"], { env, home });
-  expect(table.stdout).toMatch(/^NAME.*\nSwiftShader driver 5\.0\.0 +software/);
+  expect(table.stdout).toMatch(/^NAME.*\nSwiftShader Device \(Subzero\) +software/);
+});
+
+test("HEARTH_GPU names the adapter by a part of its name; another name is an error that lists those there are", async () => {
+  const probe = async (name: string, backend: string): Promise<{ code: number; stdout: string; stderr: string }> =>
+    runHearth(["devices", "--backend", backend], { env: { ...(await swiftShaderEnv()), HEARTH_GPU: name }, home });
+  const found = await probe("swiftshader", "auto"); // named, it is used although it is a software adapter
+  expect(JSON.parse(found.stdout)).toEqual({ backend: "webgpu", gpu: "SwiftShader driver 5.0.0" });
+  for (const backend of ["auto", "webgpu"]) {
+    const { code, stderr } = await probe("RTX 9", backend);
+    expect(code).toBe(1);
+    expect(stderr).toContain("HEARTH_GPU='RTX 9': no GPU has such a name; there are 'SwiftShader Device (Subzero)'");
+  }
 });
 
 test("devices without a driver is an empty list that says why", async () => {

@@ -117,6 +117,13 @@ export const SETTINGS = {
     parse: (value) => BACKEND_CHOICES.find((name) => name === value),
     initial: () => "auto",
   }),
+  /** The GPU's name, or a part of it; undefined: the best. */
+  gpu: setting<string | undefined>({
+    env: ["HEARTH_GPU"],
+    expected: "a GPU's name, or a part of it: 'hearth devices' lists them",
+    parse: (value) => (typeof value === "string" && /^[\x20-\x7e]+$/.test(value) ? value : undefined),
+    initial: () => undefined,
+  }),
   /** Bytes that all models together may take on the GPU; `auto`: all that is free. */
   gpuMemory: setting<number | "auto">({
     env: ["HEARTH_GPU_MEMORY"],

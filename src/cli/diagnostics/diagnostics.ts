@@ -30,6 +30,8 @@ export interface ModelRun {
   readonly threads: number;
   /** Layers on the GPU; undefined: as many as fit. */
   readonly numGpu?: number | undefined;
+  /** The GPU's name, or a part of it; undefined: the best. */
+  readonly gpu?: string | undefined;
   /** The setting of the same name; undefined: the GPU's memory. */
   readonly gpuMemory?: number | undefined;
   /** Level of the CPU kernels; undefined: the machine's best. */
@@ -112,7 +114,7 @@ export async function showDevices(terminal: Terminal, { json }: { json: boolean 
   if (adapters.length === 0) return terminal.write(`Models run on the CPU here: ${why}.\n`);
   const rows = adapters.map((each, index) => [
     each.name,
-    each.software ? "software" : index === 0 ? "GPU, default" : "GPU",
+    each.refusal ?? (each.software ? "software" : index === 0 ? "GPU, default" : "GPU"),
     formatBytes(each.limits.maxStorageBufferBindingSize),
     formatBytes(each.limits.maxBufferSize),
   ]);
@@ -121,8 +123,11 @@ export async function showDevices(terminal: Terminal, { json }: { json: boolean 
 }
 
 /** Prints the device probe of a backend as JSON. Throws `unsupported`. */
-export async function showProbe(terminal: Terminal, backend: string): Promise<void> {
-  terminal.write(`${JSON.stringify(await probeDevice(backend))}\n`);
+export async function showProbe(
+  terminal: Terminal,
+  { backend, gpu }: { backend: string; gpu: string | undefined },
+): Promise<void> {
+  terminal.write(`${JSON.stringify(await probeDevice(backend, gpu))}\n`);
 }
 
 /**
@@ -131,9 +136,10 @@ export async function showProbe(terminal: Terminal, backend: string): Promise<vo
  */
 export async function showKernels(
   terminal: Terminal,
-  { json, cacheDir }: { json: boolean; cacheDir: string },
+  { json, gpu, cacheDir }: { json: boolean; gpu: string | undefined; cacheDir: string },
 ): Promise<void> {
   const { dawn, openDevice, tuningFile, tuningsOf } = await gpuTools();
+  await dawn().open({ adapter: gpu });
   const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
@@ -183,7 +189,8 @@ async function withSession<T>(
     for (const path of options.adapter ?? []) adapters.push(openGguf(path));
     const program = loadProgram(gguf, adapters);
     const tokens = parseTokens(options.tokens, program.shape.vocabSize);
-    const backend = await chooseBackend(options.backend, { layers: options.numGpu, memory: options.gpuMemory });
+    const { numGpu: layers, gpuMemory: memory, gpu: adapter } = options;
+    const backend = await chooseBackend(options.backend, { layers, memory, adapter });
     const session = await backend.load(
       program,
       loadOptionsFor(program, {

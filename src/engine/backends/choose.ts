@@ -9,9 +9,9 @@ export interface Choice {
   unavailable(): string | undefined;
   /**
    * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic`: the user did
-   * not name the backend.
+   * not name the backend or the adapter.
    */
-  refuses?(options: { automatic: boolean }): Promise<string | undefined>;
+  refuses?(options: { automatic: boolean; adapter?: string | undefined }): Promise<string | undefined>;
   open(): Promise<Backend>;
 }
 
@@ -30,7 +30,9 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
   const hasGpu = candidates.some(([each]) => each === GPU);
   if (hasGpu ? offload.layers === 0 : automatic) return withoutGpu(choices);
   for (const [each, choice] of candidates) {
-    const reason = await choice.refuses?.({ automatic });
+    const { adapter } = offload;
+    const reason = await choice.refuses?.({ automatic: automatic && adapter === undefined, adapter });
+    if (reason && each === GPU && adapter !== undefined) throw new AppError("unsupported", reason);
     if (!reason && each !== GPU) return automatic ? withoutGpu(choices) : choice.open();
     if (!reason) return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic }, offload);
     if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);

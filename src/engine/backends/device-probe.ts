@@ -10,9 +10,12 @@ export interface ProbedDevice {
   readonly gpu?: string;
 }
 
-/** The device for a backend name. Throws `unsupported`. Opens drivers if `needsDriver` returns true. */
-export async function probeDevice(name: string): Promise<ProbedDevice> {
-  const { name: backend } = await chooseBackend(name);
+/**
+ * The device for a backend name. Throws `unsupported`. Opens drivers if `needsDriver` returns true.
+ * @param adapter a part of the GPU's name; undefined: the best
+ */
+export async function probeDevice(name: string, adapter?: string): Promise<ProbedDevice> {
+  const { name: backend } = await chooseBackend(name, { adapter });
   return backend === "webgpu" ? { backend, gpu: adapterFacts(await requestAdapter(dawn())).name } : { backend };
 }
 

@@ -11,6 +11,8 @@ export interface Offload {
   readonly layers?: number | undefined;
   /** Bytes that a model may take on the GPU; undefined: the GPU's free memory, asked at load time. */
   readonly memory?: number | undefined;
+  /** The name of the adapter, or a part of it; undefined: the best. */
+  readonly adapter?: string | undefined;
 }
 
 interface Sides {

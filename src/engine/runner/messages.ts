@@ -29,6 +29,8 @@ export interface LoadMessage {
   readonly gpuLayers: number | undefined;
   /** Bytes that the model may take on the GPU; undefined: all that is free. */
   readonly gpuMemory: number | undefined;
+  /** The GPU's name, or a part of it; undefined: the best. */
+  readonly gpu?: string | undefined;
   /** The GPU kernels to run; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
   /** Level of the SIMD kernels; undefined: the machine's best. */

@@ -199,8 +199,8 @@ async function load(
 
 /** The machine's best backend, or the one for files of another format. */
 async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backend> {
-  const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory } = message;
-  if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory });
+  const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory, gpu: adapter } = message;
+  if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory, adapter });
   const more = adapters.length > 0 ? "adapters" : draft === undefined ? undefined : "a draft model";
   if (more) throw new AppError("unsupported", `${more}: only models that are GGUF files can have such`);
   if (host.openFiles) return host.openFiles(files, message);

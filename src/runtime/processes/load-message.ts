@@ -44,6 +44,8 @@ export interface PoolOptions {
   readonly snapshotBytes?: number | undefined;
   /** Bytes that all models together may take on the GPU; undefined: all that is free. */
   readonly gpuMemory?: number | undefined;
+  /** The GPU's name, or a part of it; undefined: the best. */
+  readonly gpu?: string | undefined;
   /** The GPU kernels to run; undefined: `auto`. */
   readonly gpuKernels?: KernelChoice | undefined;
   /** Level of the SIMD kernels; undefined: the machine's best. */
@@ -75,6 +77,7 @@ export function loadMessage(model: PoolModel, options: LoadingOptions, pool: Poo
     backend: pool.backend,
     gpuLayers: gpuLayersOf(options, pool),
     gpuMemory: pool.gpuMemory,
+    gpu: pool.gpu,
     gpuKernels: pool.gpuKernels,
     simdLevel: pool.simdLevel,
     kvType: pool.kvType,

@@ -26,6 +26,7 @@ test("nothing set gives the documented defaults", () => {
     host: { hostname: "127.0.0.1", port: 11434 },
     models: "/nowhere/.hearth/models",
     backend: "auto",
+    gpu: undefined,
     gpuMemory: "auto",
     snapshots: 4 * 2 ** 30,
     gpuKernels: "auto",

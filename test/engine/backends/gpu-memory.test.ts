@@ -34,7 +34,7 @@ test.skipIf(process.platform === "win32")("an NVIDIA card's comes from the vendo
   const mib = 2 ** 20;
   const h100 = { vendor: "nvidia", name: "NVIDIA H100 80GB HBM3" };
   expect(await gpuMemory(h100, sources({ nvidiaSmi }))).toEqual({ total: 81_559 * mib, free: 81_000 * mib });
-  const t400 = { vendor: "nvidia", name: "NVIDIA T400" };
+  const t400 = { vendor: "nvidia", name: "NVIDIA: 550.54", device: "nvidia-t400" }; // the driver instead of the model
   expect(await gpuMemory(t400, sources({ nvidiaSmi }))).toEqual({ total: 2048 * mib, free: 1000 * mib });
   for (const broken of [["NVIDIA-SMI has failed"], ["NVIDIA T400, [N/A], [N/A]"], [""]])
     expect(await gpuMemory(t400, sources({ nvidiaSmi: await tool("broken", broken) }))).toBeUndefined();

@@ -7,7 +7,7 @@
 import { dlopen, FFIType } from "bun:ffi";
 import { AppError, messageOf } from "../../../base/index.ts";
 import { makePump } from "../webgpu/pace.ts";
-import type { GpuProvider } from "../webgpu/provider.ts";
+import type { GpuProvider, OpenOptions } from "../webgpu/provider.ts";
 
 /**
  * Toggles of Dawn. NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default. Our kernels write their
@@ -37,26 +37,67 @@ export function mayHaveGpu(): boolean {
 }
 
 function makeProvider(toggles: string | undefined): GpuProvider {
+  const pump = makePump();
+  const kept: GPU[] = []; // as long as the provider
   let entry: Promise<GPU> | undefined;
-  return { pump: makePump(), open: ({ software = false } = {}) => (entry ??= openEntry(software, toggles)) };
+  const make = async (...flags: string[]): Promise<GPU> => {
+    try {
+      const { create } = await import("webgpu");
+      const gpu = create([...dawnOptions(toggles), ...flags]);
+      kept.push(gpu);
+      return gpu;
+    } catch (error) {
+      throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
+    }
+  };
+  const namesOf = async (): Promise<string[]> => {
+    const gpu = await make(`adapter=${NO_ADAPTER}`);
+    return pump
+      .start(() => gpu.requestAdapter())
+      .then(
+        () => [],
+        (error: unknown) => namesIn(messageOf(error)),
+      );
+  };
+  const open = async ({ software = false, adapter }: OpenOptions): Promise<GPU> => {
+    const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
+    if (own) return own;
+    if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
+      throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
+    }
+    return adapter === undefined ? make() : make(`adapter=${chooseName(await namesOf(), adapter)}`);
+  };
+  return {
+    pump,
+    open: (options = {}) => (entry ??= open(options)),
+    async named() {
+      const names = await namesOf();
+      return Promise.all(names.map(async (name) => ({ name, gpu: await make(`adapter=${name}`) })));
+    },
+  };
+}
+
+/** A name that no adapter has: Dawn answers with all names. */
+const NO_ADAPTER = "no such adapter";
+
+/** The names in Dawn's answer, each once: an adapter may have several drivers. */
+const namesIn = (answer: string): string[] => [
+  ...new Set([...answer.matchAll(/^ \* backend: '(?!null').*', name: '(.*)'$/gm)].map(([, name]) => name!)), // a group
+];
+
+/** The adapter that is meant. Throws `unsupported` unless it is exactly one. */
+export function chooseName(names: readonly string[], meant: string): string {
+  const same = (name: string): boolean => name.toLowerCase() === meant.toLowerCase();
+  const like = names.filter((name) => name.toLowerCase().includes(meant.toLowerCase()));
+  const found = names.find(same) ?? (like.length === 1 ? like[0] : undefined);
+  if (found !== undefined) return found;
+  const there = names.length > 0 ? names.map((name) => `'${name}'`).join(", ") : "none";
+  const problem = like.length > 1 ? "several GPUs have such a name" : "no GPU has such a name";
+  throw new AppError("unsupported", `HEARTH_GPU='${meant}': ${problem}; there are ${there}`);
 }
 
 /** @param more names of toggles, separated by commas */
 function dawnOptions(more = ""): string[] {
   const enabled = [...ENABLED, ...more.split(",").filter(Boolean)];
   return [`enable-dawn-features=${enabled.join()}`, `disable-dawn-features=${DISABLED.join()}`];
-}
-
-async function openEntry(software: boolean, toggles: string | undefined): Promise<GPU> {
-  const own = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
-  if (own) return own;
-  if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
-    throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
-  }
-  try {
-    const { create } = await import("webgpu");
-    return create(dawnOptions(toggles));
-  } catch (error) {
-    throw new AppError("unsupported", `no WebGPU here: ${messageOf(error)}`, { cause: error });
-  }
 }

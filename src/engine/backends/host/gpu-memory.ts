@@ -15,6 +15,8 @@ export interface GpuMemory {
 interface Adapter {
   readonly vendor: string;
   readonly name: string;
+  /** WebGPU's form of the card's name. */
+  readonly device?: string;
 }
 
 /** The places to ask. */
@@ -43,7 +45,7 @@ export async function gpuMemory(adapter: Adapter, sources: MemorySources = SYSTE
   return found.toSorted((a, b) => b.free - a.free)[0];
 }
 
-async function fromNvidia({ name }: Adapter, { nvidiaSmi }: MemorySources): Promise<GpuMemory[]> {
+async function fromNvidia({ name, device }: Adapter, { nvidiaSmi }: MemorySources): Promise<GpuMemory[]> {
   let text = "";
   try {
     const options = { stdout: "pipe", stderr: "ignore", timeout: TOOL_TIMEOUT_MS } as const;
@@ -56,9 +58,12 @@ async function fromNvidia({ name }: Adapter, { nvidiaSmi }: MemorySources): Prom
     const memory = { total: MIB * Number(total), free: MIB * Number(free) };
     return memory.total > 0 && memory.free >= 0 ? [{ model, memory }] : [];
   });
-  const alike = all.filter(({ model }) => model === name);
+  const alike = all.filter(({ model }) => model === name || identifierOf(model) === device);
   return (alike.length > 0 ? alike : all).map(({ memory }) => memory);
 }
+
+/** The form in which WebGPU gives a card's name. */
+const identifierOf = (model: string): string => model.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 
 /** AMD's driver, and others that name their memory alike. */
 async function fromSysfs({ vendor }: Adapter, { platform, drm }: MemorySources): Promise<GpuMemory[]> {

@@ -5,12 +5,16 @@ import type { GpuProvider } from "./provider.ts";
 /** Facts on an adapter for `hearth devices`. */
 export interface AdapterFacts {
   readonly name: string;
+  /** Its model in small letters, digits and hyphens; empty: unknown. */
+  readonly device: string;
   readonly vendor: string;
   readonly architecture: string;
   /** True for a CPU that emulates a GPU: slower than the CPU backends, useful for tests. */
   readonly software: boolean;
   readonly features: readonly string[];
   readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
+  /** Why our kernels cannot run there; undefined: they can. */
+  readonly refusal?: string;
 }
 
 /** Limits that matter for models. */
@@ -36,6 +40,7 @@ export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFac
   const words = [info.description, info.device, info.architecture, info.vendor];
   return {
     name: info.description || info.device || [info.vendor, info.architecture].filter(Boolean).join(" ") || "GPU",
+    device: info.device,
     vendor: info.vendor,
     architecture: info.architecture,
     software: info.isFallbackAdapter === true || SOFTWARE.test(words.join(" ")),
@@ -56,10 +61,10 @@ export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined
 /** Why no adapter of a provider can run models; `automatic`: the user did not request a GPU. */
 export async function adapterRefuses(
   provider: GpuProvider,
-  { automatic }: { automatic: boolean },
+  { automatic, adapter }: { automatic: boolean; adapter?: string | undefined },
 ): Promise<string | undefined> {
   try {
-    await provider.open({ software: !automatic });
+    await provider.open({ software: !automatic, adapter });
     const { software, name } = adapterFacts(await requestAdapter(provider));
     return automatic && software ? `'${name}' is a software adapter` : undefined;
   } catch (error) {
@@ -80,6 +85,22 @@ export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter>
 
 /** All adapters, best first. Empty if the machine has no adapter. */
 export async function listAdapters(provider: GpuProvider): Promise<AdapterFacts[]> {
+  await provider.open();
+  const best = await requestAdapter(provider).catch(() => undefined);
+  const named = (await provider.named?.()) ?? [];
+  if (named.length === 0) return listUnnamed(provider);
+  const found: { facts: AdapterFacts; isBest: boolean }[] = [];
+  for (const { name, gpu } of named) {
+    const adapter = await provider.pump.start(() => gpu.requestAdapter());
+    if (!adapter) continue;
+    const refusal = adapterRefusal(adapter);
+    const facts = { ...adapterFacts(adapter), name, ...(refusal !== undefined && { refusal }) };
+    found.push({ facts, isBest: adapter.info.device === best?.info.device });
+  }
+  return found.toSorted((a, b) => Number(b.isBest) - Number(a.isBest)).map(({ facts }) => facts);
+}
+
+async function listUnnamed(provider: GpuProvider): Promise<AdapterFacts[]> {
   const gpu = await provider.open();
   const wishes: GPURequestAdapterOptions[] = [
     { powerPreference: "high-performance" },

@@ -2,13 +2,22 @@
 import { AppError } from "../../../base/index.ts";
 import { makePump, type Pump } from "./pace.ts";
 
+export interface OpenOptions {
+  /** Without a driver, uses one that computes on the CPU. */
+  readonly software?: boolean;
+  /** The only adapter to use: its name, or a part of that which no other name has. */
+  readonly adapter?: string | undefined;
+}
+
 /** One per process or page. Owns what is open for as long as that lives. */
 export interface GpuProvider {
   /**
-   * The entry to WebGPU, always the same. Throws `unsupported` if there is no WebGPU.
-   * @param options.software without a driver, uses one that computes on the CPU
+   * The entry to WebGPU, always the same: the options of the first call decide. Throws `unsupported` if there is no
+   * WebGPU, or no such adapter.
    */
-  open(options?: { readonly software?: boolean }): Promise<GPU>;
+  open(options?: OpenOptions): Promise<GPU>;
+  /** Each adapter by its driver's name for it, with an entry that has only that; absent: they have no names here. */
+  named?(): Promise<readonly { readonly name: string; readonly gpu: GPU }[]>;
   /** Every call that the GPU answers later goes through it. */
   readonly pump: Pump;
   /** The device, once open. */
@@ -19,7 +28,8 @@ export interface GpuProvider {
 export function pageGpu(): GpuProvider {
   return {
     pump: makePump(),
-    open() {
+    open({ adapter } = {}) {
+      if (adapter !== undefined) return Promise.reject(new AppError("unsupported", "adapters have no names here"));
       const gpu = (globalThis.navigator as { gpu?: GPU } | undefined)?.gpu;
       return gpu ? Promise.resolve(gpu) : Promise.reject(new AppError("unsupported", "there is no WebGPU here"));
     },

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { allocate } from "../../../../src/engine/backends/webgpu/allocate.ts";
 import { adapterFacts, adapterRefusal } from "../../../../src/engine/backends/webgpu/adapters.ts";
+import { chooseName } from "../../../../src/engine/backends/host/dawn.ts";
 import { Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { makePieces } from "../../../../src/engine/backends/webgpu/weights.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
@@ -26,6 +27,15 @@ const limits = {
   maxComputeWorkgroupStorageSize: 16_384,
   maxComputeWorkgroupsPerDimension: 65_535,
 };
+
+test("an adapter is named by its name or by a part of it that no other has", () => {
+  const names = ["NVIDIA RTX 4090", "NVIDIA T400", "NVIDIA T400 4GB"];
+  expect(["4090", "nvidia t400", "4gb"].map((meant) => chooseName(names, meant))).toEqual(names);
+  expect(() => chooseName(names, "T40")).toThrow(
+    "HEARTH_GPU='T40': several GPUs have such a name; there are 'NVIDIA RTX",
+  );
+  expect(() => chooseName([], "T40")).toThrow("HEARTH_GPU='T40': no GPU has such a name; there are none");
+});
 
 test("NaN in a weight: the error names the file, the step and the tensor, and the session goes on", async () => {
   const { program, batches } = caseOf("linear: three parts of a fused tensor, f16");
@@ -159,7 +169,7 @@ describe("a device", () => {
   function makeSilent() {
     const lost = Promise.withResolvers<GPUDeviceLostInfo>();
     const gpuDevice = { lost: lost.promise, addEventListener() {} } as unknown as GPUDevice;
-    const facts = { name: "test", vendor: "", architecture: "", software: false, features: [], limits };
+    const facts = { name: "test", device: "", vendor: "", architecture: "", software: false, features: [], limits };
     const pump = { start: <T>(call: () => T) => call(), kick() {} };
     return { lost, device: new Device(gpuDevice, { facts, subgroups: false, pump, deadlineMs: 20 }) };
   }
