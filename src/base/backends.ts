@@ -6,14 +6,16 @@ interface Traits {
   readonly tokensOnly?: true;
   /** Copies the weights into another layout, beside the mapped file. */
   readonly repacks?: true;
+  /** The rows of a run may have different adapters. */
+  readonly adaptersByRow?: true;
 }
 
 const BACKENDS = {
   webgpu: { onGpu: true },
-  simd: {},
-  wasm: {},
+  simd: { adaptersByRow: true },
+  wasm: { adaptersByRow: true },
   onnx: { tokensOnly: true, repacks: true },
-  cpu: {},
+  cpu: { adaptersByRow: true },
 } as const satisfies Record<string, Traits>;
 
 export type BackendName = keyof typeof BACKENDS;

@@ -1,4 +1,5 @@
 /** Requests to the engine and its answers. This file loads no reader of models. */
+export { ADAPTERS_MAX, type AdapterChoice } from "./batching/adapter-set.ts";
 export type { EmbedEvent } from "./batching/embedder.ts";
 export type { EngineInfo } from "./batching/load.ts";
 export { addStates, normalized, poolingOf, statedPooling } from "./batching/pooling.ts";

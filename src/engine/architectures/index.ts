@@ -47,6 +47,7 @@ import { checkAllRead } from "./unread-keys.ts";
 import { twoSided } from "./two-sided.ts";
 import { talkie } from "./talkie.ts";
 
+export { applyAdapters };
 export { checkOffer, offerAdapters } from "./offered-adapters.ts";
 
 /**

@@ -1,6 +1,7 @@
 /** Gives a sequence a slot that already holds as much of its prompt as is known. */
 import type { Session } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
+import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { PrefixCache } from "./prefix-cache.ts";
 import { wholeLength } from "./prompt.ts";
 import type { Sequence } from "./sequence.ts";
@@ -16,11 +17,13 @@ interface Parts {
 
 /** Requires a free slot. */
 export async function admit(sequence: Sequence, { slots, session, prefixes, order }: Parts): Promise<void> {
-  const { tokens, media } = sequence;
+  const { tokens, media, request } = sequence;
+  const adapters = request.adapters?.key ?? NO_ADAPTERS;
   const whole = (length: number): number => wholeLength(media, length);
-  const match = prefixes?.match(tokens, whole(reusableTokens(tokens)));
+  const match = prefixes?.match(tokens, whole(reusableTokens(tokens)), adapters);
   const cached = match ? whole(match.length) : 0;
-  const placement = placePrompt(slots, tokens, { anyLength: session.checkpoints === undefined, whole, cached });
+  const anyLength = session.checkpoints === undefined;
+  const placement = placePrompt(slots, tokens, { anyLength, whole, cached, adapters });
   assert(placement, "a sequence is admitted while all slots are busy");
   const { slot, copyFrom } = placement;
   const loaded = copyFrom === "cache" ? await prefixes!.load(match!, slot.index) : undefined;
@@ -31,6 +34,7 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // it ends there
   takeSlot(slot, {
     tokens: tokens.slice(0, reused),
+    adapters,
     checkpoints: checkpoints.filter(({ length }) => length <= reused),
     order,
   });

@@ -3,6 +3,8 @@
  * request. Requests take turns at being the oldest.
  */
 
+import type { RowAdapter } from "../program/backend.ts";
+
 /** A request for embeddings. */
 export interface EmbedRequest {
   readonly id: number;
@@ -10,6 +12,7 @@ export interface EmbedRequest {
   readonly texts: readonly Int32Array[];
   /** Returns a score per text instead of a vector. */
   readonly ranks?: boolean;
+  readonly adapters?: readonly RowAdapter[];
 }
 
 /** One text of a request. */
@@ -19,6 +22,7 @@ export interface EmbedText {
   readonly index: number;
   readonly tokens: Int32Array;
   readonly ranks: boolean;
+  readonly adapters: readonly RowAdapter[];
 }
 
 interface GroupLimits {
@@ -41,8 +45,8 @@ export class EmbedQueue {
     return this.#requests.length;
   }
 
-  add({ id, texts, ranks = false }: EmbedRequest): void {
-    const waiting = texts.map((tokens, index) => ({ id, index, tokens, ranks }));
+  add({ id, texts, ranks = false, adapters = [] }: EmbedRequest): void {
+    const waiting = texts.map((tokens, index) => ({ id, index, tokens, ranks, adapters }));
     if (waiting.length > 0) this.#requests.push({ id, waiting });
   }
 

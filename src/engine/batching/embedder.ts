@@ -129,11 +129,12 @@ export class Embedder {
   async #runChunk(current: Current, chunk: number): Promise<void> {
     const { text, slot, sum, done } = current;
     const { pooling, session } = this.#parts;
+    const { adapters } = text;
     const tokens = text.tokens.subarray(done, done + chunk);
     const isLast = done + tokens.length === text.tokens.length;
     const wanted = pooling === "mean" ? "all" : (pooling === "first" ? done === 0 : isLast) ? pooling : "none";
     try {
-      addStates(sum, await session.states([{ slot: slot.index, start: done, tokens, states: wanted }]));
+      addStates(sum, await session.states([{ slot: slot.index, start: done, tokens, adapters, states: wanted }]));
     } catch (error) {
       return this.#fail(text.id, error);
     }

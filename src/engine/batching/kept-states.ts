@@ -19,13 +19,22 @@ export interface KeptStates {
   of(slot: number): KeptRows | undefined;
 }
 
-/** Logits of states, (rows, dim): a row of decode each. Valid until the next run. */
-export function logitsOf(head: Session, states: Float32Array, dim: number): Promise<Float32Array> {
+/**
+ * Logits of states, (rows, dim): a row of decode each. Valid until the next run.
+ * @param adapters of each row; default: none
+ */
+export function logitsOf(
+  head: Session,
+  states: Float32Array,
+  dim: number,
+  adapters: readonly Rows["adapters"][] = [],
+): Promise<Float32Array> {
   const count = states.length / dim;
   return head.run(
     Array.from({ length: count }, (_, row): Rows => {
       const input = states.subarray(row * dim, (row + 1) * dim);
-      return { slot: 0, start: 0, tokens: Int32Array.of(0), input, logits: "last" };
+      const chosen = adapters[row] ? { adapters: adapters[row] } : {};
+      return { slot: 0, start: 0, tokens: Int32Array.of(0), input, logits: "last", ...chosen };
     }),
   );
 }
@@ -46,7 +55,8 @@ export function keepStates(session: Session, { head, dim }: { head: Session; dim
       kept.set(slot, { start, tokens, states: states.subarray(at, end) });
       at = end;
     }
-    return logitsOf(head, states, dim);
+    const adapters = batch.flatMap((rows) => Array.from(rows.tokens, () => rows.adapters));
+    return logitsOf(head, states, dim, adapters);
   };
   return {
     session: {

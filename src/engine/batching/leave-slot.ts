@@ -20,11 +20,11 @@ export function rollBack(sequence: Sequence, slot: Slot, { checkpoints }: Sessio
 }
 
 export async function keepPrefix(
-  { index, tokens, checkpoints }: Slot,
+  { index, tokens, adapters, checkpoints }: Slot,
   prefixes: PrefixCache | undefined,
 ): Promise<void> {
   try {
-    await prefixes?.save(index, tokens, checkpoints);
+    await prefixes?.save(index, tokens, checkpoints, adapters);
   } catch {
     // Without memory for a copy, the prefix stays in the slot until that is reused.
   }

@@ -26,6 +26,7 @@ import { withDraftLayer } from "./load-draft-layer.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { makeGrammars } from "./grammars.ts";
+import { openAdapters, type OpenedAdapters } from "./open-adapters.ts";
 import { makeOpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
@@ -54,6 +55,8 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly open: OpenSource;
   /** Adapter files, in the order of application. */
   readonly adapters?: readonly string[];
+  /** Adapters of other models over the same base: see open-adapters.ts. */
+  readonly offers?: readonly string[] | undefined;
   /** File of the draft model: smaller, with the same vocabulary. */
   readonly draft?: string | undefined;
   /** Requested context length, or `auto`: limited by `cacheMemory`. The model's trained length is the maximum. */
@@ -70,8 +73,9 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly chunk: number;
   /**
    * Storage of prefixes that outlives the process; `layout` identifies the format of the bytes, apart from the files.
+   * @param adapters files of the adapters that apply to every request
    */
-  readonly snapshots?: ((layout: string) => SnapshotStore) | undefined;
+  readonly snapshots?: ((layout: string, adapters: readonly string[]) => SnapshotStore) | undefined;
   readonly emit: (events: readonly SequenceEvent[]) => void;
   readonly onEmbed: (event: EmbedEvent) => void;
   /** Called when the model can run nothing any more; running requests have failed or will. */
@@ -109,6 +113,8 @@ export interface EngineInfo {
   readonly parameters: Options;
   /** Keys of the file that recommend unsupported samplers. */
   readonly samplersUnused: readonly string[];
+  /** Files of the adapters that requests may choose; undefined: the model's own apply to every request. */
+  readonly adapters?: readonly string[];
 }
 
 type MediaKind = "image";
@@ -149,13 +155,13 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   const options = { ...given, open: files.open };
   const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
   const gguf = repairGguf(file);
-  const adapters: Gguf[] = [];
+  let opened: OpenedAdapters | undefined;
   try {
     const projector = openProjector(file, options);
-    for (const adapter of options.adapters ?? []) adapters.push(openGgufFrom(options.open, adapter));
-    const program = options.backend.program?.(gguf) ?? loadProgram(gguf, adapters);
+    opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, options);
+    const { program, fixed } = opened;
     const loadOptions = loadOptionsFor(program, options);
-    const opened = openDraft(options.draft, { model: gguf, open: files.open });
+    const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
@@ -169,7 +175,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const images = projector && (await imagesOf(projector));
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
     void own.lost?.then(options.onLost);
-    const draft = opened && (await loadDraft(opened, { ...options, ctxLen, verifies: own.verifies ?? false }));
+    const draft = drafting && (await loadDraft(drafting, { ...options, ctxLen, verifies: own.verifies ?? false }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
     const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
     const info: EngineInfo = {
@@ -183,6 +189,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       ranks: rank?.kind,
       parameters: fileOptions(gguf.metadata),
       samplersUnused: unusedSamplers(gguf.metadata),
+      ...(program.adapters && { adapters: program.adapters }),
       media: [], // added by the caller that opens an image encoder
     };
     const engine = new Engine({
@@ -196,7 +203,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       kvBytes: kvBytesOf(session, { ...options, ctxLen }),
       freeBytes: options.freeBytes,
       prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
-      snapshots: options.snapshots,
+      snapshots: options.snapshots && ((layout) => options.snapshots!(layout, fixed)),
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       draft: draft?.model,
       draftLayer: layer,
@@ -207,7 +214,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const rankPrompt = rankPromptOf(gguf, encoder);
     return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed };
   } catch (error) {
-    for (const file of [gguf, ...adapters]) file.close();
+    for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
   }
 }

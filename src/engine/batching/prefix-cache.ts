@@ -6,6 +6,8 @@
  */
 import type { Checkpoint, KvBlocks } from "../program/backend.ts";
 import { makePool, type Pool, type PoolOptions } from "./prefix-pool.ts";
+import { NO_ADAPTERS } from "./adapter-set.ts";
+import type { Slot } from "./slots.ts";
 import { nearest, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
 /** A prefix is saved if it has at least so many tokens more than are there. */
@@ -31,12 +33,15 @@ export interface PrefixCache {
   readonly bytes: number;
   /** Resolves when the snapshots of earlier processes are indexed. */
   readonly ready: Promise<void>;
-  /** The longest prefix of a prompt, at most `limit` tokens; it ends at a checkpoint if slots need one. */
-  match(tokens: readonly number[], limit: number): PrefixMatch;
+  /**
+   * The longest prefix of a prompt, at most `limit` tokens; it ends at a checkpoint if slots need one.
+   * @param adapters key of the prompt's adapters (`AdapterSet`); prefixes that others made do not match
+   */
+  match(tokens: readonly number[], limit: number, adapters?: string): PrefixMatch;
   /** Copies a prefix into a slot, as far as it still exists. */
   load(match: PrefixMatch, slot: number): Promise<Loaded>;
   /** Copies the part of a slot that the cache lacks. */
-  save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[]): Promise<void>;
+  save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[], adapters?: string): Promise<void>;
   /** Resolves when all snapshots are written. */
   close(): Promise<void>;
 }
@@ -45,10 +50,10 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
   const { blocks } = options;
   const { checkpoints: kept } = blocks;
   const pool = makePool(options);
-  const follow = (tokens: readonly number[], limit: number): { path: Node[]; length: number } => {
+  const follow = (tokens: readonly number[], limit: number, adapters: string): { path: Node[]; length: number } => {
     const path: Node[] = [];
     let length = 0;
-    for (let among = pool.roots; length < limit;) {
+    for (let among = pool.roots(adapters); length < limit;) {
       const [best, shared] = nearest(among, tokens, { first: length, limit });
       if (!best || shared === 0) break;
       path.push(best);
@@ -66,8 +71,8 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       return pool.bytes;
     },
     ready: pool.ready,
-    match(tokens, limit) {
-      const { path, length } = follow(tokens, limit);
+    match(tokens, limit, adapters = NO_ADAPTERS) {
+      const { path, length } = follow(tokens, limit, adapters);
       if (!kept) return { path, length };
       const end = endOf(path, length);
       return { path: path.filter(({ first }) => first < end), length: end };
@@ -90,15 +95,22 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       if (last) pool.touch(last);
       return { length: end, checkpoints: checkpoints.filter((each) => each.length <= end) };
     },
-    async save(slot, tokens, checkpoints) {
+    async save(slot, tokens, checkpoints, adapters = NO_ADAPTERS) {
       const roomFor = (options.freeBytes?.() ?? Infinity) - RESERVE;
-      await saveSlot({ slot, tokens, checkpoints }, { pool, blocks, bytesMax: options.bytesMax, roomFor });
+      await saveSlot(
+        { index: slot, tokens, checkpoints, adapters },
+        { pool, blocks, bytesMax: options.bytesMax, roomFor },
+      );
     },
     async close() {
       await pool.packed();
       await options.snapshots?.flush();
     },
   };
+}
+
+interface Tokens {
+  readonly tokens: readonly number[];
 }
 
 const keptCheckpoint = (value: Checkpoint): KeptCheckpoint => ({ length: value.length, bytes: value.bytes, value });
@@ -111,7 +123,7 @@ interface Room {
 
 /** Adds the part of a slot that the tree lacks; a prefix longer than memory allows is stored as far as possible. */
 async function saveSlot(
-  { slot, tokens, checkpoints }: { slot: number; tokens: readonly number[]; checkpoints: readonly Checkpoint[] },
+  { index: slot, tokens, checkpoints, adapters }: Pick<Slot, "index" | "checkpoints" | "adapters"> & Tokens,
   { pool, blocks, bytesMax, roomFor }: { pool: Pool; blocks: KvBlocks } & Room,
 ): Promise<void> {
   const { checkpoints: kept } = blocks;
@@ -120,7 +132,7 @@ async function saveSlot(
   let [inPath, copied] = [0, 0];
   for (let first = 0; first < end; first += blocks.length) {
     const own = tokens.slice(first, Math.min(end, first + blocks.length));
-    const [there, shared] = nearest(parent?.children ?? pool.roots, own, { first: 0, limit: own.length });
+    const [there, shared] = nearest(parent?.children ?? pool.roots(adapters), own, { first: 0, limit: own.length });
     const within = checkpoints.filter(({ length }) => length > first && length <= first + own.length);
     if (there && shared === own.length) {
       if (within.length > there.checkpoints.length) {
@@ -140,6 +152,7 @@ async function saveSlot(
       first,
       parent,
       children: [],
+      adapters,
       bytes: await blocks.read(slot, first, own.length),
       checkpoints: within.map(keptCheckpoint),
       name: undefined,

@@ -1,6 +1,7 @@
 /** The nodes of the tree of prefixes, and which of them are in memory. */
 import type { Checkpoint, KvBlocks } from "../program/backend.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
+import { isLasting, NO_ADAPTERS } from "./adapter-set.ts";
 import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
 export interface PoolOptions {
@@ -19,7 +20,8 @@ export interface BlockData {
 }
 
 export interface Pool {
-  readonly roots: Node[];
+  /** The first blocks of prefixes that certain adapters made. */
+  roots(adapters: string): Node[];
   readonly bytes: number;
   readonly ready: Promise<void>;
   /** The content of a block, from memory or storage; undefined if it is lost. Stored content stays stored. */
@@ -38,7 +40,7 @@ export interface Pool {
 }
 
 export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
-  const roots: Node[] = [];
+  const { roots, siblingsOf, remove } = makeRoots();
   // Nodes in memory by use, the latest last. A parent counts as used after its children, so the first node has no
   // children here.
   const used = new Set<Node>();
@@ -51,8 +53,7 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
     if (used.delete(node)) bytes -= sizeOf(node);
   };
   const drop = (node: Node): void => {
-    const siblings = node.parent?.children ?? roots;
-    siblings.splice(siblings.indexOf(node), 1);
+    remove(node);
     for (const each of nodesBelow(node)) {
       unuse(each);
       if (each.name !== undefined) snapshots?.remove(each.name);
@@ -73,14 +74,14 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
       return data;
     },
     add(node) {
-      (node.parent?.children ?? roots).push(node);
+      siblingsOf(node).push(node);
       use(node);
       store(node);
     },
     putAside(node) {
       store(node);
       if (node.name === undefined) return false;
-      (node.parent?.children ?? roots).push(node);
+      siblingsOf(node).push(node);
       letGo(node);
       return true;
     },
@@ -108,7 +109,27 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
   };
 }
 
-async function attach(roots: Node[], { length }: KvBlocks, snapshots: SnapshotStore | undefined): Promise<void> {
+/** The first blocks, by the adapters that made them. */
+function makeRoots() {
+  const byAdapters = new Map<string, Node[]>();
+  const roots = (adapters: string): Node[] => {
+    const known = byAdapters.get(adapters) ?? [];
+    byAdapters.set(adapters, known);
+    return known;
+  };
+  const siblingsOf = ({ parent, adapters }: Node): Node[] => parent?.children ?? roots(adapters);
+  return {
+    roots,
+    siblingsOf,
+    remove(node: Node): void {
+      const siblings = siblingsOf(node);
+      siblings.splice(siblings.indexOf(node), 1);
+      if (!node.parent && siblings.length === 0) byAdapters.delete(node.adapters);
+    },
+  };
+}
+
+async function attach(roots: Pool["roots"], { length }: KvBlocks, snapshots: SnapshotStore | undefined): Promise<void> {
   if (!snapshots) return;
   for (const name of attachSnapshots(roots, await snapshots.list(), length)) snapshots.remove(name);
 }
@@ -142,13 +163,15 @@ function storeNode(
   { checkpoints: kept }: KvBlocks,
   snapshots: SnapshotStore | undefined,
 ): Promise<void> | undefined {
-  const { tokens, parent, checkpoints, bytes } = node;
+  const { tokens, parent, adapters, checkpoints, bytes } = node;
   if (!snapshots || !bytes || tokens.some((token) => token < 0)) return undefined; // media keys end with the process
+  if (!parent && !isLasting(adapters)) return undefined;
   if (parent && parent.name === undefined) return undefined;
   const name = (node.name ??= crypto.randomUUID());
   const write = (packed: readonly Uint8Array[]): void => {
     const sizes = checkpoints.map(({ length }, i) => ({ length, bytes: packed[i]?.length ?? 0 }));
-    snapshots.write({ name, parent: parent?.name ?? "", tokens, checkpoints: sizes }, [bytes, ...packed]);
+    const made = parent || adapters === NO_ADAPTERS ? {} : { adapters };
+    snapshots.write({ name, parent: parent?.name ?? "", tokens, checkpoints: sizes, ...made }, [bytes, ...packed]);
   };
   const packed = checkpoints.flatMap(({ value }) => (value && kept ? kept.pack(value) : []));
   if (packed.every((each) => each instanceof Uint8Array)) return void write(packed);

@@ -1,5 +1,6 @@
 /** The tree of prefixes: each node is a block of tokens that follows its parents' tokens. */
 import type { Checkpoint } from "../program/backend.ts";
+import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { SnapshotInfo } from "../formats/snapshots.ts";
 
 /** Overhead of a node besides its bytes. */
@@ -19,6 +20,8 @@ export interface Node {
   readonly first: number;
   readonly parent: Node | undefined;
   readonly children: Node[];
+  /** Key of the adapters that made it (`AdapterSet`). */
+  readonly adapters: string;
   /** Undefined if only stored. */
   bytes: Uint8Array | undefined;
   /** Within this block, the shortest first. */
@@ -54,15 +57,22 @@ export function* nodesBelow(node: Node): Generator<Node> {
   for (const child of node.children) yield* nodesBelow(child);
 }
 
-/** Adds stored nodes to an empty tree; returns the names of snapshots without a place in it. */
-export function attachSnapshots(roots: Node[], infos: readonly SnapshotInfo[], blockLength: number): string[] {
+/**
+ * Adds stored nodes to an empty tree; returns the names of snapshots without a place in it.
+ * @param roots the first blocks that certain adapters made
+ */
+export function attachSnapshots(
+  roots: (adapters: string) => Node[],
+  infos: readonly SnapshotInfo[],
+  blockLength: number,
+): string[] {
   const behind = Map.groupBy(infos, ({ parent }) => parent);
   const unused = new Set(infos.map(({ name }) => name));
   const waiting: { parent: Node | undefined; name: string }[] = [{ parent: undefined, name: "" }];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const { parent } = next;
-    const siblings = parent?.children ?? roots;
-    for (const { name, tokens, checkpoints } of behind.get(next.name) ?? []) {
+    for (const { name, tokens, checkpoints, adapters = NO_ADAPTERS } of behind.get(next.name) ?? []) {
+      const siblings = parent?.children ?? roots(adapters);
       const isKnown = nearest(siblings, tokens, { first: 0, limit: tokens.length })[1] === tokens.length;
       if (tokens.length > blockLength || isKnown) continue;
       const node: Node = {
@@ -70,6 +80,7 @@ export function attachSnapshots(roots: Node[], infos: readonly SnapshotInfo[], b
         first: parent ? parent.first + blockLength : 0,
         parent,
         children: [],
+        adapters: parent?.adapters ?? adapters,
         bytes: undefined,
         checkpoints: checkpoints.map((each) => ({ ...each, value: undefined })),
         name,

@@ -105,12 +105,13 @@ async function withRedone<T extends AnyRows>(
   const again: number[] = [];
   const rows: T[] = [];
   for (const each of batch) {
-    const { slot, start, tokens } = each;
+    const { slot, start, tokens, adapters } = each;
     const redone = states.rollBack(slot, start);
     const first = start - redone.length;
     const together = redone.length > 0 && isDecode(each, kind);
     if (redone.length > 0 && !together) {
-      await session.run([{ slot, start: first, tokens: redone, logits: "all", drafted: true }]);
+      const chosen = adapters ? { adapters } : {};
+      await session.run([{ slot, start: first, tokens: redone, logits: "all", drafted: true, ...chosen }]);
     }
     again.push(together ? redone.length : 0);
     const both = (): Int32Array => Int32Array.of(...redone, ...tokens);

@@ -81,6 +81,7 @@ function rowsOf(sequence: Sequence, end: number): Rows {
     slot: slotOf(sequence),
     start: sequence.cached,
     ...inputOf(sequence, { start: sequence.cached, end }),
+    ...(sequence.request.adapters && { adapters: sequence.request.adapters.rows }),
     logits: end === sequence.tokens.length ? "last" : "none",
   };
 }

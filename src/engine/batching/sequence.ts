@@ -8,6 +8,7 @@ import type { AnswerGrammar } from "../text/sampling/answer-grammar.ts";
 import type { LazyGrammar } from "../text/sampling/lazy-grammar.ts";
 import type { SamplingOptions } from "../text/sampling/options.ts";
 import type { Sampler } from "../text/sampling/sampler.ts";
+import type { AdapterChoice, AdapterSet } from "./adapter-set.ts";
 import type { AnswerText, ChosenToken } from "./answer-text.ts";
 import type { PlacedMedia, PromptSegment } from "./prompt.ts";
 import { forget, type Slot } from "./slots.ts";
@@ -87,10 +88,12 @@ export interface AnswerSettings {
   readonly visible?: readonly string[];
   /** True: `progress` events tell how much of the prompt is read. */
   readonly reportsProgress?: boolean;
+  /** Adapters that change the model for this answer; the model is loaded with them. */
+  readonly adapters?: readonly AdapterChoice[];
 }
 
 /** A request to continue a prompt. */
-export interface SequenceRequest extends AnswerSettings {
+export interface SequenceRequest extends Omit<AnswerSettings, "adapters"> {
   readonly id: number;
   /** At least one row. */
   readonly prompt: readonly PromptSegment[];
@@ -98,6 +101,7 @@ export interface SequenceRequest extends AnswerSettings {
   readonly promptEnd?: string;
   /** A part of the prompt was left out before it got here. */
   readonly wasCut?: boolean;
+  readonly adapters?: AdapterSet;
 }
 
 export interface Sequence {

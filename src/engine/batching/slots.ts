@@ -5,6 +5,7 @@
  */
 import type { Checkpoint } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
+import { NO_ADAPTERS } from "./adapter-set.ts";
 
 /** A prefix in another slot is copied only if it saves at least this many tokens of prefill. */
 const COPY_MIN_TOKENS = 16;
@@ -13,6 +14,8 @@ export interface Slot {
   readonly index: number;
   /** Leading tokens, or keys of media rows, whose cached keys and values equal a fresh prefill's. */
   tokens: number[];
+  /** Key of the adapters that made them (`AdapterSet`). */
+  adapters: string;
   /** A context shift has moved the content after `tokens`: it serves the running sequence only. */
   shifted: boolean;
   busy: boolean;
@@ -31,12 +34,13 @@ export interface Placement {
 
 export function makeSlots(count: number): Slot[] {
   return Array.from({ length: count }, (_, index) => {
-    return { index, tokens: [], shifted: false, busy: false, usedAt: 0, checkpoints: [] };
+    return { index, tokens: [], adapters: NO_ADAPTERS, shifted: false, busy: false, usedAt: 0, checkpoints: [] };
   });
 }
 
-/** Number of leading tokens that a prompt shares with a slot. */
-function sharedPrefix(slot: Slot, prompt: readonly number[]): number {
+/** Number of leading tokens that a prompt shares with a slot: none if other adapters made the slot's. */
+function sharedPrefix(slot: Slot, prompt: readonly number[], adapters: string): number {
+  if (slot.adapters !== adapters) return 0;
   const limit = Math.min(slot.tokens.length, prompt.length);
   let n = 0;
   while (n < limit && slot.tokens[n] === prompt[n]) n++;
@@ -60,16 +64,17 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
  * @param anyLength a slot continues from every length up to its own; otherwise from checkpoints only
  * @param whole returns the longest length up to another at which a run of this prompt may begin
  * @param cached prompt tokens in the cache
+ * @param adapters key of the prompt's adapters
  */
 export function placePrompt(
   slots: readonly Slot[],
   prompt: readonly number[],
-  options: { anyLength: boolean; whole?: (length: number) => number; cached?: number },
+  options: { anyLength: boolean; whole?: (length: number) => number; cached?: number; adapters?: string },
 ): Placement | undefined {
-  const { anyLength, whole = (length) => length, cached = 0 } = options;
+  const { anyLength, whole = (length) => length, cached = 0, adapters = NO_ADAPTERS } = options;
   const limit = reusableTokens(prompt);
   const shared = slots.map((slot) => {
-    const same = Math.min(sharedPrefix(slot, prompt), limit);
+    const same = Math.min(sharedPrefix(slot, prompt, adapters), limit);
     return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are at ends of runs
   });
   let best: Slot | undefined;
@@ -98,10 +103,10 @@ function better(a: Slot, b: Slot, shared: readonly number[]): boolean {
 /** Marks a slot as taken by a prompt whose first `reused` tokens it holds already. */
 export function takeSlot(
   slot: Slot,
-  { tokens, checkpoints, order }: Pick<Slot, "tokens" | "checkpoints"> & { order: number },
+  { tokens, adapters, checkpoints, order }: Pick<Slot, "tokens" | "adapters" | "checkpoints"> & { order: number },
 ): void {
   assert(!slot.busy, `slot ${slot.index} is taken twice`);
-  Object.assign(slot, { tokens, checkpoints, shifted: false, busy: true, usedAt: order });
+  Object.assign(slot, { tokens, adapters, checkpoints, shifted: false, busy: true, usedAt: order });
 }
 
 /** Checkpoints per slot: enough for the turns that users go back. */

@@ -5,6 +5,8 @@ export interface SnapshotInfo {
   /** Name of the previous block; "" for a first one. */
   readonly parent: string;
   readonly tokens: readonly number[];
+  /** The adapters that made a first block, and so the blocks after it. Default: none. */
+  readonly adapters?: string;
   /** The checkpoints that follow the block's own bytes, in order: the number of tokens, and the number of bytes. */
   readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
 }

@@ -4,6 +4,7 @@
  */
 import type { EventLoop } from "../batching/event-loop.ts";
 import { AppError, codeOf, messageOf } from "../../base/index.ts";
+import { adapterSet } from "../batching/adapter-set.ts";
 import type { EmbedRequest } from "../batching/embed-queue.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
@@ -38,7 +39,8 @@ export async function embed(
       await loop.nextTurn();
       if (!pending.has(id)) return; // cancelled
     }
-    engine.embed({ id, texts, ranks: around !== undefined } satisfies EmbedRequest);
+    const { rows: adapters } = adapterSet(message.adapters, info.adapters ?? []);
+    engine.embed({ id, texts, ranks: around !== undefined, adapters } satisfies EmbedRequest);
   } catch (error) {
     channel.send({ kind: "embedFailed", id, code: codeOf(error), message: messageOf(error) });
   } finally {

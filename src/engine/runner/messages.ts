@@ -3,6 +3,7 @@
  * if possible (base/wire.ts). The server chooses the ids.
  */
 import type { Code, KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
+import type { AdapterChoice } from "../batching/adapter-set.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
 import type { EngineInfo } from "../batching/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";
@@ -19,6 +20,8 @@ export interface LoadMessage {
   readonly draft?: string | undefined;
   /** Adapter files, in the order of application. */
   readonly adapters: readonly string[];
+  /** Adapters of other models over the same base, which requests may choose; undefined: requests choose none. */
+  readonly offers?: readonly string[] | undefined;
   /** The model's files, if the GGUF only describes it. */
   readonly files?: readonly NamedFile[];
   /** The template of the model that is loaded first; others come in `template` messages. */
@@ -143,6 +146,7 @@ export interface EmbedMessage {
   readonly truncate: boolean;
   /** Maximum tokens of a text, if less than the loaded context. */
   readonly ctxLen?: number;
+  readonly adapters?: readonly AdapterChoice[];
 }
 
 /** Server → runner. */

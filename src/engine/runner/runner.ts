@@ -7,6 +7,7 @@ import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
 import { AppError, assert, backendTraits, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
+import { adapterSet } from "../batching/adapter-set.ts";
 import { tooLong } from "../batching/context.ts";
 import { failureOf } from "../batching/events.ts";
 import { loadEngine, type LoadedEngine } from "../batching/load.ts";
@@ -215,11 +216,11 @@ const encoderBackend = (
   backendTraits(backend.name).onGpu ? host.chooseBackend(message.backend, { layers: 0 }) : backend;
 
 function snapshotsOf(
-  { path, adapters, cacheDir, snapshotBytes = 0 }: LoadMessage,
-  host: RunnerHost,
-): ((layout: string) => SnapshotStore) | undefined {
-  if (cacheDir === undefined || snapshotBytes <= 0) return undefined;
-  return host.snapshotsOf?.([path, ...adapters], { cacheDir, bytesMax: snapshotBytes });
+  { path, cacheDir, snapshotBytes = 0 }: LoadMessage,
+  { snapshotsOf: open }: RunnerHost,
+): ((layout: string, adapters: readonly string[]) => SnapshotStore) | undefined {
+  if (!open || cacheDir === undefined || snapshotBytes <= 0) return undefined;
+  return (layout, adapters) => open([path, ...adapters], { cacheDir, bytesMax: snapshotBytes })(layout);
 }
 
 /** Half of the GPU memory that the weights leave free; 0 if its size is unknown. */
@@ -264,7 +265,8 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
   if (refuseChanged(loaded, message, channel)) return;
   const abort = new AbortController();
   try {
-    const { kind: _, asked, holds = false, ...request } = message;
+    const { kind: _, asked, holds = false, adapters: choices, ...request } = message;
+    const adapters = choices && adapterSet(choices, loaded.model.info.adapters ?? []);
     loaded.encodingImages.set(message.id, abort);
     if (imagesOf(asked).length > 0) await readImages(loaded, asked);
     if (abort.signal.aborted) return; // the client has released its prompt, too
@@ -278,6 +280,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     if (abort.signal.aborted) return;
     await loaded.model.engine.submit({
       ...request,
+      ...(adapters && { adapters }),
       prompt: segments,
       promptEnd: endOf(prompt),
       wasCut,

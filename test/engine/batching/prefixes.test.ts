@@ -7,10 +7,11 @@ import { mkdtemp, readdir, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { Checkpoint, KvBlocks, PackedCheckpoints } from "../../../src/engine/program/backend.ts";
+import type { Checkpoint, KvBlocks } from "../../../src/engine/program/backend.ts";
 import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";
 import { openSnapshots } from "../../../src/engine/formats/files/snapshots.ts";
 import { makePrefixCache, type PrefixCache } from "../../../src/engine/batching/prefix-cache.ts";
+import { makeBlocks } from "./blocks.ts";
 import { END, expectedText, hashNext, makeBench, type Next } from "./fakes.ts";
 
 const endless = { slots: 2, ctxLen: 400, blocks: true };
@@ -194,20 +195,6 @@ test("an answer that ends at once, and a prompt that is asked again", async () =
   expect((await ask(prompt)).prompt).toMatchObject({ tokens: prompt.length, cached: prompt.length - 2 });
   await engine.close();
 });
-
-/** Blocks of slots that hold the tokens themselves. */
-function makeBlocks(length: number, checkpoints?: PackedCheckpoints): { blocks: KvBlocks; slots: number[][] } {
-  const slots: number[][] = [[], []];
-  const blocks: KvBlocks = {
-    length,
-    layout: "test",
-    checkpoints,
-    bytesOf: (count) => count,
-    read: (slot, first, count) => Uint8Array.from(slots[slot]!.slice(first, first + count)),
-    write: (slot, { first, bytes }) => void slots[slot]!.splice(first, bytes.length, ...bytes),
-  };
-  return { blocks, slots };
-}
 
 function save(
   cache: PrefixCache,

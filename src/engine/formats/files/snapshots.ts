@@ -270,13 +270,15 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
 function parseInfo(name: string, value: unknown): SnapshotInfo | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { parent, tokens, checkpoints } = value as Partial<Record<keyof SnapshotInfo, unknown>>;
+  const { parent, tokens, checkpoints, adapters } = value as Partial<Record<keyof SnapshotInfo, unknown>>;
   if (typeof parent !== "string" || !(parent === "" || NAME.test(parent))) return undefined;
   if (!Array.isArray(tokens) || tokens.length === 0 || !tokens.every(isCount)) return undefined;
   if (!Array.isArray(checkpoints)) return undefined;
+  if (adapters !== undefined && typeof adapters !== "string") return undefined;
   const kept = checkpoints as (Partial<Record<"length" | "bytes", unknown>> | null)[];
   if (!kept.every((each) => isCount(each?.length) && isCount(each.bytes))) return undefined;
-  return { name, parent, tokens, checkpoints: checkpoints as SnapshotInfo["checkpoints"] };
+  const made = adapters === undefined ? {} : { adapters };
+  return { name, parent, tokens, checkpoints: checkpoints as SnapshotInfo["checkpoints"], ...made };
 }
 
 /** A plain Uint8Array, because `slice` of a Buffer does not copy. */
