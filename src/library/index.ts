@@ -1,4 +1,5 @@
 /** Models on this disk: their names, the store, registries and the catalogue. */
+export { adaptersOver, parentOf } from "./store/adapters-over.ts";
 export { blobPath, findBlob, receiveBlob, touchBlob } from "./store/blobs.ts";
 export { catalogueFields, fitOf, readCatalogue, suggestionsOf, type MachineFacts } from "./catalogue.ts";
 export type { CreateRequest, Progress } from "./create/creation.ts";

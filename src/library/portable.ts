@@ -1,4 +1,5 @@
 /** Names, formats and stored descriptions of models. No function here reads a file. */
+export type { StoredAdapter } from "./store/adapters-over.ts";
 export { checkRunsHere, isFileFormat } from "./store/formats.ts";
 export {
   MODELFILE_BYTES_MAX,

@@ -1,6 +1,8 @@
 /** The runtime of this machine: models of the store, in the pool's runner processes. */
-import type { Store } from "../library/portable.ts";
 import type { CallGrammars } from "./inference/call-grammars.ts";
+import { adaptersOver } from "../library/index.ts";
+import type { Store } from "../library/portable.ts";
+import { listAdapters, scaleAdapters, type Adapters } from "./inference/adapters.ts";
 import { countTokens, renderChat, runChat } from "./inference/chat.ts";
 import { runEmbed } from "./inference/embed.ts";
 import { renderQuestion, runGenerate } from "./inference/generate.ts";
@@ -12,19 +14,24 @@ import type { Runtime } from "./requests/runtime.ts";
 import { runDetokenize, runTokenize } from "./inference/tokenize.ts";
 
 interface LocalRuntimeOptions {
-  readonly store: Pick<Store, "resolve" | "check">;
+  readonly store: Pick<Store, "resolve" | "check" | "list">;
   readonly pool: PoolOptions;
   readonly now: () => Date;
 }
 
 export function makeRuntime(options: LocalRuntimeOptions): Runtime {
   const pool = new Pool(options.pool);
+  const adapters: Adapters = {
+    over: async (model) => adaptersOver(await options.store.list(), model),
+    scales: new Map(),
+  };
   let callGrammars: Promise<CallGrammars> | undefined; // with the first answer: a server starts without the parsers
   const parts: RuntimeParts = {
     pool,
     store: options.store,
     now: options.now,
     callGrammars: () => (callGrammars ??= loadCallGrammars()),
+    adapters,
   };
   return {
     generate: (request) => runGenerate(parts, request),
@@ -35,6 +42,8 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     rank: (request) => runRank(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
+    adapters: (model) => listAdapters(adapters, model),
+    scaleAdapters: (model, lora) => scaleAdapters(adapters, model, lora),
     unload: (model) => pool.unload(weightsOf(model)),
     loaded: () => pool.loaded(),
     activity: () => pool.activity(),

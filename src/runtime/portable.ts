@@ -6,6 +6,8 @@ export { runGenerate } from "./inference/generate.ts";
 export type { RuntimeParts } from "./inference/lease.ts";
 export { RunnerClient, type RunnerEvent } from "./processes/runner-client.ts";
 export type {
+  AdapterFacts,
+  AdapterWish,
   ChatRequest,
   ChatRuntime,
   ChosenLogprob,

@@ -97,8 +97,9 @@ describe("POST /api/create with adapters", () => {
     expect(own).not.toBe(base);
     expect(await say("mine")).toBe(own);
     expect(await say("hearth")).toBe(base);
-    const sizes = await loaded(); // a runner each
-    expect(sizes["mine:latest"]!).toBeGreaterThan(sizes["hearth:latest"]!);
+    const sizes = await loaded(); // one runner for both
+    expect(sizes["mine:latest"]!).toBeGreaterThan(0);
+    expect(sizes["hearth:latest"]!).toBe(0);
     await hearth.post("/api/chat", { model: "mine", messages: [], keep_alive: 0 });
     expect(await eventually(async () => !("mine:latest" in (await loaded())))).toBe(true);
     expect(await say("mine")).toBe(own);

@@ -142,6 +142,8 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
     models: [],
     activities: [],
     unloaded: [],
+    adapters: async () => [],
+    scaleAdapters: async () => {},
     unload: ({ paths }) => void fake.unloaded.push(paths.model),
     generate: run,
     chat: run,

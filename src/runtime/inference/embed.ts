@@ -1,7 +1,7 @@
 /** Embed: texts to unit vectors, with any model of the store. */
 import { AppError, nowNs } from "../../base/index.ts";
 import { normalized } from "../../engine/index.ts";
-import { modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
+import { adaptersOf, modelOf, onRunner, weightsOf, type RuntimeParts } from "./lease.ts";
 import type { EmbedRequest, EmbedResult } from "../requests/runtime.ts";
 
 /** Values of one reply, 128 MiB of float32: 32,768 texts of 1,024 values. */
@@ -15,16 +15,17 @@ export async function runEmbed(parts: RuntimeParts, request: EmbedRequest): Prom
     parts.pool.unload(weightsOf(model));
     return { embeddings: [], totalNs: nowNs() - startedNs, loadNs: 0, promptEvalCount: 0 };
   }
-  return onRunner(parts, { ...request, ref: model }, async ({ lease: { runner }, loadNs }) => {
+  return onRunner(parts, { ...request, ref: model }, async (loaded) => {
+    const { runner } = loaded.lease;
     checkSize(inputs.length, runner.info.dim);
     const ctxLen = options.num_ctx ?? model.parameters.num_ctx;
-    const limit = ctxLen === undefined ? {} : { ctxLen: Math.max(0, ctxLen) };
+    const more = { ...(ctxLen === undefined ? {} : { ctxLen: Math.max(0, ctxLen) }), ...adaptersOf(loaded) };
     const { vectors, tokens } =
-      inputs.length === 0 ? { vectors: [], tokens: 0 } : await runner.embed({ inputs, truncate, ...limit }, signal);
+      inputs.length === 0 ? { vectors: [], tokens: 0 } : await runner.embed({ inputs, truncate, ...more }, signal);
     return {
       embeddings: vectors.map((vector) => shortened(vector, dimensions)),
       totalNs: nowNs() - startedNs,
-      loadNs,
+      loadNs: loaded.loadNs,
       promptEvalCount: tokens,
     };
   });

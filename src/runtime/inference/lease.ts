@@ -1,6 +1,7 @@
 /** Finds and leases a loaded model for a request, and checks that it supports the request. */
-import { AppError, nowNs } from "../../base/index.ts";
+import { AppError, backendTraits, nowNs } from "../../base/index.ts";
 import {
+  type AdapterChoice,
   type AnswerSettings,
   type Options,
   rendererOf,
@@ -10,6 +11,7 @@ import {
 } from "../../engine/index.ts";
 import { checkRunsHere, hasOwnTemplate, type ModelRef, type Store } from "../../library/portable.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
+import { choicesOf, type Adapters } from "./adapters.ts";
 import type { CallGrammars } from "./call-grammars.ts";
 import type { PoolWeights } from "../processes/load-message.ts";
 import type { Lease, Pool } from "../processes/pool.ts";
@@ -25,10 +27,13 @@ export interface RuntimeParts {
   readonly store: Pick<Store, "resolve" | "check">;
   readonly now: () => Date;
   readonly callGrammars: () => Promise<CallGrammars>;
+  /** Absent: requests choose no adapters, and models do not share a runner with their base. */
+  readonly adapters?: Adapters;
 }
 
 interface LeaseRequest extends NamedModel {
   readonly options: Options;
+  readonly lora?: InferenceRequest["lora"];
   readonly keepAliveMs?: number;
   readonly signal: AbortSignal;
 }
@@ -37,6 +42,8 @@ interface LeaseRequest extends NamedModel {
 export interface Loaded {
   readonly lease: Lease;
   readonly model: ModelRef;
+  /** The adapters that the request has chosen; undefined: the model's own. */
+  readonly adapters: readonly AdapterChoice[] | undefined;
   readonly startedNs: number;
   readonly loadNs: number;
 }
@@ -52,6 +59,7 @@ export async function modelOf({ store }: RuntimeParts, { model, ref }: NamedMode
 export async function lease(parts: RuntimeParts, model: ModelRef, request: LeaseRequest): Promise<Loaded> {
   checkRunsHere(model);
   const startedNs = nowNs();
+  const adapters = await choicesOf(parts.adapters, model, request.lora);
   const leased = await parts.pool.acquire(
     {
       name: model.displayName,
@@ -60,6 +68,8 @@ export async function lease(parts: RuntimeParts, model: ModelRef, request: Lease
       weightBytes: model.weightBytes,
       template: templateOf(model),
       check: () => parts.store.check(model),
+      chosen: (adapters ?? []).flatMap(({ path, scale }) => (scale === 0 ? [] : path)),
+      ...(parts.adapters && { offers: async () => parts.adapters!.over(model) }),
     },
     {
       options: { ...model.parameters, ...request.options },
@@ -67,7 +77,7 @@ export async function lease(parts: RuntimeParts, model: ModelRef, request: Lease
       signal: request.signal,
     },
   );
-  return { lease: leased, model, startedNs, loadNs: nowNs() - startedNs };
+  return { lease: leased, model, adapters, startedNs, loadNs: nowNs() - startedNs };
 }
 
 /**
@@ -113,7 +123,11 @@ export function templateOf(model: ModelRef): TemplateChoice {
 }
 
 /** Sampling options: the request's override the Modelfile's, which override the file's, which override the defaults. */
-export function settingsOf({ model, lease: { runner } }: Loaded, request: InferenceRequest): AnswerSettings {
+export function settingsOf(loaded: Loaded, request: InferenceRequest): AnswerSettings {
+  const {
+    model,
+    lease: { runner },
+  } = loaded;
   const { options, format, grammar, logprobs, reportsProgress, shift = true, truncate = true } = request;
   return {
     options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
@@ -123,7 +137,48 @@ export function settingsOf({ model, lease: { runner } }: Loaded, request: Infere
     ...(grammar ? { grammar } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...(reportsProgress ? { reportsProgress } : {}),
+    ...adaptersOf(loaded),
   };
+}
+
+/**
+ * The adapters of a request whose runner lets requests choose them: its own list, or the model's. Throws `unsupported`
+ * if the request has a list that the runner cannot follow.
+ */
+export function adaptersOf({
+  model: { paths },
+  lease: { runner },
+  adapters: given,
+}: Loaded): Pick<AnswerSettings, "adapters"> {
+  const { adapters: offered, backend } = runner.info;
+  const own = scaledPaths(paths.adapters);
+  const wanted = given ?? own;
+  const [missing] = wanted.filter(({ path, scale }) => scale !== 0 && !offered?.includes(path));
+  if (!offered && isSame(wanted, own)) return {};
+  if (offered && !missing) return wanted.length > 0 ? { adapters: wanted } : {};
+  const why = backendTraits(backend).adaptersByRow
+    ? `it changes weights that are shared by all rows of a step, or does not fit the model`
+    : `the ${backend} backend applies the same adapters to all requests`;
+  const which = missing ? `adapter '${nameOf(missing.path)}'` : "adapters";
+  throw new AppError("unsupported", `${which}: a request cannot choose it: ${why}`);
+}
+
+const nameOf = (path: string): string => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
+
+/** A file that is listed several times applies so many times. */
+function scaledPaths(paths: readonly string[]): AdapterChoice[] {
+  return [...Map.groupBy(paths, (path) => path)].map(([path, { length: scale }]) => ({ path, scale }));
+}
+
+function isSame(a: readonly AdapterChoice[], b: readonly AdapterChoice[]): boolean {
+  const keyOf = (choices: readonly AdapterChoice[]): string =>
+    JSON.stringify(
+      choices
+        .filter(({ scale }) => scale !== 0)
+        .map(({ path, scale }) => [path, scale])
+        .sort(),
+    );
+  return keyOf(a) === keyOf(b);
 }
 
 function samplingOptions(parameters: Options, options: Options): SamplingOptions {

@@ -1,7 +1,7 @@
 /** The pool's record of a model in memory, or of one that is loading. */
 import { assert } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
-import type { PoolModel } from "./load-message.ts";
+import { weightsKey, type PoolModel } from "./load-message.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 import type { LoadedModel } from "../requests/runtime.ts";
 
@@ -23,6 +23,23 @@ export interface Entry {
   /** Why it was killed during its work; undefined: it was not. */
   cut: "hang" | "force" | undefined;
   usedAtMs: number;
+  /** Models with other adapters that requests have used with this runner, by their adapters. */
+  readonly beside: Map<string, Beside>;
+}
+
+interface Beside {
+  readonly model: PoolModel;
+  users: number;
+}
+
+/** Counts a request of a model with other adapters than the entry's own; returns a function that ends it. */
+export function joinBeside({ model: own, beside }: Entry, model: PoolModel): () => void {
+  const key = weightsKey(model);
+  if (key === weightsKey(own)) return () => {};
+  const joined = beside.get(key) ?? { model, users: 0 };
+  beside.set(key, joined);
+  joined.users++;
+  return () => void joined.users--;
 }
 
 /** Returns whether the wanted number of layers is on the GPU, or would be after another load. */
@@ -51,18 +68,21 @@ export function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOp
   );
 }
 
-export function describe(entry: Entry): LoadedModel {
-  const { model, runner } = entry;
+/** The model of a runner, and the models that use it with other adapters, which need few more bytes. */
+export function describe(entry: Entry): LoadedModel[] {
+  const { model, runner, beside } = entry;
   assert(runner, `${model.name} is listed before it is loaded`);
   const { bytes, vramBytes, ctxLen } = runner.info;
-  return {
-    name: model.name,
-    digest: model.digest,
-    paths: { model: model.path, adapters: model.adapters, files: model.files ?? [] },
-    sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
-    vramBytes,
+  const describeOne = (each: PoolModel, sizeBytes: number, onGpu: number): LoadedModel => ({
+    name: each.name,
+    digest: each.digest,
+    paths: { model: each.path, adapters: each.adapters, files: each.files ?? [] },
+    sizeBytes,
+    vramBytes: onGpu,
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),
     pid: runner.pid,
-  };
+  });
+  const others = [...beside.values()].map(({ model: other }) => describeOne(other, 0, 0));
+  return [describeOne(model, bytes.weights + bytes.kv + bytes.scratch, vramBytes), ...others];
 }

@@ -28,6 +28,16 @@ export interface PoolModel extends PoolWeights {
   readonly template: TemplateChoice;
   /** Called before a runner starts; throws if the files are unusable. */
   readonly check?: () => Promise<void>;
+  /** Adapters that the request names besides the model's own. */
+  readonly chosen?: readonly string[];
+  /** The adapters of all models over the same base; absent: requests choose none, and the model's own apply to all. */
+  readonly offers?: () => Promise<readonly Offer[]>;
+}
+
+/** An adapter that a runner loads beside a base, for the requests that choose it. */
+export interface Offer {
+  readonly path: string;
+  readonly bytes: number;
 }
 
 export interface PoolOptions {

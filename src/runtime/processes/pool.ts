@@ -5,20 +5,21 @@
  */
 import { abortable, AppError, assert, reasonOf, shuttingDown } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
-import { compatible, describe, stays, type Entry } from "./entry.ts";
+import { compatible, describe, joinBeside, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
+import { modelActivity } from "./model-activity.ts";
 import { loadMessage, weightsKey, type PoolModel, type PoolOptions, type PoolWeights } from "./load-message.ts";
 import { freeBeside, neededBytes, promisedBytes } from "./room.ts";
+import { entryOf, offeredPaths, supersededBy } from "./shared-base.ts";
 import type { RunnerClient } from "./runner-client.ts";
 import type { RunnerProcess } from "./runner-process.ts";
-import type { Activity, HungModel, LoadedModel, ModelActivity } from "../requests/runtime.ts";
+import type { Activity, HungModel, LoadedModel } from "../requests/runtime.ts";
 
 /** Default number of loaded models on a machine without a GPU. */
 const MAX_LOADED_AUTO = 3;
 /** A model is loaded besides others only if it fits into this share of the free memory. */
 const MEMORY_SHARE = 0.8;
-const NO_ROOM = { used: 0, room: 0 };
 /** setTimeout's longest delay. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Limits of the list of hangs: age and length. */
@@ -68,9 +69,9 @@ export class Pool {
     const wanted = loadMessage(model, request.options, this.#options);
     for (;;) {
       this.#checkWanted(request.signal);
-      const entry = this.#entries.get(weightsKey(model));
+      const entry = entryOf(this.#entries.values(), model);
       if (entry && stays(entry) && compatible(entry, wanted, request.options)) {
-        return this.#lease(entry, request);
+        return this.#lease(entry, model, request);
       }
       const lease = await this.#inTurn(model, request.signal, () => this.#load(model, wanted, request));
       if (lease) return lease;
@@ -79,7 +80,7 @@ export class Pool {
 
   /** Unloads a model once it is idle; forced, at once, and its requests fail. */
   unload(weights: PoolWeights, isForced = false): void {
-    const entry = this.#entries.get(weightsKey(weights));
+    const entry = entryOf(this.#entries.values(), weights);
     if (!entry) return;
     entry.expiring = true;
     if (isForced) this.#cut(entry, "force", new AppError("runner", `model '${entry.model.name}' was stopped by force`));
@@ -90,7 +91,7 @@ export class Pool {
   loaded(): LoadedModel[] {
     const isShown = (entry: Entry): boolean => entry.users > 0 || !entry.expiring; // hides an expiring model once idle
     const ready = [...this.#entries.values()].filter((entry) => entry.runner?.alive && isShown(entry));
-    return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).map(describe);
+    return ready.toSorted((a, b) => b.expiresAtMs - a.expiresAtMs).flatMap(describe);
   }
 
   activity(): Activity {
@@ -108,33 +109,9 @@ export class Pool {
         encoded: this.#images.encoded + sum(runners.map(({ images }) => images.encoded)),
         reused: this.#images.reused + sum(runners.map(({ images }) => images.reused)),
       },
-      models: this.#modelActivity(),
+      models: modelActivity(entries, this.#queued, this.#options.numParallel),
       modelsMax: this.#options.maxLoaded ?? MAX_LOADED_AUTO,
     };
-  }
-
-  /** Activity by model name: loaded models, loading ones, and ones that requests wait for. */
-  #modelActivity(): ModelActivity[] {
-    const { numParallel: slots } = this.#options;
-    const found = new Map<string, ModelActivity>();
-    const add = (model: PoolModel, more: Omit<ModelActivity, "name" | "hasAdapters">): void => {
-      const { running = 0, waiting = 0, isLoaded = false, kv = NO_ROOM } = found.get(model.name) ?? {};
-      found.set(model.name, {
-        name: model.name,
-        hasAdapters: model.adapters.length > 0,
-        running: running + more.running,
-        waiting: waiting + more.waiting,
-        isLoaded: isLoaded || more.isLoaded,
-        kv: { used: kv.used + more.kv.used, room: kv.room + more.kv.room },
-      });
-    };
-    for (const { model, runner, users } of this.#entries.values()) {
-      const running = runner ? Math.min(users, slots) : 0;
-      const kv = runner ? { used: runner.kvTokens, room: runner.info.ctxLen * slots } : NO_ROOM;
-      add(model, { running, waiting: users - running, isLoaded: runner !== undefined, kv });
-    }
-    for (const model of this.#queued) add(model, { running: 0, waiting: 1, isLoaded: false, kv: NO_ROOM });
-    return [...found.values()];
   }
 
   /** Refuses requests that wait for a model, lets the others finish for `graceMs` at most, then ends every runner. */
@@ -145,15 +122,19 @@ export class Pool {
     await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, shuttingDown())));
   }
 
-  async #lease(entry: Entry, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
+  async #lease(entry: Entry, model: PoolModel, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
     const { numParallel, maxQueue } = this.#options;
     if (entry.users >= numParallel + maxQueue) throw tooBusy();
     if (entry.users === 0) entry.heardIdle = entry.runner?.heard;
     entry.users++;
+    const leave = joinBeside(entry, model);
     entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
     clearTimeout(entry.timer);
     this.#touch(entry);
-    const released = once(() => this.#release(entry));
+    const released = once(() => {
+      leave();
+      this.#release(entry);
+    });
     try {
       const runner = await this.#wait(entry.starting, request.signal);
       const wasUnheard = (): boolean => !runner.alive && entry.cut !== "force" && runner.heard === entry.heardIdle;
@@ -259,13 +240,17 @@ export class Pool {
 
   /** Makes room and loads; undefined if another request loaded the model meanwhile. */
   async #load(model: PoolModel, wanted: LoadMessage, request: LeaseRequest): Promise<Lease<RunnerProcess> | undefined> {
-    const present = this.#entries.get(weightsKey(model));
+    const present = entryOf(this.#entries.values(), model);
     if (present && stays(present) && compatible(present, wanted, request.options)) return undefined;
     await model.check?.();
-    if (present) await this.#retire(present, request.signal);
+    const superseded = supersededBy(this.#entries.values(), model);
+    for (const old of new Set(present ? [present, ...superseded] : superseded)) {
+      await this.#retire(old, request.signal);
+    }
     await this.#makeRoom(model, request.signal);
     this.#checkWanted(request.signal);
-    const load = { ...wanted, cacheMemory: this.#cacheMemory(model) };
+    const offers = await offeredPaths(model, this.#freeBytes());
+    const load = { ...wanted, offers, cacheMemory: this.#cacheMemory(model) };
     const abort = new AbortController();
     const entry: Entry = {
       model,
@@ -282,6 +267,7 @@ export class Pool {
       expiring: false,
       cut: undefined,
       usedAtMs: Date.now(),
+      beside: new Map(),
     };
     this.#entries.set(weightsKey(model), entry);
     const settled = entry.starting.then(
@@ -295,7 +281,7 @@ export class Pool {
       () => this.#forget(entry),
     );
     try {
-      return await this.#lease(entry, request);
+      return await this.#lease(entry, model, request);
     } finally {
       await settled; // one load at a time, even if its first client has left
     }

@@ -59,6 +59,24 @@ export interface NamedModel {
   readonly ref?: ModelRef;
 }
 
+/** An adapter that a request chooses. */
+export interface AdapterWish {
+  /** Its number, or the name of the model that it belongs to. */
+  readonly adapter: number | string;
+  /** Factor on its changes; 0: none. */
+  readonly scale: number;
+}
+
+/** An adapter that requests of a model may choose. */
+export interface AdapterFacts {
+  readonly id: number;
+  /** The model that it belongs to. */
+  readonly name: string;
+  readonly path: string;
+  /** For requests that choose no adapters. */
+  readonly scale: number;
+}
+
 /** A token and the natural logarithm of its probability. */
 export interface TokenLogprob {
   readonly token: string;
@@ -77,6 +95,8 @@ export interface InferenceRequest extends NamedModel {
   readonly format?: Format;
   /** Constrains the whole answer; no format is beside it. */
   readonly grammar?: AnswerGrammar;
+  /** Adapters in place of the model's own, of models over the same base; undefined: the model's own. */
+  readonly lora?: readonly AdapterWish[];
   /** Undefined: the model's default. */
   readonly think?: Think;
   /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
@@ -334,6 +354,10 @@ export interface Runtime {
   tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
   /** Throws `bad_request` for an id outside the model's vocabulary. */
   detokenize(request: DetokenizeRequest): Promise<DetokenizeResult>;
+  /** The adapters of all models over a model's base, in the order of their numbers. */
+  adapters(model: ModelRef): Promise<readonly AdapterFacts[]>;
+  /** Sets the adapters of a model's requests that choose none. Throws `bad_request` for an unknown adapter. */
+  scaleAdapters(model: ModelRef, lora: readonly AdapterWish[]): Promise<void>;
   /** Unloads a model once it is idle, even if the store no longer has it. */
   unload(model: Pick<ModelRef, "paths">): void;
   /** Models in memory, the one that expires last first. */

@@ -6,6 +6,7 @@ import { AppError, optional, readFields, unexpected, type Fields } from "../../b
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
+import { readLora } from "../answers/lora-fields.ts";
 import type { McpOffer } from "../answers/server-tools.ts";
 import type { LeftOut } from "../requests/history.ts";
 import type { MessagesBody } from "../schema/messages.ts";
@@ -47,6 +48,7 @@ export function readMessagesRequest(body: MessagesBody, offers: readonly McpOffe
     ...toolFields(tools, body.tool_choice),
     ...(format === undefined ? {} : { format }),
     ...readGrammar(body, { format, toolCount: tools.length }),
+    ...readLora(body),
     ...(think === undefined ? {} : { think }),
   };
 }

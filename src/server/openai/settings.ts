@@ -6,6 +6,7 @@ import { t, type Static } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { ChatRequest, Think } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
+import { readLora } from "../answers/lora-fields.ts";
 import { Int } from "../schema/message.ts";
 import { samplingFields } from "../schema/sampling.ts";
 
@@ -124,17 +125,18 @@ export const reportsOf = ({ stream, return_progress, timings_per_token = false }
 export const progressWish = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
   stream && return_progress ? { reportsProgress: true } : {};
 
-type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift">;
+type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift" | "lora">;
 
 /**
- * Settings shared with native requests: how long the model stays loaded, and the behaviour at the end of the context.
+ * Settings shared with native requests: adapters, how long the model stays loaded, and the end of the context.
  * Throws `bad_request`.
  */
-export function limitsOf({ keep_alive, truncate, shift }: Settings): Limits {
+export function limitsOf({ keep_alive, truncate, shift, ...more }: Settings): Limits {
   const keepAliveMs = parseKeepAlive(keep_alive);
   return {
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
     ...(truncate === undefined ? {} : { truncate }),
     ...(shift === undefined ? {} : { shift }),
+    ...readLora(more),
   };
 }

@@ -3,6 +3,7 @@ import { type Logger, isObject, parseKeepAlive, unexpected } from "../../base/in
 import type { Format, GenerateRequest, Think } from "../../runtime/portable.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
+import { readLora } from "../answers/lora-fields.ts";
 import { checkTopLogprobs, wantedLogprobs } from "../answers/logprobs.ts";
 import type { ChatBody } from "../schema/chat.ts";
 import type { GenerateBody } from "../schema/generate.ts";
@@ -14,7 +15,7 @@ type Body = Pick<GenerateBody, keyof typeof inferenceFields> & Pick<ChatBody, "t
 
 type Settings = Pick<
   GenerateRequest,
-  "keepAliveMs" | "think" | "options" | "format" | "grammar" | "logprobs" | "truncate" | "shift"
+  "keepAliveMs" | "think" | "options" | "format" | "grammar" | "lora" | "logprobs" | "truncate" | "shift"
 >;
 
 /** Throws `bad_request`. Unknown options are logged, not refused: clients send options of other servers. */
@@ -35,6 +36,7 @@ export function readSettings(body: Body, log: Logger): Settings {
     ...(think === undefined ? {} : { think }),
     ...(format === undefined ? {} : { format }),
     ...grammar,
+    ...readLora(body),
     ...(logprobs === undefined ? {} : { logprobs }),
     ...(truncate === undefined ? {} : { truncate }),
     ...(shift === undefined ? {} : { shift }),

@@ -5,11 +5,14 @@
 import { basename } from "node:path";
 import { SAMPLING_DEFAULTS } from "../../engine/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
-import { readRequest } from "../http/body.ts";
+import { readJson, readRequest } from "../http/body.ts";
+import { decode } from "../http/decode.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
 import { get, post } from "./route.ts";
+import { readLoraList } from "../answers/lora-fields.ts";
+import { LoraList, ScaleBody } from "../schema/lora.ts";
 import type { RouteDeps } from "./deps.ts";
 
 const API = "native";
@@ -17,7 +20,12 @@ const API = "native";
 export const llamaServerRoutes = [
   get("/props", props, { api: API, summary: "A model's context, slots and template" }),
   get("/slots", slots, { api: API, summary: "The slots of the models in memory" }),
-  get("/lora-adapters", adapters, { api: API, summary: "The adapters that a model is loaded with" }),
+  get("/lora-adapters", adapters, { api: API, summary: "The adapters that requests of a model may choose" }),
+  post("/lora-adapters", scale, {
+    api: API,
+    summary: "Sets the adapters of a model's requests that choose none",
+    body: LoraList,
+  }),
   post("/apply-template", applyTemplate, {
     api: API,
     summary: "The prompt of a conversation",
@@ -81,11 +89,18 @@ function slots(deps: RouteDeps, { request }: Exchange): Reply {
   return { kind: "json", body };
 }
 
-function adapters(deps: RouteDeps, { request }: Exchange): Reply {
-  const name = nameIn(deps, request);
-  const loaded = deps.runtime.loaded().find((each) => each.name === name || each.name === `${name}:latest`);
-  const paths = loaded?.paths.adapters ?? [];
-  return { kind: "json", body: paths.map((path, id) => ({ id, path: basename(path), scale: 1 })) };
+async function adapters(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
+  const found = await deps.runtime.adapters(await findModel(deps.store, nameIn(deps, request)));
+  return { kind: "json", body: found.map(({ path, ...rest }) => ({ ...rest, path: basename(path) })) };
+}
+
+/** Adapters that the list leaves out get the scale 0, as llama-server does it. */
+async function scale(deps: RouteDeps, { request, note }: Exchange): Promise<Reply> {
+  const { adapters: list = [] } = decode(ScaleBody, { adapters: await readJson(request) });
+  const model = nameIn(deps, request);
+  note({ model });
+  await deps.runtime.scaleAdapters(await findModel(deps.store, model), readLoraList(list, "adapters"));
+  return { kind: "json", body: { success: true } };
 }
 
 async function applyTemplate(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {

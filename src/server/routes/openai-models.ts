@@ -3,6 +3,7 @@
  * its clients.
  */
 import { AppError } from "../../base/index.ts";
+import { parentOf } from "../../library/index.ts";
 import type { StoredModel } from "../../library/portable.ts";
 import { anthropicModel, anthropicModels } from "../anthropic/models.ts";
 import type { RouteDeps } from "./deps.ts";
@@ -23,13 +24,18 @@ export const openaiModelRoutes = [
 async function list({ store, log }: RouteDeps, { request }: Exchange): Promise<Reply> {
   const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
   if (isAnthropic(request)) return { kind: "json", body: anthropicModels(models) };
-  return { kind: "json", body: { object: "list", data: models.map((model) => modelOf(model, model.displayName)) } };
+  return {
+    kind: "json",
+    body: { object: "list", data: models.map((model) => modelOf(model, model.displayName, models)) },
+  };
 }
 
 async function retrieve({ store }: RouteDeps, { request }: Exchange): Promise<Reply> {
   const id = decodeName(new URL(request.url).pathname.slice(PATH.length));
   const model = await findModel(store, id);
-  return { kind: "json", body: isAnthropic(request) ? anthropicModel(model, id) : modelOf(model, id) };
+  if (isAnthropic(request)) return { kind: "json", body: anthropicModel(model, id) };
+  const hasAdapters = model.paths.adapters.length > 0;
+  return { kind: "json", body: modelOf(model, id, hasAdapters ? await store.list() : []) };
 }
 
 function decodeName(text: string): string {
@@ -40,6 +46,10 @@ function decodeName(text: string): string {
   }
 }
 
-function modelOf({ modifiedAt, name }: StoredModel, id: string): object {
-  return { id, object: "model", created: seconds(modifiedAt), owned_by: name.namespace };
+/** A model with adapters names its base, as vLLM does. @param all models of the store */
+function modelOf(model: StoredModel, id: string, all: readonly StoredModel[]): object {
+  const { modifiedAt, name } = model;
+  const parent = parentOf(all, model)?.displayName;
+  const base = parent === undefined ? {} : { root: id, parent };
+  return { id, object: "model", created: seconds(modifiedAt), owned_by: name.namespace, ...base };
 }

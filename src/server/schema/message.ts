@@ -4,6 +4,7 @@
  */
 import { t } from "elysia";
 import { grammarFields } from "./grammar.ts";
+import { loraFields } from "./lora.ts";
 
 export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "base64" });
 
@@ -23,6 +24,7 @@ export const inferenceFields = {
   truncate: t.Optional(t.Boolean()),
   shift: t.Optional(t.Boolean()),
   ...grammarFields,
+  ...loraFields,
   /** Answers with the prompt instead of running the model. */
   _debug_render_only: t.Optional(t.Boolean()),
 };

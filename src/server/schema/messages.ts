@@ -4,6 +4,7 @@
  */
 import { t } from "elysia";
 import { grammarFields } from "./grammar.ts";
+import { loraFields } from "./lora.ts";
 import { Int } from "./message.ts";
 
 export const MessagesBody = t.Object(
@@ -24,6 +25,7 @@ export const MessagesBody = t.Object(
     thread: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
     ...grammarFields,
+    ...loraFields,
     output_format: t.Optional(t.Unknown()), // the format's place before output_config
   },
   { title: "MessagesRequest" },

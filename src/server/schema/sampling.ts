@@ -1,6 +1,7 @@
 /** Sampling fields that the OpenAI dialects share. */
 import { t } from "elysia";
 import { grammarFields } from "./grammar.ts";
+import { loraFields } from "./lora.ts";
 import { Int } from "./message.ts";
 
 export const samplingFields = {
@@ -39,4 +40,5 @@ export const samplingFields = {
   truncate: t.Optional(t.Boolean()),
   shift: t.Optional(t.Boolean()),
   ...grammarFields,
+  ...loraFields,
 };
