@@ -5,42 +5,6 @@
  */
 import type { PromptMessage, Think } from "./messages.ts";
 
-/**
- * Returns whether a template prints a system message: false if it refuses or omits it, undefined if it renders neither
- * with nor without it.
- * @param render throws if the template refuses these messages
- */
-export function takesSystem(render: (messages: readonly PromptMessage[]) => string): boolean {
-  const user = { role: "user", content: "question" };
-  const tried = (messages: readonly PromptMessage[]): string | undefined => {
-    try {
-      return render(messages);
-    } catch {
-      return undefined; // the template refuses, or needs data that a trial does not have
-    }
-  };
-  const text = tried([{ role: "system", content: SYSTEM_TRIAL }, user]);
-  return text === undefined ? tried([user]) === undefined : text.includes(SYSTEM_TRIAL);
-}
-
-/**
- * Returns whether a template prints content only as a list of parts.
- * @param render throws if the template refuses these messages
- */
-export function needsParts(render: (messages: readonly PromptMessage[], asParts: boolean) => string): boolean {
-  const shows = (asParts: boolean): boolean => {
-    try {
-      return render([{ role: "user", content: USER_TRIAL }], asParts).includes(USER_TRIAL);
-    } catch {
-      return false;
-    }
-  };
-  return !shows(false) && shows(true);
-}
-
-const USER_TRIAL = "user-message-of-a-trial";
-const SYSTEM_TRIAL = "system-message-of-a-trial";
-
 /** Puts each system message at the beginning of the next message; alone, it becomes the user's. */
 export function foldSystem(messages: readonly PromptMessage[]): PromptMessage[] {
   const folded: PromptMessage[] = [];
@@ -76,6 +40,12 @@ export function splitCalls(messages: readonly PromptMessage[]): readonly PromptM
     split.push(...results);
   }
   return split;
+}
+
+/** The text of a message, and its calls in a message of their own. */
+export function splitText({ tool_calls: calls, ...message }: PromptMessage): PromptMessage[] {
+  const { thinking: _, ...rest } = message;
+  return [message, { ...rest, content: "", ...(calls ? { tool_calls: calls } : {}) }];
 }
 
 /** Joins thoughts and text before calls, for a template that has a place for only one of them. */

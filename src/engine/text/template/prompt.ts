@@ -6,7 +6,9 @@
 import { AppError } from "../../../base/index.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
-import { effortOf, foldSystem, joinThoughts, needsParts, splitCalls, takesSystem } from "./adapt.ts";
+import { effortOf, foldSystem, joinThoughts, splitCalls, splitText } from "./adapt.ts";
+import { callsWithoutText, needsParts, takesSystem } from "./probes.ts";
+import { plainTool, withParameters } from "./plain-tools.ts";
 import { namedTemplate } from "./named-templates.ts";
 import { nameResults, wantsShortIds, withShortIds } from "./call-ids.ts";
 import { jinjaThinkingTags } from "./thinking.ts";
@@ -33,6 +35,8 @@ interface JinjaPrompt {
   readonly takesSystem: () => boolean;
   /** Returns whether it renders content only as a list of parts; probed once. */
   readonly needsParts: () => boolean;
+  /** Returns whether it prints calls only of messages whose content is null; probed once. */
+  readonly callsWithoutText: () => boolean;
 }
 
 export type PromptTemplate = JinjaPrompt | GoPrompt;
@@ -69,13 +73,26 @@ export function choosePrompt({ jinja, go, tokens = {}, prefersGo, renderer }: Te
 
 function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
   const template = parseJinja(source);
-  let [takes, needs]: (boolean | undefined)[] = [];
-  const parts = (): boolean => (needs ??= needsParts((messages, asParts) => trial(messages, () => asParts)));
-  const trial = (messages: readonly PromptMessage[], asParts: () => boolean = parts): string =>
-    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { source, tokens, needsParts: asParts }), TRIAL_TIME);
-  const system = (): boolean => (takes ??= takesSystem((messages) => trial(messages)));
-  const found = { wantsShortIds: wantsShortIds(source), takesSystem: system, needsParts: parts };
-  return { kind: "jinja", source, template, tokens, ...found };
+  const trial = (messages: readonly PromptMessage[], how: Partial<JinjaPrompt> = {}): string =>
+    template.render(jinjaContext({ messages, now: TRIAL_TIME }, { ...prompt, ...how }), TRIAL_TIME);
+  const prompt: JinjaPrompt = {
+    kind: "jinja",
+    source,
+    template,
+    tokens,
+    wantsShortIds: wantsShortIds(source),
+    takesSystem: once(() => takesSystem((messages) => trial(messages))),
+    needsParts: once(() => needsParts((messages, asParts) => trial(messages, { needsParts: () => asParts }))),
+    callsWithoutText: once(() =>
+      callsWithoutText((messages, isNull) => trial(messages, { callsWithoutText: () => isNull })),
+    ),
+  };
+  return prompt;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
 const TRIAL_TIME = new Date(0);
@@ -168,24 +185,33 @@ function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
   try {
     return template.render(context, request.now);
   } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
-    for (const shape of otherShapes(messages, prompt.needsParts())) {
-      try {
-        const tools = context["tools"] === null ? undefined : context["tools"];
-        return template.render({ ...context, tools, messages: shape }, request.now, { mayShrink: true });
-      } catch {
-        // the first refusal is reported
+    if (!(error instanceof AppError) || !["bad_request", "too_large"].includes(error.code)) throw error;
+    const isEndless = error.code === "too_large"; // a macro may call itself for an unusual type
+    if (isEndless && !request.tools?.length) throw error;
+    for (const given of otherTools(request.tools).slice(isEndless ? -1 : 0)) {
+      const shown = { ...context, ...toolVariables(given) };
+      for (const shape of otherShapes(messages, prompt).slice(0, isEndless ? 1 : undefined)) {
+        try {
+          const tools = shown["tools"] === null ? undefined : shown["tools"];
+          return template.render({ ...shown, tools, messages: shape }, request.now, { mayShrink: true });
+        } catch {
+          // the first refusal is reported
+        }
       }
     }
     throw error;
   }
 }
 
+/** The tools as given, and in the form of templates that read parts of a schema that may be missing. */
+const otherTools = (tools: readonly PromptTool[] | undefined): readonly (readonly PromptTool[] | undefined)[] =>
+  tools && tools.length > 0 ? [tools, tools.map(withParameters), tools.map(plainTool)] : [tools];
+
 /** Other forms of the messages for templates that refuse ours, the closest first. */
-function otherShapes(messages: readonly PromptMessage[], inParts: boolean): readonly Record<string, unknown>[][] {
+function otherShapes(messages: readonly PromptMessage[], prompt: JinjaPrompt): readonly Record<string, unknown>[][] {
   const joined = joinThoughts(messages);
   const shapes = [messages, splitCalls(messages), joined, splitCalls(joined)].map((each) =>
-    each.map((message) => jinjaMessage(message, inParts)),
+    each.map((message) => jinjaMessage(message, prompt)),
   );
   return [...shapes, ...shapes.map((each) => each.map(withTextArguments))];
 }
@@ -193,23 +219,31 @@ function otherShapes(messages: readonly PromptMessage[], inParts: boolean): read
 /** The context of a template. */
 function jinjaContext(
   { messages, tools, think, variables, now, addGenerationPrompt = true }: ChatPrompt,
-  { source, tokens, needsParts: asParts }: Pick<JinjaPrompt, "source" | "tokens" | "needsParts">,
+  prompt: Pick<JinjaPrompt, "source" | "tokens" | "needsParts" | "callsWithoutText">,
 ): Record<string, unknown> {
+  const { source, tokens } = prompt;
   return {
-    messages: messages.map((message) => jinjaMessage(message, asParts())),
-    tools: tools && tools.length > 0 ? tools : null,
+    messages: messages.flatMap((message) => {
+      const isBoth = message.content !== "" && message.tool_calls?.length && prompt.callsWithoutText();
+      return (isBoth ? splitText(message) : [message]).map((each) => jinjaMessage(each, prompt));
+    }),
+    ...toolVariables(tools),
     documents: null,
     add_generation_prompt: addGenerationPrompt,
     enable_thinking: think === undefined ? undefined : Boolean(think),
     reasoning_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
     eos_token: tokens.eos ?? "",
-    xml_tools: tools && tools.length > 0 ? tools : undefined, // for SmolLM3
-    functions: tools && tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // for FireFunction, like the next one
-    datetime: source.includes("datetime") ? timeText(now) : undefined,
+    datetime: source.includes("datetime") ? timeText(now) : undefined, // for FireFunction
     ...variables,
   };
 }
+
+const toolVariables = (tools: readonly PromptTool[] = []): Record<string, unknown> => ({
+  tools: tools.length > 0 ? tools : null,
+  xml_tools: tools.length > 0 ? tools : undefined, // for SmolLM3
+  functions: tools.length > 0 ? JSON.stringify(tools, null, 2) : "", // for FireFunction
+});
 
 /** `Nov 22 2026 09:05:07 GMT`. */
 function timeText(now: Date): string {
@@ -221,9 +255,17 @@ function timeText(now: Date): string {
  * A message under the names of Jinja templates: `name` of a tool, `reasoning_content`, calls with their type and
  * without our index.
  */
-const jinjaMessage = (message: PromptMessage, asParts: boolean): Record<string, unknown> => ({
+const jinjaMessage = (
+  message: PromptMessage,
+  { needsParts: asParts, callsWithoutText }: Pick<JinjaPrompt, "needsParts" | "callsWithoutText">,
+): Record<string, unknown> => ({
   role: message.role,
-  content: asParts ? [{ type: "text", text: message.content }] : message.content,
+  content:
+    message.content === "" && message.tool_calls?.length && callsWithoutText()
+      ? null
+      : asParts()
+        ? [{ type: "text", text: message.content }]
+        : message.content,
   thinking: message.thinking || undefined,
   reasoning_content: message.thinking || undefined,
   tool_calls: message.tool_calls?.map(({ id, function: { name, arguments: args } }) => ({

@@ -156,3 +156,57 @@ describe("Jinja as Python has it", () => {
     expect(() => jinja(deep)).toThrow("nested deeper");
   });
 });
+
+describe("calls", () => {
+  const calling = (content: string): PromptMessage[] => [
+    user("q"),
+    { role: "assistant", content, tool_calls: [call("a", "1")] },
+  ];
+
+  test("of a message without text are printed where the template wants its content to be null", () => {
+    const strict =
+      "{% for m in messages %}{% if m.tool_calls and m.content is none %}<{{ m.tool_calls[0].function.name }}>" +
+      "{% elif m.content is not none %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}";
+    expect(render(strict, calling(""))).toBe("[user]q<a>");
+    expect(render(strict, calling("so"))).toBe("[user]q[assistant]so<a>");
+  });
+
+  test("of a message keep their empty text where the template prints them so", () => {
+    const plain =
+      "{% for m in messages %}[{{ m.content }}]{% if m.tool_calls %}<{{ m.tool_calls[0].function.name }}>{% endif %}{% endfor %}";
+    expect(render(plain, calling(""))).toBe("[q][]<a>");
+  });
+});
+
+describe("tools", () => {
+  const tool = (parameters?: object): PromptTool => ({
+    type: "function",
+    function: { name: "f", ...(parameters ? { parameters } : {}) },
+  });
+  const shown = (jinja: string, parameters?: object): string => render(jinja, [], { tools: [tool(parameters)] });
+
+  test("without parameters get some where the template needs them, and only there", () => {
+    const needing = "{% for t in tools %}{{ t.function.parameters | tojson }}{% endfor %}";
+    expect(shown(needing)).toBe('{"type": "object", "properties": {}}');
+    const fine = "{% for t in tools %}{{ t.function | tojson }}{% endfor %}";
+    expect(shown(fine)).toBe('{"name": "f"}');
+  });
+
+  test("have one type and a description for each value where the template cannot do with less", () => {
+    const macro =
+      "{% macro kind(s) %}{% if s.type is string %}{{ s.type }}{% else %}{{ kind(s) }}{% endif %}{% endmacro %}" +
+      "{% for key, s in tools[0].function.parameters.properties.items() %}{{ key }}: {{ kind(s) }}{{ '|' + s.description }} {% endfor %}";
+    const a = { type: ["null", "string"] };
+    expect(shown(macro, { type: "object", properties: { a, b: { type: "integer", description: "B" } } })).toBe(
+      "a: string| b: integer|B ",
+    );
+    const tuple = "{{ tools[0].function.parameters.properties.a['items'].get('type', '?') }}";
+    expect(shown(tuple, { type: "object", properties: { a: { type: "array", prefixItems: [], items: false } } })).toBe(
+      "?",
+    );
+  });
+
+  test("that a template refuses for good are refused for the first reason", () => {
+    expect(() => shown("{{ raise_exception('no tools') }}", {})).toThrow(new AppError("bad_request", "no tools"));
+  });
+});

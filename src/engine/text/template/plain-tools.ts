@@ -1,0 +1,37 @@
+/** Tools in the form of templates that read parts of a schema without looking whether they are there. */
+import { isObject } from "../../../base/index.ts";
+import type { PromptTool } from "./messages.ts";
+
+/** With parameters: an object without properties, if a tool declares none. */
+export const withParameters = (tool: PromptTool): PromptTool => {
+  const { parameters } = tool.function;
+  const given = isObject(parameters) ? parameters : {};
+  return { ...tool, function: { ...tool.function, parameters: { type: "object", properties: {}, ...given } } };
+};
+
+/** Schemas nested deeper stay as they are. */
+const DEPTH_MAX = 32;
+
+/** With parameters whose schemas all have a description, and one type at most. */
+export const plainTool = (given: PromptTool): PromptTool => {
+  const tool = withParameters(given);
+  return { ...tool, function: { ...tool.function, parameters: plain(tool.function.parameters, 0) } };
+};
+
+function plain(schema: unknown, depth: number): unknown {
+  if (depth > DEPTH_MAX || (!isObject(schema) && typeof schema !== "boolean")) return schema;
+  if (typeof schema === "boolean") return { description: "" };
+  const { type, properties, items, additionalProperties } = schema;
+  const only = Array.isArray(type) ? (type.find((each) => each !== "null") ?? "null") : type;
+  const inside = (value: unknown): unknown => plain(value, depth + 1);
+  return {
+    description: "",
+    ...schema,
+    ...(type === undefined ? {} : { type: only }),
+    ...(isObject(properties)
+      ? { properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, inside(value)])) }
+      : {}),
+    ...(items === undefined ? {} : { items: inside(items) }),
+    ...(only === "object" ? { additionalProperties: inside(additionalProperties ?? false) } : {}),
+  };
+}
