@@ -31,13 +31,15 @@ export {
   type Options,
   type SamplingOptions,
 } from "./text/sampling/options.ts";
-export { literal } from "./text/sampling/schema/char-set.ts";
+export { literal, negatedClass, union } from "./text/sampling/schema/char-set.ts";
 export { schemaGrammar, valueExpression } from "./text/sampling/schema/compile.ts";
+export { repeat } from "./text/sampling/schema/budget.ts";
 export { ANNOTATIONS } from "./text/sampling/schema/conditions.ts";
 export { FORMATS } from "./text/sampling/schema/formats.ts";
 export { DATA, withoutNulls } from "./text/sampling/schema/nulls.ts";
 export { MAPS, TOO_DEEP, checkSize, targetOf, tooDeepAt } from "./text/sampling/schema/read.ts";
 export { patternGrammar } from "./text/sampling/schema/regex.ts";
+export { countedGrammar } from "./text/sampling/schema/strings.ts";
 export { add, choice, define, makeRules, reserve, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
 export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";
 export { forgetsThoughts, withoutOldThoughts } from "./text/template/old-thoughts.ts";

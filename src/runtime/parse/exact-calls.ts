@@ -1,25 +1,38 @@
-/** Calls that are written to the letter: a value may contain any tag but its own end. */
+/**
+ * Calls that are written to the letter: a value may contain any tag but its own end, and a list or an object in JSON
+ * may contain that too, in its strings.
+ */
+import type { Tool } from "../requests/runtime.ts";
 import type { CallEvent } from "./format.ts";
 import { makeCall } from "./json-calls.ts";
+import { isNested } from "./typed-values.ts";
 
-/** Sticky patterns of a call's parts, with the blanks after them. */
+/** The parts of a call. The patterns are sticky, and take the blanks after a part. */
 interface CallPatterns {
   /** The first group is the name. */
   readonly open: RegExp;
+  /** The text in front of a value; the first group is the argument. */
   readonly argument: RegExp;
+  /** The text behind a value, from the match of its argument. */
+  readonly end: (argument: RegExpExecArray) => string;
   /** Absent: a call ends with its last argument. */
   readonly close?: RegExp;
 }
 
-/**
- * The calls in a text that has nothing else; undefined for any other text.
- * @param read key and value of an argument from a match of its pattern
- */
-export function exactCalls(
-  text: string,
-  { open, argument, close }: CallPatterns,
-  read: (name: string, found: RegExpExecArray) => readonly [string, unknown],
-): CallEvent[] | undefined {
+export interface ExactCalls {
+  readonly patterns: CallPatterns;
+  readonly tools: readonly Tool[];
+  /** An argument's value from its text and the match of its pattern. */
+  readonly valueOf: (
+    at: { readonly name: string; readonly argument: string },
+    text: string,
+    found: RegExpExecArray,
+  ) => unknown;
+}
+
+/** The calls in a text that has nothing else; "open": it ends inside a string of JSON; undefined for any other text. */
+function read(text: string, { patterns, tools, valueOf }: ExactCalls): CallEvent[] | "open" | undefined {
+  const { open, argument: opening, close } = patterns;
   let at = 0;
   const take = (pattern: RegExp): RegExpExecArray | undefined => {
     pattern.lastIndex = at;
@@ -31,10 +44,60 @@ export function exactCalls(
   for (let found = take(open); found; found = take(open)) {
     const name = found[1]!; // it always matches
     const args: (readonly [string, unknown])[] = [];
-    for (let each = take(argument); each; each = take(argument)) args.push(read(name, each));
+    for (let each = take(opening); each; each = take(opening)) {
+      const argument = each[1]!.trim(); // it always matches
+      const place = { name, argument };
+      const end = patterns.end(each);
+      const to = endOfValue(text, { from: at, end, isJson: isNested(tools, place) });
+      if (typeof to !== "number") return to;
+      args.push([argument, valueOf(place, text.slice(at, to), each)]);
+      at = to + end.length;
+      take(BLANKS);
+    }
     if (close && !take(close)) return undefined;
     const call = makeCall(name, Object.fromEntries(args));
     if (call) calls.push(call);
   }
   return at === text.length && calls.length > 0 ? calls : undefined;
 }
+
+const BLANKS = /\s*/y;
+
+/** The calls in a text that has nothing else; undefined for any other text. */
+export function exactCalls(text: string, exact: ExactCalls): CallEvent[] | undefined {
+  const calls = read(text, exact);
+  return calls === "open" ? undefined : calls;
+}
+
+/** Returns whether a body ends inside a string of JSON: a tag behind it is a part of that. */
+export const isInsideJson = (body: string, exact: ExactCalls): boolean => read(body, exact) === "open";
+
+interface ValuePlace {
+  readonly from: number;
+  /** The text behind the value. */
+  readonly end: string;
+  readonly isJson: boolean;
+}
+
+/**
+ * The end of a value; "open": the text ends inside a string of it; undefined: it has none.
+ * @param place.isJson lists, objects and strings are in JSON
+ */
+export function endOfValue(text: string, { from, end, isJson }: ValuePlace): number | "open" | undefined {
+  let to = text.indexOf(end, from);
+  if (!isJson || !/\s*[[{"]/y.test(text.slice(from, from + BLANKS_MAX))) return to < 0 ? undefined : to;
+  const first = to;
+  let isInString = false;
+  for (let at = from; at < text.length; at++) {
+    if (to >= 0 && at > to) to = text.indexOf(end, at);
+    if (at === to && !isInString) return to;
+    const c = text[at];
+    if (c === "\n" && isInString) return first < 0 ? undefined : first; // not JSON
+    if (c === "\\" && isInString) at++;
+    else if (c === '"') isInString = !isInString;
+  }
+  return isInString ? "open" : undefined;
+}
+
+/** Blanks in front of a value in JSON. */
+const BLANKS_MAX = 64;

@@ -13,11 +13,11 @@
  * The outer tags may be missing. Functionary and Llama's custom tools put one JSON object in place of the parameters.
  */
 import type { Tool } from "../requests/runtime.ts";
-import { exactCalls } from "./exact-calls.ts";
+import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag, type Scan } from "./scan.ts";
+import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
@@ -29,10 +29,14 @@ const PARAMETER = "<parameter=";
 const PARAMETER_END = "</parameter>";
 const PATTERNS = {
   open: /\s*<function=([^>"'\s]+)>\s*/y,
-  argument: /<parameter=([^>"']+)>(?:\r?\n)?([^]*?)(?:\r?\n)?<\/parameter>\s*/y,
+  argument: /<parameter=([^>"']+)>(?:\r?\n)?/y,
+  end: () => PARAMETER_END,
   close: /<\/function>\s*/y,
 };
 const RAW = { from: PARAMETER, to: PARAMETER_END };
+/** An outer tag ends with its own closing tag; a function inside it does not end it. */
+const OUTER = { opens: [OPEN], closes: ["</tool_call>"], raw: RAW };
+const INNER = { opens: [OPEN, FUNCTION], closes: [END], raw: RAW };
 
 export const functionTags: ToolFormat = {
   isIn: (source) => source.includes(FUNCTION),
@@ -54,23 +58,27 @@ export const functionTags: ToolFormat = {
       opens: [OPEN, FUNCTION],
       closes: CLOSES,
       makeScan: (open) =>
-        open === OPEN ? scanOuter() : scanToTag({ opens: [OPEN, FUNCTION], closes: [END], raw: RAW }),
+        scanToTag(
+          open === OPEN
+            ? { ...OUTER, isInside: (body) => isInsideJson(body, exactIn(tools)) }
+            : { ...INNER, isInside: (body) => isInsideJson(FUNCTION + body, exactIn(tools)) },
+        ),
       callsIn: (body, open) => {
-        const text = open === OPEN ? body.trim() : FUNCTION + body;
+        const text = open === OPEN ? body.trim() : FUNCTION + body + END;
         return text.startsWith("{") ? callsInJson(text) : callsInTags(text, tools);
       },
     }),
 };
 
-/** An outer tag ends with its own closing tag; a function inside it does not end it. */
-const scanOuter = (): Scan => scanToTag({ opens: [OPEN], closes: ["</tool_call>"], raw: RAW });
+const exactIn = (tools: readonly Tool[]): ExactCalls => ({
+  patterns: PATTERNS,
+  tools,
+  valueOf: (at, text) => typedValue(tools, at, text.replace(/\r?\n$/, "")),
+});
 
 /** One call or several; empty if one of them has no name. */
 function callsInTags(text: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCalls(text, PATTERNS, (name, [, key, value]) => {
-    const argument = key!.trim(); // the groups always match
-    return [argument, typedValue(tools, { name, argument }, value!)];
-  });
+  const exact = exactCalls(text, exactIn(tools));
   if (exact) return exact;
   const functions = text.split(FUNCTION).slice(1);
   const calls = functions.map((each) => callIn(each, tools));

@@ -9,7 +9,7 @@ import { isObject } from "../../base/index.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { gemmaArguments } from "./gemma-grammar.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
-import { scanToTag, type Scan } from "./scan.ts";
+import { tagAt, type Scan } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
 function gemmaCalls({ open, close, quote }: { open: string; close: string; quote: string }): ToolFormat {
@@ -27,7 +27,7 @@ function gemmaCalls({ open, close, quote }: { open: string; close: string; quote
       makeTaggedParser({
         opens,
         closes,
-        makeScan: (): Scan => scanToTag({ opens, closes, raw: { from: quote, to: quote } }),
+        makeScan: () => scanMarked({ opens, closes, quote }),
         closings: ["}", `${quote}}`, "]}", `${quote}]}`],
         callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callIn(body, quote)),
       }),
@@ -51,15 +51,51 @@ function callIn(body: string, quote: string): CallEvent[] {
 
 /** The arguments as JSON: marked texts in quotes, bare keys and words too. */
 function toJson(text: string, quote: string): string {
-  return text
-    .split(quote)
-    .map((part, i) => (i % 2 === 1 ? JSON.stringify(part) : quoteWords(part)))
-    .join("");
+  return text.replace(partsOf(quote), (whole: string, marked?: string, word?: string, colon = "") => {
+    if (marked !== undefined) return JSON.stringify(marked);
+    if (word === undefined) return whole;
+    if (colon !== "") return JSON.stringify(word) + colon;
+    const constant = Object.hasOwn(CONSTANTS, word) ? CONSTANTS[word] : undefined;
+    return constant ?? (parseJson(word) === undefined ? JSON.stringify(word) : whole);
+  });
 }
 
-/** A quoted text (the closing quote may be missing), or a word. */
-const WORDS = /"(?:[^"\\]|\\.)*"|"[^]*$|[^\s{}[\],:"]+/g;
+/** Python's constants, which templates print. */
+const CONSTANTS: Readonly<Record<string, string>> = { None: "null", True: "true", False: "false" };
 
-/** Quotes words that are neither numbers nor constants; quoted texts stay unchanged. */
-const quoteWords = (text: string): string =>
-  text.replace(WORDS, (word) => (parseJson(word) === undefined ? JSON.stringify(word) : word));
+/** Parts of arguments: a marked text, a quoted text (the last mark or quote may be missing), a word and its colon. */
+function partsOf(quote: string): RegExp {
+  const mark = quote.replaceAll("|", String.raw`\|`);
+  const marked = `${mark}([^]*?)(?:${mark}|$)`;
+  const quoted = String.raw`"(?:[^"\\]|\\[^])*"|"[^]*$`;
+  const word = String.raw`(?:(?!${mark})[^\s{}[\],:"])+`;
+  return new RegExp(`${marked}|${quoted}|(${word}(?:\\s+${word})*)(\\s*:)?`, "g");
+}
+
+/** Ends at the first tag outside marked texts and strings of JSON. A quote begins a string where a value may begin. */
+function scanMarked({ opens, closes, quote }: { opens: string[]; closes: string[]; quote: string }): Scan {
+  const tags = [quote, ...opens, ...closes];
+  let at = 0;
+  let inside: "mark" | "string" | undefined;
+  let before = ""; // the last character that is not blank
+  return (body) => {
+    for (; at < body.length; at++) {
+      const c = body[at]!;
+      if (inside === "string") {
+        if (c === "\\" && at + 1 >= body.length) return undefined; // the escaped character has not arrived
+        if (c === "\\") at++;
+        else if (c === '"') inside = undefined;
+        continue;
+      }
+      const found = tagAt(body, at, inside === "mark" ? [quote] : tags);
+      if (found === "maybe") return undefined;
+      if (found === quote) {
+        inside = inside === "mark" ? undefined : "mark";
+        at += quote.length - 1;
+      } else if (found !== undefined) return { at, length: closes.includes(found) ? found.length : 0 };
+      else if (inside === undefined && c === '"' && /[{[,:]/.test(before)) inside = "string";
+      if (!/\s/.test(c)) before = c;
+    }
+    return undefined;
+  };
+}

@@ -10,22 +10,24 @@
  *     </atem:function_calls><|eot|>
  *     <|start|>assistant to=user<|message|>It is cold.<|eot|>
  */
+import { isInsideJson } from "./exact-calls.ts";
 import { plainForced, type ToolFormat } from "./format.ts";
-import { callsInInvokes, invokes } from "./invoke.ts";
+import { callsInInvokes, exactInvokes, invokes } from "./invoke.ts";
 import { makeMessagesParser } from "./messages.ts";
 import { scanToTag } from "./scan.ts";
 
 const MESSAGE = "<|message|>";
 const ENDS = ["<|eom|>", "<|eot|>"];
 const START = "<|start|>";
-const OPEN = "<atem:function_calls>";
-const CLOSE = "</atem:function_calls>";
+const PREFIX = "atem:";
+const OPEN = `<${PREFIX}function_calls>`;
+const CLOSE = `</${PREFIX}function_calls>`;
 
 export const glimmer: ToolFormat = {
   isIn: (source) => source.includes(OPEN), // the format's only tag
   markup: [...ENDS, START, MESSAGE, OPEN, CLOSE],
   forced: { ...plainForced, open: ` to=user${MESSAGE}` },
-  grammar: (w) => [{ opens: [OPEN], rest: `${invokes(w, "atem:")} ${w.text(CLOSE)}` }],
+  grammar: (w) => [{ opens: [OPEN], rest: `${invokes(w, PREFIX)} ${w.text(CLOSE)}` }],
   makeParser: (tools) =>
     makeMessagesParser({
       starts: [START],
@@ -36,9 +38,17 @@ export const glimmer: ToolFormat = {
         const recipient = /\bto=(\S+)/.exec(header)?.[1] ?? "user";
         return recipient === "self" ? "thinking" : recipient === "user" ? "text" : { call: recipient };
       },
-      callsIn: (body) => callsInInvokes(body.replaceAll(OPEN, "").replaceAll(CLOSE, ""), { prefix: "atem:", tools }),
+      callsIn: (body) => {
+        const dialect = { prefix: PREFIX, tools };
+        const calls = callsInInvokes(withoutTags(body), dialect);
+        return calls.length > 0 ? calls : callsInInvokes(body.replaceAll(OPEN, "").replaceAll(CLOSE, ""), dialect);
+      },
       closings: ["</atem:parameter>"],
-      makeScan: (tags) => scanToTag({ ...tags, raw: { from: "<atem:parameter ", to: "</atem:parameter>" } }),
+      makeScan: (tags) => {
+        const exact = exactInvokes({ prefix: PREFIX, tools });
+        const isInside = (body: string): boolean => isInsideJson(body.replace(OPEN, ""), exact);
+        return scanToTag({ ...tags, raw: { from: `<${PREFIX}parameter `, to: `</${PREFIX}parameter>` }, isInside });
+      },
     }),
   marks: {
     thinking: { open: ` to=self${MESSAGE}`, close: "<|eom|>" },
@@ -46,3 +56,9 @@ export const glimmer: ToolFormat = {
     answer: ` to=user${MESSAGE}`,
   },
 };
+
+/** A body without the tags around its calls; a value may have them. */
+function withoutTags(body: string): string {
+  const text = body.replace(new RegExp(`^\\s*${OPEN}`), "");
+  return text.replace(new RegExp(`${CLOSE}\\s*$`), "");
+}

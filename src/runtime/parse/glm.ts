@@ -8,7 +8,7 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallableTool, CallWriter } from "./call-writer.ts";
-import { exactCalls } from "./exact-calls.ts";
+import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
@@ -18,10 +18,7 @@ import { typedValue } from "./typed-values.ts";
 
 const OPENS = ["<tool_call>"];
 const CLOSES = ["</tool_call>"];
-const PATTERNS = {
-  open: /\s*([^\s<]+)\s*/y,
-  argument: /<arg_key>([^<]*)<\/arg_key>\s*<arg_value>([^]*?)<\/arg_value>\s*/y,
-};
+const RAW = { from: "<arg_value>", to: "</arg_value>" };
 
 export const glm: ToolFormat = {
   isIn: (source) => source.includes("<arg_key>"),
@@ -35,7 +32,10 @@ export const glm: ToolFormat = {
     makeTaggedParser({
       opens: OPENS,
       closes: CLOSES,
-      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES, raw: { from: "<arg_value>", to: "</arg_value>" } }),
+      makeScan: () => {
+        const exact = exactPairs(tools);
+        return scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW, isInside: (body) => isInsideJson(body, exact) });
+      },
       callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsInPairs(body, tools)),
     }),
 };
@@ -47,12 +47,22 @@ export function pairs(w: CallWriter, tool: CallableTool, sign = ""): string {
   return rawArguments(w, tool, { open, close: tag("/arg_value") });
 }
 
+/** @param sign what stands in the names of tags, behind them */
+export const exactPairs = (tools: readonly Tool[], sign = ""): ExactCalls => ({
+  patterns: {
+    open:
+      sign === "" ? /\s*([^\s<]+)\s*/y : new RegExp(`\\s*<tool_call${sign}>\\s*([^\\s<]+)<tool_sep${sign}>\\s*`, "y"),
+    argument: new RegExp(`<arg_key${sign}>([^<]*)</arg_key${sign}>\\s*<arg_value${sign}>`, "y"),
+    end: () => `</arg_value${sign}>`,
+    ...(sign === "" ? {} : { close: new RegExp(`</tool_call${sign}>\\s*`, "y") }),
+  },
+  tools,
+  valueOf: (at, text) => typedValue(tools, at, text),
+});
+
 /** The call in a text without its outer tags; empty if the text is not a call. */
 export function callsInPairs(body: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCalls(body, PATTERNS, (name, [, key, value]) => {
-    const argument = key!.trim(); // the groups always match
-    return [argument, typedValue(tools, { name, argument }, value!)];
-  });
+  const exact = exactCalls(body, exactPairs(tools));
   if (exact?.length === 1) return exact;
   const [head = "", ...pairs] = body.split("<arg_key>");
   const name = head.trim();

@@ -9,13 +9,15 @@
  *     </tool_calls:opensource>
  */
 import type { Tool } from "../requests/runtime.ts";
+import { exactCalls, isInsideJson } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInPairs, pairs } from "./glm.ts";
+import { callsInPairs, exactPairs, pairs } from "./glm.ts";
 import { callsInJson } from "./json-calls.ts";
 import { scanToTag, splitAt } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 
-const END = ":opensource>";
+const SIGN = ":opensource";
+const END = `${SIGN}>`;
 const OPENS = [`<tool_calls${END}`];
 const CLOSES = [`</tool_calls${END}`];
 const CALL = `<tool_call${END}`;
@@ -28,8 +30,7 @@ export const hunyuan: ToolFormat = {
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
   grammar: (w) => {
     const one = w.perTool(
-      (tool) =>
-        `${w.text(`${CALL}${tool.name}<tool_sep${END}`)} ${w.ws} ${pairs(w, tool, ":opensource")} ${w.text(CALL_END)}`,
+      (tool) => `${w.text(`${CALL}${tool.name}<tool_sep${END}`)} ${w.ws} ${pairs(w, tool, SIGN)} ${w.text(CALL_END)}`,
     );
     return [{ opens: OPENS, rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(CLOSES[0]!)}` }]; // there is one
   },
@@ -37,13 +38,18 @@ export const hunyuan: ToolFormat = {
     makeTaggedParser({
       opens: OPENS,
       closes: CLOSES,
-      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW }),
+      makeScan: () => {
+        const exact = exactPairs(tools, SIGN);
+        return scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW, isInside: (body) => isInsideJson(body, exact) });
+      },
       callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
     }),
 };
 
 /** Empty if any part is not a call. */
 function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
+  const exact = exactCalls(body, exactPairs(tools, SIGN));
+  if (exact) return exact;
   const [before = "", ...parts] = splitAt(body, () => scanToTag({ opens: [], closes: [CALL], raw: RAW }));
   const calls = parts.map((part) =>
     callsInPairs(

@@ -9,7 +9,7 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallWriter } from "./call-writer.ts";
-import { exactCalls } from "./exact-calls.ts";
+import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
@@ -20,6 +20,7 @@ import { typedValue } from "./typed-values.ts";
 const DSML = "｜DSML｜";
 
 function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
+  const raw = { from: `<${prefix}parameter `, to: `</${prefix}parameter>` };
   const sign = prefix || tags[0]!; // at least one
   const opens = tags.map((tag) => `<${prefix}${tag}>`);
   const closes = tags.map((tag) => `</${prefix}${tag}>`);
@@ -27,13 +28,18 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
     isIn: (source) => source.includes(sign),
     markup: [...opens, ...closes],
     forced: { ...plainForced, open: `${opens[0]}\n` },
-    grammar: (w) => opens.map((open, i) => ({ opens: [open], rest: `${invokes(w, prefix)} ${w.text(closes[i]!)}` })), // as many
+    grammar: (w) => {
+      const inner = invokes(w, prefix);
+      return opens.map((open, i) => ({ opens: [open], rest: `${inner} ${w.text(closes[i]!)}` })); // as many
+    },
     makeParser: (tools) =>
       makeTaggedParser({
         opens,
         closes,
-        makeScan: () =>
-          scanToTag({ opens, closes, raw: { from: `<${prefix}parameter `, to: `</${prefix}parameter>` } }),
+        makeScan: () => {
+          const exact = exactInvokes({ prefix, tools });
+          return scanToTag({ opens, closes, raw, isInside: (body) => isInsideJson(body, exact) });
+        },
         closings: [`</${prefix}parameter>`],
         callsIn: (body) =>
           body.trimStart().startsWith("{") ? callsInJson(body) : callsInInvokes(body, { prefix, tools }),
@@ -64,19 +70,22 @@ export function invokes(w: CallWriter, prefix: string): string {
   return `${w.ws} ${w.many(one, w.ws)} ${w.ws}`;
 }
 
-const patternsOf = (prefix: string) => ({
-  open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"),
-  argument: new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>([^]*?)</${prefix}parameter>\\s*`, "y"),
-  close: new RegExp(`</${prefix}invoke>\\s*`, "y"),
+/** Calls to the letter. */
+export const exactInvokes = ({ prefix, tools }: Dialect): ExactCalls => ({
+  patterns: {
+    open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"),
+    argument: new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>`, "y"),
+    end: () => `</${prefix}parameter>`,
+    close: new RegExp(`</${prefix}invoke>\\s*`, "y"),
+  },
+  tools,
+  valueOf: (at, text, [, , says]) => valueOf(tools, { ...at, says: says! }, text), // the group always matches
 });
 
 /** Empty if any part is not a call. */
 export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
-  const { prefix, tools } = dialect;
-  const exact = exactCalls(body, patternsOf(prefix), (name, [, key, says, text]) => {
-    const argument = key!; // the groups always match
-    return [argument, valueOf(tools, { name, argument, says: says! }, text!)];
-  });
+  const { prefix } = dialect;
+  const exact = exactCalls(body, exactInvokes(dialect));
   if (exact) return exact;
   const [before = "", ...parts] = body.split(`<${prefix}invoke `);
   const calls = parts.map((part) => callIn(part, dialect));

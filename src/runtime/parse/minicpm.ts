@@ -3,19 +3,26 @@
  *
  *     <function name="weather"><param name="city">Oslo</param><param name="note"><![CDATA[a < b]]></param></function>
  */
+import { add, reserve } from "../../engine/index.ts";
 import type { Tool } from "../requests/runtime.ts";
-import { findFirst, heldLengthOf, plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { makeCall } from "./json-calls.ts";
+import type { CallWriter } from "./call-writer.ts";
+import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
+import { plainForced, type ToolFormat } from "./format.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import type { Scan } from "./scan.ts";
+import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
 const OPEN = '<function name="';
 const CLOSE = "</function>";
+const END = "</param>";
 const RAW = "<![CDATA[";
 const RAW_END = "]]>";
-const ARGUMENT = /<param name="([^"]+)">(?:<!\[CDATA\[([^]*?)\]\]>|([^]*?))<\/param>/g;
+const PATTERNS = {
+  open: /([^"]+)">\s*/y,
+  argument: /<param name="([^"]+)">(<!\[CDATA\[)?/y,
+  end: ([, , isRaw]: RegExpExecArray) => (isRaw ? RAW_END + END : END),
+};
 
 export const minicpm: ToolFormat = {
   isIn: (source) => source.includes("<function name=") && source.includes("<param name="),
@@ -23,52 +30,42 @@ export const minicpm: ToolFormat = {
   forced: plainForced,
   grammar: (w) => {
     const open = (key: string): string => `<param name="${key}">${RAW}`;
+    const marks = { open, close: RAW_END + END, stop: RAW_END, free: `${upToRawEnd(w)} ${w.text(END)}` };
     const rest = w.perTool((tool) => {
-      const args = rawArguments(w, tool, { open, close: `${RAW_END}</param>` });
+      const args = rawArguments(w, tool, marks);
       return `${w.text(`${tool.name}">`)} ${w.ws} ${args} ${w.text(CLOSE)}`;
     });
     return [{ opens: [OPEN], rest }];
   },
-  makeParser: (tools) =>
-    makeTaggedParser({
+  makeParser: (tools) => {
+    const exact = exactIn(tools);
+    return makeTaggedParser({
       opens: [OPEN],
       closes: [CLOSE],
-      makeScan,
-      callsIn: (body) => callsIn(body, tools),
-      closings: [`${RAW_END}</param>`, "</param>"],
-    }),
+      makeScan: () =>
+        scanToTag({
+          opens: [OPEN],
+          closes: [CLOSE],
+          raw: { from: RAW, to: RAW_END },
+          isInside: (body) => isInsideJson(body, exact),
+        }),
+      callsIn: (body) => exactCalls(body, exact) ?? [],
+      closings: [RAW_END + END, END],
+    });
+  },
 };
 
-/** Ends at the closing tag outside raw text. */
-function makeScan(): Scan {
-  const tags = [CLOSE, RAW];
-  let at = 0;
-  let inRaw = false;
-  return (body) => {
-    for (;;) {
-      const wanted = inRaw ? [RAW_END] : tags;
-      const found = findFirst(body.slice(at), wanted);
-      if (!found) {
-        at = body.length - heldLengthOf(body.slice(at), wanted);
-        return undefined;
-      }
-      at += found.at;
-      if (found.tag === CLOSE) return { at, length: CLOSE.length };
-      at += found.tag.length;
-      inRaw = !inRaw;
-    }
-  };
+/** Any text up to the first `]]>`, and that. The library's own expression would miss the mark in `]]]>`. */
+function upToRawEnd(w: CallWriter): string {
+  const [none, one, two] = [reserve(w.rules), reserve(w.rules), reserve(w.rules)]; // by the brackets that end the text
+  add(w.rules, none, `[^\\u005d] ${none} | "]" ${one}`);
+  add(w.rules, one, `[^\\u005d] ${none} | "]" ${two}`);
+  add(w.rules, two, `[^\\u005d\\u003e] ${none} | "]" ${two} | ">"`);
+  return none;
 }
 
-function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  const head = /^([^"]+)">/.exec(body);
-  const text = body.slice(head?.[0].length ?? 0);
-  if (!head || text.replace(ARGUMENT, "").trim() !== "") return [];
-  const name = head[1]!; // the group always matches
-  const args = Array.from(text.matchAll(ARGUMENT), ([, argument = "", raw, plain = ""]) => [
-    argument,
-    typedValue(tools, { name, argument }, raw ?? plain),
-  ]);
-  const call = makeCall(name, Object.fromEntries(args));
-  return call ? [call] : [];
-}
+const exactIn = (tools: readonly Tool[]): ExactCalls => ({
+  patterns: PATTERNS,
+  tools,
+  valueOf: (at, text) => typedValue(tools, at, text),
+});

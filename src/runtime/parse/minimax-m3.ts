@@ -7,12 +7,13 @@
  *     ]<]minimax[>[</tool_call>
  */
 import type { Tool } from "../requests/runtime.ts";
+import { endOfValue } from "./exact-calls.ts";
 import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
 import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { propertiesOf, rawArgument } from "./raw-arguments.ts";
 import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
-import { typedValue } from "./typed-values.ts";
+import { isNested, typedValue } from "./typed-values.ts";
 
 const MARK = "]<]minimax[>[";
 const OPENS = [`${MARK}<tool_call>`];
@@ -26,9 +27,15 @@ export const minimaxM3: ToolFormat = {
   markup: [...OPENS, ...CLOSES, MARK],
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
   grammar: (w) => {
+    const upToMark = w.upTo(MARK);
     const one = w.perTool((tool) => {
       const args = propertiesOf(tool).map(({ key, ...property }) => {
-        const marks = { open: () => `${MARK}<${key}>`, close: `${MARK}</${key}>` };
+        const marks = {
+          open: () => `${MARK}<${key}>`,
+          close: `${MARK}</${key}>`,
+          stop: MARK,
+          free: `${upToMark} ${w.text(`</${key}>`)}`,
+        };
         return rawArgument(w, tool, { key, ...property, marks });
       });
       return `${w.text(`${MARK}<invoke name="${tool.name}">`)} ${w.ws} ${args.join(" ")} ${w.text(`${MARK}</invoke>`)}`;
@@ -39,7 +46,8 @@ export const minimaxM3: ToolFormat = {
     makeTaggedParser({
       opens: OPENS,
       closes: CLOSES,
-      makeScan: () => scanToTag({ opens: OPENS, closes: CLOSES }),
+      makeScan: () =>
+        scanToTag({ opens: OPENS, closes: CLOSES, isInside: (body) => readElements(body, tools) === "open" }),
       closings: [`${MARK}</invoke>`],
       callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
     }),
@@ -52,25 +60,31 @@ interface Element {
 }
 
 function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  const root = readElements(body);
-  const calls = (root?.children ?? []).map((element) => callIn(element, tools));
+  const root = readElements(body, tools);
+  const calls = (root === "open" ? [] : (root?.children ?? [])).map((element) => callIn(element, tools));
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** The elements of a text under one; undefined if they do not nest. */
-function readElements(body: string): Element | undefined {
-  const [before = "", ...parts] = body.split(MARK);
-  const open: Element[] = [{ tag: "", children: [], text: before }];
-  for (const part of parts) {
-    const found = /^<(\/?)([^>]+)>([^]*)$/.exec(part);
+/** The elements of a text under one; "open": it ends inside a string of JSON; undefined if they do not nest. */
+function readElements(body: string, tools: readonly Tool[]): Element | "open" | undefined {
+  const open: Element[] = [{ tag: "", children: [], text: "" }];
+  for (let at = 0; at < body.length;) {
     const last = open.at(-1)!;
-    if (!found) return undefined;
-    const [, slash, tag = "", text = ""] = found;
+    const isJson = open.length === 3 && isNested(tools, { name: nameIn(open[1]!) ?? "", argument: last.tag });
+    const to = endOfValue(body, { from: at, end: MARK, isJson });
+    if (to === "open") return to;
+    last.text += body.slice(at, to);
+    if (to === undefined) break;
+    const found = /<(\/?)([^>]+)>/y;
+    found.lastIndex = to + MARK.length;
+    const [whole, slash, tag = ""] = found.exec(body) ?? [];
+    if (whole === undefined) return undefined;
+    at = to + MARK.length + whole.length;
     if (slash === "/") {
-      if (open.length < 2 || last.tag.split(" ")[0] !== tag) return undefined;
+      if (open.length < 2 || ![last.tag, last.tag.split(" ")[0]].includes(tag)) return undefined;
       open.pop();
     } else {
-      const element = { tag, children: [], text };
+      const element = { tag, children: [], text: "" };
       last.children.push(element);
       if (open.push(element) > DEPTH_MAX) return undefined;
     }
@@ -78,8 +92,10 @@ function readElements(body: string): Element | undefined {
   return open.length === 1 ? open[0] : undefined;
 }
 
+const nameIn = ({ tag }: Pick<Element, "tag">): string | undefined => /^invoke name="([^"]+)"$/.exec(tag)?.[1];
+
 function callIn({ tag, children }: Element, tools: readonly Tool[]): CallEvent | undefined {
-  const name = /^invoke name="([^"]+)"$/.exec(tag)?.[1];
+  const name = nameIn({ tag });
   if (name === undefined) return undefined;
   const args = children.map((child) => [
     child.tag,

@@ -3,7 +3,16 @@
  * it is, everything else as JSON: what `typedValue` reads back.
  */
 import { AppError, isObject } from "../../base/index.ts";
-import { ANNOTATIONS, FORMATS, patternGrammar } from "../../engine/index.ts";
+import {
+  ANNOTATIONS,
+  countedGrammar,
+  FORMATS,
+  literal,
+  negatedClass,
+  patternGrammar,
+  repeat,
+  union,
+} from "../../engine/index.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
 import { declaredIn, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
 
@@ -15,6 +24,8 @@ interface ArgumentMarks {
   readonly close: string;
   /** The part of `close` whose first appearance ends a text, where blanks before it do not count; absent: all of it. */
   readonly stop?: string;
+  /** An expression for any text and what closes it; absent: it ends where the closing mark first appears. */
+  readonly free?: string;
 }
 
 interface Property {
@@ -72,7 +83,7 @@ function rawValue(w: CallWriter, tool: CallableTool, value: Value): string {
   const { key, marks, types } = value;
   const schema = resolved(value.schema, tool.schema) ?? {};
   const close = w.text(marks.close);
-  const free = w.upTo(marks.stop ?? marks.close);
+  const free = marks.free ?? w.upTo(marks.stop ?? marks.close);
   const listed = Array.isArray(schema["enum"]) ? schema["enum"] : "const" in schema ? [schema["const"]] : undefined;
   if (listed) {
     const tools = [{ type: "function" as const, function: { name: tool.name, parameters: tool.schema } }];
@@ -83,10 +94,30 @@ function rawValue(w: CallWriter, tool: CallableTool, value: Value): string {
   }
   if (!types) return free;
   if (!types.has("string")) return `${w.value(schema, tool)} ${close}`;
-  if (types.size === 1) return boundedText(w, schema, marks) ?? free;
+  if (types.size === 1) return boundedText(w, schema, { ...marks, free }) ?? free;
   if (isLoose(schema)) return free;
-  return `${w.value(withoutText(schema), tool)} ${close} | ${UNLIKE_JSON} ${free}`;
+  const [texts, others] = [[] as string[], [] as Schema[]];
+  for (const branch of branchesOf(schema, tool)) {
+    const isFree = namedTypes(branch, tool.schema)?.size === 1 && isLoose(branch) && branch["type"] === "string";
+    if (isFree) texts.push(`${UNLIKE_JSON} ${free}`);
+    else others.push(branch);
+  }
+  const json = others.length > 0 ? [`${w.value({ anyOf: others }, tool)} ${close}`] : [];
+  return [...json, ...new Set(texts)].join(" | ");
 }
+
+/** The alternatives of a union. */
+function branchesOf(schema: Schema, tool: CallableTool, depth = 0): Schema[] {
+  const { type } = schema;
+  if (Array.isArray(type)) return type.map((each: unknown) => ({ ...schema, type: each }));
+  const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
+  const union = keys.length === 1 && (keys[0] === "anyOf" || keys[0] === "oneOf") ? schema[keys[0]] : undefined;
+  if (!Array.isArray(union) || depth > UNIONS_DEEP) return [schema];
+  return union.flatMap((branch) => branchesOf(resolved(branch, tool.schema) ?? {}, tool, depth + 1));
+}
+
+/** Nested deeper, a union counts as one alternative. */
+const UNIONS_DEEP = 8;
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
@@ -107,32 +138,40 @@ function isLoose(schema: Schema): boolean {
   );
 }
 
-/** A union without its branches of texts. */
-function withoutText(schema: Schema): Schema {
-  const isText = (branch: unknown): boolean => isObject(branch) && branch["type"] === "string";
-  const kept = Object.entries(schema).map(([key, value]): [string, unknown] => {
-    if (key === "type" && Array.isArray(value)) return [key, value.filter((each) => each !== "string")];
-    if ((key === "anyOf" || key === "oneOf") && Array.isArray(value))
-      return [key, value.filter((each) => !isText(each))];
-    return [key, value];
-  });
-  return Object.fromEntries(kept);
-}
-
 /** A text with a pattern, a format or lengths; undefined: it has none that a grammar can hold here. */
-function boundedText(w: CallWriter, schema: Schema, { close, stop = close }: ArgumentMarks): string | undefined {
-  const { pattern, format, minLength = 0, maxLength } = schema;
+function boundedText(
+  w: CallWriter,
+  schema: Schema,
+  { close, stop = close, free }: ArgumentMarks & { readonly free: string },
+): string | undefined {
+  const { pattern, format, minLength, maxLength } = schema;
   const named = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
-  const counted = typeof minLength === "number" && (minLength > 0 || maxLength !== undefined);
-  const lengths = counted ? `^[\\s\\S]{${minLength},${typeof maxLength === "number" ? maxLength : ""}}$` : undefined;
-  const wanted = typeof pattern === "string" ? pattern : (named ?? lengths);
-  if (wanted === undefined) return undefined;
-  const first = stop.codePointAt(0)!; // a mark is not empty
-  try {
-    const spelling = { excluded: [[first, first] as const] };
-    return `${patternGrammar(wanted, { where: "tools", budget: w.rules.budget, spelling })} ${w.text(close)}`;
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return undefined;
+  const wanted = typeof pattern === "string" ? pattern : named;
+  const [first = 0, second = first] = Array.from(stop, (char) => char.codePointAt(0)!); // a text has code points
+  if (wanted !== undefined) {
+    try {
+      const spelling = { excluded: [[first, first] as const], escape: (char: string) => char };
+      return `${patternGrammar(wanted, { where: "tools", budget: w.rules.budget, spelling })} ${w.text(close)}`;
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      return undefined;
+    }
   }
+  const min = typeof minLength === "number" ? minLength : 0;
+  const char = negatedClass([[first, first]]);
+  const counted =
+    typeof maxLength === "number" && maxLength >= min
+      ? countedGrammar(w.rules, { min, max: maxLength, char, end: '""' })
+      : undefined;
+  if (counted !== undefined) return `${counted} ${w.text(close)}`;
+  if (min === 0) return undefined;
+  // the mark cannot begin in these characters
+  const unlike = negatedClass(union([[first, first]], [[second, second]]));
+  const least = repeat(w.rules.budget, `(${char} | ${literal(String.fromCodePoint(first))} ${unlike})`, {
+    min,
+    max: min,
+    narrow: 0,
+    wide: 2,
+  });
+  return `${least} ${free}`;
 }

@@ -22,17 +22,30 @@ interface BodyTags {
   readonly closes: readonly string[];
 }
 
-/** Ends at the first tag outside raw parts, whatever stands in front of it. */
-export function scanToTag({ opens, closes, raw }: BodyTags & { raw?: RawPart }): Scan {
+/** Tags of one body that may stand inside its values; more are taken for its end. */
+const INSIDE_MAX = 64;
+
+interface ToTag extends BodyTags {
+  readonly raw?: RawPart;
+  /** Returns whether a body ends inside a value, so that a tag behind it is a part of that. */
+  readonly isInside?: (body: string) => boolean;
+}
+
+/** Ends at the first tag outside raw parts and values, whatever stands in front of it. */
+export function scanToTag({ opens, closes, raw, isInside = () => false }: ToTag): Scan {
   const tags = [...opens, ...closes, ...(raw ? [raw.from] : [])];
   let at = 0;
   let isRaw = false;
+  let inside = 0; // tags in values
   return (body) => {
     for (; at < body.length; at++) {
       const found = tagAt(body, at, isRaw && raw ? [raw.to] : tags);
       if (found === "maybe") return undefined;
       if (raw && found !== undefined && (isRaw || found === raw.from)) {
         isRaw = !isRaw;
+        at += found.length - 1;
+      } else if (found && inside < INSIDE_MAX && isInside(body.slice(0, at))) {
+        inside++;
         at += found.length - 1;
       } else if (found) return { at, length: closes.includes(found) ? found.length : 0 };
     }
@@ -137,7 +150,7 @@ function closeBehind(body: string, at: number, closes: readonly string[]): Cut |
 const isBracket = (body: string, at: number): boolean => body[at] === "{" || body[at] === "[";
 
 /** The longest tag at a place; "maybe" if the text ends inside one. */
-function tagAt(text: string, at: number, tags: readonly string[]): string | undefined {
+export function tagAt(text: string, at: number, tags: readonly string[]): string | undefined {
   let found: string | undefined;
   for (const tag of tags) {
     if (text[at] !== tag[0]) continue;

@@ -24,6 +24,12 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   return value;
 }
 
+/** Returns whether the schema of an argument allows lists or objects. */
+export function isNested(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
+  const types = typesOf(tools, at);
+  return types !== undefined && (types.has("array") || types.has("object"));
+}
+
 const ofType = (types: ReadonlySet<string>, value: unknown): unknown => (types.has(typeOf(value)) ? value : undefined);
 
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);

@@ -32,7 +32,10 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
     const excluded = (listAt(schema, EXCLUDED, path) ?? []).filter((value) => typeof value === "string");
     return excluded.length > 0 ? otherGrammar(rules, excluded, role) : plain;
   }
-  const counted = Number.isFinite(max) ? countedRest(rules, { min, max, role }) : undefined;
+  const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
+  const counted = Number.isFinite(max)
+    ? countedGrammar(rules, { min, max, char: RAW_CHAR, end: `"\\u0022"`, after })
+    : undefined;
   if (counted !== undefined) return define(rules, `"\\u0022" ${counted}`);
   const counts = affordable(rules.budget, { min, max: Infinity, narrow: 0, wide: 1 });
   if (counts.min === 0) return plain;
@@ -40,16 +43,24 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
   return define(rules, `"\\u0022" ${`${RAW_CHAR} `.repeat(counts.min)}${rest}`);
 }
 
+interface Counted {
+  readonly min: number;
+  readonly max: number;
+  /** Expressions for one character, for the text's end, and for the text allowed behind it. */
+  readonly char: string;
+  readonly end: string;
+  readonly after?: string;
+}
+
 /**
- * The text after the opening quote of a string of `min` to `max` characters; undefined if the budget does not allow it.
- * Each rule stands for a number of remaining characters, so all strings of a grammar share the rules of the longest.
+ * A text of `min` to `max` characters and its end; undefined if the budget does not allow it. Each rule stands for a
+ * number of remaining characters, so all such texts of a grammar share the rules of the longest.
  */
-function countedRest(rules: Rules, { min, max, role }: { min: number; max: number; role: Role }): string | undefined {
-  const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
-  let rest = define(rules, `"\\u0022"${after}`);
+export function countedGrammar(rules: Rules, { min, max, char, end, after = "" }: Counted): string | undefined {
+  let rest = define(rules, `${end}${after}`);
   for (let left = 1; left <= max; left++) {
-    const more = `${RAW_CHAR} ${rest}`;
-    const body = left <= max - min ? `("\\u0022" | ${more})${after}` : `${more}${after}`;
+    const more = `${char} ${rest}`;
+    const body = left <= max - min ? `(${end} | ${more})${after}` : `${more}${after}`;
     if (!rules.names.has(body)) {
       if (!affords(rules.budget, "state", max - left + 1)) return undefined; // the rest of the chain is missing too
       pay(rules.budget, "state");
