@@ -13,11 +13,16 @@ export interface Answer {
   readonly complete: boolean;
 }
 
-/** Logits of a seeded model: noise, with weight on tokens that close something. */
-export function makeLogits(vocabulary: GrammarVocabulary, seed: number): (at: number) => Float32Array {
+/** Logits of a seeded model: noise, with weight on tokens that close something, and on others if they are likely. */
+export function makeLogits(
+  vocabulary: GrammarVocabulary,
+  seed: number,
+  isLikely: (token: string, id: number) => boolean = () => false,
+): (at: number) => Float32Array {
   const rng = makeRng(seed);
   const bonus = new Float32Array(vocabulary.vocabSize);
-  for (const [id, token] of vocabulary.tokens.entries()) if (/^["}\],.@]/.test(token)) bonus[id] = END_BONUS;
+  for (const [id, token] of vocabulary.tokens.entries())
+    if (/^["}\],.@]/.test(token) || isLikely(token, id)) bonus[id] = END_BONUS;
   for (const id of vocabulary.stopIds) bonus[id] = END_BONUS + 2;
   const rows = Array.from({ length: ROWS }, () => bonus.map((value) => value + rng.float() * 4));
   return (at) => rows[at % ROWS]!.slice();
