@@ -171,11 +171,17 @@ INL vi widen(vh a) { return (vi)a; }
 #define WITH_AVXVNNI __attribute__((target("avxvnni")))
 // acc + products of bytes, of any u, in one instruction
 WITH_AVXVNNI INL vi vnni_add(vi acc, vu u, vs x) { return (vi)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)u, (__m256i)x); }
+// The same as a step that the compiler does not move, in functions that are compiled without it too.
+INL vi vnni_step(vi acc, vu u, vs x) {
+  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(x));
+  return acc;
+}
 // An integer below 2^22 added to the bits of 1.5 · 2^23 is added to the float.
 #define EXACT 0x4b400000
 INL vf exact_float(vi v) { return (vf)v - 12582912.0f; }
 #else
 #define AVXVNNI 0
+INL vi vnni_step(vi acc, vu u, vs x) { return acc; }
 #endif
 // The same of I8MM, which processors with the products of NEON may have.
 #if defined(__ARM_FEATURE_DOTPROD) && defined(__linux__)

@@ -1,9 +1,10 @@
-// several: W (rows, n) · x (n, tokens) → (rows, tokens) for up to 8 tokens, in place, with the same bits as each token
-// alone (dots.h).
+// several: W (rows, n) · x (n, tokens) → (rows, tokens) for a few tokens, with the same bits as each token alone
+// (dots.h).
 #pragma once
 #include "dots.h"
+#include "panel.h"
 
-#define DOTS_TOKENS 8 // at once
+#define DOTS_TOKENS (W == 16 ? 8 : 16) // at once
 
 #if W == 16
 // Two rows at once, whose units stay in registers, and pairs of tokens: a register has the sums of both if groups are
@@ -89,181 +90,128 @@ INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, con
   (t.by16 ? dots_by16 : dots_by32)(type, w, stride, grid, x, count, n, y);
 }
 #else
-// Interleaved: a register has W/2 tokens, with two words of each during byte products, then the sums of two groups: two
-// of 32 that are four apart in a unit, or a group's halves. Each pair of groups has the registers of values, then one
-// of scales and one of sums, all in sequence.
-#if W == 8 || PLAIN_FLOATS
-#define DOTS_ROWS 1
-#else
-#define DOTS_ROWS 2
-#endif
-#define BESIDE_TOKENS (W / 2)
-#define BESIDE_PAIRS(by16) ((by16) ? 8 : 4) // per unit
-#define BESIDE_BYTES(by16) (4 * W * ((by16) ? 48 : 40)) // per unit
+// PANEL_ROWS rows at once, a unit at a time: unpacked to a panel that stays in the first cache, and multiplied with
+// tiles of tokens. A register's lanes are rows; each place of a group in a unit has sums of its own.
+#define BESIDE_TILE (TILE > 3 ? 4 : 2)
+#define BESIDE_GROUPS(by16) ((by16) ? 16 : 8) // per unit
+typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by place and token
+// A unit of the rows: words, then scales, then minimums.
+#define BESIDE_SCALES (UNIT * PANEL_ROWS)
+#define BESIDE_MINS(by16) (BESIDE_SCALES + BESIDE_GROUPS(by16) * PANEL_ROWS * 4)
 
-// Tokens after the last of `count` repeat it.
-INL void lay_beside(int by16, const Packed *x, int count, i64 units, u8 *to) {
-  const int words = by16 ? 4 : 8;
-  for (i64 b = 0; b < units; b++) for (int i = 0; i < BESIDE_PAIRS(by16); i++) {
-    for (int t = 0; t < BESIDE_TOKENS; t++) {
-      const Packed from = x[MIN(t, count - 1)];
-      f32 *rest = (f32 *)(to + words * W * 4) + t;
-      for (int j = 0; j < words; j++)
-        STORE(to + j * W * 4 + t * 8, LOAD(u64, from.q + b * UNIT + (i + j / 4 * 4) * 32 + j % 4 * 8));
-      for (int half = 0; half < 2; half++) {
-        const i64 group = b * 8 + i + (by16 ? 0 : half * 4);
-        rest[half * BESIDE_TOKENS] = from.d[group];
-        rest[half * BESIDE_TOKENS + W] = by16 ? from.sum16[2 * group + half] : from.sum32[group];
-      }
+// Ways to add up the products of a group, in addition to SIGNED, BY16 and SHORT of panel.h. LESS: sums begin with −Σx
+// times half the range of weights, 2^BEGIN, which is added again. VNNI: AVX-VNNI is used, and signed weights are shifted
+// to 0 … 255.
+enum { LESS = 32, VNNI = 64 };
+#define BEGIN(by16) ((by16) ? 5 : 4)
+// Lines to prefetch meanwhile, so many with each group.
+typedef struct {
+  const u8 *from;
+  i64 lines;
+} Lines;
+// Adds unit b of the rows times `count` tokens.
+INL void multiply_unit(int count, int how, const u8 *words, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
+  const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
+  const u8 *s = words + BESIDE_SCALES;
+  const i64 mins = BESIDE_MINS(by16) - BESIDE_SCALES;
+  const i8 *q[BESIDE_TILE]; // scales and sums have the same distance from each of them
+  UNROLL for (int t = 0; t < count; t++) q[t] = x[t].q + b * UNIT;
+  const i64 d = filled - b * UNIT + b * 32, offset = d + filled / 8 + (by16 ? filled / 8 + b * 32 : 0);
+  const i64 less = offset + filled * 3 / 8;
+  vf(*to)[PANEL_REGS] = sums[0];
+  for (i64 i = 0, g = 0; i < UNIT; i += group, g += 4, to += BESIDE_TILE, s += PANEL_ROWS * 4) {
+    for (i64 k = 0; k < next.lines; k++, next.from += 64) __builtin_prefetch(next.from, 0, 2);
+    vi products[BESIDE_TILE][PANEL_REGS];
+    UNROLL for (int t = 0; t < count; t++) {
+      vi begin = {};
+      if (how & LESS) begin = (vi)((vh)(begin + LOAD(i32, q[t] + less + g)) << BEGIN(by16));
+      if (how & VNNI && how & SIGNED) begin = dot_words(begin, (vh)(begin + LOAD(i32, q[t] + less + g)), (vh){} + 128);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) products[t][p] = begin;
     }
-    to += (words + 2) * W * 4;
-  }
-}
-
-// One from each half of the lanes.
-#if W == 8
-#define HALVES(v, a, b) SHUFFLE(v, v, a, a, a, a, b, b, b, b)
-#define PAIRED(a, b) (EVEN8(a, b) + ODD8(a, b))
-#else
-#define HALVES(v, a, b) SHUFFLE(v, v, a, a, b, b)
-#define PAIRED(a, b) (SHUFFLE(a, b, 0, 2, 4, 6) + SHUFFLE(a, b, 1, 3, 5, 7))
-#endif
-typedef f32 f32x2 VEC(8);
-
-// Units of rows `stride` apart times interleaved tokens: y[token · PANEL_ROWS + row].
-INL void multiply_units(int is_signed, int by16, int narrow, const Unit *units, i64 stride, i64 count, const u8 *x,
-                        int tokens, f32 *y) {
-  typedef u64 words VEC(4 * W);
-  vf sums[DOTS_ROWS][8];
-  UNROLL for (int r = 0; r < DOTS_ROWS; r++) UNROLL for (int i = 0; i < BESIDE_PAIRS(by16); i++) sums[r][i] = (vf){};
-  for (i64 b = 0; b < count; b++) UNROLL for (int i = 0; i < BESIDE_PAIRS(by16); i++) {
-    const int each = by16 ? 2 : 4; // registers per group
-    UNROLL for (int r = 0; r < DOTS_ROWS; r++) {
-      const Unit *u = units + r * stride + b;
-      vi parts[2];
-      UNROLL for (int half = 0; half < 2; half++) {
-        vi p = {};
-        vh p16 = {};
-        UNROLL for (int j = 0; j < each; j++) {
-          const int at = by16 ? i * 32 + half * 16 + j * 8 : (i + half * 4) * 32 + j * 8;
-          vu v = (vu)((words){} + LOAD(u64, (const u8 *)u->v + at));
-          vs q = LOAD(vs, x + (half * each + j) * W * 4);
-          if (NARROW && narrow) p16 = dot_narrow(p16, v, q);
-          else p = dot_add(is_signed, p, v, q);
+    UNROLL for (int k = 0; k < group / 4; k++, words += PANEL_ROWS * 4) {
+      vu w[PANEL_REGS];
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + p * W * 4);
+      UNROLL for (int t = 0; t < count; t++) {
+        const vs v = four(q[t] + i + k * 4);
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+          if (how & VNNI) products[t][p] = vnni_step(products[t][p], w[p], v);
+          else if (how & SHORT) products[t][p] = (vi)dot_narrow((vh)products[t][p], w[p], v);
+          else products[t][p] = dot_add(how & SIGNED, products[t][p], w[p], v);
+          HOLD(products[t][p]);
         }
-        if (NARROW && narrow) p = widen(p16);
-        parts[half] = p;
       }
-      const vf d = LOAD(vf, x + 2 * each * W * 4);
-      vf offsets = LOAD(vf, x + (2 * each + 1) * W * 4), s, m;
-      const f32 *scales = (const f32 *)&u->s, *mins = (const f32 *)&u->m;
-      if (by16) {
-        s = HALVES(LOAD(f32x2, scales + 2 * i), 0, 1);
-        m = HALVES(LOAD(f32x2, mins + 2 * i), 0, 1);
-      } else {
-        s = HALVES(LOAD(f32x8, scales + i), 0, 4);
-        m = HALVES(LOAD(f32x8, mins + i), 0, 4);
-      }
-      sums[r][i] = FMA(CONVERT(PAIRED(parts[0], parts[1]), vf), s * d, sums[r][i]);
-      if (!is_signed) sums[r][i] = FMA(-m, offsets, sums[r][i]);
     }
-    x += (2 * each + 2) * W * 4;
-  }
-  UNROLL for (int r = 0; r < DOTS_ROWS; r++) {
-    const vf *s = sums[r];
-    f32 out[4][W];
-    if (by16) STORE(out[0], ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
-    else UNROLL for (int i = 0; i < 4; i++) STORE(out[i], s[i]);
-    for (int t = 0; t < tokens; t++) {
-      f32 each[4];
-      for (int i = 0; i < (by16 ? 1 : 4); i++) each[i] = out[i][t] + out[i][t + W / 2];
-      y[t * PANEL_ROWS + r] = by16 ? each[0] : (each[0] + each[2]) + (each[1] + each[3]);
+    UNROLL for (int t = 0; t < count; t++) {
+      vi more = {};
+      if (how & LESS) more = widen((vh)(more + LOAD(i32, q[t] + less + g)) << BEGIN(by16));
+      const vf scale = splat(LOAD(f32, q[t] + d + (by16 ? g / 8 * 4 : g))), sum = splat(LOAD(f32, q[t] + offset + g));
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+        vi all = products[t][p];
+        if (how & SHORT) all = widen((vh)all);
+        if (how & LESS) all -= more;
+        vf v = FMA(CONVERT(all, vf), LOAD(vf, s + p * W * 4) * scale, to[t][p]);
+        if (!(how & SIGNED)) v = FMA(-LOAD(vf, s + mins + p * W * 4), sum, v);
+        to[t][p] = v;
+      }
     }
   }
 }
-#define DEFINE(name, sgn, by16, narrow) \
-  NOINL void beside_##name(const Unit *units, i64 stride, i64 count, const u8 *x, int tokens, f32 *y) { \
-    multiply_units(sgn, by16, narrow, units, stride, count, x, tokens, y); \
-  }
-DEFINE(by32, 0, 0, 0)
-DEFINE(by16, 0, 1, 0)
-DEFINE(signed, 1, 0, 0)
-#if NARROW
-DEFINE(narrow32, 0, 0, 1)
-DEFINE(narrow16, 0, 1, 1)
-#endif
-#undef DEFINE
-
-INL void multiply_beside(TypeInfo t, const Unit *units, i64 stride, i64 count, const u8 *x, int tokens, f32 *y) {
-#define RUN(name) beside_##name(units, stride, count, x, tokens, y)
-  if (t.is_signed) RUN(signed);
-#if NARROW
-  else if (is_narrow(t) && t.by16) RUN(narrow16);
-  else if (is_narrow(t)) RUN(narrow32);
-#endif
-  else if (t.by16) RUN(by16);
-  else RUN(by32);
-#undef RUN
-}
-
+#define BESIDE_PLAIN(X) X(plain32, 0) X(plain16, BY16)
+#define BESIDE_SIGNED(X) X(signed, SIGNED)
+#define BESIDE_SHORT(X) X(short32, SHORT) X(short16, SHORT | BY16)
+#define BESIDE_LESS(X) X(less32, SHORT | LESS) X(less16, SHORT | LESS | BY16)
+#define BESIDE_VNNI(X) X(vnni32, VNNI) X(vnni16, VNNI | BY16) X(vnni_signed, VNNI | SIGNED)
+// BESIDE_FEW: also for half as many tokens.
 #if AVXVNNI
-// With AVX-VNNI a register has one word of each of eight tokens, whose sums need no step across it and have the same
-// bits. Each group has the registers of words, then one of scales, and one of sums, or of `less32` if weights are
-// signed. Eight words per token: a place's words go to `to`, the next place's `step` further, from the fifth on `gap`
-// more.
-NOINL void lay_eight(const i8 *const *tokens, i64 at, u8 *to, i64 step, i64 gap) {
-  i32x8 v[8];
-  UNROLL for (int t = 0; t < 8; t++) v[t] = LOAD(i32x8, tokens[t] + at);
-  transpose8(v);
-  UNROLL for (int i = 0; i < 8; i++) STORE(to + i * step + (i < 4 ? 0 : gap), v[i]);
-}
-NOINL void lay_words(TypeInfo type, const Packed *x, int count, i64 units, u8 *to) {
-  const i8 *q[DOTS_TOKENS];
-  for (int t = 0; t < DOTS_TOKENS; t++) q[t] = x[MIN(t, count - 1)].q;
-  const i64 d = units * UNIT, sum32 = d + d / 8, sum16 = d + d / 4, less32 = d + d / 2;
-  for (i64 b = 0; b < units; b++) {
-    if (type.by16) for (int i = 0; i < 2; i++) {
-      lay_eight(q, d + b * 32, to + 128 + i * 192, 384, 0);
-      lay_eight(q, sum16 + b * 64 + i * 32, to + 160 + i * 8 * 192, 192, 0);
-    } else {
-      lay_eight(q, d + b * 32, to + 256, 320, 0);
-      lay_eight(q, (type.is_signed ? less32 : sum32) + b * 32, to + 288, 320, 0);
-    }
-    for (int g = 0; g < 8; g++, to += type.by16 ? 384 : 320) lay_eight(q, b * UNIT + g * 32, to, 32, type.by16 ? 64 : 0);
-  }
-}
-#define WORDS_ROWS 2 // at once
-// Shifts signed weights to 0 … 255.
-INL void raise_signed(Unit *u, i64 count) {
-  for (; count > 0; count--, u++) UNROLL for (int i = 0; i < 4; i++) u->v[i] ^= 0x80;
-}
-// Units of rows `stride` apart times the eight: y[token · PANEL_ROWS + row].
-WITH_AVXVNNI NOINL void words_times(TypeInfo type, const Unit *units, i64 stride, i64 count, const u8 *x, int tokens, f32 *y) {
-  const int groups = type.by16 ? 16 : 8;
-  vf sums[16][WORDS_ROWS];
-  for (int g = 0; g < groups; g++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) sums[g][r] = (vf){};
-  for (; count > 0; count--, units++) {
-    const u8 *w = (const u8 *)units->v;
-    for (int g = 0; g < groups; g++, x += 64) {
-      vi sum[WORDS_ROWS];
-      sum[0] = (vi){} + EXACT;
-      if (type.is_signed) sum[0] = dot_words(sum[0], LOAD(vh, x + 288), (vh){} + 128);
-      sum[1] = sum[0];
-      for (int k = 0; k < 2 - type.by16; k++, w += 16, x += 128) UNROLL for (int j = 0; j < 4; j++) {
-        const vs v = LOAD(vs, x + j * 32);
-        UNROLL for (int r = 0; r < WORDS_ROWS; r++)
-          sum[r] = vnni_add(sum[r], (vu)((vi){} + LOAD(i32, w + r * stride * sizeof(Unit) + j * 4)), v);
-      }
-      UNROLL for (int r = 0; r < WORDS_ROWS; r++) {
-        const Unit *u = units + r * stride;
-        sums[g][r] = FMA(exact_float(sum[r]), splat(((const f32 *)&u->s)[g]) * LOAD(vf, x), sums[g][r]);
-        if (!type.is_signed) sums[g][r] = FMA(-splat(((const f32 *)&u->m)[g]), LOAD(vf, x + 32), sums[g][r]);
-      }
-    }
-  }
-  for (int half = groups / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; i++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) sums[i][r] += sums[i + half][r];
-  for (int t = 0; t < tokens; t++) UNROLL for (int r = 0; r < WORDS_ROWS; r++) y[t * PANEL_ROWS + r] = sums[0][r][t];
-}
+#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X) BESIDE_LESS(X) BESIDE_VNNI(X)
+#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
+#elif NARROW && SHIFTED
+#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X) BESIDE_LESS(X)
+#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
+#elif NARROW
+#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X)
+#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
+#else
+#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_PLAIN(X)
+#define BESIDE(X) BESIDE_FEW(X)
 #endif
+INL int beside_how(TypeInfo t, int vnni) {
+  const int by16 = t.by16 ? BY16 : 0;
+  if (vnni) return VNNI | by16 | (t.is_signed ? SIGNED : 0);
+  if (t.is_signed) return SIGNED;
+  if (NARROW && is_narrow(t)) return by16 | SHORT;
+  return by16 | (NARROW && SHIFTED && t.bits > 0 ? SHORT | LESS : 0);
+}
+#define DEFINE_FOR(kind, count, how) \
+  NOINL void beside_##kind(const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) { \
+    multiply_unit(count, how, unit, b, filled, x, next, sums); \
+  }
+#define DEFINE(name, how) DEFINE_FOR(name, BESIDE_TILE, how)
+BESIDE(DEFINE)
+#undef DEFINE
+#define DEFINE(name, how) DEFINE_FOR(few_##name, BESIDE_TILE / 2, how)
+BESIDE_FEW(DEFINE)
+#undef DEFINE
+#undef DEFINE_FOR
+// x has BESIDE_TILE tokens, of which the first `count` matter.
+INL void multiply_beside(int how, int count, const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
+  if (count <= BESIDE_TILE / 2) switch (how) {
+#define CASE(name, how) case how: beside_few_##name(unit, b, filled, x, next, sums); return;
+    BESIDE_FEW(CASE)
+#undef CASE
+  }
+  switch (how) {
+#define CASE(name, how) case how: beside_##name(unit, b, filled, x, next, sums); return;
+    BESIDE(CASE)
+#undef CASE
+  }
+}
+// The sum over places, added up like that of one token: y[token · PANEL_ROWS + row]
+NOINL void beside_totals(int by16, int count, BesideSums s, f32 *y) {
+  for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+    for (int i = 0; by16 && i < 8; i++) s[i][t][p] += s[i + 8][t][p];
+    const vf even = (s[0][t][p] + s[4][t][p]) + (s[2][t][p] + s[6][t][p]);
+    STORE(y + t * PANEL_ROWS + p * W, even + ((s[1][t][p] + s[5][t][p]) + (s[3][t][p] + s[7][t][p])));
+  }
+}
 #endif

@@ -50,9 +50,9 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
 NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   Packed x[DOTS_FEW];
-  f32 out[DOTS_TOKENS * PANEL_ROWS];
+  f32 out[8 * PANEL_ROWS];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
-  const int most = DOTS_TOKENS * PANEL_ROWS / count;
+  const int most = 8 * PANEL_ROWS / count;
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += part.rows * m->rowBytes) {
     part.rows = MIN(most, end - part.row);
     const int halves = t->p.features & FEATURE_HALVES && part.rows % 2 == 0;
@@ -61,6 +61,7 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
   }
 }
 
+#if W == 16
 // Some tokens together: each row is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
@@ -68,45 +69,45 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   Packed x[DOTS_TOKENS + 1];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
   x[count] = x[count - 1];
-  int at_once = DOTS_ROWS;
-#if W < 16
-  const i64 stride = FILLED(op->n) / UNIT, bytes = stride * BESIDE_BYTES(type.by16);
-  u8 *beside = t->scratch;
-#if AVXVNNI
-  const int eight = count > BESIDE_TOKENS && t->p.features & FEATURE_AVXVNNI;
-  if (eight) lay_words(type, x, count, stride, beside), at_once = WORDS_ROWS;
-  else
-#endif
-    for (int i = 0; i < count; i += BESIDE_TOKENS)
-      lay_beside(type.by16, x + i, MIN(BESIDE_TOKENS, count - i), stride, beside + i / BESIDE_TOKENS * bytes);
-  Unit *units = (Unit *)(beside + (count + BESIDE_TOKENS - 1) / BESIDE_TOKENS * bytes);
-#endif
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int r = 0; r < part.rows; r += at_once, part.w += at_once * m->rowBytes) {
-      const int some = MIN(at_once, part.rows - r); // with fewer rows, a row is repeated
-#if W == 16
-      dots(type, m->type, part.w, some == 1 ? 0 : m->rowBytes, part.grid, x, count, op->n, out + r);
-#else
-      for (int i = 0; i < some; i++) {
-        unpack_row(m->type, part.w + i * m->rowBytes, op->n, part.grid, units + i * stride);
-#if AVXVNNI
-        if (eight && type.is_signed) raise_signed(units + i * stride, stride);
-#endif
-      }
-      for (i64 i = 0; i < at_once * m->rowBytes; i += 64) __builtin_prefetch(part.w + at_once * m->rowBytes + i);
-#if AVXVNNI
-      if (eight) words_times(type, units, some == 1 ? 0 : stride, stride, beside, count, out + r);
-      else
-#endif
-        for (int i = 0; i < count; i += BESIDE_TOKENS)
-          multiply_beside(type, units, some == 1 ? 0 : stride, stride, beside + i / BESIDE_TOKENS * bytes,
-                          MIN(BESIDE_TOKENS, count - i), out + i * PANEL_ROWS + r);
-#endif
+    for (int r = 0; r < part.rows; r += DOTS_ROWS, part.w += DOTS_ROWS * m->rowBytes) {
+      const int stride = part.rows - r == 1 ? 0 : m->rowBytes; // with fewer rows, a row is repeated
+      dots(type, m->type, part.w, stride, part.grid, x, count, op->n, out + r);
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
   }
 }
+#else
+// Some tokens together: each unit of rows is unpacked once.
+NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
+  const TypeInfo type = type_info(m->type);
+  Packed x[DOTS_TOKENS + BESIDE_TILE];
+  for (int i = 0; i < count + BESIDE_TILE; i++) x[i] = input_at(op, members, first + MIN(i, count - 1));
+  const int vnni = t->p.features & FEATURE_AVXVNNI;
+  Panel unit = panel_at(t->scratch, UNIT, type, vnni);
+  unit.exact = 1;
+  const int how = beside_how(type, vnni), tiles = (count + BESIDE_TILE - 1) / BESIDE_TILE, groups = BESIDE_GROUPS(type.by16);
+  const i64 filled = FILLED(op->n), bytes = PANEL_ROWS * m->rowBytes, some = bytes / (filled / UNIT * tiles);
+  BesideSums sums[DOTS_TOKENS / BESIDE_TILE];
+  for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += bytes) {
+    part.rows = MIN(PANEL_ROWS, end - part.row);
+    for (int i = 0; i < tiles * (int)sizeof sums[0]; i += sizeof(vf)) STORE((u8 *)sums + i, (vf){});
+    Lines next = {part.w + bytes, (some / 64 + groups) / groups};
+    for (i64 b = 0; b * UNIT < filled; b++) {
+      fill_unit(&unit, m->type, part.w, m->rowBytes, part.rows, b, op->n, part.grid);
+      for (int i = 0; i < tiles; i++, next.from += some)
+        multiply_beside(how, count - i * BESIDE_TILE, unit.words, b, filled, x + i * BESIDE_TILE, next, sums[i]);
+    }
+    for (int i = 0; i < count; i += BESIDE_TILE) {
+      f32 out[BESIDE_TILE * PANEL_ROWS];
+      const int there = MIN(BESIDE_TILE, count - i);
+      beside_totals(type.by16, there, sums[i / BESIDE_TILE], out);
+      for (int k = 0; k < there; k++) put_values(t, op, m, part, pair_at(members, first + i + k), out + k * PANEL_ROWS);
+    }
+  }
+}
+#endif
 
 NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int end = part.row + part.rows;

@@ -1,0 +1,185 @@
+// fill: PANEL_ROWS rows of weights, unpacked and transposed, a unit at a time.
+//
+// A panel has words of four bytes of a row, interleaved by row, so that a register holds one word of each of its rows.
+// Whole units of the types that most files have are transposed as they are stored, and unpacked then; others are
+// unpacked row by row first.
+#pragma once
+#include "types.h"
+
+typedef struct {
+  u8 *words; // (n/4, PANEL_ROWS, 4)
+  f32 *s, *m; // (groups, PANEL_ROWS); m if `how_of` says MINS
+  Unit *units; // (W), of rows being unpacked
+  int shift; // sums begin with −2^shift · Σx
+  int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
+  int exact; // 1: minimums are stored as they are, whatever sums begin with
+} Panel;
+#define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
+INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
+  f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
+  Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
+  f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
+  return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM)};
+}
+// Returns whether sums begin with the part that minimums subtract, and otherwise do not fit 16 bits.
+INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
+INL int moves_to_middle(TypeInfo t) { return SHIFTED && NARROW && t.shift < 0 && t.bits > 4; }
+
+// Index of the unit's word at i.
+INL int word_at(int i) {
+#if defined(__AVX512VNNI__)
+  return i / 2 % 8 * 8 + i / 16 * 2 + i % 2;
+#else
+  return i;
+#endif
+}
+// Addresses to prefetch meanwhile: so many 256ths of a byte per step.
+typedef struct {
+  const u8 *from;
+  i64 each;
+} Ahead;
+INL void fetch_step(Ahead next, i64 i) {
+  const i64 end = (i + 1) * next.each >> 8;
+  for (i64 at = (i * next.each >> 8) & -64; at < end; at += 64) __builtin_prefetch(next.from + at, 0, 2);
+}
+
+// --- whole units: p is the unit of the first row, r the first of W rows; m: 0 if not stored ---
+
+INL void put_word(u8 *words, int word, int r, vi v) { STORE(words + (word * PANEL_ROWS + r) * 4, v); }
+INL void put_scales(f32 *scales, f32 *mins, int group, int r, vf s, f32 middle) {
+  STORE(scales + group * PANEL_ROWS + r, s);
+  if (mins) STORE(mins + group * PANEL_ROWS + r, s * middle);
+}
+INL vf halves_of(const u8 *p, i64 row_bytes) {
+  u16 d[W];
+  UNROLL for (int i = 0; i < W; i++) d[i] = LOAD(u16, p + i * row_bytes);
+  return halves(d);
+}
+#define LOW_NIBBLES 0x0f0f0f0f
+
+NOINL void fill_q4_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int g = 0; g < 8; g++, p += 18, words += 32 * PANEL_ROWS) for (int r = 0; r < PANEL_ROWS; r += W) {
+    const u8 *from = p + r * row_bytes;
+    vi v[4];
+    turn_words(from + 2, row_bytes, v);
+    UNROLL for (int i = 0; i < 4; i++) {
+      put_word(words, i, r, v[i] & LOW_NIBBLES);
+      put_word(words, 4 + i, r, v[i] >> 4 & LOW_NIBBLES);
+    }
+    put_scales(s, m, g, r, halves_of(from, row_bytes), 8);
+  }
+}
+NOINL void fill_q8_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int g = 0; g < 8; g++, p += 34, words += 32 * PANEL_ROWS) for (int r = 0; r < PANEL_ROWS; r += W) {
+    const u8 *from = p + r * row_bytes;
+    UNROLL for (int half = 0; half < 8; half += 4) {
+      vi v[4];
+      turn_words(from + 2 + half * 4, row_bytes, v);
+      UNROLL for (int i = 0; i < 4; i++) put_word(words, half + i, r, v[i] ^ (SIGNED_UNITS ? flip : (i32)0x80808080));
+    }
+    put_scales(s, m, g, r, halves_of(from, row_bytes), 128);
+  }
+}
+NOINL void fill_q4_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
+    f32x8 scales[W][2];
+    vi v[4];
+    for (int i = 0; i < W; i++) {
+      const u8 *from = p + i * row_bytes;
+      scales_k4(from + 4, &scales[i][0], &scales[i][1]);
+      scales[i][0] *= half(LOAD(u16, from));
+      scales[i][1] *= half(LOAD(u16, from + 2));
+    }
+    for (int j = 0; j < 4; j++) {
+      turn_words((u8 *)scales + 16 * j, sizeof scales[0], v);
+      UNROLL for (int i = 0; i < 4; i++) STORE((j < 2 ? s : m) + (j % 2 * 4 + i) * PANEL_ROWS + r, v[i]);
+    }
+    for (int j = 0; j < 8; j++) {
+      turn_words(p + 16 + j * 16, row_bytes, v);
+      UNROLL for (int i = 0; i < 4; i++) {
+        const int word = j / 2 * 16 + j % 2 * 4 + i;
+        put_word(words, word, r, v[i] & LOW_NIBBLES);
+        put_word(words, word + 8, r, v[i] >> 4 & LOW_NIBBLES);
+      }
+    }
+  }
+}
+NOINL void fill_q6_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
+    f32x16 scales[W];
+    vi v[4], a[4], b[4];
+    for (int i = 0; i < W; i++) {
+      const u8 *from = p + i * row_bytes + 192;
+      scales[i] = CONVERT(LOAD(i8x16, from), f32x16) * half(LOAD(u16, from + 16));
+    }
+    for (int j = 0; j < 4; j++) {
+      turn_words((u8 *)scales + 16 * j, sizeof scales[0], v);
+      UNROLL for (int i = 0; i < 4; i++) put_scales(s, m, j * 4 + i, r, (vf)v[i], 32);
+    }
+    for (int j = 0; j < 4; j++) {
+      const u8 *from = p + j / 2 * 64 + j % 2 * 16;
+      turn_words(p + 128 + j * 16, row_bytes, v);
+      turn_words(from, row_bytes, a);
+      turn_words(from + 32, row_bytes, b);
+      UNROLL for (int i = 0; i < 4; i++) {
+        const int word = j / 2 * 32 + j % 2 * 4 + i;
+        put_word(words, word, r, (a[i] & LOW_NIBBLES) | (v[i] << 4 & 0x30303030));
+        put_word(words, word + 8, r, (b[i] & LOW_NIBBLES) | (v[i] << 2 & 0x30303030));
+        put_word(words, word + 16, r, (a[i] >> 4 & LOW_NIBBLES) | (v[i] & 0x30303030));
+        put_word(words, word + 24, r, (b[i] >> 4 & LOW_NIBBLES) | (v[i] >> 2 & 0x30303030));
+      }
+    }
+  }
+}
+#define TURNED(X) X(q4_0) X(q8_0) X(q4_k) X(q6_k)
+
+// --- any unit ---
+
+// Rows after the last of the matrix repeat it.
+NOINL void fill_any(const Panel *to, int type, const u8 *w, i64 row_bytes, int rows, i64 b, int n, const i8 *grid, i32 flip) {
+  const TypeInfo t = type_info(type);
+  const i64 line = PANEL_ROWS * 4;
+  const int groups = t.by16 ? 16 : 8;
+  const int end = takes_off(t) && !to->exact ? 80 : 96; // words of a unit: 64 of values, 16 scales, 16 minimums
+  for (int r = 0; r < PANEL_ROWS; r += W) {
+    for (int i = 0; i < W; i++) {
+      Unit *u = to->units + i;
+      unpack_unit(type, w + MIN(r + i, rows - 1) * row_bytes, b, n, grid, u);
+      if (moves_to_middle(t) && !to->exact) u->m = FMA(u->s, (f32x16){} - (f32)(1 << to->shift), u->m);
+    }
+    for (int j = 0; j < end; j += 4) {
+      vi v[4];
+      if (j >= 64 && j % 16 >= groups) continue;
+      turn_words((u8 *)to->units + j * 4, sizeof(Unit), v);
+      u8 *at = j < 64 ? to->words + word_at(j) * line : (u8 *)(j < 80 ? to->s : to->m) + j % 16 * line;
+      const i64 gap = (j < 64 ? word_at(2) : 2) * line;
+      UNROLL for (int i = 0; i < 4; i++) STORE(at + i / 2 * gap + i % 2 * line + r * 4, j < 64 ? v[i] ^ flip : v[i]);
+    }
+  }
+}
+// Unit b of rows of n weights, the first row at w.
+NOINL void fill_unit(const Panel *to, int type, const u8 *w, i64 row_bytes, int rows, i64 b, int n, const i8 *grid) {
+  const TypeInfo t = type_info(type);
+  const i32 flip = AVXVNNI && to->dots && t.is_signed ? 0x80808080 : 0;
+  const u8 *p = w + b * (UNIT / t.len) * t.bytes;
+  f32 *m = takes_off(t) && !to->exact ? 0 : to->m;
+  if (rows == PANEL_ROWS && b * UNIT + UNIT <= n) switch (type) {
+#define CASE(name) case TYPE_##name: fill_##name(to->words, to->s, m, p, row_bytes, flip); return;
+    TURNED(CASE)
+#undef CASE
+  }
+  fill_any(to, type, w, row_bytes, rows, b, n, grid, flip);
+}
+// All units. `next`: prefetched with each group of a row.
+NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, Ahead next) {
+  const int groups = type_info(type).by16 ? 16 : 8;
+  next.each *= groups;
+  for (i64 b = 0; b * UNIT < n; b++) {
+    fetch_step(next, b);
+    fill_unit(&to, type, w, row_bytes, rows, b, n, grid);
+    to.words += UNIT * PANEL_ROWS;
+    to.s += groups * PANEL_ROWS;
+    to.m += groups * PANEL_ROWS;
+  }
+}
+
