@@ -1,7 +1,7 @@
 /**
  * Runs every reference model on every backend that supports it, and compares its answer with llama.cpp's, chunks and
- * single tokens with one batch, and a restored snapshot; on backends that read images also the text models of all
- * projectors, after pictures. Exits with 1 if a bound is exceeded.
+ * single tokens with one batch, and a restored snapshot; on backends that read images also all projectors: the rows of
+ * a picture, and the logits of text models after pictures. Exits with 1 if a bound is exceeded.
  *
  *   bun bench/archs.ts [--backends cpu,simd,simd8,onnx,onnx8,webgpu] [--only PATTERN] [FOLDER]
  *
@@ -17,7 +17,7 @@ import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
 import { startOnnx, startWebGpu, type BackendChild } from "../test/engine/backends/child.ts";
 import { nmse } from "../test/engine/backends/compare.ts";
 import { swiftShaderEnv } from "../test/engine/backends/webgpu/swiftshader.ts";
-import { textErrors, TOLERANCES } from "../test/engine/vision/golden-text.ts";
+import { rowError, textErrors, TOLERANCES } from "../test/engine/vision/golden-text.ts";
 import { hasGolden } from "../test/golden-root.ts";
 import { wrongInParts } from "../test/engine/architectures/in-parts.ts";
 import {
@@ -31,6 +31,9 @@ import {
 
 /** Largest errors: in float32 and with 8-bit activations; `exact` models have bounds of their own. */
 const BOUNDS = { reference: 1e-5, precise: 1e-4, rounded: 1e-2 };
+
+/** The largest error of an image's rows. */
+const ROWS_BOUND = 1e-10;
 
 interface Kind {
   readonly backend: Backend;
@@ -101,12 +104,14 @@ async function kindOf(name: string): Promise<Kind> {
   }
 }
 
-/** Checks the logits after every picture of every projector; counts each projector as a model. */
+/** Checks the logits after every picture of every projector, and rows; counts each projector as a model. */
 async function checkPictures(name: string, { backend }: Kind, counts: { good: number; bad: number }): Promise<void> {
   for (const [projector, { text: bound }] of Object.entries(TOLERANCES)) {
     if (only && !only.test(`vision/${projector}`)) continue;
     const errors = await textErrors(projector, backend).catch((error: Error) => new Map([[error.message, Infinity]]));
+    const row = await rowError(projector, backend, "alpha").catch(() => Infinity);
     const bad = [...errors].filter(([, error]) => !(error < bound));
+    if (row !== undefined && !(row < ROWS_BOUND)) bad.push(["rows of alpha", row]);
     if (bad.length === 0) counts.good++;
     else counts.bad++;
     for (const [image, error] of bad)

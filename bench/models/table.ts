@@ -48,8 +48,8 @@ a GGUF says of itself in \`general.architecture\`.
 - **tools**: the format of calls that the family's chat models write; a blank: as the model's
   template shows, or none.
 - **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in
-  parentheses do not yet. The model runs on \`simd\`, \`webgpu\`, \`wasm\` or \`cpu\`, its encoder on the
-  CPU: [gpus.md](gpus.md).
+  parentheses do not yet. They and their models run on \`simd\`, \`webgpu\`, \`wasm\` and \`cpu\`:
+  [gpus.md](gpus.md).
 - **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file
   says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`webgpu\`,
   \`wasm\` and \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.

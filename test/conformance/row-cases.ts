@@ -179,14 +179,22 @@ function sizes(spans: boolean): { dim: number; ctxLen: number; batches: Case["ba
   return { dim: DIM, ctxLen: 16, batches: imageBatches(spans) };
 }
 
-/** Two sequences: spans of several sizes with rows outside of spans between them, and no span at all. */
+/** Spans of several sizes with rows outside of spans between them, no span at all, and spans that see others. */
 function encoderSpans(): Case["batches"] {
   const spans = [
     { first: 0, end: 17 },
     { first: 18, end: 20 },
     { first: 22, end: 40 },
   ];
-  return [[given({ slot: 0, start: 0, count: 40, spans }), given({ slot: 1, start: 0, count: 5 })]];
+  const elsewhere = [
+    { first: 0, end: 2, seen: { first: 3, end: 9 } },
+    { first: 3, end: 9 },
+    { first: 9, end: 12, seen: { first: 0, end: 9 } },
+  ];
+  return [
+    [given({ slot: 0, start: 0, count: 40, spans }), given({ slot: 1, start: 0, count: 5 })],
+    [given({ slot: 2, start: 0, count: 12, spans: elsewhere })],
+  ];
 }
 
 /** Spans that end with a pass, begin before its end, and are longer than a pass. */

@@ -80,7 +80,7 @@ export async function writeImage(options: ImageRun & { pixels?: string; embeddin
   }
 }
 
-/** Image encoders run on the CPU. */
+/** Encodes on the CPU, whatever runs the model. */
 const encoderBackend = ({ backend }: ImageRun): Promise<Backend> => chooseBackend(backend, { layers: 0 });
 
 /** Writes the logits of the last position of a text with an image in it, and returns the parts of the prompt. */

@@ -102,8 +102,8 @@ async function mostThatFit(search: {
 }
 
 async function loadWith(program: Program, options: LoadOptions, { gpu, cpu }: Sides, count: number): Promise<Session> {
+  if (count === layerCount(program)) return gpu.load(program, options); // also 0 of 0: a projector without attention
   if (count === 0) return cpu.load(program, options);
-  if (count === layerCount(program)) return gpu.load(program, options);
   return loadSplit(program, options, { front: cpu, back: gpu, count });
 }
 
@@ -113,8 +113,9 @@ async function neededBytes(
   options: LoadOptions,
   { gpu, count }: { gpu: Backend; count: number },
 ): Promise<number> {
-  if (count === 0 || !gpu.neededBytes) return 0;
-  return gpu.neededBytes(count === layerCount(program) ? program : cutProgram(program, count).back, options);
+  if (!gpu.neededBytes) return 0;
+  if (count === layerCount(program)) return gpu.neededBytes(program, options);
+  return count === 0 ? 0 : gpu.neededBytes(cutProgram(program, count).back, options);
 }
 
 function checkRoom(

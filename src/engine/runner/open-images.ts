@@ -53,11 +53,15 @@ export async function openImages(parts: Parts): Promise<Vision | undefined> {
       closeFile();
     };
     const { layout, encode } = encoder;
-    const { bytes } = model.info;
+    const { bytes, vramBytes } = model.info;
     const weights = bytes.weights + [...gguf.tensors.values()].reduce((sum, { byteLength }) => sum + byteLength, 0);
     return {
       images: makeImages({ encoder: { layout, encode, close }, decode, onImage }),
-      info: { media: ["image"], bytes: { ...bytes, weights, scratch: bytes.scratch + encoder.bytes } },
+      info: {
+        media: ["image"],
+        bytes: { ...bytes, weights, scratch: bytes.scratch + encoder.bytes },
+        vramBytes: vramBytes + encoder.vramBytes,
+      },
     };
   } catch (error) {
     closeFile();

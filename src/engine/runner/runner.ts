@@ -5,7 +5,7 @@
 import type { Backend, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
-import { AppError, assert, backendTraits, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
+import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { adapterSet } from "../batching/adapter-set.ts";
 import { tooLong } from "../batching/context.ts";
@@ -16,6 +16,7 @@ import type { OpenSource } from "../formats/gguf/source.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
 import type { Channel } from "./channel.ts";
 import { embed } from "./embed.ts";
+import { encoderBackend } from "./encoder-backend.ts";
 import {
   LOADED_TEMPLATE,
   type PromptInput,
@@ -176,7 +177,7 @@ async function load(
     const sees = decode !== undefined && model.projector !== undefined;
     const vision = sees
       ? await openVision({
-          backend: await encoderBackend(backend, { message, host }),
+          backend: await encoderBackend(backend, model, { message, host }),
           model,
           decode,
           onImage,
@@ -207,13 +208,6 @@ async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backen
   if (host.openFiles) return host.openFiles(files, message);
   throw new AppError("unsupported", "the model is not a GGUF: it runs on the server only");
 }
-
-/** The backend of an image encoder: the model's, or the CPU's best if that is a GPU. */
-const encoderBackend = (
-  backend: Backend,
-  { message, host }: { message: LoadMessage; host: RunnerHost },
-): Backend | Promise<Backend> =>
-  backendTraits(backend.name).onGpu ? host.chooseBackend(message.backend, { layers: 0 }) : backend;
 
 function snapshotsOf(
   { path, cacheDir, snapshotBytes = 0 }: LoadMessage,

@@ -50,6 +50,8 @@ export interface ImageEncoder {
   readonly dim: number;
   /** Bytes of its programs besides the mapped file. */
   readonly bytes: number;
+  /** Bytes on a GPU. */
+  readonly vramBytes: number;
   close(): void;
 }
 
@@ -150,6 +152,7 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
   return {
     dim: (projector.projection ?? projector.tower).result.dim,
     bytes: tower.bytes.scratch + (projection?.bytes.scratch ?? 0),
+    vramBytes: (tower.vramBytes ?? 0) + (projection?.vramBytes ?? 0),
     layout: (size) =>
       partsOf(projector, size).map((part): ImagePart<RowCount> => {
         if (part !== "picture") return { kind: "marker", text: part.marker };

@@ -1,4 +1,4 @@
-/** The text models of the golden projectors: prompts with a picture, whose rows are llama.cpp's, and their logits. */
+/** The golden projectors on a backend: rows of pictures, and the logits of text models after llama.cpp's rows. */
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { chooseBackend } from "../../../src/engine/backends/index.ts";
 import { inputOf, makeLayouts, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
@@ -77,6 +77,24 @@ export async function textErrors(
     session.close();
     encoder.close();
     for (const file of [gguf, clip]) file.close();
+  }
+}
+
+/** The error of the rows of a picture, by an encoder on `backend`; undefined for a reference that is rounded. */
+export async function rowError(name: string, backend: Backend, image: string): Promise<number | undefined> {
+  const { images, mmproj } = readProjector(name);
+  const expected = images[image]!; // every projector has the pictures of the data
+  const wanted = expected.fixed ?? expected.exact;
+  if (!wanted || name === "mlp_nocls") return undefined; // its reference lacks a layer
+  const clip = openGguf(goldenPath(mmproj));
+  const encoder = await openImageEncoder(clip, { backend, text: undefined, threads: 1 });
+  try {
+    const parts = await encoder.encode(readPicture(expected));
+    const rows = parts.flatMap((part) => (part.kind === "rows" ? [...part.vectors] : []));
+    return nmse(Float32Array.from(rows), readFloats(wanted.file));
+  } finally {
+    encoder.close();
+    clip.close();
   }
 }
 

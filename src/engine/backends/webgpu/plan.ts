@@ -209,7 +209,8 @@ function checkQuants({ steps, weights }: Program): void {
 
 function capacityOf({ steps, logits, states }: Program, { ctxLen, images }: LoadOptions): Capacity {
   // Rows with attention in both directions cannot run in chunks.
-  const all = runsWhole(steps) ? ctxLen : Math.min(ctxLen, Math.max(CHUNK_ROWS, images?.twoWayRows ?? 0));
+  if (runsWhole(steps)) return { all: ctxLen, wanted: ctxLen };
+  const all = Math.min(ctxLen, Math.max(CHUNK_ROWS, images?.twoWayRows ?? 0));
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };
 }

@@ -25,6 +25,12 @@ import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../chec
 import { runsWhole, writtenBy } from "../../program/describe.ts";
 import { MAP_READ } from "./usage.ts";
 
+/**
+ * An encoder's run of more rows is submitted in parts of so many dispatches, about a layer: others' runs come between
+ * them, and each is short enough for a driver's watchdog.
+ */
+const LONG_RUN = { rows: 512, dispatches: 12 };
+
 export interface SessionParts {
   readonly device: Device;
   readonly program: Program;
@@ -94,7 +100,7 @@ export class WebGpuSession implements Session {
     return (await this.#run(rows, "logits")).values;
   };
 
-  readonly states: Session["states"] = async (batch) => (await this.#run(batch, "states")).values;
+  readonly states: Session["states"] = async (batch, pause) => (await this.#run(batch, "states", pause)).values;
 
   async #runTopK(batch: readonly TopKRows[]): ReturnType<TopKRuns["run"]> {
     for (const { request, logits, slot } of batch) {
@@ -106,7 +112,11 @@ export class WebGpuSession implements Session {
     return { logits: values, topK };
   }
 
-  async #run(batch: readonly WantedRows[], result: ResultName): Promise<{ values: Float32Array; topK: TopK[] }> {
+  async #run(
+    batch: readonly WantedRows[],
+    result: ResultName,
+    pause?: () => Promise<void>,
+  ): Promise<{ values: Float32Array; topK: TopK[] }> {
     assert(!this.#closed, "run of a closed session");
     checkBatch(batch, this.#limits);
     const { plan, device, states } = this.#parts;
@@ -135,7 +145,7 @@ export class WebGpuSession implements Session {
       this.#give(first, chunk.rows.length);
       first += chunk.rows.length;
       const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
-      topK.push(...(await this.#runChunk(chunk, result, out)));
+      topK.push(...(await this.#runChunk(chunk, result, { out, pause })));
       done += out.length;
     }
     states?.lengths.ran(batch);
@@ -172,7 +182,11 @@ export class WebGpuSession implements Session {
     }
   }
 
-  async #runChunk(chunk: Chunk, name: ResultName, out: Float32Array): Promise<TopK[]> {
+  async #runChunk(
+    chunk: Chunk,
+    name: ResultName,
+    { out, pause }: { out: Float32Array; pause: (() => Promise<void>) | undefined },
+  ): Promise<TopK[]> {
     const { rows, requests, given } = chunk;
     const { plan, device, program, chooser } = this.#parts;
     const pass = passFor(plan, rows.length, chunk.twoWay);
@@ -182,8 +196,9 @@ export class WebGpuSession implements Session {
     const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
     this.#giveVectors(chunk);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
+    const first = this.#splits ? 0 : await this.#runEarlier(pass, counts, { end: result.end, pause });
     const encoder = device.gpu.createCommandEncoder();
-    encodeDispatches(encoder, pass, counts, result.end);
+    encodeDispatches(encoder, pass, counts, { first, end: result.end });
     const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(requests, { result, chooser });
@@ -202,6 +217,26 @@ export class WebGpuSession implements Session {
     plan.readback.unmap();
     if (!topK || !isFinite(out)) throw await findFault({ device, program, pass, counts });
     return topK;
+  }
+
+  /** Runs the first parts of a long run; returns the first dispatch that is left. */
+  async #runEarlier(
+    pass: Pass,
+    counts: Counts,
+    { end, pause }: { end: number; pause: (() => Promise<void>) | undefined },
+  ): Promise<number> {
+    const { device } = this.#parts;
+    const { rows, dispatches } = LONG_RUN;
+    let first = 0;
+    for (; counts.all > rows && end - first > dispatches; first += dispatches) {
+      const encoder = device.gpu.createCommandEncoder();
+      encodeDispatches(encoder, pass, counts, { first, end: first + dispatches });
+      device.submit(encoder.finish());
+      await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
+      await pause?.();
+      if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+    }
+    return first;
   }
 
   readonly shift: Session["shift"] = (slot, { keep, discard, length }) => {
@@ -230,10 +265,15 @@ export class WebGpuSession implements Session {
   };
 }
 
-/** Records the dispatches before `end`. Creates only the pass. */
-function encodeDispatches(encoder: GPUCommandEncoder, { dispatches }: Pass, counts: Counts, end: number): void {
+/** Records the dispatches `first` … `end − 1`. Creates only the pass. */
+function encodeDispatches(
+  encoder: GPUCommandEncoder,
+  { dispatches }: Pass,
+  counts: Counts,
+  { first, end }: { first: number; end: number },
+): void {
   const pass = encoder.beginComputePass();
-  for (let i = 0; i < end; i++) replay(pass, dispatches[i]!, counts);
+  for (let i = first; i < end; i++) replay(pass, dispatches[i]!, counts);
   pass.end();
 }
 

@@ -27,3 +27,8 @@ test("timestamps are in nanoseconds", () => {
 test("a token at temperature 0 brings back its id and its logit, not all logits", () => {
   expect(inside.bytesRead).toBe(8);
 });
+
+test("a long run of an encoder is submitted in parts, between which others may run", () => {
+  expect(inside.pauses).toBe(2);
+  expect(inside.difference).toBeLessThan(1e-5);
+});

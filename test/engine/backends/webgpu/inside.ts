@@ -1,8 +1,11 @@
 /** Watches a load and decode steps from inside the process with the device; inside.test.ts reads its output. */
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
+import type { Backend, Program } from "../../../../src/engine/program/backend.ts";
+import type { Step } from "../../../../src/engine/program/step.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 
 export interface Inside {
@@ -13,6 +16,9 @@ export interface Inside {
   readonly stamps: readonly number[];
   /** Bytes read back for a token at temperature 0. */
   readonly bytesRead: number;
+  /** Pauses of an encoder's run of 600 rows and 33 dispatches, and its largest difference from the reference. */
+  readonly pauses: number;
+  readonly difference: number;
 }
 
 const device = await openDevice(dawn());
@@ -45,6 +51,7 @@ await step(0);
 bytesRead = 0;
 await step(1);
 const bytesOfStep = bytesRead;
+const long = await runLong();
 const set = gpu.createQuerySet({ type: "timestamp", count: 2 });
 const [resolved, readable] = [gpu.createBuffer({ size: 16, usage: 0x204 }), gpu.createBuffer({ size: 16, usage: 9 })];
 const stamps: number[] = [];
@@ -59,5 +66,37 @@ for (let i = 0; i < 4; i++) {
   stamps.push(...[...new BigUint64Array(readable.getMappedRange())].map((stamp) => Number(stamp % 65_536n)));
   readable.unmap();
 }
-console.log(JSON.stringify({ ...loaded, stamps, bytesRead: bytesOfStep } satisfies Inside));
+console.log(JSON.stringify({ ...loaded, stamps, bytesRead: bytesOfStep, ...long } satisfies Inside));
 process.exit(0); // a driver's threads may remain
+
+/** A run of an encoder that is submitted in parts. */
+async function runLong(): Promise<Pick<Inside, "pauses" | "difference">> {
+  const [x, y] = [
+    { name: "x", dim: 4 },
+    { name: "y", dim: 4 },
+  ];
+  const attention = { out: y, q: x, k: x, v: x, nHeads: 1, headDim: 4, scale: 1, window: 6 };
+  const steps: Step[] = [
+    { op: "input", out: x },
+    ...Array.from({ length: 30 }, (_, i): Step => ({ op: "scale", x, by: i % 2 === 0 ? 0.5 : 2 })),
+    { op: "bidirectionalAttention", ...attention },
+    { op: "add", out: y, a: y, b: x, scale: 0.5 },
+  ];
+  const shape = { arch: "long", dim: 4, nLayers: 1, vocabSize: 0 };
+  const weights = { path: "long", read: () => new Uint8Array() };
+  const program: Program = { shape, steps, logits: undefined, states: y, weights };
+  const rows = 600;
+  const input = Float32Array.from({ length: 4 * rows }, (_, i) => Math.sin(i));
+  let pauses = 0;
+  const run = async (backend: Backend): Promise<Float32Array> => {
+    const encoder = await backend.load(program, { ...options, precise: true, ctxLen: rows });
+    const given = { slot: 0, start: 0, tokens: new Int32Array(rows), input, states: "all" as const };
+    const states = (await encoder.states([given], async () => void pauses++)).slice();
+    encoder.close();
+    return states;
+  };
+  const expected = await run(cpuBackend);
+  pauses = 0;
+  const got = await run(webGpuBackend);
+  return { pauses, difference: Math.max(...got.map((value, i) => Math.abs(value - expected[i]!))) };
+}

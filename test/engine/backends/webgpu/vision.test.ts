@@ -1,6 +1,6 @@
 /**
- * Text models after pictures on a software adapter, against llama.cpp's logits: rows among ids, three positions, parts
- * that layers add, spans. All projectors: `bun bench/archs.ts --backends webgpu`.
+ * Image encoders, and text models after pictures, on a software adapter against llama.cpp: rows among ids, three
+ * positions, parts that layers add, spans. All projectors: `bun bench/archs.ts --backends webgpu`.
  */
 import { beforeAll, describe, expect } from "bun:test";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
@@ -9,7 +9,7 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts";
 import { cutProgram, layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
 import { goldenPath, readProjector } from "../../vision/golden.ts";
-import { textErrors, TOLERANCES } from "../../vision/golden-text.ts";
+import { rowError, textErrors, TOLERANCES } from "../../vision/golden-text.ts";
 import { goldenTest } from "../../../golden.ts";
 import type { BackendChild } from "../child.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -40,6 +40,15 @@ describe.each(["gemma3", "qwen3vl_merger", "pixtral"])("%s", (name) => {
       const errors = await textErrors(name, split, { only: ["alpha"] });
       expect(Math.max(...errors.values())).toBeLessThan(bound);
     },
+    60_000,
+  );
+});
+
+/** Windows, rotations by lines and columns, gates; pictures in tiles. Others take a software adapter minutes. */
+describe.each(["qwen2.5vl_merger", "pixtral", "idefics3"])("%s", (name) => {
+  goldenTest(
+    "encodes a picture on the GPU to llama.cpp's rows",
+    async () => expect(await rowError(name, gpu.backend, "alpha")).toBeLessThan(1e-10),
     60_000,
   );
 });
