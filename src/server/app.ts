@@ -11,6 +11,7 @@ import { noSuchRoute } from "./no-route.ts";
 import { makeInspect } from "./models/inspect.ts";
 import { metered } from "./metrics/metered.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
+import { showHttps } from "./http/https-url.ts";
 import { makeRequestSpans } from "./http/request-spans.ts";
 import { makeHidePaths, type HidePaths } from "./http/private-paths.ts";
 import { makeRecentRequests } from "./http/recent.ts";
@@ -83,6 +84,7 @@ export function makeHandlers(parts: AppDeps) {
   // checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set, server }) => {
+      showHttps(request);
       const hooked = hooks.answer(request, () => server?.requestIP(request)?.address);
       if (hooked) return hooked;
       const refusal = gate(request, set.headers);

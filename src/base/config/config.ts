@@ -23,9 +23,13 @@ const GATEWAY_SECTIONS: readonly string[] = ["hooks", "agents", "session", "chan
 /** `mcp`: see `runtime/mcp/`. */
 const SECTIONS: readonly string[] = [...GATEWAY_SECTIONS, "mcp"];
 
-export interface Config extends Omit<Values, "responsesCount" | "responsesBytes" | "responsesAge" | "sharesStores"> {
+type Joined = "responsesCount" | "responsesBytes" | "responsesAge" | "sharesStores" | "tlsCertificate" | "tlsKey";
+
+export interface Config extends Omit<Values, Joined> {
   /** Gateway database, keys, caches. */
   readonly home: string;
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
   /** Folders of other servers' models, which are served besides our own and only read. */
   readonly otherStores: readonly string[];
   /** Responses that are kept for later requests. */
@@ -36,6 +40,12 @@ export interface Config extends Omit<Values, "responsesCount" | "responsesBytes"
   readonly metricExport: MetricExportConfig | undefined;
   /** Warnings about the environment, a line each. */
   readonly warnings: readonly string[];
+}
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 export interface ConfigSources {
@@ -77,12 +87,14 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
   const all = Object.fromEntries(
     Object.entries(SETTINGS).map(([name, row]) => [name, value(name, row as unknown as Setting<unknown>)]),
   ) as Values; // a value for each row
-  const { responsesCount: count, responsesBytes: bytes, responsesAge: ageMs, sharesStores, ...values } = all;
+  const { responsesCount: count, responsesBytes: bytes, responsesAge: ageMs, sharesStores, ...rest } = all;
+  const { tlsCertificate, tlsKey, ...values } = rest;
   return {
     ...values,
     home,
     otherStores: sharesStores ? otherStores(sources, values.models) : [],
     responses: { count, bytes, ageMs },
+    tls: tlsFiles(tlsCertificate, tlsKey),
     tracing: readTracing(sources.env),
     metricExport: readMetricExport(sources.env),
     warnings,
@@ -90,6 +102,17 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
 }
 
 type ValueOf = <T>(name: string, row: Setting<T>) => T;
+
+/** Throws `bad_request` for one without the other. */
+function tlsFiles(certificate: string | undefined, key: string | undefined): TlsFiles | undefined {
+  if (certificate !== undefined && key !== undefined) return { certificate, key };
+  if (certificate === undefined && key === undefined) return undefined;
+  const [given, missing] = key === undefined ? ["certificate", "key"] : ["key", "certificate"];
+  throw new AppError(
+    "bad_request",
+    `tls.${given}: expected 'tls.${missing}' beside it (HEARTH_TLS_${missing!.toUpperCase()})`,
+  );
+}
 
 /** @param warnings receives one for each tolerated value */
 function valuesOf(
@@ -190,7 +213,7 @@ const keyOf = (name: string): string =>
   (SETTINGS as Readonly<Record<string, { readonly key?: string }>>)[name]?.key ?? name;
 
 /** Settings whose keys are below that of their group. */
-const GROUPS: readonly string[] = ["models", "responses"];
+const GROUPS: readonly string[] = ["models", "responses", "tls"];
 
 function pathsBelow(root: Document["root"], name: string): string[][] {
   const value = root[name];

@@ -11,6 +11,7 @@ export {
   type Config,
   type ConfigSources,
   type MetricsDialect,
+  type TlsFiles,
 } from "./config.ts";
 export { describePath, type Document } from "./document.ts";
 export { editJson5, type Edit } from "./edit.ts";

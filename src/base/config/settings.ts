@@ -58,6 +58,20 @@ export const SETTINGS = {
     tolerates: ({ text }) => tolerateAddress(text),
     initial: () => ({ hostname: "127.0.0.1", port: PORT_DEFAULT }),
   }),
+  tlsCertificate: setting<string | undefined>({
+    key: "tls.certificate",
+    env: ["HEARTH_TLS_CERTIFICATE"],
+    expected: "the path of a file in PEM: the certificate, and those between it and its authority",
+    parse: parsePath,
+    initial: () => undefined,
+  }),
+  tlsKey: setting<string | undefined>({
+    key: "tls.key",
+    env: ["HEARTH_TLS_KEY"],
+    expected: "the path of a file in PEM: the certificate's private key, without a passphrase",
+    parse: parsePath,
+    initial: () => undefined,
+  }),
   models: setting<string>({
     key: "models.folder",
     env: ["HEARTH_MODELS", "OLLAMA_MODELS"],

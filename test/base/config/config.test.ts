@@ -24,6 +24,7 @@ test("nothing set gives the documented defaults", () => {
   expect(withEnv({})).toEqual({
     home: "/nowhere/.hearth",
     host: { hostname: "127.0.0.1", port: 11434 },
+    tls: undefined,
     models: "/nowhere/.hearth/models",
     backend: "auto",
     gpu: undefined,
