@@ -28,10 +28,13 @@ import {
   type Machine,
   makeHandlers,
   MetricExporter,
+  readTls,
   startHookListener,
   startServer,
   storedModels,
   watchDescriptors,
+  watchTls,
+  type TlsPair,
 } from "../server/index.ts";
 import type { CheckModel } from "../library/making.ts";
 import {
@@ -82,6 +85,7 @@ const checkModel: CheckModel = async (file) => (await import("../runtime/check-m
 export async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   checkBackend(config.backend, forcedLevel(config)); // report an unusable backend now, not at the first request
+  const tls = config.tls && readTls(config.tls);
   const log = makeStreamLogger(process.stderr, { now: Date.now, debug: config.debug });
   for (const warning of config.warnings) log.warn(warning);
   if (config.apiKeys.length === 0 && !isLoopback(config.host.hostname)) {
@@ -116,18 +120,22 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { app, hooks, metrics, findAsset } = makeHandlers({ ...parts, gateway, machine, lifecycle, tracer, mcp });
   const { gather } = metrics;
   const exporter = config.metricExport && new MetricExporter({ ...identify(config.metricExport), gather });
-  const server = startServer(app, config);
+  const server = startServer(app, config, tls);
   const hookListener = await startHookListener({
     hooks,
     listen: () => (gateway?.snapshot().hooks.enabled ? gateway.snapshot().hooks.listen : undefined),
     onChange: (listener) => gateway?.onChange(listener),
     log,
+    tls,
   });
   await gateway?.start();
   collectWhenIdle();
   watchDescriptors(log);
   void trimSnapshots(cacheOf(config), config.snapshots);
   const servers = [server, hookListener];
+  const renew = async (pair: TlsPair): Promise<void> =>
+    void (await Promise.all(servers.map((each) => each.renew(pair))));
+  if (config.tls) watchTls(config.tls, { log, onChange: renew });
   const telemetry = [tracer, exporter];
   stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp });
   lifecycle.phase = "serving";

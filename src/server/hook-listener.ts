@@ -8,6 +8,7 @@ import { AppError, type Logger, messageOf } from "../base/index.ts";
 import { type HooksListen, parseListen, UNIX_PEER } from "../gateway/index.ts";
 import type { HookAnswers } from "./routes/hooks.ts";
 import { startBare, type RunningServer } from "./http/serve.ts";
+import type { TlsPair } from "./http/tls.ts";
 
 /** Owner and group may connect: a proxy that runs as another user joins the group. */
 const SOCKET_UMASK = 0o117;
@@ -20,24 +21,30 @@ export interface HookListenerParts {
   readonly listen: () => string | undefined;
   readonly onChange: (listener: () => void) => void;
   readonly log: Logger;
+  /** The certificate, for addresses with a port; undefined: plain HTTP. */
+  readonly tls: TlsPair | undefined;
 }
 
 export interface HookListener {
   /** Undefined: there is no listener. */
   url(): string | undefined;
+  /** Uses another certificate for new connections. */
+  renew(tls: TlsPair): Promise<void>;
   stop(graceMs: number): Promise<void>;
 }
 
 /** Throws `conflict` if the address is in use, `bad_request` if it is unusable. */
-export async function startHookListener({ hooks, listen, onChange, log }: HookListenerParts): Promise<HookListener> {
+export async function startHookListener(parts: HookListenerParts): Promise<HookListener> {
+  const { hooks, listen, onChange, log } = parts;
+  let { tls } = parts;
   let text = listen();
-  let open = text === undefined ? undefined : await openAt(text, hooks);
+  let open = text === undefined ? undefined : await openAt(text, hooks, tls);
   let isStopped = false;
   let moving = Promise.resolve();
   const move = async (): Promise<void> => {
     const wanted = listen();
     if (isStopped || wanted === text) return;
-    const next = wanted === undefined ? undefined : await openAt(wanted, hooks);
+    const next = wanted === undefined ? undefined : await openAt(wanted, hooks, tls);
     const left = open;
     [text, open] = [wanted, next];
     log.info("moved the hooks listener", { url: next?.url });
@@ -50,6 +57,10 @@ export async function startHookListener({ hooks, listen, onChange, log }: HookLi
   });
   return {
     url: () => open?.url,
+    async renew(pair) {
+      tls = pair;
+      await open?.renew(pair);
+    },
     async stop(graceMs) {
       isStopped = true;
       await moving;
@@ -58,11 +69,17 @@ export async function startHookListener({ hooks, listen, onChange, log }: HookLi
   };
 }
 
-async function openAt(text: string, hooks: HookListenerParts["hooks"]): Promise<RunningServer> {
+async function openAt(
+  text: string,
+  hooks: HookListenerParts["hooks"],
+  tls: TlsPair | undefined,
+): Promise<RunningServer> {
   const place = parseListen(text);
   if (!place) throw new AppError("bad_request", `hooks.listen: cannot be read: '${text}'`); // validated with the file
   if ("unix" in place) return openSocket(place, hooks);
-  return startBare(place, (request, server) => hooks.answerAlone(request, () => server.requestIP(request)?.address));
+  const answer: Parameters<typeof startBare>[1] = (request, server) =>
+    hooks.answerAlone(request, () => server.requestIP(request)?.address);
+  return startBare(place, answer, tls);
 }
 
 async function openSocket(

@@ -66,7 +66,7 @@ export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
   const out = collectLines(child.stdout);
   const err = collectLines(child.stderr);
   const greeting = await firstLine(child, out, err);
-  const url = /http:\/\/\S+/.exec(greeting)?.[0];
+  const url = /https?:\/\/\S+/.exec(greeting)?.[0];
   if (!url) throw new Error(`no address in '${greeting}'`);
   return {
     url,

@@ -7,10 +7,19 @@ import { linesOf, messageOf } from "../../base/index.ts";
 /** Longest line of a stream: far above any reply of the server, low enough to be harmless. */
 const LINE_LENGTH_MAX = 64 * 1024 * 1024;
 
+/** Bun's options of a connection that trusts one certificate. */
+export interface PinnedTls {
+  readonly ca: string;
+  readonly allowPartialTrustChain: true;
+  readonly checkServerIdentity: (host: string, cert: { readonly raw: Uint8Array }) => Error | undefined;
+}
+
 export interface ServerAddress {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey: string | undefined;
+  /** Absent: certificates are checked against the machine's authorities. */
+  readonly tls?: PinnedTls;
   /** The environment variable of the key. */
   readonly keyVariable?: "HEARTH_API_KEY" | "HEARTH_GATEWAY_TOKEN";
 }
@@ -99,12 +108,13 @@ export class Client {
     path: string,
     { body, signal }: { body?: string | ReadableStream<Uint8Array>; signal?: AbortSignal | undefined } = {},
   ): Promise<Response> {
-    const { url, apiKey } = this.#server;
+    const { url, apiKey, tls } = this.#server;
     const response = await fetch(url + path, {
       method,
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
       ...(apiKey ? { headers: { authorization: `Bearer ${apiKey}` } } : {}),
+      ...(tls ? { tls } : {}),
       timeout: false, // a model may take minutes to load
     }).catch((error: unknown) => {
       throw signal?.aborted ? error : new ApiError(0, unreachable(url, error));

@@ -41,7 +41,8 @@ export async function auditHooks({ terminal, sources }: LocalContext, { json }: 
 async function auditRunning(sources: ConfigSources, found: readonly Finding[]): Promise<Finding[]> {
   if (found.some(({ id }) => id === "invalid")) return []; // the server's address is in the refused file
   const { server } = clientSettings(sources);
-  const gateway = await fetch(`${server.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) })
+  const { url, tls } = server;
+  const gateway = await fetch(`${url}/health`, { signal: AbortSignal.timeout(ANSWER_MS), ...(tls ? { tls } : {}) })
     .then(async (response) => ((await response.json()) as Health).gateway)
     .catch(() => undefined);
   const told = Array.isArray(gateway?.findings) ? gateway.findings.map(String) : [];

@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { clientSettings } from "../../../src/cli/client/address.ts";
 
 const urlOf = (env: Record<string, string>): string => clientSettings({ env, flags: {}, home: "/nowhere" }).server.url;
@@ -21,4 +24,23 @@ describe.each(["HEARTH_HOST", "OLLAMA_HOST"])("the server that %s names", (name)
 
 test("an empty HEARTH_HOST says nothing", () => {
   expect(urlOf({ HEARTH_HOST: " ", OLLAMA_HOST: "https://box" })).toBe("https://box");
+});
+
+test("a certificate of the server here makes its address https; another address needs none", () => {
+  const env = { HEARTH_TLS_CERTIFICATE: "/nowhere/tls.pem" };
+  expect(() => urlOf(env)).toThrow("tls.certificate: cannot read '/nowhere/tls.pem'");
+  expect(urlOf({ HEARTH_TLS_CERTIFICATE: import.meta.path, HEARTH_HOST: ":8443" })).toBe("https://127.0.0.1:8443");
+  expect(urlOf({ ...env, HEARTH_HOST: "https://box" })).toBe("https://box");
+});
+
+test("of the certificates in a file only the first is the server's: not another by its authority", () => {
+  const folder = mkdtempSync(join(tmpdir(), "hearth-pin-"));
+  const pem = (text: string): string => `-----BEGIN CERTIFICATE-----\n${btoa(text)}\n-----END CERTIFICATE-----\n`;
+  const path = join(folder, "chain.pem");
+  writeFileSync(path, pem("own") + pem("authority"));
+  const { tls } = clientSettings({ env: { HEARTH_TLS_CERTIFICATE: path }, flags: {}, home: folder }).server;
+  const checked = (text: string) => tls!.checkServerIdentity("127.0.0.1", { raw: Buffer.from(text) });
+  expect(checked("own")).toBeUndefined();
+  for (const other of ["authority", "else", ""]) expect(checked(other)).toBeInstanceOf(Error);
+  rmSync(folder, { recursive: true });
 });
