@@ -11,11 +11,25 @@ import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";
 import { isRead, isSame, nameOf, renamed, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
-/** All fusions, in order. @param results buffers that are read after the dispatches */
-export function fuse(dispatches: readonly Dispatch[], results: readonly string[]): Dispatch[] {
-  return [fuseResidual, fuseGated, fuseRopeStore, fuseRopeAttention, fuseThree, fuseSharedExpert, fuseNorm].reduce<
-    Dispatch[]
-  >((list, fusion) => fusion(list, new Set(results)), [...dispatches]);
+/**
+ * All fusions, in order.
+ * @param results buffers that are read after the dispatches
+ * @param buffersMax storage buffers that a kernel can bind: fusions that need more are left out
+ */
+export function fuse(
+  dispatches: readonly Dispatch[],
+  results: readonly string[],
+  buffersMax: number = Infinity,
+): Dispatch[] {
+  const all = [fuseResidual, fuseGated, fuseRopeStore, fuseRopeAttention, fuseThree, fuseSharedExpert, fuseNorm];
+  return all.reduce<Dispatch[]>(
+    (list, fusion) => {
+      const before = new Set(list);
+      const fused = fusion(list, new Set(results));
+      return fused.every((each) => before.has(each) || each.operands.length <= buffersMax) ? fused : list;
+    },
+    [...dispatches],
+  );
 }
 
 /** Kernels that can add their result to a value: the bindings of that and of the sum, and the flag. */

@@ -29,6 +29,8 @@ import { lowRank, matmul } from "./lower-matmul.ts";
 /** Maximum outputs of a router, and groups of them: they are in workgroup memory. */
 const OUTPUTS_MAX = 512;
 const GROUPS_MAX = 128;
+/** Storage buffers of moe_gated. */
+const GATED_BUFFERS = 9;
 /** Choices per workgroup of moe_matmul, see moe_group. */
 const TILE_ROWS = 32;
 
@@ -88,11 +90,17 @@ function check(what: string, count: number, most: number): void {
 
 /**
  * The step, if gate and up are divided alike, so that a piece of each holds the same experts, no weight has low-rank
- * changes, and inputs are not weighted.
+ * changes, inputs are not weighted, and a kernel can bind so many buffers.
  */
-function fusible(step: Moe, { piecesOf }: Context): (Moe & { gate: Weight }) | undefined {
+function fusible(step: Moe, { piecesOf, buffersMax = GATED_BUFFERS }: Context): (Moe & { gate: Weight }) | undefined {
   const { gate: gateW, up, down, routing } = step;
-  if (!gateW || routing?.weighInput || [gateW, up, down].some(({ lowRank: changes }) => changes)) return undefined;
+  if (
+    !gateW ||
+    buffersMax < GATED_BUFFERS ||
+    routing?.weighInput ||
+    [gateW, up, down].some(({ lowRank: changes }) => changes)
+  )
+    return undefined;
   const cuts = (w: Weight): string =>
     piecesOf(w)
       .map((piece) => Object.values(expertsOf(piece, w)).join())

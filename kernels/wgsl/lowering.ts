@@ -34,6 +34,8 @@ export interface LowerOptions {
   piecesOf(weight: Weight): readonly Piece[];
   /** Values of a row given as a vector; default 0: all rows have ids. */
   readonly givenDim?: number;
+  /** Storage buffers that a kernel can bind, at least 8; default: no limit. */
+  readonly buffersMax?: number;
   /** Sizes of kernels; default `PLAIN`. */
   readonly tuning?: Tuning;
 }

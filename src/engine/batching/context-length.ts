@@ -15,7 +15,11 @@ interface ContextMemory {
 }
 
 /** The longest context for which all slots fit when full, including their constant part. */
-export function defaultCtxLen({ perToken, once }: SlotBytes, { bytes, slots, onGpu }: ContextMemory): number {
-  const most = onGpu ? STEPS[0] : CPU_MOST;
-  return STEPS.find((step) => step <= most && slots * (once + step * perToken) <= bytes) ?? LEAST;
+export function defaultCtxLen(
+  { perToken, once, tokensMax = Infinity }: SlotBytes,
+  { bytes, slots, onGpu }: ContextMemory,
+): number {
+  const most = Math.min(onGpu ? STEPS[0] : CPU_MOST, Math.floor(tokensMax / slots));
+  const fitting = STEPS.find((step) => step <= most && slots * (once + step * perToken) <= bytes);
+  return fitting ?? Math.min(LEAST, most);
 }

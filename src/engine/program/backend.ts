@@ -306,6 +306,8 @@ export interface Session {
 export interface SlotBytes {
   readonly perToken: number;
   readonly once: number;
+  /** Tokens of all slots together that a device can address; default: no limit. */
+  readonly tokensMax?: number;
 }
 
 export interface Backend {
@@ -317,7 +319,7 @@ export interface Backend {
   /** The ops of a program, and variants of ops, without kernels; absent: none. A load refuses them. */
   missing?(program: Program): readonly string[];
   /** Bytes of a slot; absent: everything is float32. */
-  slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes;
+  slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes | Promise<SlotBytes>;
   load(program: Program, options: LoadOptions): Promise<Session>;
   /**
    * Bytes of device memory for a load: weights, KV cache, scratch. Throws the load's error for a program that no memory

@@ -44,3 +44,9 @@ test("what slots keep for any length leaves less for the context", () => {
   expect([2, 3, 5].map((gib) => ctxLen(gib))).toEqual([8192, 16_384, 32_768]);
   expect(ctxLen(6, 2)).toBe(16_384);
 });
+
+test("the context is not longer than a device can address for all slots, even below 4096", () => {
+  const bytes: SlotBytes = { perToken: 2 ** 10, once: 0, tokensMax: 40_000 };
+  const ctxLen = (slots: number) => defaultCtxLen(bytes, { bytes: 1000 * GIB, slots, onGpu: true });
+  expect([ctxLen(1), ctxLen(4), ctxLen(16)]).toEqual([32_768, 8192, 2500]);
+});

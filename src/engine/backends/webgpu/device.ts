@@ -4,7 +4,7 @@
  */
 import { kernelSource, type KernelName, type Variant } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, messageOf } from "../../../base/index.ts";
-import { adapterFacts, LIMITS, requestAdapter, type AdapterFacts } from "./adapters.ts";
+import { adapterFacts, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import type { Pump } from "./pace.ts";
 import type { GpuProvider } from "./provider.ts";
 
@@ -148,6 +148,8 @@ export class Device {
 export interface DeviceOptions {
   /** Features not to request even if the adapter has them. */
   readonly without?: readonly string[];
+  /** Limits lower than the adapter's. */
+  readonly limits?: Partial<AdapterFacts["limits"]>;
 }
 
 /** The provider's device, opened on first use. Throws `unsupported` if there is no adapter. */
@@ -161,13 +163,14 @@ export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): 
   return opened;
 }
 
-async function makeDevice(provider: GpuProvider, { without = [] }: DeviceOptions): Promise<Device> {
+async function makeDevice(provider: GpuProvider, { without = [], limits = {} }: DeviceOptions): Promise<Device> {
   const { pump } = provider;
   const adapter = await requestAdapter(provider);
-  const facts = adapterFacts(adapter);
+  const own = adapterFacts(adapter);
+  const facts = { ...own, limits: { ...own.limits, ...limits } };
   const wanted = {
     requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
-    requiredLimits: Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]])),
+    requiredLimits: facts.limits,
   };
   const gpu = await pump.start(() => adapter.requestDevice(wanted));
   const { wgslLanguageFeatures } = await provider.open();

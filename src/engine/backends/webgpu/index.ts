@@ -11,7 +11,7 @@ import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
-import { kvShapes } from "./memory.ts";
+import { kvShapes, kvTokensMax } from "./memory.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
@@ -22,19 +22,17 @@ function lostWhileLoading({ weights }: Program, cause: unknown): AppError {
   return new AppError("too_large", `${weights.path}: ${messageOf(cause)} while the model was loaded`, { cause });
 }
 
-const sumOf = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0);
-
 /** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
   missing: (program) => missingOps(program, { ops, variants }),
   neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
-  slotBytes: ({ steps }, options) => ({
-    ...floatBytes(steps),
-    perToken: sumOf(
-      kvShapes(steps, cacheTypeOf(steps, options)).map(({ keyBytes, valueBytes }) => keyBytes + valueBytes),
-    ),
-  }),
+  async slotBytes({ steps }, options) {
+    const shapes = kvShapes(steps, cacheTypeOf(steps, options));
+    const perToken = shapes.reduce((sum, { keyBytes, valueBytes }) => sum + keyBytes + valueBytes, 0);
+    const device = await openDevice(provider()).catch(() => undefined); // a load reports it
+    return { ...floatBytes(steps), perToken, ...(device && { tokensMax: kvTokensMax(device, shapes) }) };
+  },
   async load(program, options) {
     const device = await openDevice(provider());
     const plan = await makePlan(device, program, options).catch((error: unknown) => {

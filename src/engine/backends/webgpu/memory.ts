@@ -145,9 +145,15 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   return { what: path, wishes, kv, bytes, memoryOf };
 }
 
+const bindingMax = ({ facts: { limits } }: Device): number =>
+  Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
+
+/** Tokens of all slots together for which the keys of a layer fit a binding, and so do the values. */
+export const kvTokensMax = (device: Device, shapes: readonly KvShape[]): number =>
+  Math.floor(bindingMax(device) / Math.max(1, ...shapes.flatMap(({ keyBytes, valueBytes }) => [keyBytes, valueBytes])));
+
 function checkSize(device: Device, { path, label, size }: { path: string; label: string; size: number }): void {
-  const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
-  const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize);
+  const limit = bindingMax(device);
   if (size > limit)
     throw new AppError("too_large", `${path}: ${label}: the GPU binds ${limit} bytes at once, got ${size}`);
 }

@@ -83,11 +83,14 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const cacheType = cacheTypeOf(program.steps, options);
   const givenDim = options.images ? vectorDimOf(program.steps) : 0;
+  const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
+  const context = { ctxLen: options.ctxLen, cacheType, givenDim, piecesOf, buffersMax, tuning };
   const passFor = (rowsMax: number): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
     const many = rowsMax === Infinity;
-    const lowered = lower(program.steps, { ctxLen: options.ctxLen, cacheType, givenDim, many, piecesOf, tuning });
-    const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name]);
+    const lowered = lower(program.steps, { ...context, many });
+    const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name], buffersMax);
+    checkBuffers(dispatches, buffersMax, program);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
     return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
@@ -221,6 +224,15 @@ function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts
   const end = dispatches.filter(({ step }) => step < last).length;
   const { states, logits } = program;
   return [{ ...states, end }, ...(logits ? [{ ...logits, end: dispatches.length }] : [])];
+}
+
+/** Devices of the smallest tier bind too few buffers for some steps, whose layers then stay on the CPU. */
+function checkBuffers(dispatches: readonly Dispatch[], most: number, { weights, steps }: Program): void {
+  const large = dispatches.find(({ operands }) => operands.length > most);
+  if (!large) return;
+  const what = `step ${large.step} (${steps[large.step]!.op})`; // lowered from it
+  const text = `${weights.path}: ${what}: the GPU binds ${most} storage buffers at once, got ${large.operands.length}`;
+  throw new AppError("unsupported", text);
 }
 
 function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weights }: Program): void {

@@ -11,9 +11,10 @@ import {
   type KernelName,
   type Variant,
 } from "../../../../kernels/wgsl/sources.ts";
-import { STORAGE_BUFFERS } from "../../../../src/engine/backends/webgpu/adapters.ts";
 import { PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 
+/** The most that any device with our kernels needs. */
+const STORAGE_BUFFERS = 10;
 const WIDE: Tuning = { threads: 128, columns: 4, tileRows: 64, tileColumns: 64, packed: false, f16: false };
 /** Variants besides the plain one. Size variants are compiled for some block types only. */
 const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [

@@ -1,0 +1,67 @@
+/** Run by smallest.test.ts with a GPU driver in its environment: cases on a device with WebGPU's least limits. */
+import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
+import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
+import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
+import { messageOf } from "../../../../src/base/errors.ts";
+import { runCase, type Case } from "../../../conformance/cases.ts";
+import { attention, gatedMlp, makeCase, moe } from "../../../conformance/draft.ts";
+import { runnableCases } from "./chosen-cases.ts";
+
+export interface Smallest {
+  readonly limits: Readonly<Record<string, number>>;
+  /** By case, the largest difference relative to its tolerance. */
+  readonly differences: Readonly<Record<string, number>>;
+  /** The message for a case that needs more. */
+  readonly refused: string;
+  /** Tokens that a cache of 1,024 float32 values a side can have. */
+  readonly tokensMax: number | undefined;
+}
+
+/** WebGPU, § 3.6.2: default limits, which every device has. */
+const limits = {
+  maxBufferSize: 2 ** 28,
+  maxStorageBufferBindingSize: 2 ** 27,
+  maxStorageBuffersPerShaderStage: 8,
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupStorageSize: 16_384,
+  maxComputeWorkgroupsPerDimension: 65_535,
+};
+const { gpu, facts } = await openDevice(dawn(), { limits });
+const NAMES = [
+  "rope: heads of 80, normed over each head",
+  "attention: 4 heads on 4 of 16",
+  "attention: sinks",
+  "moe: 2 of 4, normalized",
+  "gatedMlp: q4_K",
+  "linear: three parts of a fused tensor, q6_K",
+];
+
+const all = runnableCases();
+const caseOf = (name: string): Case => all.find((each) => each.name === name)!;
+const block = makeCase("a block with experts", { dim: 32 }, (draft) => {
+  const out = attention(draft, { nHeads: 2, nKvHeads: 2, headDim: 16 });
+  const dense = gatedMlp({ ...draft, x: out }, { dim: 32, ffnDim: 48, act: "silu" });
+  return moe({ ...draft, x: dense }, { experts: 4, nUsed: 2, normalize: true, scale: 1 });
+});
+
+const differences: Record<string, number> = {};
+for (const each of [...NAMES.map(caseOf), block]) {
+  const [got, expected] = [await runCase(webGpuBackend, each), await runCase(cpuBackend, each)];
+  const { abs, rel } = each.tolerance;
+  const excess = got.flatMap((run, i) =>
+    [...run].map((v, j) => Math.abs(v - expected[i]![j]!) / (abs + rel * Math.abs(expected[i]![j]!))),
+  );
+  differences[each.name] = Math.max(...excess);
+}
+const delta = all.find(({ name }) => name.startsWith("deltaRule:"))!;
+const refused = await runCase(webGpuBackend, delta).then(() => "ran", messageOf);
+const wide = makeCase("a wide cache", { dim: 32 }, (draft) =>
+  attention(draft, { nHeads: 8, nKvHeads: 8, headDim: 128 }),
+);
+const { tokensMax } = await webGpuBackend.slotBytes!(wide.program, { precise: true });
+const asked = Object.fromEntries(
+  Object.keys(limits).map((name) => [name, gpu.limits[name as keyof typeof facts.limits]]),
+);
+console.log(JSON.stringify({ limits: asked, differences, refused, tokensMax } satisfies Smallest));
+process.exit(0); // a driver's threads may remain
