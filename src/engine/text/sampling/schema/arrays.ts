@@ -29,9 +29,11 @@ interface Counts {
 export function arrayGrammar(flat: Flat, parts: ArrayParts): string {
   const { rules, path, inside } = parts;
   const legacy = Array.isArray(flat["items"]);
-  const prefix = listAt(flat, legacy ? "items" : "prefixItems", path) ?? [];
+  const listed = listAt(flat, legacy ? "items" : "prefixItems", path) ?? [];
+  const end = listed.indexOf(false); // no array has so many items
+  const prefix = end < 0 ? listed : listed.slice(0, end);
   const given = flat[legacy ? "additionalItems" : "items"] ?? flat["unevaluatedItems"];
-  const others = given ?? prefix.length === 0;
+  const others = end < 0 ? (given ?? prefix.length === 0) : false;
   const counts = countsOf(flat, path);
   const { min, max } = counts;
   if (others === false && min > prefix.length) failAt(path, `minItems ${min} is more than its ${prefix.length} items`);
@@ -121,6 +123,7 @@ function containsGrammar(
   const least = countAt(flat, "minContains", path) ?? 1;
   const most = countAt(flat, "maxContains", path) ?? Infinity;
   if (contains === undefined || (least === 0 && most === Infinity)) return undefined;
+  if (least > most) failAt(path, `minContains ${least} is more than maxContains ${most}`);
   const unfit = most === Infinity ? [true] : negate(asSchema(contains, `${path}.contains`));
   const isPlain = min <= least && max === Infinity;
   const isOne = least === 1 && most === Infinity && (Number.isFinite(max) ? max : min) <= PLACES_MAX;

@@ -122,10 +122,11 @@ function expressionOf(context: Context, value: unknown, place: Place): string {
   if (combined.length === 1 && Object.keys(constraints).length === 0) {
     const key = combined[0]!;
     if (key === "$ref") return refRule(context, schema[key], place);
-    const parts = CONDITIONS.includes(key) ? [] : partsOf(schema, key, place.path);
-    if (parts.length > 0 && (key !== "allOf" || parts.length === 1)) {
+    const parts = CONDITIONS.includes(key) ? [] : [...partsOf(schema, key, place.path).entries()];
+    const possible = parts.filter(([, part]) => part !== false || parts.length === 1);
+    if (possible.length > 0 && (key !== "allOf" || parts.length === 1)) {
       return choice(
-        parts.map((part, i) => expressionOf(context, part, { ...place, path: `${place.path}.${key}[${i}]` })),
+        possible.map(([i, part]) => expressionOf(context, part, { ...place, path: `${place.path}.${key}[${i}]` })),
       );
     }
   }
@@ -174,9 +175,9 @@ function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; en
 
 const IMPLIED: readonly (readonly [Type, RegExp])[] = [
   ["object", /ropert|^required$/], // properties, additionalProperties, minProperties, propertyNames …
-  ["array", /[iI]tems$/],
+  ["array", /[iI]tems$|ontains$/],
   ["string", /^(pattern|format|minLength|maxLength)$/],
-  ["number", /imum$/],
+  ["number", /imum$|^multipleOf$/],
 ];
 
 /** Types of a flat schema, from `type` or implied by its keywords; undefined: any. */
@@ -311,6 +312,14 @@ function fits(pattern: string, text: string): boolean {
   }
 }
 
+/** Returns whether no name fits a pattern, and the patterns begin with texts of which none begins another. */
+function areApart(patterns: readonly string[], names: readonly string[]): boolean {
+  if (names.some((name) => patterns.some((pattern) => fits(pattern, name)))) return false;
+  const starts = patterns.map((pattern) => /^\^([\w-]+)(?![?*{|\w-])/.exec(pattern)?.[1] ?? "");
+  const isAnyOf = patterns.some((pattern) => pattern.includes("|"));
+  return starts.every((a, i) => starts.slice(i + 1).every((b) => !isAnyOf && !a.startsWith(b) && !b.startsWith(a)));
+}
+
 /** An expression for a pair with an undeclared key; undefined if none is allowed. */
 function otherPairs(
   context: Context,
@@ -321,7 +330,10 @@ function otherPairs(
   const { rules } = context;
   const pairOf = (key: string, value: unknown, at: string): string =>
     define(rules, `${key} ":" ws ${expressionOf(context, value, { path: at, within: undefined })}`);
-  const patterns = Object.entries(mapAt(flat, "patternProperties", path)).filter(([, value]) => value !== false);
+  const all = mapAt(flat, "patternProperties", path);
+  const declared = Object.entries(mapAt(flat, "properties", path)).flatMap(([name, own]) => (own === true ? [] : name));
+  if (!areApart(Object.keys(all), declared)) leave(context, `${path}.patternProperties`);
+  const patterns = Object.entries(all).filter(([, value]) => value !== false);
   if (patterns.length > 0) {
     const key = (pattern: string): string => stringGrammar(rules, { pattern }, { path, role: "key" });
     return choice(patterns.map(([pattern, value]) => pairOf(key(pattern), value, `${path}.patternProperties`)));

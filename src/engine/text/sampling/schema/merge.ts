@@ -93,7 +93,8 @@ const MERGES: Readonly<Record<string, Merge>> = {
 };
 
 /** One schema for values that fit both; undefined if `a` and `b` contradict each other or cannot be merged. */
-export function merge(a: Flat, b: Flat): Flat | undefined {
+export function merge(left: Flat, right: Flat): Flat | undefined {
+  const [a, b] = [withOthers(left, right), withOthers(right, left)];
   const out: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) {
     const mergeOne = MERGES[key];
@@ -102,6 +103,27 @@ export function merge(a: Flat, b: Flat): Flat | undefined {
     out[key] = merged;
   }
   return withoutExcluded(out);
+}
+
+/**
+ * A schema that also says what its `items` and `additionalProperties` demand of the places that only the other one
+ * names. `false` demands nothing there: it closes the merged object.
+ */
+function withOthers(flat: Flat, other: Flat): Flat {
+  const { items, additionalProperties: pairs, prefixItems, properties } = flat;
+  const out: Record<string, unknown> = { ...flat };
+  const [own, more] = [prefixItems ?? [], other["prefixItems"] ?? []];
+  if (items !== undefined && !Array.isArray(items) && Array.isArray(own) && Array.isArray(more)) {
+    if (more.length > own.length) out["prefixItems"] = [...own, ...more.slice(own.length).map(() => items)];
+  }
+  if (isObject(pairs) && isObject(other["properties"])) {
+    const patterns = Object.keys(isObject(flat["patternProperties"]) ? flat["patternProperties"] : {});
+    const named = isObject(properties) ? properties : {};
+    const added = Object.keys(other["properties"]).filter((name) => !Object.hasOwn(named, name));
+    if (patterns.length === 0)
+      out["properties"] = { ...named, ...Object.fromEntries(added.map((name) => [name, pairs])) };
+  }
+  return out;
 }
 
 /** Removes listed values that are excluded; undefined if none remains. */

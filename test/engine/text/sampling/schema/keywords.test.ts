@@ -151,10 +151,24 @@ const CASES: Readonly<Record<string, readonly [Schema, yes: readonly string[], n
     ['"abc"', '"abcde"'],
     ['"ab"', '"abcdef"'],
   ],
-  "patternProperties of declared names": [
-    object({ x_a: { enum: [1, "t"] } }, { patternProperties: { "^x_": { type: "integer" } } }),
-    ['{"x_a":1}'],
-    ['{"x_a":"t"}'],
+  "patternProperties that begin differently": [
+    { patternProperties: { "^x_": { type: "integer" }, "^y-": { const: "y" } }, additionalProperties: false },
+    ['{"x_a":1,"y-":"y"}', "{}"],
+    ['{"x_a":"y"}', '{"y-":1}'],
+  ],
+  "contains without a type": [{ contains: { const: 5 }, items: { enum: [1, 5] } }, ["[5]", "[1,5]"], ["[]", "[1]"]],
+  "multipleOf without a type": [{ multipleOf: 0.5 }, ["0", "7.5"], ["7.3"]],
+  "false in a union": [{ anyOf: [false, { type: "integer" }] }, ["1"], ["null"]],
+  "false in a tuple": [{ prefixItems: [{ const: 1 }, false, { const: 3 }] }, ["[1]"], ["[1,2]", "[1,2,3]"]],
+  "items beside a tuple of another part": [
+    { allOf: [{ prefixItems: [{ type: "integer", minimum: 3 }] }], items: { type: "integer", minimum: 5 } },
+    ["[5,6]"],
+    ["[3,5]", "[5,4]"],
+  ],
+  "additionalProperties beside properties of another part": [
+    { allOf: [object({ a: true }, { required: ["a"] })], additionalProperties: { type: "boolean" } },
+    ['{"a":true}', '{"a":false,"b":true}'],
+    ['{"a":1}', '{"a":true,"b":1}'],
   ],
 };
 
@@ -192,6 +206,8 @@ test.each<[Schema, string]>([
   [{ type: "number", multipleOf: 1e-20, minimum: 1, maximum: 1 }, "$.multipleOf"],
   [{ type: "array", items: { enum: [1, 2] }, contains: { const: 1 }, uniqueItems: true }, "$.contains"],
   [{ $dynamicRef: "#x", type: "string" }, "$.$dynamicRef"],
+  [object({ x_a: { enum: [1, "t"] } }, { patternProperties: { "^x_": { type: "integer" } } }), "$.patternProperties"],
+  [{ type: "object", patternProperties: { "a*": { type: "integer" }, "^b": { minimum: 2 } } }, "$.patternProperties"],
 ])("what is not held is told, and the rest is held (%#)", async (schema, place) => {
   expect(schemaGrammar(schema).left).toEqual([place]);
   (await compiler.matcher(schema)).dispose();
