@@ -11,7 +11,7 @@ import { f32, type Architecture } from "./architecture.ts";
 import { convertible } from "./archs/index.ts";
 import { configOf, type Config } from "./config.ts";
 import { getJson, rootedAt, type ModelFolder } from "./folder.ts";
-import { bareName, findRule } from "./plan.ts";
+import { bareName, findRules } from "./plan.ts";
 import { readSafetensors, type SafeTensor } from "./safetensors.ts";
 import { checkHeads, shapeOf, sourceType, tensorData, type TensorSource } from "./tensor-data.ts";
 
@@ -115,15 +115,16 @@ function pairUp(
   for (const tensor of tensors) {
     if (tensor.name.endsWith(".base_layer.weight")) continue; // a copy of the base model's weight
     const half = halfOf(tensor.name);
-    const found = half && findRule(table, `${bareName(half.module)}.weight`, base.nLayers);
-    if (!half || !found) {
+    const [found, ...others] = half ? findRules(table, `${bareName(half.module)}.weight`, base.nLayers) : [];
+    const isOne = others.length === 0 && !found?.rule.rows && !found?.rule.isTransposed && found?.expert === undefined;
+    if (!half || !found || !isOne) {
       const why = `no LoRA of a weight that '${base.arch}' has in ${base.nLayers} layers`;
       throw new AppError("unsupported", `${label}: tensor '${tensor.name}': ${why}`);
     }
     const { part, isMlx } = half;
     const pairedHeads = part === "b" ? (found.rule.pairedHeads ?? 0) : 0;
     const isEmbeddingA = part === "a" && found.name === "token_embd.weight";
-    const source = { tensor, pairedHeads, shift: 0, isTransposed: isMlx !== isEmbeddingA };
+    const source = { tensor, pairedHeads, isTransposed: isMlx !== isEmbeddingA };
     sourceType(tensor, label);
     const pair = pairs.get(found.name) ?? {};
     pairs.set(found.name, { ...pair, [part]: source });

@@ -5,24 +5,40 @@
 import type { WriteValue } from "../../engine/formats/index.ts";
 import type { Config } from "./config.ts";
 
+/** Rows of a source tensor: slices along its last dimension, or the values of a vector. */
+export interface RowSelection {
+  /** Slowest-varying dimension first. */
+  readonly shape: readonly number[];
+  /** The source row of each row; default: all in order. */
+  readonly order?: readonly number[];
+  /** Values of a row, if rows are cut into smaller ones. */
+  readonly rowLen?: number;
+}
+
 export interface TensorRule {
   /** GGUF's name, without `.weight` or `.bias`; `*` is the layer. */
   readonly to: string;
+  /** The rows to take, from the shape of the source. */
+  readonly rows?: (shape: readonly number[]) => RowSelection;
+  /** The file stores the transposed matrix. */
+  readonly isTransposed?: boolean;
+  /** Applied to every weight. */
+  readonly value?: (weight: number) => number;
   /** Heads whose rows are reordered to pairs; see `TensorSource`. */
   readonly pairedHeads?: number;
   /** Added to every weight. */
   readonly shift?: number;
   /** Stays float32 although it is a matrix. */
   readonly precise?: boolean;
-  /** Some models do not have it. */
-  readonly optional?: boolean;
+  /** Some models do not have it; `layers`: some layers do not. */
+  readonly optional?: boolean | "layers";
 }
 
 /**
- * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`; `*` is the layer. Biases are always
- * optional.
+ * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`; `*` is the layer, and `#` an expert,
+ * whose matrices are stacked in order. Several rules take a tensor apart. Biases are always optional.
  */
-export type TensorTable = Readonly<Record<string, TensorRule>>;
+export type TensorTable = Readonly<Record<string, TensorRule | readonly TensorRule[]>>;
 
 /** Small tensors computed from the configuration, (n) float32 each. */
 export type Computed = Readonly<Record<string, Float32Array>>;

@@ -141,7 +141,9 @@ function generalMetadata({ json, architecture, label, plan }: General): Record<s
 /** The type that holds most bytes. */
 function fileType({ tensors }: Plan): number {
   const bytes = new Map<unknown, number>();
-  for (const { quant, source } of tensors) bytes.set(quant, (bytes.get(quant) ?? 0) + source.tensor.byteLength);
+  for (const { quant, sources } of tensors) {
+    for (const { tensor } of sources) bytes.set(quant, (bytes.get(quant) ?? 0) + tensor.byteLength);
+  }
   const [most] = [...bytes].sort(([, a], [, b]) => b - a);
   return FILE_TYPES.get(most?.[0]) ?? 1;
 }
@@ -157,11 +159,15 @@ function computedTensors(computed: Computed): WriteTensor[] {
 
 const tensorOf =
   (label: string) =>
-  ({ name, shape, quant, source }: Plan["tensors"][number]): WriteTensor => ({
+  ({ name, shape, quant, sources }: Plan["tensors"][number]): WriteTensor => ({
     name,
     shape,
     quant,
-    data: { [Symbol.asyncIterator]: () => tensorData(source, quant, label) },
+    data: {
+      async *[Symbol.asyncIterator]() {
+        for (const source of sources) yield* tensorData(source, quant, label);
+      },
+    },
   });
 
 /** The number of token types of a BERT. */

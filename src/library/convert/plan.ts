@@ -6,7 +6,7 @@ import { AppError } from "../../base/index.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { Architecture, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
-import { checkHeads, sourceType, type TensorSource } from "./tensor-data.ts";
+import { checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
 /** Encoder parts of multimodal models; the text model is converted without them. */
 const ENCODERS =
@@ -21,7 +21,8 @@ interface PlannedTensor {
   /** GGUF order: the fastest-varying dimension first. */
   readonly shape: readonly number[];
   readonly quant: Quant;
-  readonly source: TensorSource;
+  /** One after the other; several for the stacked matrices of experts. */
+  readonly sources: readonly TensorSource[];
 }
 
 export interface Plan {
@@ -40,7 +41,7 @@ interface PlanSources {
 }
 
 export function planTensors({ tensors, architecture, table, nLayers, isTied, label }: PlanSources): Plan {
-  const planned = new Map<string, PlannedTensor>();
+  const parts = new Map<string, Map<number, PlannedTensor>>();
   let encoderCount = 0;
   for (const tensor of tensors) {
     if (ENCODERS.test(tensor.name)) {
@@ -50,63 +51,104 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
     const name = bareName(tensor.name);
     const isUnused = COMPUTED.test(name) || architecture.unused?.test(name) || (isTied && name === "lm_head.weight");
     if (isUnused) continue;
-    const found = findRule(table, name, nLayers);
-    if (!found) {
+    const found = findRules(table, name, nLayers);
+    if (found.length === 0) {
       const why = `'${architecture.arch}' has no such weight, and without it the answers would be wrong`;
       throw new AppError("unsupported", `${label}: tensor '${tensor.name}': ${why}`);
     }
-    if (planned.has(found.name)) {
-      throw new AppError("bad_file", `${label}: tensor '${tensor.name}': there is another '${name}'`);
+    for (const each of found) {
+      const others = parts.get(each.name) ?? new Map<number, PlannedTensor>();
+      parts.set(each.name, others);
+      if (others.has(each.expert ?? WHOLE)) {
+        throw new AppError("bad_file", `${label}: tensor '${tensor.name}': there is another '${name}'`);
+      }
+      others.set(each.expert ?? WHOLE, planTensor(tensor, each, label));
     }
-    planned.set(found.name, planTensor(tensor, found, label));
   }
+  const planned = new Map([...parts].map(([name, each]) => [name, joined(name, each, label)]));
   checkComplete({ planned, table, nLayers, label });
   return { tensors: [...planned.values()].sort(byPlace), encoderCount };
 }
 
+/** The number of a tensor that is not one expert's. */
+const WHOLE = -1;
+
+/** Stacks the matrices of experts. */
+function joined(name: string, parts: ReadonlyMap<number, PlannedTensor>, label: string): PlannedTensor {
+  const [first] = parts.values();
+  if (parts.has(WHOLE) && parts.size === 1) return first!; // it is the one
+  const stack = Array.from({ length: parts.size }, (_, expert) => parts.get(expert));
+  const isWhole = stack.every((each) => each?.shape.join() === first!.shape.join() && each.quant === first!.quant);
+  if (!isWhole) {
+    const expected = `experts 0 … ${parts.size - 1} of one shape and type`;
+    throw new AppError("bad_file", `${label}: '${name}': expected ${expected}, got others`);
+  }
+  return {
+    ...first!,
+    shape: [...first!.shape, parts.size],
+    sources: stack.flatMap((each) => each!.sources),
+  };
+}
+
 /** The name within the text model. */
 export function bareName(name: string): string {
-  return name.replace(/^(language_model\.)?(model|bert)\.(language_model\.)?/, "").replace(/^language_model\./, "");
+  return name
+    .replace(/^(language_model\.)?(model|bert|transformer|backbone|gpt_neox|roberta)\.(language_model\.)?/, "")
+    .replace(/^language_model\./, "");
 }
 
 interface FoundRule {
   readonly name: string;
   readonly rule: TensorRule;
+  /** Number of the expert whose matrix it is, if of one. */
+  readonly expert: number | undefined;
 }
 
-/** The rule for a weight and its name in the GGUF; undefined if no rule matches, or the layer does not exist. */
-export function findRule(table: TensorTable, name: string, nLayers: number): FoundRule | undefined {
-  const part = /\.(weight|bias|gamma|beta)$/.exec(name)?.[1];
-  if (part === undefined) return undefined;
-  const layer = /^(?:encoder\.)?layers?\.(\d{1,6})\./.exec(name)?.[1];
-  if (layer !== undefined && Number(layer) >= nLayers) return undefined;
-  const bare = name.slice(0, -part.length - 1);
-  const key = layer === undefined ? bare : bare.replace(`.${layer}.`, ".*.");
-  const rule = Object.hasOwn(table, key) ? table[key] : undefined;
-  if (!rule || rule.to.includes("*") !== (layer !== undefined)) return undefined;
-  const suffix = { weight: "weight", gamma: "weight", bias: "bias", beta: "bias" }[part];
-  return { name: `${rule.to.replace("*", String(Number(layer)))}.${suffix}`, rule };
+const LAYER = /^(?:(?:encoder\.)?layers?|h|blocks)\.(\d{1,6})\./;
+const EXPERT = /\.experts\.(\d{1,6})\./;
+
+/** The rules for a weight, each with its name in the GGUF; empty if no rule matches, or the layer does not exist. */
+export function findRules(table: TensorTable, name: string, nLayers: number): FoundRule[] {
+  const part = /\.(weight|bias|gamma|beta)$/.exec(name)?.[1]; // a name without one of these is whole
+  const bare = part === undefined ? name : name.slice(0, -part.length - 1);
+  const layer = LAYER.exec(name)?.[1];
+  const expert = EXPERT.exec(name)?.[1];
+  if (layer !== undefined && Number(layer) >= nLayers) return [];
+  const key = (layer === undefined ? bare : bare.replace(`.${layer}.`, ".*.")).replace(EXPERT, ".experts.#.");
+  const rules = [Object.hasOwn(table, key) ? table[key]! : []].flat();
+  const suffix = part === undefined ? "" : part === "bias" || part === "beta" ? ".bias" : ".weight";
+  return rules
+    .filter(({ to }) => to.includes("*") === (layer !== undefined))
+    .map((rule) => ({
+      name: rule.to.replace("*", String(Number(layer))) + suffix,
+      rule,
+      expert: expert === undefined ? undefined : Number(expert),
+    }));
 }
 
 function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string): PlannedTensor {
-  const { shape } = tensor;
-  if (shape.length === 0 || shape.length > DIMS_MAX || shape.includes(0)) {
-    const expected = `1 … ${DIMS_MAX} dimensions above 0`;
-    throw new AppError(
+  const isWeight = !name.endsWith(".bias");
+  const wrong = (expected: string): AppError =>
+    new AppError(
       "bad_file",
-      `${label}: tensor '${tensor.name}': expected ${expected}, got (${shape.join(", ")})`,
+      `${label}: tensor '${tensor.name}': expected ${expected}, got (${tensor.shape.join(", ")})`,
     );
-  }
-  const isMatrix = shape.length > 1 && !rule.precise;
-  const from = sourceType(tensor, label);
-  const quant = !isMatrix ? f32 : from === bf16 ? bf16 : f16;
+  const { shift = 0 } = rule;
   const source = {
     tensor,
     pairedHeads: rule.pairedHeads ?? 0,
-    shift: name.endsWith(".weight") ? (rule.shift ?? 0) : 0,
+    isTransposed: isWeight && (rule.isTransposed ?? false),
+    rows: rule.rows?.(tensor.shape),
+    value: rule.value ?? (isWeight && shift !== 0 ? (weight: number) => weight + shift : undefined),
   };
+  const shape = shapeOf(source);
+  if (shape.length === 0 || shape.length > DIMS_MAX || shape.includes(0))
+    throw wrong(`1 … ${DIMS_MAX} dimensions above 0`);
+  const isMatrix = shape.length > 1 && !rule.precise;
+  const from = sourceType(tensor, label);
+  const quant = !isMatrix ? f32 : from === bf16 ? bf16 : f16;
   checkHeads(source, label);
-  return { name, shape: shape.toReversed(), quant, source };
+  return { name, shape: shape.toReversed(), quant, sources: [source] };
 }
 
 interface Planned {
@@ -120,11 +162,12 @@ interface Planned {
 function checkComplete({ planned, table, nLayers, label }: Planned): void {
   const missing = (name: string): AppError =>
     new AppError("bad_file", `${label}: expected a weight for '${name}', got none`);
-  for (const { to, optional } of Object.values(table)) {
+  for (const { to, optional } of Object.values(table).flat()) {
+    if (optional === "layers") continue;
     const names = to.includes("*") ? Array.from({ length: nLayers }, (_, i) => to.replace("*", String(i))) : [to];
     for (const part of ["weight", "bias"]) {
       const isNeeded = part === "weight" && !optional;
-      const absent = names.find((name) => !planned.has(`${name}.${part}`));
+      const absent = names.find((name) => !planned.has(`${name}.${part}`) && !planned.has(name));
       const isSomewhere = names.some((name) => planned.has(`${name}.${part}`));
       if (absent !== undefined && (isNeeded || isSomewhere)) throw missing(`${absent}.${part}`);
     }

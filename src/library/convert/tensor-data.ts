@@ -1,17 +1,21 @@
 /**
- * Streams a converted tensor: reads rows from the source, reorders them if the heads' RoPE pairs differ, adds the shift
- * of norms that are stored minus 1, and rounds to the target type. At most one piece is in memory.
+ * Streams a converted tensor: reads rows from the source, reorders them where a GGUF has another order, changes values,
+ * such as norms that are stored minus 1, and rounds to the target type. At most one piece is in memory, or one short
+ * tensor.
  */
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../base/index.ts";
 import { reading } from "../../base/system.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
+import type { RowSelection } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 
 /** Large compared with the overhead of a read. */
 const PIECE_BYTES = 2 ** 20;
 /** A head whose rows are reordered is read whole; the widest published ones have 16 MB. */
 const HEAD_BYTES_MAX = 256 * 2 ** 20;
+/** Below this many bytes, reading rows one by one costs more than reading all. */
+const SHORT_ROW_BYTES = 4096;
 
 const SOURCE_TYPES: Readonly<Record<string, Quant>> = { F32: f32, F16: f16, BF16: bf16 };
 
@@ -21,15 +25,17 @@ export interface TensorSource {
    * Heads whose rows are reordered from halves, (2, headDim / 2), to pairs, (headDim / 2, 2); 0: rows stay in place.
    */
   readonly pairedHeads: number;
-  /** Added to every weight. */
-  readonly shift: number;
+  /** Applied to every weight. */
+  readonly value?: ((weight: number) => number) | undefined;
   /** The file stores the transposed matrix; all of it is read at once. */
   readonly isTransposed?: boolean;
+  /** The rows to take, if not all in order. */
+  readonly rows?: RowSelection | undefined;
 }
 
 /** Slowest-varying dimension first, after transposing. */
-export const shapeOf = ({ tensor, isTransposed }: TensorSource): readonly number[] =>
-  isTransposed ? tensor.shape.toReversed() : tensor.shape;
+export const shapeOf = ({ tensor, isTransposed, rows }: TensorSource): readonly number[] =>
+  rows?.shape ?? (isTransposed ? tensor.shape.toReversed() : tensor.shape);
 
 /** Throws `unsupported` for types other than plain floats. */
 export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
@@ -62,8 +68,13 @@ export function checkHeads(source: TensorSource, label: string): void {
  * Yields weights in the type `to`. Throws `bad_file` if the file ends early, and `unsupported` if a weight overflows.
  */
 export async function* tensorData(source: TensorSource, to: Quant, label: string): AsyncGenerator<Uint8Array> {
-  const { tensor, pairedHeads, shift, isTransposed = false } = source;
+  const { tensor, pairedHeads, value, isTransposed = false } = source;
   const from = sourceType(tensor, label);
+  const rounding = { from, to, value, what: `${label}: '${tensor.name}'` };
+  if (source.rows?.order) {
+    yield* chosenRows(source.rows, { tensor, rounding, label });
+    return;
+  }
   const headBytes = pairedHeads > 0 ? tensor.byteLength / pairedHeads : 0;
   const heads = headBytes > 0 ? headBytes * Math.max(1, Math.floor(PIECE_BYTES / headBytes)) : PIECE_BYTES;
   const pieceBytes = isTransposed ? tensor.byteLength : heads;
@@ -76,7 +87,35 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
       const rowBytes = tensor.byteLength / shapeOf(source)[0]!; // heads have rows
       for (let at = 0; at < length; at += headBytes) pairRows(bytes.subarray(at, at + headBytes), rowBytes);
     }
-    yield from === to && shift === 0 ? bytes : roundTo(bytes, { from, to, shift, what: `${label}: '${tensor.name}'` });
+    yield roundTo(bytes, rounding);
+  }
+}
+
+interface Rows {
+  readonly tensor: SafeTensor;
+  readonly rounding: Rounding;
+  readonly label: string;
+}
+
+/** Reads each run of neighbouring rows at once, up to a piece; or all of a tensor whose rows are many and short. */
+async function* chosenRows(rows: RowSelection, { tensor, rounding, label }: Rows): AsyncGenerator<Uint8Array> {
+  const { order = [], rowLen = tensor.shape.length > 1 ? tensor.shape.at(-1)! : 1 } = rows; // a vector has rows of one
+  const rowBytes = rowLen * rounding.from.blockBytes;
+  await using file = await reading(`${label}: tensor '${tensor.name}'`, open(tensor.path, "r"));
+  if (rowBytes < SHORT_ROW_BYTES && tensor.byteLength <= HEAD_BYTES_MAX) {
+    const all = await readPiece(file, { tensor, offset: 0, length: tensor.byteLength, label });
+    const out = new Uint8Array(order.length * rowBytes);
+    for (const [i, row] of order.entries()) {
+      out.set(all.subarray(row * rowBytes, (row + 1) * rowBytes), i * rowBytes);
+    }
+    yield roundTo(out, rounding);
+    return;
+  }
+  const runMax = Math.max(1, Math.floor(PIECE_BYTES / rowBytes));
+  for (let i = 0, run = 1; i < order.length; i += run) {
+    for (run = 1; run < runMax && order[i + run] === order[i]! + run;) run++;
+    const place = { tensor, offset: order[i]! * rowBytes, length: run * rowBytes, label };
+    yield roundTo(await readPiece(file, place), rounding);
   }
 }
 
@@ -129,14 +168,15 @@ function pairRows(head: Uint8Array, rowBytes: number): void {
 interface Rounding {
   readonly from: Quant;
   readonly to: Quant;
-  readonly shift: number;
+  readonly value: ((weight: number) => number) | undefined;
   readonly what: string;
 }
 
-function roundTo(bytes: Uint8Array, { from, to, shift, what }: Rounding): Uint8Array {
+function roundTo(bytes: Uint8Array, { from, to, value, what }: Rounding): Uint8Array {
+  if (from === to && !value) return bytes;
   const weights = new Float32Array(bytes.length / from.blockBytes);
   from.dequantize(bytes, weights);
-  if (shift !== 0) for (let i = 0; i < weights.length; i++) weights[i]! += shift;
+  if (value) for (let i = 0; i < weights.length; i++) weights[i] = value(weights[i]!);
   const out = new Uint8Array(weights.length * to.blockBytes);
   to.quantize?.(weights, out);
   if (to === f16) checkFits(weights, out, what);
