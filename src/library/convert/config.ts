@@ -89,4 +89,9 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
   };
 }
 
-export const layersOf = (config: Config): number => config.count("num_hidden_layers", { max: LAYERS_MAX });
+/** The first of several names that a configuration has: families name the same size differently. */
+export const nameOf = (config: Config, ...names: readonly [string, ...string[]]): string =>
+  names.find((name) => config.find(name) !== undefined) ?? names[0];
+
+export const layersOf = (config: Config): number =>
+  config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers"), { max: LAYERS_MAX });

@@ -2,8 +2,8 @@
 import { AppError } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { f32, u32, type TensorTable } from "./architecture.ts";
-import { layersOf, type Config } from "./config.ts";
-import { ropeMetadata } from "./rope.ts";
+import { layersOf, nameOf, type Config } from "./config.ts";
+import { ropeMetadata, ropeParameters } from "./rope.ts";
 
 /** The loader's limit. */
 const HEAD_DIM_MAX = 2048;
@@ -52,12 +52,51 @@ export function decoderMetadata(config: Config, defaults: DecoderDefaults = {}):
   };
 }
 
+/** The metadata of a family with layer norms in place of RMS norms. */
+export function layerNorms(metadata: Record<string, WriteValue>, eps: number): Record<string, WriteValue> {
+  const { "attention.layer_norm_rms_epsilon": _, ...rest } = metadata;
+  return { ...rest, "attention.layer_norm_epsilon": f32(eps) };
+}
+
+/** The part of a head that is rotated. */
+export function rotaryPart(
+  config: Config,
+  { headDim, part }: { headDim?: number; part: number },
+): Record<string, WriteValue> {
+  const found =
+    ropeParameters(config)?.findNumber("partial_rotary_factor") ??
+    config.findNumber(nameOf(config, "partial_rotary_factor", "rotary_pct")) ??
+    part;
+  const heads = headsOf(config, headDim === undefined ? {} : { headDim });
+  return { "rope.dimension_count": u32(Math.floor(found * heads.headDim)) };
+}
+
+/**
+ * The window of attention and the layers that have it, from `layer_types`; empty without a window.
+ * @param period of the layers without a window, if the configuration lists none
+ */
+export function windowKeys(config: Config, period = 0): Record<string, WriteValue> {
+  const window = config.findCount("sliding_window");
+  if (window === undefined) return {};
+  const types = config.find("layer_types");
+  const nLayers = layersOf(config);
+  if (types !== undefined && !(Array.isArray(types) && types.length === nLayers)) {
+    throw config.wrong("layer_types", `a list of ${nLayers}`);
+  }
+  const every = config.findCount("sliding_window_pattern") ?? period;
+  const slides = (layer: number): boolean =>
+    types === undefined ? every === 0 || (layer + 1) % every !== 0 : types[layer] === "sliding_attention";
+  const pattern = Array.from({ length: nLayers }, (_, layer) => slides(layer));
+  if (!pattern.includes(true)) return {};
+  return { "attention.sliding_window": u32(window), "attention.sliding_window_pattern": pattern };
+}
+
 /** Throws `unsupported` for an activation other than the one that the architecture implies in GGUF. */
-export function checkActivation(config: Config, known: readonly string[]): void {
-  const found = config.find("hidden_activation") ?? config.find("hidden_act") ?? known[0];
+export function checkActivation(config: Config, known: readonly string[], key = "hidden_act"): void {
+  const found = config.find("hidden_activation") ?? config.find(key) ?? known[0];
   if (known.includes(String(found))) return;
   const expected = known.join(" or ");
-  throw new AppError("unsupported", `${config.label}: 'hidden_act': expected ${expected}, got '${String(found)}'`);
+  throw new AppError("unsupported", `${config.label}: '${key}': expected ${expected}, got '${String(found)}'`);
 }
 
 interface TableOptions {

@@ -3,25 +3,78 @@ import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
+import * as experts from "./experts.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
+import * as gpt from "./gpt.ts";
 import { llama } from "./llama.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
+import * as qwen35 from "./qwen35.ts";
+import * as recurrent from "./recurrent.ts";
+import * as sequential from "./sequential.ts";
 
 export const convertible = {
+  ArceeForCausalLM: sequential.arcee,
   BertModel: bert,
+  BloomForCausalLM: gpt.bloom,
+  Cohere2ForCausalLM: sequential.cohere2,
+  CohereForCausalLM: sequential.commandR,
+  DeepseekV2ForCausalLM: experts.deepseek2,
+  DeepseekV3ForCausalLM: experts.deepseek3,
+  Dots1ForCausalLM: experts.dots1,
+  Ernie4_5ForCausalLM: sequential.ernie45,
+  Ernie4_5_MoeForCausalLM: experts.ernie45moe,
+  Exaone4ForCausalLM: sequential.exaone4,
+  ExaoneMoeForCausalLM: experts.exaoneMoe,
+  FalconForCausalLM: gpt.falcon,
+  FalconMambaForCausalLM: recurrent.falconMamba,
+  GPT2LMHeadModel: gpt.gpt2,
+  GPTBigCodeForCausalLM: gpt.starcoder,
+  GPTNeoXForCausalLM: gpt.gptneox,
   Gemma2ForCausalLM: gemma2,
   Gemma3ForCausalLM: gemma3,
   Gemma3ForConditionalGeneration: gemma3,
   GemmaForCausalLM: gemma,
+  Glm4ForCausalLM: sequential.glm4,
+  Glm4MoeForCausalLM: experts.glm4moe,
+  GlmForCausalLM: sequential.glm,
+  GraniteForCausalLM: sequential.granite,
+  GraniteMoeForCausalLM: experts.graniteMoe,
+  HunYuanDenseV1ForCausalLM: sequential.hunyuanDense,
+  HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
+  Lfm2ForCausalLM: recurrent.lfm2,
+  Lfm2MoeForCausalLM: recurrent.lfm2moe,
   LlamaForCausalLM: llama,
+  Mamba2ForCausalLM: recurrent.mamba2,
+  MambaForCausalLM: recurrent.mamba,
+  MiniMaxM2ForCausalLM: experts.minimaxM2,
   MistralForCausalLM: llama,
+  MixtralForCausalLM: experts.mixtral,
+  MptForCausalLM: gpt.mpt,
+  NemotronForCausalLM: sequential.nemotron,
+  Olmo2ForCausalLM: sequential.olmo2,
+  Olmo3ForCausalLM: sequential.olmo2,
+  OlmoForCausalLM: sequential.olmo,
+  OlmoeForCausalLM: experts.olmoe,
   Phi3ForCausalLM: phi3,
+  PhiForCausalLM: sequential.phi2,
+  PhimoeForCausalLM: experts.phimoe,
   Qwen2ForCausalLM: qwen2,
+  Qwen2MoeForCausalLM: experts.qwen2moe,
   Qwen3ForCausalLM: qwen3,
+  Qwen3MoeForCausalLM: experts.qwen3moe,
+  Qwen3NextForCausalLM: qwen35.qwen3next,
+  Qwen3_5ForCausalLM: qwen35.qwen35,
+  Qwen3_5ForConditionalGeneration: qwen35.qwen35,
+  Qwen3_5MoeForCausalLM: qwen35.qwen35moe,
+  Qwen3_5MoeForConditionalGeneration: qwen35.qwen35moe,
+  SeedOssForCausalLM: sequential.seedOss,
+  SmolLM3ForCausalLM: sequential.smollm3,
+  StableLmForCausalLM: sequential.stablelm,
+  Starcoder2ForCausalLM: sequential.starcoder2,
 } as const satisfies Record<string, Architecture>;
 
 /** Throws `unsupported` naming the architecture and the known ones. */

@@ -1,0 +1,366 @@
+/** Decoders with experts, whose matrices a folder stores one by one and a GGUF stacked. */
+import type { WriteValue } from "../../../engine/formats/index.ts";
+import { f32, u32, type Architecture, type TensorRule, type TensorTable } from "../architecture.ts";
+import { nameOf, type Config } from "../config.ts";
+import {
+  checkActivation,
+  decoderMetadata,
+  headNorms,
+  headsOf,
+  layerNorms,
+  llamaTable,
+  rotaryPart,
+  windowKeys,
+} from "../decoder.ts";
+import { graniteFactors, HUNYUAN_NORMS } from "./sequential.ts";
+
+/** Routing scores, as `expert_gating_func` numbers them. */
+const SIGMOID = u32(2);
+
+/** The matrices of experts and their router. Where some layers are dense, neither kind of MLP is in all of them. */
+function expertTable(
+  at: string,
+  names: readonly [gate: string, up: string, down: string],
+  router: string,
+): TensorTable {
+  const [gate, up, down] = names.map((name) => `${at}.experts.#.${name}`) as [string, string, string]; // three names
+  return {
+    [router]: { to: "blk.*.ffn_gate_inp", optional: "layers" },
+    [gate]: { to: "blk.*.ffn_gate_exps", optional: "layers" },
+    [up]: { to: "blk.*.ffn_up_exps", optional: "layers" },
+    [down]: { to: "blk.*.ffn_down_exps", optional: "layers" },
+  };
+}
+
+const PROJECTIONS = ["gate_proj", "up_proj", "down_proj"] as const;
+const BY_NUMBER = ["w1", "w3", "w2"] as const;
+export const inMlp = (router = "layers.*.mlp.gate"): TensorTable => expertTable("layers.*.mlp", PROJECTIONS, router);
+const inSparseBlock = (): TensorTable =>
+  expertTable("layers.*.block_sparse_moe", BY_NUMBER, "layers.*.block_sparse_moe.gate");
+
+/** Experts that a folder stores stacked: gate and up in one, (experts, 2 · width, dim), and down. */
+export const stackedExperts = (at: string): TensorTable => ({
+  [`${at}.gate_up_proj`]: [
+    { to: "blk.*.ffn_gate_exps.weight", rows: halfOf(false), optional: "layers" },
+    { to: "blk.*.ffn_up_exps.weight", rows: halfOf(true), optional: "layers" },
+  ],
+  [`${at}.down_proj`]: { to: "blk.*.ffn_down_exps.weight", optional: "layers" },
+});
+
+/** An expert that every row passes. */
+export function sharedExpert(at: string): TensorTable {
+  const [gate, up, down] = PROJECTIONS;
+  return {
+    [`${at}.${gate}`]: { to: "blk.*.ffn_gate_shexp", optional: "layers" },
+    [`${at}.${up}`]: { to: "blk.*.ffn_up_shexp", optional: "layers" },
+    [`${at}.${down}`]: { to: "blk.*.ffn_down_shexp", optional: "layers" },
+  };
+}
+
+/** Llama's weights where some layers have experts and others an MLP. */
+function mixedTable(table = llamaTable()): TensorTable {
+  const entries = Object.entries(table).map(([name, rule]) =>
+    name.includes(".mlp.")
+      ? ([name, { ...(rule as TensorRule), optional: "layers" }] as const)
+      : ([name, rule] as const),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** Llama's weights without its MLP. */
+export const bareTable = (table = llamaTable()): TensorTable =>
+  Object.fromEntries(Object.entries(table).filter(([name]) => !name.includes(".mlp.")));
+
+/** Number of experts, how many a row uses, and their width. */
+export function expertMetadata(config: Config, width = "moe_intermediate_size"): Record<string, WriteValue> {
+  const count = nameOf(config, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts");
+  const used = nameOf(config, "num_experts_per_tok", "moe_topk", "moe_k");
+  const ffnDim = firstOf(config, nameOf(config, width, "intermediate_size"));
+  return {
+    expert_count: u32(config.count(count)),
+    expert_used_count: u32(firstOf(config, used)),
+    expert_feed_forward_length: u32(ffnDim),
+  };
+}
+
+/** Some configurations list a size for each layer; layers alike have one. */
+function firstOf(config: Config, key: string): number {
+  const listed = config.find(key);
+  if (!Array.isArray(listed)) return config.count(key);
+  const [first] = config.findNumbers(key)!; // it is a list
+  if (first === undefined || listed.some((each) => each !== first))
+    throw config.wrong(key, "the same number in all layers");
+  return first;
+}
+
+/** DeepSeek's routing: sigmoid scores with a bias, from the best groups, after some dense layers. */
+function deepseekRouting(config: Config): Record<string, WriteValue> {
+  const groups = config.findCount("n_group") ?? 1;
+  return {
+    leading_dense_block_count: u32(config.count("first_k_dense_replace", { fallback: 0, min: 0 })),
+    expert_shared_count: u32(
+      config.count(nameOf(config, "n_shared_experts", "num_shared_experts"), { fallback: 0, min: 0 }),
+    ),
+    expert_weights_scale: f32(config.number("routed_scaling_factor", 1)),
+    expert_weights_norm: config.flag("norm_topk_prob", true),
+    expert_group_count: u32(groups),
+    expert_group_used_count: u32(config.findCount("topk_group") ?? groups),
+  };
+}
+
+const CORRECTION: TensorTable = {
+  "layers.*.mlp.gate.e_score_correction_bias": { to: "blk.*.exp_probs_b.bias", optional: "layers" },
+};
+
+/** Mixtral is `llama` with experts. */
+export const mixtral: Architecture = {
+  arch: "llama",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config, { eps: 1e-5 }),
+      "rope.dimension_count": u32(headsOf(config).headDim),
+      ...expertMetadata(config, "intermediate_size"),
+    };
+  },
+  tensors: (config) => ({ ...bareTable(llamaTable({ heads: headsOf(config) })), ...inSparseBlock() }),
+};
+
+export const qwen2moe: Architecture = {
+  arch: "qwen2moe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    if (config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "false");
+    return {
+      ...decoderMetadata(config, { ctxLen: 32_768 }),
+      ...expertMetadata(config),
+      expert_shared_feed_forward_length: u32(config.count("shared_expert_intermediate_size")),
+    };
+  },
+  tensors: () => ({
+    ...bareTable(),
+    ...inMlp(),
+    ...sharedExpert("layers.*.mlp.shared_expert"),
+    "layers.*.mlp.shared_expert_gate": { to: "blk.*.ffn_gate_inp_shexp" },
+  }),
+};
+
+export const qwen3moe: Architecture = {
+  arch: "qwen3moe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    if (!config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "true");
+    return { ...decoderMetadata(config, { headDim: 128, ctxLen: 32_768 }), ...expertMetadata(config) };
+  },
+  tensors: () => ({ ...bareTable(), ...headNorms(), ...inMlp() }),
+};
+
+export const olmoe: Architecture = {
+  arch: "olmoe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    if (config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "false");
+    return { ...decoderMetadata(config, { eps: 1e-5 }), ...expertMetadata(config, "intermediate_size") };
+  },
+  tensors: () => ({ ...bareTable(), ...headNorms(), ...inMlp() }),
+};
+
+export const phimoe: Architecture = {
+  arch: "phimoe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...layerNorms(decoderMetadata(config), config.number("rms_norm_eps", 1e-5)),
+      ...expertMetadata(config, "intermediate_size"),
+    };
+  },
+  tensors: () => ({ ...bareTable(), ...inSparseBlock() }),
+};
+
+const halfOf =
+  (second: boolean) =>
+  ([experts = 0, rows = 0, dim = 0]: readonly number[]) => {
+    const half = rows / 2;
+    const start = second ? half : 0;
+    const order = Array.from({ length: experts * half }, (_, i) => Math.floor(i / half) * rows + start + (i % half));
+    return { shape: [experts, half, dim], order };
+  };
+
+/** Granite 3 with experts, gate and up in one stack. */
+export const graniteMoe: Architecture = {
+  arch: "granitemoe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return { ...decoderMetadata(config), ...graniteFactors(config), ...expertMetadata(config, "intermediate_size") };
+  },
+  tensors: (config) => ({
+    ...bareTable(llamaTable({ heads: headsOf(config) })),
+    "layers.*.block_sparse_moe.router.layer": { to: "blk.*.ffn_gate_inp" },
+    "layers.*.block_sparse_moe.input_linear": [
+      { to: "blk.*.ffn_gate_exps", rows: halfOf(false) },
+      { to: "blk.*.ffn_up_exps", rows: halfOf(true) },
+    ],
+    "layers.*.block_sparse_moe.output_linear": { to: "blk.*.ffn_down_exps" },
+  }),
+};
+
+/** GLM 4.5 and later; its draft layer is left out. */
+export const glm4moe: Architecture = {
+  arch: "glm4moe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config, { eps: 1e-5 }),
+      ...rotaryPart(config, { part: 0.5 }),
+      ...expertMetadata(config),
+      ...deepseekRouting(config),
+      expert_gating_func: SIGMOID,
+    };
+  },
+  tensors: (config) => ({
+    ...mixedTable(),
+    ...(config.flag("use_qk_norm", false) ? headNorms() : {}),
+    ...inMlp(),
+    ...CORRECTION,
+    ...sharedExpert("layers.*.mlp.shared_experts"),
+    "layers.*.post_attention_layernorm": { to: "blk.*.post_attention_norm" },
+  }),
+};
+
+export const dots1: Architecture = {
+  arch: "dots1",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config),
+      ...expertMetadata(config),
+      ...deepseekRouting(config),
+      expert_gating_func: SIGMOID,
+    };
+  },
+  tensors: () => ({
+    ...mixedTable(),
+    ...headNorms(),
+    ...inMlp(),
+    ...CORRECTION,
+    ...sharedExpert("layers.*.mlp.shared_experts"),
+  }),
+};
+
+/** K-EXAONE: windows in three of four layers. */
+export const exaoneMoe: Architecture = {
+  ...dots1,
+  arch: "exaone-moe",
+  metadata: (config) => ({ ...dots1.metadata(config), ...windowKeys(config, 4) }),
+  tensors: (config) => ({
+    ...dots1.tensors(config),
+    "layers.*.mlp.e_score_correction_bias": { to: "blk.*.exp_probs_b.bias", optional: "layers" },
+  }),
+};
+
+export const ernie45moe: Architecture = {
+  arch: "ernie4_5-moe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config, { eps: 1e-5 }),
+      ...expertMetadata(config),
+      expert_shared_feed_forward_length: u32(
+        config.count("moe_intermediate_size") * config.count("moe_num_shared_experts", { fallback: 0, min: 0 }),
+      ),
+      leading_dense_block_count: u32(config.count("moe_layer_start_index", { fallback: 1, min: 0 })),
+      interleave_moe_layer_step: u32(config.count("moe_layer_interval", { fallback: 1 })),
+    };
+  },
+  tensors: () => ({
+    ...mixedTable(),
+    ...inMlp(),
+    ...sharedExpert("layers.*.mlp.shared_experts"),
+    "layers.*.mlp.moe_statics.e_score_correction_bias": {
+      to: "blk.*.exp_probs_b.bias",
+      rows: (shape) => ({ shape: [shape.at(-1) ?? 0] }),
+      optional: "layers",
+    },
+  }),
+};
+
+export const hunyuanMoe: Architecture = {
+  arch: "hunyuan-moe",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    const experts = expertMetadata(config, "moe_intermediate_size");
+    return {
+      ...decoderMetadata(config, { eps: 1e-5 }),
+      ...experts,
+      expert_shared_feed_forward_length: u32(config.count("intermediate_size")),
+    };
+  },
+  tensors: () => ({
+    ...bareTable(),
+    ...HUNYUAN_NORMS,
+    ...inMlp("layers.*.mlp.gate.wg"),
+    ...sharedExpert("layers.*.mlp.shared_mlp"),
+  }),
+};
+
+export const minimaxM2: Architecture = {
+  arch: "minimax-m2",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config),
+      ...rotaryPart(config, { part: 1 }),
+      ...expertMetadata(config, "intermediate_size"),
+      expert_gating_func: SIGMOID,
+    };
+  },
+  tensors: () => ({
+    ...bareTable(),
+    ...headNorms(),
+    ...inSparseBlock(),
+    "layers.*.block_sparse_moe.e_score_correction_bias": { to: "blk.*.exp_probs_b.bias" },
+  }),
+};
+
+/** DeepSeek 2 and 3: latent attention, whose unpacking matrices stay fused. */
+function deepseek(score: 1 | 2): Architecture {
+  return {
+    arch: "deepseek2",
+    metadata(config) {
+      checkActivation(config, ["silu"]);
+      const rotary = config.count("qk_rope_head_dim");
+      const queryRank = config.findCount("q_lora_rank");
+      return {
+        ...decoderMetadata(config),
+        "attention.head_count_kv": u32(config.count("num_attention_heads")),
+        "attention.key_length": u32(config.count("qk_nope_head_dim") + rotary),
+        "attention.value_length": u32(config.count("v_head_dim")),
+        "attention.kv_lora_rank": u32(config.count("kv_lora_rank")),
+        ...(queryRank === undefined ? {} : { "attention.q_lora_rank": u32(queryRank) }),
+        "rope.dimension_count": u32(rotary),
+        ...expertMetadata(config),
+        ...deepseekRouting(config),
+        expert_gating_func: u32(score),
+      };
+    },
+    tensors: () => ({
+      ...mixedTable(withoutKeys()),
+      "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", optional: true },
+      "layers.*.self_attn.q_a_proj": { to: "blk.*.attn_q_a", optional: true },
+      "layers.*.self_attn.q_a_layernorm": { to: "blk.*.attn_q_a_norm", optional: true },
+      "layers.*.self_attn.q_b_proj": { to: "blk.*.attn_q_b", optional: true },
+      "layers.*.self_attn.kv_a_proj_with_mqa": { to: "blk.*.attn_kv_a_mqa" },
+      "layers.*.self_attn.kv_a_layernorm": { to: "blk.*.attn_kv_a_norm" },
+      "layers.*.self_attn.kv_b_proj": { to: "blk.*.attn_kv_b" },
+      ...inMlp(),
+      ...CORRECTION,
+      ...sharedExpert("layers.*.mlp.shared_experts"),
+    }),
+  };
+}
+
+const withoutKeys = (): TensorTable =>
+  Object.fromEntries(Object.entries(llamaTable()).filter(([name]) => !/\.[qkv]_proj$/.test(name)));
+
+export const deepseek2 = deepseek(1);
+export const deepseek3 = deepseek(2);
