@@ -1,0 +1,156 @@
+# Small random models of transformers' own architectures, with its logits in float32: originals.py FOLDER [NAME…]
+#
+# Each model is a folder as people publish it (config.json, model.safetensors, tokenizer.json), with `original.f32`:
+# logits (ids, vocabulary), and `original.json`: the ids, and for each tensor its shape, middle and width, from which
+# `weights` makes its values: the same everywhere, with float16's precision, so that a file of float16 has all of them.
+import json
+import math
+import os
+import sys
+import zlib
+
+import numpy
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+VOCAB, LENGTH = 320, 24
+TEXT = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs", "Ünïcode – 0123456789 + – ×"]
+SIZES = dict(hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96)
+SIZES |= dict(vocab_size=VOCAB, max_position_embeddings=256, tie_word_embeddings=False, pad_token_id=None)
+SIZES |= dict(bos_token_id=0, eos_token_id=1)
+HEADS = dict(head_dim=16)
+EXPERTS = dict(num_local_experts=6, num_experts=6, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=48)
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 64, "rope_theta": 10000.0}
+GPT2 = dict(n_embd=64, n_layer=3, n_head=4, n_positions=256, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1)
+LATENT = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16)
+LATENT |= dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1)
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
+DELTA |= dict(num_hidden_layers=4)
+
+# The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
+MODELS = {
+    "Llama": SIZES,
+    "Llama 2": SIZES | dict(rope_parameters=LLAMA3, tie_word_embeddings=True),
+    "Llama 3": SIZES | dict(rope_parameters=YARN, attention_bias=True),
+    "Mistral": SIZES | dict(sliding_window=None),
+    "Mixtral": SIZES | EXPERTS | dict(sliding_window=None),
+    "Qwen2": SIZES,
+    "Qwen3": SIZES | HEADS,
+    "Qwen2Moe": SIZES | EXPERTS | dict(shared_expert_intermediate_size=80, decoder_sparse_step=1),
+    "Qwen3Moe": SIZES | EXPERTS | HEADS | dict(norm_topk_prob=True),
+    "Gemma": SIZES | HEADS | dict(tie_word_embeddings=True),
+    "Gemma2": SIZES | HEADS | dict(tie_word_embeddings=True, query_pre_attn_scalar=16, sliding_window=8),
+    "Gemma3": SIZES | HEADS | dict(tie_word_embeddings=True, query_pre_attn_scalar=16, sliding_window=8, num_hidden_layers=7),
+    "Phi": SIZES | dict(num_key_value_heads=4, partial_rotary_factor=0.5),
+    "Phi3": SIZES,
+    "Olmo": SIZES | dict(clip_qkv=2.0),
+    "Olmo2": SIZES,
+    "Olmo3": SIZES | dict(sliding_window=8, num_hidden_layers=4),
+    "Olmoe": SIZES | EXPERTS,
+    "Starcoder2": SIZES | dict(use_bias=True, sliding_window=None),
+    "StableLm": SIZES | dict(partial_rotary_factor=0.25, use_qkv_bias=True),
+    "GPT2": GPT2,
+    "GPTNeoX": SIZES | dict(num_key_value_heads=4, rotary_pct=0.25),
+    "GPTBigCode": GPT2 | dict(multi_query=True),
+    "Bloom": dict(hidden_size=64, n_layer=3, n_head=4, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
+    "Mpt": dict(d_model=64, n_layers=3, n_heads=4, max_seq_len=256, vocab_size=VOCAB, expansion_ratio=4),
+    "Falcon": SIZES | dict(multi_query=True, parallel_attn=True, new_decoder_architecture=False, bias=False, alibi=False),
+    "Falcon 2": SIZES | dict(num_kv_heads=2, new_decoder_architecture=True, bias=False, alibi=False),
+    "Cohere": SIZES | dict(logit_scale=0.25, tie_word_embeddings=True),
+    "Cohere2": SIZES | HEADS | dict(logit_scale=0.25, sliding_window=8, num_hidden_layers=4, tie_word_embeddings=True),
+    "Granite": SIZES | dict(embedding_multiplier=12.0, attention_multiplier=0.125, residual_multiplier=0.22, logits_scaling=8.0),
+    "GraniteMoe": SIZES | EXPERTS | dict(embedding_multiplier=12.0, attention_multiplier=0.125, residual_multiplier=0.22),
+    "Glm4": SIZES | HEADS | dict(partial_rotary_factor=0.5, attention_bias=True),
+    "Glm": SIZES | HEADS | dict(partial_rotary_factor=0.5, attention_bias=True),
+    "Glm4Moe": SIZES | EXPERTS | HEADS | dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, use_qk_norm=True, attention_bias=True, partial_rotary_factor=0.5),
+    "Exaone4": SIZES | HEADS | dict(sliding_window=None, layer_types=["full_attention"] * 3),
+    "Ernie4_5": SIZES | HEADS,
+    "Ernie4_5_Moe": SIZES | HEADS | dict(moe_num_experts=6, moe_k=2, moe_num_shared_experts=1, moe_intermediate_size=48, moe_layer_start_index=1),
+    "HunYuanDenseV1": SIZES | HEADS,
+    "HunYuanMoEV1": SIZES | HEADS | dict(num_experts=6, moe_topk=2),
+    "SeedOss": SIZES | HEADS | dict(attention_bias=True),
+    "SmolLM3": SIZES | dict(num_hidden_layers=4),
+    "Nemotron": SIZES | dict(partial_rotary_factor=0.5),
+    "Arcee": SIZES | HEADS,
+    "Lfm2": SIZES | dict(layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False, conv_L_cache=3),
+    "Lfm2Moe": SIZES | EXPERTS | dict(layer_types=["conv", "full_attention", "conv"], num_dense_layers=1, conv_L_cache=3),
+    "DeepseekV2": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4, topk_method="greedy"),
+    "DeepseekV3": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4),
+    "Dots1": SIZES | EXPERTS | HEADS | dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, sliding_window=None),
+    "MiniMaxM2": SIZES | EXPERTS | HEADS,
+    "Mamba": dict(hidden_size=64, num_hidden_layers=3, state_size=8, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
+    "FalconMamba": dict(hidden_size=64, num_hidden_layers=3, state_size=8, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
+    "Mamba2": dict(hidden_size=64, num_hidden_layers=3, state_size=16, head_dim=16, num_heads=8, n_groups=2, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
+    "ExaoneMoe": SIZES | EXPERTS | HEADS | dict(num_hidden_layers=4, sliding_window=8, n_group=1, topk_group=1, first_k_dense_replace=1, num_shared_experts=1),
+    "Qwen3_5": SIZES | DELTA | HEADS,
+    "Qwen3_5Moe": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
+    "Qwen3Next": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
+}
+
+
+def weights(name, shape, middle, width):
+    """Values around `middle`, from a hash of the name and the place."""
+    x = numpy.arange(math.prod(shape), dtype=numpy.uint64) + numpy.uint64(zlib.crc32(name.encode()))
+    x &= numpy.uint64(0xFFFFFFFF)
+    for factor in (0x85EBCA6B, 0xC2B2AE35):
+        x ^= x >> numpy.uint64(16 if factor == 0x85EBCA6B else 13)
+        x = (x * numpy.uint64(factor)) & numpy.uint64(0xFFFFFFFF)
+    x ^= x >> numpy.uint64(16)
+    values = middle + width * (x.astype(numpy.float64) / 2**31 - 1)
+    return values.astype(numpy.float16).astype(numpy.float32).reshape(shape)
+
+
+def build(name, to):
+    """Saves a model, replaces its weights, and loads it again: names in the file may differ from those in memory."""
+    base = name.split(" ")[0]
+    kind = getattr(transformers, base + ("LMHeadModel" if base == "GPT2" else "ForCausalLM"))
+    config = kind.config_class(**MODELS[name])
+    config._attn_implementation = "eager"
+    kind(config).float().save_pretrained(to)
+    path = os.path.join(to, "model.safetensors")
+    tensors = {}
+    for part, old in load_file(path).items():
+        # small enough for scores to differ, large enough for them to matter
+        is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
+        middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
+        gain = 5.0 if ".mixer." in part else 2.0  # a recurrence that matters beside the skip connection
+        width = round(gain / old.shape[-1] ** 0.5, 4) if is_matrix else 0.3
+        tensors[part] = [list(old.shape), middle, width]
+    save_file({part: torch.from_numpy(weights(part, *each)) for part, each in tensors.items()}, path, {"format": "pt"})
+    model = kind.from_pretrained(to, attn_implementation="eager", dtype=torch.float32).eval()
+    return model, tensors
+
+
+def tokenizer():
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=VOCAB, initial_alphabet=alphabet, special_tokens=["<s>", "</s>"])
+    made.train_from_iterator(TEXT * 20, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
+
+
+def main(folder, *names):
+    words = tokenizer()
+    for name in names or MODELS:
+        to = os.path.join(folder, name.replace(" ", "-"))
+        try:
+            model, tensors = build(name, to)
+            ids = [(7 * i + 3) % VOCAB for i in range(LENGTH)]
+            with torch.no_grad():
+                logits = model(torch.tensor([ids]), use_cache=False).logits
+            words.save_pretrained(to)
+            logits[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
+            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors}
+            json.dump(made, open(os.path.join(to, "original.json"), "w"))
+            print(name, "made", flush=True)
+        except Exception as error:
+            print(name, "left out:", type(error).__name__, str(error)[:300].replace("\n", " "), flush=True)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,111 @@
+/**
+ * Hearth beside the original implementations: small random models of transformers, converted from their folders, and
+ * the logits of both.
+ *
+ *   python3 -m venv VENV && VENV/bin/pip install torch transformers sentencepiece   (some gigabytes)
+ *   bun bench/real/originals.ts VENV/bin/python [--only NAME,…] [--folder FOLDER] [--record]
+ *
+ * The bound is an NMSE of 1e-6, in float32 on both sides. Models that `--folder` has already are not made again.
+ * `--record` also writes what test/library/convert/originals.test.ts compares with.
+ */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { messageOf } from "../../src/base/index.ts";
+import { loadProgram } from "../../src/engine/architectures/index.ts";
+import { cpuBackend } from "../../src/engine/backends/cpu.ts";
+import { simdBackend } from "../../src/engine/backends/host/simd.ts";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { convertModel } from "../../src/library/convert/convert.ts";
+import { ORIGINALS, ROWS, type Original } from "../../test/library/convert/originals.ts";
+import { writeRecord, type Figure } from "../report/record.ts";
+
+const NMSE_MAX = 1e-6;
+const BACKENDS = { cpu: cpuBackend, simd: simdBackend } as const;
+const { values: flags, positionals } = parseArgs({
+  options: { only: { type: "string" }, folder: { type: "string" }, record: { type: "boolean" } },
+  allowPositionals: true,
+});
+const [python] = positionals;
+if (python === undefined) throw new Error("expected the Python of an environment with torch and transformers");
+
+const folder = flags.folder ?? mkdtempSync(join(tmpdir(), "hearth-originals-"));
+const only = flags.only?.split(",") ?? [];
+const figures: Figure[] = [];
+try {
+  if (readModels().length === 0 || only.some((name) => !existsSync(join(folder, name.replaceAll(" ", "-"))))) {
+    const command = [python, join(import.meta.dir, "originals.py"), folder, ...only];
+    const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "ignore"] });
+    if ((await child.exited) !== 0) throw new Error(`${python} ended with ${child.exitCode}`);
+  }
+  for (const name of readModels()) if (only.length === 0 || only.includes(name)) await compare(name);
+} finally {
+  if (flags.folder === undefined) rmSync(folder, { recursive: true });
+}
+const good = figures.filter(({ ours: [error = Infinity] }) => error < NMSE_MAX).length;
+console.log(`${good} of ${readModels().length} within ${NMSE_MAX}`);
+if (flags.record) {
+  writeRecord("originals", { title: "The original implementations: transformers, float32", figures });
+  await writeOriginals();
+}
+process.exit(good === figures.length ? 0 : 1);
+
+function readModels(): string[] {
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => existsSync(join(folder, name, "original.f32")))
+        .toSorted()
+    : [];
+}
+
+async function compare(name: string): Promise<void> {
+  const source = join(folder, name);
+  const to = join(folder, `${name}.gguf`);
+  rmSync(to, { force: true });
+  const files = new Map(readdirSync(source).map((file) => [file, join(source, file)]));
+  try {
+    await convertModel({ folder: { label: name, files }, to });
+    const { ids } = (await Bun.file(join(source, "original.json")).json()) as { ids: number[] };
+    const expected = new Float32Array(await Bun.file(join(source, "original.f32")).arrayBuffer());
+    for (const backend of ["cpu", "simd"] as const) {
+      const error = errorOf(await logitsOf(to, Int32Array.from(ids), backend), expected);
+      const goal = { of: "value", atMost: NMSE_MAX } as const;
+      figures.push({ what: `${name}, ${backend}`, measure: "NMSE to transformers", unit: "", ours: [error], goal });
+      console.log(`${error < NMSE_MAX ? "  " : "! "}${name}, ${backend}: ${error.toExponential(1)}`);
+    }
+  } catch (error) {
+    console.log(`! ${name}: ${messageOf(error)}`);
+  }
+}
+
+async function writeOriginals(): Promise<void> {
+  const originals: Record<string, Original> = {};
+  for (const name of readModels()) {
+    const { ids, tensors } = await Bun.file(join(folder, name, "original.json")).json();
+    const config = await Bun.file(join(folder, name, "config.json")).json();
+    const logits = await Bun.file(join(folder, name, "original.f32")).bytes();
+    const rowBytes = logits.length / ids.length;
+    originals[name] = { config, ids, tensors, last: Buffer.from(logits.subarray(-ROWS * rowBytes)).toString("base64") };
+  }
+  await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));
+}
+
+async function logitsOf(path: string, tokens: Int32Array, backend: keyof typeof BACKENDS): Promise<Float32Array> {
+  const gguf = openGguf(path);
+  const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+  const session = await BACKENDS[backend].load(loadProgram(gguf), options);
+  try {
+    return (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+  } finally {
+    session.close();
+    gguf.close();
+  }
+}
+
+/** NMSE; infinite for another number of values. */
+function errorOf(got: Float32Array, expected: Float32Array): number {
+  if (got.length !== expected.length) return Infinity;
+  const error = got.reduce((sum, value, i) => sum + (value - expected[i]!) ** 2, 0);
+  return error / expected.reduce((sum, value) => sum + value ** 2, 0);
+}

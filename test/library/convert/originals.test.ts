@@ -1,0 +1,58 @@
+/** Folders of over 50 families, converted: the logits equal the original implementation's in float32. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../../src/engine/architectures/index.ts";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { convertible } from "../../../src/library/convert/archs/index.ts";
+import { convertModel } from "../../../src/library/convert/convert.ts";
+import { makeModel } from "../../engine/architectures/models.ts";
+import { nmse } from "../../engine/backends/compare.ts";
+import { byteTokenizer, encodeSafetensors, writeFolder } from "./hugging-face.ts";
+import { readOriginals, ROWS, tensorsOf, type Original } from "./originals.ts";
+
+const NMSE_MAX = 1e-6;
+const originals = await readOriginals();
+const folder = mkdtempSync(join(tmpdir(), "hearth-originals-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const tokenizer = byteTokenizer(makeModel("llama").metadata);
+
+async function convert(name: string, original: Original): Promise<string> {
+  const source = await writeFolder(join(folder, name), {
+    "config.json": original.config,
+    "tokenizer.json": tokenizer,
+    "model.safetensors": encodeSafetensors(tensorsOf(original)),
+  });
+  const to = join(folder, `${name}.gguf`);
+  await convertModel({ folder: source, to });
+  return to;
+}
+
+test.each(Object.entries(originals))("%s", async (name, original) => {
+  const gguf = openGguf(await convert(name, original));
+  const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+  const session = await cpuBackend.load(loadProgram(gguf), options);
+  const tokens = Int32Array.from(original.ids);
+  const logits = (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+  session.close();
+  gguf.close();
+  const expected = new Float32Array(Uint8Array.from(Buffer.from(original.last, "base64")).buffer);
+  expect(logits.length * ROWS).toBe(expected.length * tokens.length);
+  expect(nmse(logits.subarray(-expected.length), expected)).toBeLessThan(NMSE_MAX);
+});
+
+/** Compared elsewhere, or with a known difference. */
+const ELSEWHERE: readonly string[] = [
+  "BertModel", // bert.test.ts
+  "Gemma3ForConditionalGeneration", // the text model of an image model
+  "PhimoeForCausalLM", // a GGUF routes by softmax, as llama.cpp does; the original by a sparse mixer
+  "Qwen3_5ForConditionalGeneration",
+  "Qwen3_5MoeForConditionalGeneration",
+];
+
+test("every family that is converted has an original", () => {
+  const known = Object.values(originals).flatMap(({ config }) => config["architectures"] as string[]);
+  expect([...new Set([...known, ...ELSEWHERE])].toSorted()).toEqual(Object.keys(convertible).toSorted());
+});
