@@ -12,6 +12,9 @@ import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";
 import { EarlyWorkers, startThreadPool } from "./simd-workers.ts";
 
+/** `W` of vec.h, where it is not 4. */
+const LANES: Readonly<Record<string, number>> = { vnni: 16, avxvnni: 8, avx2: 8 };
+
 interface Library extends Level {
   /** Identifies the build of the kernels. */
   readonly build: string;
@@ -40,7 +43,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     async load(program, loadOptions) {
       checkOps(program, { name: "simd", ops, variants });
       const { simdLevel: level = options.level } = loadOptions;
-      const { title, build, features, words, file } = libraryOf(level);
+      const { level: name, title, build, features, words, file } = libraryOf(level);
       const threads = threadsOf(loadOptions.threads);
       const early = loadOptions.begun instanceof EarlyWorkers ? loadOptions.begun : undefined;
       return makeSession(program, loadOptions, {
@@ -51,6 +54,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
         threads,
         memory: makeNativeMemory(),
         words,
+        lanes: LANES[name] ?? 4,
         sleep: sleepFunctions(),
         start: (header) => startThreadPool(file, header, { threads, early }),
       });

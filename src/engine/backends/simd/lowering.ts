@@ -2,9 +2,10 @@
 import { ACTS, type MatrixValues } from "../../../../kernels/simd/layout.ts";
 import type { WeightSource } from "../../program/backend.ts";
 import type { GrowingRopeTable } from "../../program/rope.ts";
-import type { Buf, GateLimit, Gating, OfferedChange, RopeScaling, Step, Weight } from "../../program/step.ts";
+import type { Buf, GateLimit, Gating, LowRank, OfferedChange, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
 import type { ChosenRows } from "./chosen-rows.ts";
+import { isFloatType } from "./filled.ts";
 import { hasFloatProducts } from "./interleaved.ts";
 import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
@@ -99,25 +100,35 @@ export function linear(
   const bias = b ? weights.vector(b) : 0;
   product(from, [{ matrix: { ...weights.factor(w), bias }, out: y }], lowering);
   for (const each of w.lowRank ?? []) {
-    const inner = list.make({ name: "lowRank.inner", dim: each.a.outDim }, from);
-    product(from, [{ matrix: weights.factor(each.a), out: inner }], lowering);
-    product(inner, [{ matrix: weights.factor(each.b), out: y }], lowering, { accumulate: 1 });
+    const { a, b, between } = halvesOf(each, lowering);
+    const inner = list.make(between, from);
+    product(from, [{ matrix: a, out: inner }], lowering);
+    product(inner, [{ matrix: b, out: y }], lowering, { accumulate: 1 });
   }
   for (const each of w.offered ?? []) addOffered(from, each, y, lowering);
   return y;
 }
 
+/** The halves of a change, and the buffer between them, whose values after the change's rank stay 0. */
+function halvesOf({ a, b }: LowRank, { weights }: Lowering): { a: MatrixValues; b: MatrixValues; between: Buf } {
+  const { matrix, inDim } = weights.filled(b);
+  const between = { name: `lowRank.inner ${a.outDim}`, dim: inDim };
+  return { a: { ...weights.factor(a), outDim: inDim }, b: matrix, between };
+}
+
 /** y += scale · b · (a · x) for the adapters that rows have chosen. */
-function addOffered(x: Activation, { a, b, members }: OfferedChange, y: Activation, lowering: Lowering): void {
-  const { list, weights, chosen } = lowering;
+function addOffered(x: Activation, change: OfferedChange, y: Activation, lowering: Lowering): void {
+  const { list, chosen } = lowering;
+  const { members } = change;
   if (!chosen) return;
+  const { a, b, between } = halvesOf(change, lowering);
   for (let round = 0; round < Math.min(chosen.rounds, members.length); round++) {
     const { groups, scales } = chosen.tables(members, { rowSet: x.rowSet, round });
-    const inner = list.make({ name: "lowRank.inner", dim: a.outDim }, x);
-    product(x, [{ matrix: weights.factor(a), out: inner }], lowering, { groups });
+    const inner = list.make(between, x);
+    product(x, [{ matrix: a, out: inner }], lowering, { groups });
     list.add("weigh", inner, { x: inner.address, shares: scales, out: inner.address, n: inner.dim, used: 1 });
     list.wrote(inner);
-    product(inner, [{ matrix: weights.factor(b), out: y }], lowering, { groups, accumulate: 1 });
+    product(inner, [{ matrix: b, out: y }], lowering, { groups, accumulate: 1 });
   }
 }
 
@@ -129,24 +140,19 @@ export function expertProducts(
   lowering: Lowering,
 ): void {
   const { list, weights } = lowering;
-  const run = (x: Activation, each: typeof wanted, accumulate = 0): void => {
-    const biased = each.map(({ w, b, out }) => {
-      return { matrix: { ...weights.factor(w), bias: b ? weights.vector(b) : 0 }, out };
-    });
-    product(x, biased, lowering, { groups, accumulate });
-  };
-  run(from, wanted);
+  const biased = wanted.map(({ w, b, out }) => {
+    return { matrix: { ...weights.factor(w), bias: b ? weights.vector(b) : 0 }, out };
+  });
+  product(from, biased, lowering, { groups });
   for (const { w, out } of wanted) {
-    for (const { a, b } of w.lowRank ?? []) {
-      const inner = list.make({ name: "lowRank.inner", dim: a.outDim }, out);
-      run(from, [{ w: a, out: inner }]);
-      run(inner, [{ w: b, out }], 1);
+    for (const each of w.lowRank ?? []) {
+      const { a, b, between } = halvesOf(each, lowering);
+      const inner = list.make(between, out);
+      product(from, [{ matrix: a, out: inner }], lowering, { groups });
+      product(inner, [{ matrix: b, out }], lowering, { groups, accumulate: 1 });
     }
   }
 }
-
-/** ggml's ids of F32, F16 and BF16. */
-const hasFloats = (type: number): boolean => type === 0 || type === 1 || type === 30;
 
 /** Adds a record for the products, or extends the previous record if that has the same input. */
 export function product(
@@ -156,13 +162,13 @@ export function product(
   { accumulate = 0, groups = 0 }: { accumulate?: number; groups?: number } = {},
 ): void {
   const { list, precise } = lowering;
-  const isFloat = ({ type = 0 }: MatrixValues): boolean => precise || hasFloats(type) || hasFloatProducts(type);
+  const isFloat = ({ type = 0 }: MatrixValues): boolean => precise || isFloatType(type) || hasFloatProducts(type);
   const matrices = products.map(({ matrix, out }) => ({ ...matrix, out: out.address }));
   lowering.scratchFloats = Math.max(lowering.scratchFloats, panelFloats(x.dim));
   const last = list.last("linear");
   const known = last?.values.matrices ?? [];
   const packed = matrices.every(isFloat) ? 0 : list.packed(x);
-  const words = lowering.words && matrices.some(({ type = 0 }) => hasFloats(type)) ? list.words(x) : 0;
+  const words = lowering.words && matrices.some(({ type = 0 }) => isFloatType(type)) ? list.words(x) : 0;
   if (
     last &&
     list.last("linear") === last &&

@@ -150,7 +150,8 @@ interface Parts {
   readonly limits: RowLimits;
 }
 
-function makeParts(program: Program, options: LoadOptions, { memory, threads, words = false }: Engine): Parts {
+function makeParts(program: Program, options: LoadOptions, engine: Engine): Parts {
+  const { memory, threads, words = false, lanes = 4 } = engine;
   const { ctxLen, slots, precise, small = false } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
@@ -171,7 +172,7 @@ function makeParts(program: Program, options: LoadOptions, { memory, threads, wo
   const shared: Shared = {
     memory,
     source,
-    weights: makeWeightPlaces(source, memory, options),
+    weights: makeWeightPlaces(source, memory, { ...options, floatStep: 2 * lanes }),
     buffers: makeBuffers(memory),
     kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
     places,

@@ -2,10 +2,10 @@
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import { f32 } from "../../formats/quant/f32.ts";
 import type { MatrixValues } from "../../../../kernels/simd/layout.ts";
-import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
+import { checkBytes, makeFilled } from "./filled.ts";
 import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 
@@ -14,6 +14,8 @@ export interface WeightPlaces {
   matrix(w: Weight): MatrixValues;
   /** A matmul weight; its rows may be interleaved, which only `linear` and `embed` can read. */
   factor(w: Weight): MatrixValues;
+  /** As `factor`, with rows of floats filled up to whole steps of the kernels: see filled.ts. */
+  filled(w: Weight): { readonly matrix: MatrixValues; readonly inDim: number };
   /** A vector times its factor: (outDim · inDim), stacked ones in sequence. */
   vector(w: Weight): number;
   /** Constants of the lowering. */
@@ -25,13 +27,13 @@ export interface WeightPlaces {
 /**
  * Matrices of a small model are interleaved or unpacked at load time; otherwise float32 products would unpack them for
  * each token.
+ * @param floatStep values of a row that the kernels of floats multiply at once
  */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
-  { precise, small = false }: Pick<LoadOptions, "precise" | "small">,
+  { precise, small = false, floatStep = 1 }: Pick<LoadOptions, "precise" | "small"> & { readonly floatStep?: number },
 ): WeightPlaces {
-  const vectors = new Map<Weight, number>();
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
   const mapped = makeMapped(memory);
@@ -53,6 +55,7 @@ export function makeWeightPlaces(
     w.quant.dequantize(view, new Float32Array(out.buffer, out.byteOffset, count));
     return address;
   };
+  const filled = makeFilled(source, { memory, small, floatStep });
   const matrix = (w: Weight, { byteLength, address }: Tensor, quant = small ? f32 : w.quant): MatrixValues => {
     checkBytes(w, byteLength);
     const rowBytes = rowBytesOf({ quant, inDim: w.inDim });
@@ -69,32 +72,45 @@ export function makeWeightPlaces(
       scales: w.scale ? constant(w.scale) : 0,
     };
   };
-  const constant = (values: Float32Array | Int32Array): number => {
-    const block = memory.allocate(values.byteLength, "a vector");
-    block.view.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
-    return block.address;
+  const factor = (w: Weight): MatrixValues => {
+    const found = interleaved(w);
+    return found ? { ...matrix(w, found.tensor, w.quant), type: found.type } : matrix(w, tensor(w));
   };
+  const constant = (values: Float32Array | Int32Array): number => placeCopy(memory, values);
   return {
     constant,
     mappedBytes: () => mapped.bytes,
     matrix: (w) => matrix(w, tensor(w)),
-    factor(w) {
-      const found = interleaved(w);
-      return found ? { ...matrix(w, found.tensor, w.quant), type: found.type } : matrix(w, tensor(w));
+    factor,
+    filled(w) {
+      const found = filled(w);
+      const { inDim } = found ?? w;
+      return { matrix: found ? matrix({ ...w, inDim }, found.tensor) : factor(w), inDim };
     },
-    vector(w) {
-      const known = vectors.get(w);
-      if (known !== undefined) return known;
-      const size = w.inDim * w.outDim;
-      const values = new Float32Array(size * w.experts);
-      for (let expert = 0; expert < w.experts; expert++) {
-        unpackRows(source, w, { expert, first: 0, out: values.subarray(expert * size, (expert + 1) * size) });
-      }
-      const address = constant(values);
-      vectors.set(w, address);
-      return address;
-    },
+    vector: makeVectors(source, constant),
   };
+}
+
+function makeVectors(source: WeightSource, constant: (values: Float32Array) => number): WeightPlaces["vector"] {
+  const vectors = new Map<Weight, number>();
+  return (w) => {
+    const known = vectors.get(w);
+    if (known !== undefined) return known;
+    const size = w.inDim * w.outDim;
+    const values = new Float32Array(size * w.experts);
+    for (let expert = 0; expert < w.experts; expert++) {
+      unpackRows(source, w, { expert, first: 0, out: values.subarray(expert * size, (expert + 1) * size) });
+    }
+    const address = constant(values);
+    vectors.set(w, address);
+    return address;
+  };
+}
+
+function placeCopy(memory: Memory, { buffer, byteOffset, byteLength }: Float32Array | Int32Array): number {
+  const block = memory.allocate(byteLength, "a vector");
+  block.view.set(new Uint8Array(buffer, byteOffset, byteLength));
+  return block.address;
 }
 
 /** Places views, and counts the mapped bytes: some memories copy. */
@@ -111,13 +127,4 @@ function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => num
       return bytes;
     },
   };
-}
-
-/** Throws if a tensor has too few bytes for a weight. */
-function checkBytes(w: Weight, byteLength: number): void {
-  const rowBytes = rowBytesOf(w);
-  const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;
-  if (needed <= byteLength && Number.isInteger(rowBytes)) return;
-  const shape = `${w.experts} × ${w.tensorRows} rows of ${w.inDim}`;
-  throw new AppError("runner", `'${w.name}': expected ${needed} bytes for ${shape}, got ${byteLength}`);
 }
