@@ -207,7 +207,7 @@ interface MoeOptions {
   readonly sharedScaled?: boolean;
   /** Divides the weights of the chosen experts by their sum. */
   readonly normalize: boolean;
-  readonly routing?: Routing;
+  readonly routing?: Routing | undefined;
   readonly scale?: number;
   readonly ffnDim?: number;
   /** Width of the shared expert; 0 omits it. Default: by the file. */

@@ -34,7 +34,7 @@ export function deepseek2(model: Model, frame = decoder): Step[] {
             : moe(model, layer, {
                 act: "silu",
                 normalize: keys.flag("expert_weights_norm", false),
-                ...(routing && { routing }),
+                routing,
               }),
       }),
   });

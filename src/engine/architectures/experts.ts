@@ -57,20 +57,14 @@ function withExperts(model: Model, options: Options, frame = decoder): Step[] {
       sequentialBlock(model, layer, {
         ...options,
         norm,
-        attention: attention(model, layer, {
-          rope,
-          qkNorm: norm,
-          ...(options.normLast && { normLast: true }),
-          ...(options.bareResult && { bareResult: true }),
-          ...(options.clamp !== undefined && { clamp: options.clamp }),
-        }),
+        attention: attention(model, layer, { ...options, rope, qkNorm: norm }),
         ffn: isDense(layer)
           ? feedForward(model, layer, { act })
           : moe(model, layer, {
               act,
               scaled,
               normalize: options.normalize ?? keys.flag("expert_weights_norm", false),
-              ...(routing && { routing }),
+              routing,
             }),
       }),
   });
@@ -144,7 +138,7 @@ export function cohere2moe(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, routing } as const;
   const ffn = (layer: number): Step[] => {
     if (!model.has(`blk.${layer}.ffn_gate_inp.weight`)) return feedForward(model, layer, { act: "silu", scaled: true });
     const halves = model.has(`blk.${layer}.ffn_up_shexp.weight`);
@@ -177,7 +171,7 @@ export function exaoneMoe(model: Model): Step[] {
       const window = windows[layer]!;
       return sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
-        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize, routing }),
       });
     },
   });
@@ -207,7 +201,7 @@ export function hyV3(model: Model, frame = decoder): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, ...(routing && { routing }) } as const;
+  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, routing } as const;
   return frame(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
@@ -258,7 +252,7 @@ export function smallthinker(model: Model): Step[] {
         ...attention(model, layer, { rope: turns ? (window > 0 ? local : rope) : undefined, window }),
         { op: "add", out: z, a: x, b: y, scale: 1 },
         ...normSteps(model, "rms", { out: h, x: z, name: `blk.${layer}.ffn_norm` }),
-        ...moe(model, layer, { act: "relu", normalize: true, routed: x, ...(routing && { routing }) }),
+        ...moe(model, layer, { act: "relu", normalize: true, routed: x, routing }),
         { op: "add", out: x, a: z, b: y, scale: 1 },
       ];
     },

@@ -40,7 +40,7 @@ export function afmoe(model: Model): Step[] {
         ffn:
           layer < leading
             ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+            : moe(model, layer, { act: "silu", normalize, routing }),
       });
     },
   });
@@ -67,7 +67,7 @@ export function laguna(model: Model): Step[] {
         ffn:
           layer < leading
             ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize, ...(routing && { routing }) }),
+            : moe(model, layer, { act: "silu", normalize, routing }),
       });
     },
   });

@@ -27,7 +27,7 @@ export function kimiLinear(model: Model): Step[] {
         ffn:
           layer < leading
             ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize: true, ...(routing && { routing }) }),
+            : moe(model, layer, { act: "silu", normalize: true, routing }),
       }),
   });
 }
@@ -60,7 +60,7 @@ export function bailingmoe3(model: Model): Step[] {
         ffn:
           layer < leading
             ? feedForward(model, layer, { act: "silu", limit: sharedLimit })
-            : moe(model, layer, { act: "silu", normalize, limit, sharedLimit, ...(routing && { routing }) }),
+            : moe(model, layer, { act: "silu", normalize, limit, sharedLimit, routing }),
       });
     },
   });

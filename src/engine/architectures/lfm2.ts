@@ -30,7 +30,7 @@ export function lfm2(model: Model): Step[] {
         ffn:
           layer < dense
             ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize: true, ...(routing && { routing }) }),
+            : moe(model, layer, { act: "silu", normalize: true, routing }),
       });
     },
   });

@@ -52,7 +52,7 @@ interface Options {
 
 /** An architecture with equal layers. */
 export function sequential(model: Model, options: Options): Step[] {
-  const { act = "silu", norm = "rms", ffnDim } = options;
+  const { act = "silu", norm = "rms" } = options;
   const { rope: style, sections, factors = true } = options;
   const rope = style === null ? undefined : ropeOf(model, { style, factors, ...(sections && { sections }) });
   if (!factors) model.values("rope_freqs", model.headDim / 2);
@@ -64,23 +64,10 @@ export function sequential(model: Model, options: Options): Step[] {
       sequentialBlock(model, layer, {
         ...options,
         norm,
-        attention: attention(model, layer, {
-          rope,
-          qkNorm: norm,
-          ...(options.alibi !== undefined && { alibi: options.alibi }),
-          ...(options.normLast && { normLast: true }),
-          ...(options.bareResult && { bareResult: true }),
-          ...(options.clamp !== undefined && { clamp: options.clamp }),
-          ...(scale !== 0 && { scale }),
-        }),
+        attention: attention(model, layer, { ...options, rope, qkNorm: norm, ...(scale !== 0 && { scale }) }),
         ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
           ? moe(model, layer, { act, normalize: true })
-          : feedForward(model, layer, {
-              act,
-              scaled: options.scaled ?? false,
-              bare: options.bareMlp ?? false,
-              ...(ffnDim !== undefined && { ffnDim }),
-            }),
+          : feedForward(model, layer, { ...options, act, bare: options.bareMlp ?? false }),
       }),
   });
 }
