@@ -41,6 +41,7 @@ export { MAPS, TOO_DEEP, checkSize, targetOf, tooDeepAt } from "./text/sampling/
 export { patternGrammar } from "./text/sampling/schema/regex.ts";
 export { countedGrammar } from "./text/sampling/schema/strings.ts";
 export { add, choice, define, makeRules, reserve, rulesOf, use, type Rules } from "./text/sampling/schema/rules.ts";
+export type { PromptMessage, PromptTool as Tool, PromptToolCall as ToolCall } from "./text/template/messages.ts";
 export { PARSERS, RENDERERS, namesFor, rendererOf } from "./text/template/named.ts";
 export { forgetsThoughts, withoutOldThoughts } from "./text/template/old-thoughts.ts";
 export type { ThinkingTags } from "./text/template/thinking.ts";

@@ -1,23 +1,15 @@
 /** The input and the output of an audit. */
 import type { ChannelStanding } from "../channels/resolve.ts";
 import type { Document, Path } from "../../base/config/index.ts";
+import type { Finding } from "../hooks/admin/admin.ts";
 import type { Mapping } from "../hooks/mapping/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
-/** Worst first. */
-const SEVERITIES = ["error", "warn", "info"] as const;
-export type Severity = (typeof SEVERITIES)[number];
+export type { Finding };
 
-export interface Finding {
-  /** Stable name. */
-  readonly id: string;
-  readonly severity: Severity;
-  /** A path such as `hooks.mappings[0].channel`. */
-  readonly key: string;
-  /** `file:line`; empty without a file. */
-  readonly where: string;
-  readonly message: string;
-}
+/** Worst first. */
+const SEVERITIES: readonly Severity[] = ["error", "warn", "info"];
+export type Severity = Finding["severity"];
 
 export interface AuditParts {
   readonly snapshot: GatewaySnapshot;

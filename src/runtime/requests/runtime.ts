@@ -3,14 +3,10 @@
  * async generator of events, and ending the generator (or aborting its signal) stops the model.
  */
 import type { Trace } from "../../base/tracing.ts";
-import type { AnswerGrammar, Options } from "../../engine/index.ts";
+import type { AnswerGrammar, Options, PromptMessage, Tool, ToolCall } from "../../engine/index.ts";
 import type { ModelRef } from "../../library/portable.ts";
 
-/** A tool call that the model wants made. */
-export interface ToolCall {
-  readonly id?: string;
-  readonly function: { readonly index?: number; readonly name: string; readonly arguments: Record<string, unknown> };
-}
+export type { Tool, ToolCall };
 
 /** A tool call that the end of the answer cut. */
 export interface CutCall {
@@ -25,22 +21,9 @@ export interface CutCall {
   readonly text: string;
 }
 
-export interface Message {
-  readonly role: string;
-  readonly content: string;
-  readonly thinking?: string;
+export interface Message extends Omit<PromptMessage, "images" | "isOutside"> {
   /** Raw bytes of each image. */
   readonly images?: readonly Uint8Array[];
-  /** Position of each image in `content`, in UTF-16 units, ascending; absent: all images come first. */
-  readonly imagesAt?: readonly number[];
-  readonly tool_calls?: readonly ToolCall[];
-  readonly tool_name?: string;
-  readonly tool_call_id?: string;
-}
-
-export interface Tool {
-  readonly type: string;
-  readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
 }
 
 /** `"json"`: any JSON object; an object: a JSON schema. */
@@ -90,8 +73,16 @@ export interface ChosenLogprob extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
 }
 
-export interface InferenceRequest extends NamedModel {
+/** Work for a model. */
+interface ModelRequest extends NamedModel {
   readonly options: Options;
+  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
+  readonly keepAliveMs?: number;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface InferenceRequest extends ModelRequest {
   readonly format?: Format;
   /** Constrains the whole answer; no format is beside it. */
   readonly grammar?: AnswerGrammar;
@@ -107,10 +98,6 @@ export interface InferenceRequest extends NamedModel {
   readonly truncate?: boolean;
   /** For a full context: true (default) drops its oldest half and continues, false ends the answer. */
   readonly shift?: boolean;
-  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
-  readonly keepAliveMs?: number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
 }
 
 export interface GenerateRequest extends InferenceRequest {
@@ -195,64 +182,46 @@ export type InferenceEvent =
       readonly stopSequence?: string;
     };
 
-export interface RankRequest extends NamedModel {
+export interface RankRequest extends ModelRequest {
   readonly query: string;
   /** At least one. */
   readonly documents: readonly string[];
-  readonly options: Options;
   /** For a document longer than the context: true (default) cuts its end, false refuses it. */
   readonly truncate?: boolean;
-  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
-  readonly keepAliveMs?: number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
 }
 
 /** Durations are integer nanoseconds. */
-export interface RankResult {
+interface Timed {
+  readonly totalNs: number;
+  readonly loadNs: number;
+}
+
+export interface RankResult extends Timed {
   /** The model's raw outputs, one per document. */
   readonly scores: readonly number[];
   /** The scores mapped to 0 … 1. */
   readonly relevances: readonly number[];
-  readonly totalNs: number;
-  readonly loadNs: number;
   /** Tokens of all pairs together. */
   readonly promptEvalCount: number;
 }
 
-export interface EmbedRequest extends NamedModel {
+export interface EmbedRequest extends ModelRequest {
   /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
   readonly inputs: readonly string[];
-  readonly options: Options;
   /** For an input longer than the context: true (default) cuts its end, false refuses it. */
   readonly truncate?: boolean;
   /** Keeps only the first values of each embedding, normalized again; no effect on shorter ones. */
   readonly dimensions?: number;
-  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
-  readonly keepAliveMs?: number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
 }
 
-/** Durations are integer nanoseconds. */
-export interface EmbedResult {
+export interface EmbedResult extends Timed {
   /** One per input, in order, of unit length; zero vectors stay zero. */
   readonly embeddings: readonly Float32Array[];
-  readonly totalNs: number;
-  readonly loadNs: number;
   /** Tokens of all inputs together, special ones included. */
   readonly promptEvalCount: number;
 }
 
-interface VocabularyRequest extends NamedModel {
-  readonly options: Options;
-  /** Milliseconds to stay loaded after this request; Infinity: for ever; undefined: the server's default. */
-  readonly keepAliveMs?: number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
-}
-
-export interface TokenizeRequest extends VocabularyRequest {
+export interface TokenizeRequest extends ModelRequest {
   readonly text: string;
   /** Adds BOS and EOS if the model wants them. */
   readonly addSpecial: boolean;
@@ -261,24 +230,18 @@ export interface TokenizeRequest extends VocabularyRequest {
   readonly wantsPieces: boolean;
 }
 
-/** Durations are integer nanoseconds. */
-export interface TokenizeResult {
+export interface TokenizeResult extends Timed {
   readonly tokens: readonly number[];
   /** The bytes of each token. */
   readonly pieces?: readonly Uint8Array[];
-  readonly totalNs: number;
-  readonly loadNs: number;
 }
 
-export interface DetokenizeRequest extends VocabularyRequest {
+export interface DetokenizeRequest extends ModelRequest {
   readonly tokens: readonly number[];
 }
 
-/** Durations are integer nanoseconds. */
-export interface DetokenizeResult {
+export interface DetokenizeResult extends Timed {
   readonly text: string;
-  readonly totalNs: number;
-  readonly loadNs: number;
 }
 
 /** A model in memory. */

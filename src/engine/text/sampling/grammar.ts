@@ -14,21 +14,14 @@ import type {
   TokenizerInfo,
 } from "@mlc-ai/web-xgrammar";
 import { AppError, assert } from "../../../base/index.ts";
+import type { GrammarTokens } from "../tokenizer/grammar-vocabulary.ts";
 import { objectGrammar, schemaGrammar } from "./schema/compile.ts";
 import { checkSize } from "./schema/read.ts";
 
 /** A model's tokens, in the library's form. */
-export interface GrammarVocabulary {
-  /** Texts by id in the vocabulary's spelling; empty for control tokens, which no grammar allows. */
-  readonly tokens: readonly string[];
-  /** The spelling: GPT-2's byte alphabet, `<0xAB>` and `▁`, or plain. */
-  readonly kind: "byte_level" | "byte_fallback" | "raw";
-  /** True if encoding prepends a space to the text. */
-  readonly prependSpace: boolean;
+export interface GrammarVocabulary extends GrammarTokens {
   /** Length of a row of logits; at least the number of tokens. */
   readonly vocabSize: number;
-  /** Ids that end an answer; allowed when the value is complete. */
-  readonly stopIds: readonly number[];
 }
 
 /** `"json"`: any JSON object; an object: a JSON schema. */

@@ -4,14 +4,15 @@ import { BYTE, NORMAL, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
-export interface GrammarVocabulary {
+export interface GrammarTokens {
   /** (pieces) as in the file; empty for tokens without text, which a grammar then never allows. */
-  readonly tokens: string[];
+  readonly tokens: readonly string[];
   /** The pieces' spelling of bytes: GPT-2's alphabet; `▁` and `<0xNN>`; or verbatim. */
   readonly kind: "byte_level" | "byte_fallback" | "raw";
   /** Encoding prepends a space to a text. */
   readonly prependSpace: boolean;
-  readonly stopIds: number[];
+  /** Ids that end an answer; allowed when the value is complete. */
+  readonly stopIds: readonly number[];
 }
 
 /** The required parts of a loaded tokenizer. */
@@ -23,7 +24,7 @@ interface GrammarSource extends Pick<Tokenizer, "family" | "endOfGeneration"> {
 export function vocabularyForGrammar(
   { family, vocabulary, endOfGeneration }: GrammarSource,
   visible: ReadonlySet<number> = new Set(),
-): GrammarVocabulary {
+): GrammarTokens {
   if (vocabulary === undefined) return { tokens: [], kind: "raw", prependSpace: false, stopIds: [] };
   const { pieces, attributes, escapesSpaces, addSpacePrefix } = vocabulary;
   const isByteLevel = family === "bpe" && !escapesSpaces;

@@ -32,17 +32,20 @@ export interface AdminDeps extends DryRunParts {
   readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
   readonly approvals: Pick<Approvals, "list" | "decide">;
   /** Findings of an audit of the configuration, worst first. */
-  readonly findings: () => Promise<readonly AuditFinding[]>;
+  readonly findings: () => Promise<readonly Finding[]>;
   readonly nodes: () => Promise<readonly NodeStatus[]>;
   /** Undefined: no mailbox is watched. */
   readonly mail: () => MailStatus | undefined;
 }
 
-/** A finding as the audit reports it. */
-interface AuditFinding {
+/** A finding of an audit. */
+export interface Finding {
+  /** Stable name. */
   readonly id: string;
   readonly severity: "error" | "warn" | "info";
+  /** A path such as `hooks.mappings[0].channel`. */
   readonly key: string;
+  /** `file:line`; empty without a file. */
   readonly where: string;
   readonly message: string;
 }
@@ -93,7 +96,7 @@ export interface Admin {
   mail(): MailStatus;
   /** In matching order. */
   mappings(): readonly MappingSummary[];
-  findings(): Promise<readonly AuditFinding[]>;
+  findings(): Promise<readonly Finding[]>;
   /** The calls of tools that wait for an approval, the oldest first. */
   approvals(): Promise<readonly Approval[]>;
   /**
