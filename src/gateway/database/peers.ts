@@ -2,6 +2,8 @@
  * The processes (nodes) that share one database, as one of them sees the others. A process that has its database to
  * itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` implements shared databases.
  */
+import { Type } from "@sinclair/typebox";
+import { type Output, strictObject } from "../../base/schema.ts";
 import { hostname } from "node:os";
 import type { Transaction } from "./store.ts";
 
@@ -39,19 +41,18 @@ export interface Lease {
   onChange(listener: (isHeld: boolean) => void): void;
 }
 
-/** A node as operators see it. Times are epoch milliseconds. */
-export interface NodeStatus {
-  readonly number: number;
-  readonly name: string;
-  readonly version: string;
-  /** Digest of the node's configuration. */
-  readonly digest: string;
-  readonly digestAt: number;
-  readonly startedAt: number;
-  readonly seenAt: number;
-  /** Names of the leases it holds. */
-  readonly leads: readonly string[];
-}
+/** A node as operators see it. */
+export const nodeSchema = strictObject({
+  number: Type.Integer({ description: "Number of the node; never reused" }),
+  name: Type.String({ description: "Its host" }),
+  version: Type.String(),
+  digest: Type.String({ description: "Equal for equal configurations" }),
+  digestAt: Type.Integer({ description: "Since when, epoch milliseconds" }),
+  startedAt: Type.Integer(),
+  seenAt: Type.Integer(),
+  leads: Type.Array(Type.String(), { description: "What it does for all" }),
+});
+export type NodeStatus = Readonly<Output<typeof nodeSchema>>;
 
 /** Tokens that a node took from a shared bucket, which refills over time. */
 export interface Spent {

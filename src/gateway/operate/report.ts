@@ -1,7 +1,7 @@
 /** The input and the output of an audit. */
 import type { ChannelStanding } from "../channels/resolve.ts";
 import type { Document, Path } from "../../base/config/index.ts";
-import type { Finding } from "../hooks/admin/admin.ts";
+import type { Finding } from "../hooks/admin/answers.ts";
 import type { Mapping } from "../hooks/mapping/index.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 

@@ -2,23 +2,23 @@
  * Approvals of calls of tool servers. A call that needs one waits in the journal, and its run in the queue, across
  * restarts and nodes. An approval is for the digest of the call's tool and arguments.
  */
+import { Type } from "@sinclair/typebox";
 import { AppError, type Fields } from "../../../base/index.ts";
+import { type Output, strictObject } from "../../../base/schema.ts";
 import { execute, queryAll, queryOne, type Transaction } from "../../database/store.ts";
 import type { Target } from "../../channels/channel.ts";
 
-/** A call that waits for an approval. Times are epoch milliseconds. */
-export interface Approval {
-  /** Names it in commands and chats. */
-  readonly code: string;
-  readonly runId: string;
-  /** `SERVER/TOOL`. */
-  readonly tool: string;
-  readonly arguments: Fields;
-  /** Hexadecimal SHA-256 of tool and arguments. */
-  readonly digest: string;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-}
+/** A call that waits for an approval. */
+export const approvalSchema = strictObject({
+  code: Type.String({ description: "Names it in commands and chats" }),
+  runId: Type.String(),
+  tool: Type.String({ description: "Server and tool, with a slash between them" }),
+  arguments: Type.Object({}, { additionalProperties: true }),
+  digest: Type.String({ description: "SHA-256 of tool and arguments: what is approved" }),
+  createdAt: Type.Integer({ description: "Epoch milliseconds" }),
+  expiresAt: Type.Integer(),
+});
+export type Approval = Omit<Readonly<Output<typeof approvalSchema>>, "arguments"> & { readonly arguments: Fields };
 
 export interface Verdict {
   readonly verdict: "yes" | "no";

@@ -20,7 +20,7 @@ import type { Mapping } from "../mapping/index.ts";
 import type { Cancelled } from "../queue/worker/cancel.ts";
 import type { Approvals } from "../approvals.ts";
 import type { Worker } from "../queue/worker/worker.ts";
-import { filterFields } from "./answers.ts";
+import { filterFields, type Finding, type MappingSummary } from "./answers.ts";
 import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 
 const PAGE_DEFAULT = 50;
@@ -36,31 +36,6 @@ export interface AdminDeps extends DryRunParts {
   readonly nodes: () => Promise<readonly NodeStatus[]>;
   /** Undefined: no mailbox is watched. */
   readonly mail: () => MailStatus | undefined;
-}
-
-/** A finding of an audit. */
-export interface Finding {
-  /** Stable name. */
-  readonly id: string;
-  readonly severity: "error" | "warn" | "info";
-  /** A path such as `hooks.mappings[0].channel`. */
-  readonly key: string;
-  /** `file:line`; empty without a file. */
-  readonly where: string;
-  readonly message: string;
-}
-
-/** A mapping in the list. */
-export interface MappingSummary {
-  readonly id: string;
-  readonly preset: string | null;
-  /** Below `hooks.path`; null: any path. */
-  readonly path: string | null;
-  readonly action: "wake" | "agent";
-  /** Null: no reply is sent. */
-  readonly channel: string | null;
-  /** The reason why it is unusable; null: it works. */
-  readonly problem: string | null;
 }
 
 export interface Page {

@@ -1,35 +1,25 @@
 /** Schemas of the answers to operators, used by the API description; tests check real answers against them. */
 import { Type } from "@sinclair/typebox";
-import { nullable, oneOfTexts, readable, strictObject } from "../../../base/schema.ts";
-import { runStatusSchema } from "../queue/deliveries/run-status.ts";
-import { REPLY_STATES, RUN_STATES } from "../queue/deliveries/state.ts";
+import { nullable, oneOfTexts, type Output, readable, strictObject } from "../../../base/schema.ts";
+import { approvalSchema } from "../../agent/calls/approvals.ts";
+import { nodeSchema } from "../../database/peers.ts";
 import { acceptedSchema } from "../queue/deliveries/answer.ts";
+import { runStatusSchema } from "../queue/deliveries/run-status.ts";
+import { RUN_STATES } from "../queue/deliveries/state.ts";
+import { summarySchema } from "../queue/deliveries/summary.ts";
 
 const text = (description?: string) => Type.String(description === undefined ? {} : { description });
 const optional = Type.Optional;
 
-const delivery = {
-  id: text(),
-  requestId: text(),
-  receivedAt: Type.Integer({ description: "Epoch milliseconds" }),
-  path: text("Below `hooks.path`"),
-  mappingId: nullable(text()),
-  authKind: text(),
-  authId: text("Which credential; never the credential"),
-  bodyBytes: Type.Integer(),
-  title: nullable(text(), { description: "What it was about, in the words of its sender; null: not known" }),
-  replayOf: nullable(text()),
-};
 const action = Type.Object({ kind: oneOfTexts(["wake", "agent"]) });
-const brief = strictObject({ id: text(), state: oneOfTexts(RUN_STATES), reply: oneOfTexts(REPLY_STATES) });
 
 export const pageSchema = strictObject({
-  deliveries: Type.Array(strictObject({ ...delivery, runs: Type.Array(brief) })),
+  deliveries: Type.Array(summarySchema),
   next: nullable(text(), { description: "Value of `before` for the next page; null: this is the last page" }),
 });
 
 export const detailsSchema = strictObject({
-  ...delivery,
+  ...summarySchema.properties,
   providerDeliveryId: nullable(text()),
   idempotencyKey: nullable(text()),
   bodySha256: text(),
@@ -53,58 +43,34 @@ export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Ar
 const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "recalled", "over"]) });
 export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
 
-export const mappingsSchema = strictObject({
-  mappings: Type.Array(
-    strictObject({
-      id: text(),
-      preset: nullable(text()),
-      path: nullable(text(), { description: "Below `hooks.path`; null: every one" }),
-      action: oneOfTexts(["wake", "agent"]),
-      channel: nullable(text(), { description: "Null: no reply is sent" }),
-      problem: nullable(text(), { description: "The reason why it is unusable" }),
-    }),
-  ),
+const mapping = strictObject({
+  id: text(),
+  preset: nullable(text()),
+  path: nullable(text(), { description: "Below `hooks.path`; null: every one" }),
+  action: oneOfTexts(["wake", "agent"]),
+  channel: nullable(text(), { description: "Null: no reply is sent" }),
+  problem: nullable(text(), { description: "The reason why it is unusable" }),
 });
+export type MappingSummary = Readonly<Output<typeof mapping>>;
+export const mappingsSchema = strictObject({ mappings: Type.Array(mapping) });
 
-export const findingsSchema = strictObject({
-  findings: Type.Array(
-    strictObject({
-      id: text(),
-      severity: oneOfTexts(["error", "warn", "info"]),
-      key: text("As in `hooks.mappings[0].channel`"),
-      where: text("File and line"),
-      message: text(),
-    }),
-  ),
+const finding = strictObject({
+  id: text("Stable name"),
+  severity: oneOfTexts(["error", "warn", "info"]),
+  key: text("As in `hooks.mappings[0].channel`"),
+  where: text("File and line; empty without a file"),
+  message: text(),
 });
+/** A finding of an audit. */
+export type Finding = Readonly<Output<typeof finding>>;
+export const findingsSchema = strictObject({ findings: Type.Array(finding) });
 
 export const nodesSchema = strictObject({
-  nodes: Type.Array(
-    strictObject({
-      number: Type.Integer({ description: "Number of the node; never reused" }),
-      name: text("Its host"),
-      version: text(),
-      digest: text("Equal for equal configurations"),
-      digestAt: Type.Integer({ description: "Since when, epoch milliseconds" }),
-      startedAt: Type.Integer(),
-      seenAt: Type.Integer(),
-      leads: Type.Array(text(), { description: "What it does for all" }),
-    }),
-    { description: "The oldest first; empty if the database is not shared" },
-  ),
+  nodes: Type.Array(nodeSchema, { description: "The oldest first; empty if the database is not shared" }),
 });
 
-const approval = strictObject({
-  code: text("Names it in commands and chats"),
-  runId: text(),
-  tool: text("Server and tool, with a slash between them"),
-  arguments: Type.Object({}, { additionalProperties: true }),
-  digest: text("SHA-256 of tool and arguments: what is approved"),
-  createdAt: Type.Integer({ description: "Epoch milliseconds" }),
-  expiresAt: Type.Integer(),
-});
-export const approvalsSchema = strictObject({ approvals: Type.Array(approval) });
-export const decidedSchema = strictObject({ approval, verdict: oneOfTexts(["yes", "no"]) });
+export const approvalsSchema = strictObject({ approvals: Type.Array(approvalSchema) });
+export const decidedSchema = strictObject({ approval: approvalSchema, verdict: oneOfTexts(["yes", "no"]) });
 
 export const pausedSchema = strictObject({ paused: Type.Boolean() });
 

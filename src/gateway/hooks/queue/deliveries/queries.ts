@@ -3,7 +3,10 @@ import { queryAll, queryOne, type Transaction } from "../../../database/store.ts
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
 import type { RunStatus } from "./run-status.ts";
-import type { ReplyState, RunState } from "./state.ts";
+import type { RunState } from "./state.ts";
+import type { DeliverySummary } from "./summary.ts";
+
+export type { DeliverySummary };
 
 const LIMIT_MAX = 500;
 
@@ -15,21 +18,6 @@ export interface DeliveryFilter {
   /** Id of the last delivery of the previous page. */
   readonly before?: string | undefined;
   readonly limit?: number | undefined;
-}
-
-export interface DeliverySummary {
-  readonly id: string;
-  readonly requestId: string;
-  readonly receivedAt: number;
-  readonly path: string;
-  readonly mappingId: string | null;
-  readonly authKind: string;
-  readonly authId: string;
-  readonly bodyBytes: number;
-  /** Subject of the delivery; null: unknown. */
-  readonly title: string | null;
-  readonly replayOf: string | null;
-  readonly runs: readonly { readonly id: string; readonly state: RunState; readonly reply: ReplyState }[];
 }
 
 export interface DeliveryDetails extends Omit<DeliverySummary, "runs"> {
