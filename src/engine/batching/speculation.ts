@@ -6,10 +6,10 @@
  * better acceptance rate, from a draft model or the model's draft layer.
  */
 import type { Session } from "../program/backend.ts";
-import type { EventLoop } from "./event-loop.ts";
 import { makeDecodeCosts, type DecodeCosts } from "./decode-costs.ts";
-import { makeLayerDrafter, type DraftLayer } from "./draft-layer.ts";
-import { makeDrafter, type Drafter, type DraftModel } from "./draft.ts";
+import { makeLayerDrafter } from "./draft-layer.ts";
+import { makeDrafter, type Drafter } from "./draft.ts";
+import type { EngineParts } from "./engine-parts.ts";
 import { DRAFTED, kindOf, makeAcceptanceRates } from "./acceptance.ts";
 import type { Work } from "./scheduler.ts";
 import { startOver, type Sequence } from "./sequence.ts";
@@ -45,14 +45,7 @@ interface Candidate {
   readonly chance: number;
 }
 
-interface Parts {
-  readonly ctxLen: number;
-  readonly slots: number;
-  readonly vocabSize: number;
-  readonly loop: EventLoop;
-  readonly draft?: DraftModel | undefined;
-  readonly draftLayer?: DraftLayer | undefined;
-}
+type Parts = Pick<EngineParts, "ctxLen" | "slots" | "vocabSize" | "loop" | "draft" | "draftLayer">;
 
 export function makeSpeculation(parts: Parts): Speculation {
   const costs = makeDecodeCosts();

@@ -2,15 +2,19 @@
  * Messages between the server and a runner over the spawn channel. Values must be structured-cloneable; they go as JSON
  * if possible (base/wire.ts). The server chooses the ids.
  */
-import type { Code, KernelChoice, KvCacheType, NamedFile } from "../../base/index.ts";
+import type { Code, NamedFile } from "../../base/index.ts";
 import type { AdapterChoice } from "../batching/adapter-set.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
 import type { EngineInfo } from "../batching/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";
+import type { LoadOptions } from "../program/backend.ts";
 import type { TemplateFacts } from "../text/template/facts.ts";
 import type { PromptMessage, PromptTool, Think } from "../text/template/messages.ts";
 
-export interface LoadMessage {
+export interface LoadMessage extends Pick<
+  LoadOptions,
+  "slots" | "precise" | "threads" | "cacheDir" | "gpuKernels" | "simdLevel" | "kvType"
+> {
   readonly kind: "load";
   /** GGUF file. */
   readonly path: string;
@@ -34,23 +38,12 @@ export interface LoadMessage {
   readonly gpuMemory: number | undefined;
   /** The GPU's name, or a part of it; undefined: the best. */
   readonly gpu?: string | undefined;
-  /** The GPU kernels to run; undefined: `auto`. */
-  readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the machine's best. */
-  readonly simdLevel?: string | undefined;
-  /** Format of the KV cache; undefined: `f16`. */
-  readonly kvType?: KvCacheType | undefined;
   /** `auto`: limited by `cacheMemory`. */
   readonly ctxLen: number | "auto";
   /** Bytes of the machine's memory for the KV cache. */
   readonly cacheMemory?: number | undefined;
-  readonly slots: number;
   /** Maximum prompt tokens per run. */
   readonly chunk: number;
-  /** 0: one per physical core. */
-  readonly threads: number;
-  readonly precise: boolean;
-  readonly cacheDir: string | undefined;
   /** Bytes for snapshots of prefixes in that folder, for all models together; undefined or 0: none are stored. */
   readonly snapshotBytes?: number | undefined;
 }

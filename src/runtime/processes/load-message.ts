@@ -1,21 +1,11 @@
 /** Facts on models and the pool's settings, and the message that loads a model with them. */
 import { availableParallelism } from "node:os";
-import { backendTraits, type KernelChoice, type KvCacheType, type NamedFile } from "../../base/index.ts";
+import { backendTraits } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage, TemplateChoice } from "../../engine/index.ts";
 import type { RunnerProcess } from "./runner-process.ts";
 
 /** The files of a loaded model: names with the same files share a runner. */
-export interface PoolWeights {
-  readonly path: string;
-  /** In the order of application. */
-  readonly adapters: readonly string[];
-  /** Encodes images; undefined: the model's own file does, if any. */
-  readonly projector?: string | undefined;
-  /** Draft model for speculative decoding; undefined: none. */
-  readonly draft?: string | undefined;
-  /** The model's files, if the file at `path` only describes it. */
-  readonly files?: readonly NamedFile[];
-}
+export type PoolWeights = Pick<LoadMessage, "path" | "adapters" | "projector" | "draft" | "files">;
 
 /** A stored model, as the pool needs it. */
 export interface PoolModel extends PoolWeights {
@@ -40,8 +30,9 @@ export interface Offer {
   readonly bytes: number;
 }
 
-export interface PoolOptions {
-  readonly backend: string;
+type ForAllModels = "backend" | "cacheDir" | "snapshotBytes" | "gpu" | "gpuKernels" | "simdLevel" | "kvType";
+
+export interface PoolOptions extends Pick<LoadMessage, ForAllModels> {
   /** Default for requests without one; `auto`: depends on memory. */
   readonly ctxLen: number | "auto";
   readonly numParallel: number;
@@ -49,19 +40,8 @@ export interface PoolOptions {
   readonly maxLoaded: number | undefined;
   readonly maxQueue: number;
   readonly keepAliveMs: number;
-  readonly cacheDir: string | undefined;
-  /** Bytes for snapshots of prefixes in that folder; undefined or 0: none are stored. */
-  readonly snapshotBytes?: number | undefined;
   /** Bytes that all models together may take on the GPU; undefined: all that is free. */
   readonly gpuMemory?: number | undefined;
-  /** The GPU's name, or a part of it; undefined: the best. */
-  readonly gpu?: string | undefined;
-  /** The GPU kernels to run; undefined: `auto`. */
-  readonly gpuKernels?: KernelChoice | undefined;
-  /** Level of the SIMD kernels; undefined: the machine's best. */
-  readonly simdLevel?: string | undefined;
-  /** Format of the KV cache; undefined: `f16`. */
-  readonly kvType?: KvCacheType | undefined;
   /** The longest time without progress while requests wait; undefined or Infinity: no limit. */
   readonly stepTimeoutMs?: number | undefined;
   /** Called for a runner that exceeded it, before that is killed. */
@@ -76,28 +56,20 @@ export const weightsKey = ({ path, projector = "", draft = "", files = [], adapt
   JSON.stringify([path, projector, draft, files, ...adapters]);
 
 export function loadMessage(model: PoolModel, options: LoadingOptions, pool: PoolOptions): LoadMessage {
+  const { path, projector, draft, adapters, files = [], template } = model;
+  const { backend, gpuMemory, gpu, gpuKernels, simdLevel, kvType, cacheDir, snapshotBytes } = pool;
+  const ofModel = { path, projector, draft, adapters, files, template };
+  const ofAll = { backend, gpuMemory, gpu, gpuKernels, simdLevel, kvType, cacheDir, snapshotBytes };
   return {
     kind: "load",
-    path: model.path,
-    projector: model.projector,
-    draft: model.draft,
-    adapters: model.adapters,
-    files: model.files ?? [],
-    template: model.template,
-    backend: pool.backend,
+    ...ofModel,
+    ...ofAll,
     gpuLayers: gpuLayersOf(options, pool),
-    gpuMemory: pool.gpuMemory,
-    gpu: pool.gpu,
-    gpuKernels: pool.gpuKernels,
-    simdLevel: pool.simdLevel,
-    kvType: pool.kvType,
     ctxLen: options.num_ctx === undefined ? pool.ctxLen : Math.max(4, options.num_ctx),
     slots: pool.numParallel,
     chunk: Math.max(1, options.num_batch ?? 512),
     threads: Math.max(0, Math.min(options.num_thread ?? 0, availableParallelism())), // more would only wait for cores
     precise: false,
-    cacheDir: pool.cacheDir,
-    snapshotBytes: pool.snapshotBytes,
   };
 }
 
