@@ -3,6 +3,7 @@
  * thinking.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { eventsOf } from "../server/sse-frames.ts";
 import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
@@ -20,7 +21,13 @@ const options = { temperature: 0, num_predict: 60 };
 let hearth: Hearth;
 beforeAll(async () => {
   hearth = await startHearth();
-  const models = { thinker: template("My name", "Hearth."), opened: template("My name", "Hearth.", true) };
+  const models = {
+    thinker: template("My name", "Hearth."),
+    opened: template("My name", "Hearth.", true),
+    // they do not end their thoughts themselves
+    "lost-thinker": template("My name", "</think>"),
+    "lost-opened": template("<think>", "</think>", true),
+  };
   for (const [model, text] of Object.entries(models)) {
     const response = await hearth.post("/api/create", { model, from: "hearth", template: text, stream: false });
     expect(await response.json()).toEqual({ status: "success" });
@@ -107,4 +114,54 @@ test("POST /api/generate: thinking has a field of its own, and is in the context
   const first = (await (await hearth.post("/api/generate", body)).json()) as Record<string, any>;
   expect([first["response"], first["thinking"]]).toEqual([ANSWER.slice(19), "is"]);
   expect(first["context"].length).toBe(first["prompt_eval_count"] + first["eval_count"]);
+});
+
+describe("a budget of thoughts is exact", () => {
+  const limits = { temperature: 0, stream: true };
+  const messages = [question];
+  const sse = async (path: string, body: object): Promise<any[]> =>
+    (await eventsOf(await hearth.post(path, body))).map(({ data }) => data);
+  const lines = async (path: string, body: object): Promise<any[]> =>
+    Array.fromAsync(ndjson(await hearth.post(path, body)));
+  /** The pieces of thinking in a stream: a token each. */
+  const DIALECTS: Readonly<Record<string, (model: string, budget: number) => Promise<string[]>>> = {
+    "/api/chat": async (model, thinking_budget) =>
+      (await lines("/api/chat", { model, messages, options: { ...options, thinking_budget } })).map(
+        ({ message }) => message.thinking,
+      ),
+    "/api/chat with a format": async (model, thinking_budget) =>
+      (await lines("/api/chat", { model, messages, format: "json", options: { ...options, thinking_budget } })).map(
+        ({ message }) => message.thinking,
+      ),
+    "/api/generate": async (model, thinking_budget) =>
+      (await lines("/api/generate", { model, prompt: question.content, options: { ...options, thinking_budget } })).map(
+        ({ thinking }) => thinking,
+      ),
+    "/v1/chat/completions": async (model, max_tokens) =>
+      (
+        await sse("/v1/chat/completions", { ...limits, model, messages, max_tokens: 60, reasoning: { max_tokens } })
+      ).map(({ choices }) => choices?.[0]?.delta.reasoning),
+    "/v1/responses": async (model, max_tokens) =>
+      (await sse("/v1/responses", { ...limits, model, input: question.content, reasoning: { max_tokens } })).map(
+        ({ type, delta }) => (type === "response.reasoning_summary_text.delta" ? delta : undefined),
+      ),
+    "/v1/messages": async (model, budget_tokens) =>
+      (
+        await sse("/v1/messages", {
+          ...limits,
+          model,
+          messages,
+          max_tokens: 60,
+          thinking: { type: "enabled", budget_tokens },
+        })
+      ).map(({ delta }) => delta?.thinking),
+  };
+
+  test.each(Object.keys(DIALECTS))("%s", async (dialect) => {
+    for (const model of ["lost-thinker", "lost-opened"])
+      for (const budget of [0, 1, 5]) {
+        const thoughts = (await DIALECTS[dialect]!(model, budget)).filter(Boolean);
+        expect([model, budget, thoughts.length]).toEqual([model, budget, budget]);
+      }
+  });
 });

@@ -58,6 +58,7 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
   );
 
   const closing = (): number[] => (lazy.thinking ? spell(binaryOf(lazy.thinking.close), parts) : []);
+  if (watch.isThinking && parts.thinkingMax === 0) spelled = closing();
 
   const settle = async (id: number): Promise<number> => {
     const found = inner || spelled.length > 0 ? undefined : watch.find(pieceOf(id));
@@ -83,8 +84,12 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
     accept(id) {
       if (inner) return inner.accept(id);
       if (spelled.length > 0) spelled = spelled.slice(1);
+      const { isThinking: wasThinking } = watch; // the token that opens thoughts does not count
       const isOpened = watch.push(pieceOf(id));
-      if (watch.isThinking && thoughtTokens++ >= parts.thinkingMax && spelled.length === 0) spelled = closing();
+      if (watch.isThinking) {
+        if (wasThinking) thoughtTokens++;
+        if (thoughtTokens >= parts.thinkingMax && spelled.length === 0) spelled = closing();
+      }
       if (!isOpened) return true;
       [inner, next] = [next, undefined];
       assert(inner, "a call was opened by a token that was not settled");

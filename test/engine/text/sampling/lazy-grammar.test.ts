@@ -153,8 +153,10 @@ describe("an answer", () => {
   ])("closes thoughts of %i tokens, begun in the prompt: %p", async (thinkingMax, isThinking) => {
     const matcher = make({ thinking: { open: "<call>", close: "al" } }, { isThinking, thinkingMax });
     if (!isThinking) await say(matcher, "<call>");
-    for (let i = 0; i < thinkingMax; i++) await say(matcher, "x");
-    if (isThinking) await say(matcher, "x"); // the first token counts before it can be replaced
+    for (let i = 0; i < thinkingMax; i++) {
+      expect(await matcher.mask()).toBeUndefined();
+      await say(matcher, "x");
+    }
     expect(allowed(await matcher.mask())).toEqual(["a"]);
     await say(matcher, "a");
     expect(allowed(await matcher.mask())).toEqual(["l"]);
