@@ -6,6 +6,7 @@ import { AppError, optional, readFields, unexpected, type Fields } from "../../b
 import type { ChatRequest, Format, Think, Tool } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
+import { readTemplateFields, thinkInTemplate } from "../answers/template-fields.ts";
 import { readLora } from "../answers/lora-fields.ts";
 import type { McpOffer } from "../answers/server-tools.ts";
 import type { LeftOut } from "../requests/history.ts";
@@ -16,7 +17,7 @@ import { readToolChoice, readTools, type Choice } from "./tools.ts";
 /** A parsed request, before the model's capabilities are known. */
 export interface Wanted extends Pick<
   ChatRequest,
-  "messages" | "tools" | "toolChoice" | "options" | "format" | "grammar"
+  "messages" | "tools" | "toolChoice" | "options" | "format" | "grammar" | "templateVariables"
 > {
   /** A preference; models that cannot think ignore it. */
   readonly think?: Think;
@@ -37,7 +38,8 @@ export function readMessagesRequest(body: MessagesBody, offers: readonly McpOffe
   const messages = readConversation(body, leftOut);
   const { tools, left } = readTools(body.tools ?? [], offers);
   const output = optional(readFields)(body.output_config, "output_config") ?? {};
-  const think = readThinking(body.thinking, output);
+  const variables = readTemplateFields(body);
+  const think = readThinking(body.thinking, output) ?? thinkInTemplate(variables);
   const format =
     readFormat(output["format"], "output_config.format") ?? readFormat(body.output_format, "output_format");
   return {
@@ -46,6 +48,7 @@ export function readMessagesRequest(body: MessagesBody, offers: readonly McpOffe
     leftOut,
     options: { ...optionsOf(body), ...readBudget(body.thinking) },
     ...toolFields(tools, body.tool_choice),
+    ...variables,
     ...(format === undefined ? {} : { format }),
     ...readGrammar(body, { format, toolCount: tools.length }),
     ...readLora(body),

@@ -11,6 +11,7 @@ import { limitsOf, toOptions, toThink } from "../openai/settings.ts";
 import type { ResponsesBody } from "../schema/responses.ts";
 import { checkStrict } from "../answers/strict-schema.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
+import { readTemplateFields, thinkInTemplate } from "../answers/template-fields.ts";
 import { toolFields } from "../answers/tool-choice.ts";
 import { readInput, type FindItem } from "./input.ts";
 import type { McpOffer } from "../answers/server-tools.ts";
@@ -42,6 +43,7 @@ export function readResponsesRequest(body: ResponsesBody, { find, offers, histor
   const tools = readTools(body, offers);
   const format = readFormat(body.text?.["format"]);
   const logprobs = readLogprobs(body);
+  const variables = readTemplateFields(body);
   const { truncation } = body;
   if (truncation !== undefined && truncation !== "auto" && truncation !== "disabled") {
     throw unexpected("truncation", '"auto" or "disabled"', truncation);
@@ -52,13 +54,14 @@ export function readResponsesRequest(body: ResponsesBody, { find, offers, histor
       options: optionsOf(body),
       ...limitsOf(body),
       ...toolFields(tools),
+      ...variables,
       ...(body.parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
       ...(format === undefined ? {} : { format }),
       ...readGrammar(body, { format, toolCount: body.tool_choice === "none" ? 0 : tools.tools.length }),
       ...(logprobs === undefined ? {} : { logprobs }),
       ...(truncation === "disabled" ? { truncate: false } : {}),
     },
-    think: toThink(body.reasoning?.effort),
+    think: toThink(body.reasoning?.effort) ?? thinkInTemplate(variables),
     effort: body.reasoning?.effort,
     tools,
     leftOut,

@@ -24,6 +24,8 @@ export const MessagesBody = t.Object(
     thinking: t.Optional(t.Unknown()),
     thread: t.Optional(t.Unknown()),
     output_config: t.Optional(t.Unknown()),
+    /** Variables for the model's chat template. */
+    chat_template_kwargs: t.Optional(t.Unknown()),
     ...grammarFields,
     ...loraFields,
     output_format: t.Optional(t.Unknown()), // the format's place before output_config

@@ -17,6 +17,8 @@ export const ResponsesBody = t.Object(
     reasoning: t.Optional(
       t.Object({ effort: t.Optional(t.Unknown()), summary: t.Optional(t.String()), max_tokens: t.Optional(Int) }),
     ),
+    /** Variables for the model's chat template. */
+    chat_template_kwargs: t.Optional(t.Unknown()),
     text: t.Optional(OpenMap),
     tools: t.Optional(t.Array(t.Unknown())),
     tool_choice: t.Optional(t.Unknown()),
