@@ -2,7 +2,8 @@
  * Starts real coding agents from npm by `hearth launch` against this server with a scripted model, which calls the
  * agent's own shell tool and then answers. Prints for each agent: started, streamed, a call arrived and its result came
  * back, and that no file that was there before changed. Arguments: the folder of an `npm install --prefix FOLDER` of
- * @anthropic-ai/claude-code, @openai/codex, opencode-ai and @qwen-code/qwen-code; names of agents, by default all.
+ * @anthropic-ai/claude-code, @openai/codex, opencode-ai, @qwen-code/qwen-code, @continuedev/cli,
+ * @earendil-works/pi-coding-agent and cline; names of agents, by default all.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +18,8 @@ const PROMPT = `Run the shell command: echo ${MARK}`;
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 
 interface Agent {
+  /** The name of its command, if it is another. */
+  readonly command?: string;
   readonly args: readonly string[];
   /** A settings file of the agent below the home folder, which must stay as it is. */
   readonly settings: readonly [path: string, text: string];
@@ -36,10 +39,17 @@ const AGENTS: Readonly<Record<string, Agent>> = {
       '{ "$schema": "https://opencode.ai/config.json", "theme": "system" }\n',
     ],
   },
+  continue: {
+    command: "cn",
+    args: ["--auto", "-p", PROMPT],
+    settings: [".continue/config.yaml", "# mine\nname: mine\nversion: 1.0.0\nschema: v1\nmodels: []\n"],
+  },
+  cline: { args: [PROMPT], settings: [".cline/data/settings/providers.json", '{ "version": 1 }\n'] },
+  pi: { args: ["-p", PROMPT], settings: [".pi/agent/models.json", '{ "providers": {} }\n'] },
   qwen: { args: ["--yolo", "--prompt", PROMPT], settings: [".qwen/settings.json", '{\n  "$version": 4\n}'] },
 };
 
-const SHELL = /^(bash|shell|shell_command|exec_command|run_shell_command)$/i;
+const SHELL = /^(bash|shell|shell_command|exec_command|run_shell_command|run_commands)$/i;
 
 /** Arguments that satisfy the schema of a shell tool. */
 function shellArguments({ function: { parameters } }: Tool): Record<string, unknown> {
@@ -47,8 +57,10 @@ function shellArguments({ function: { parameters } }: Tool): Record<string, unkn
     properties?: Record<string, { type?: string }>;
     required?: string[];
   };
-  const commandKey = ["command", "cmd"].find((key) => key in properties) ?? "command";
-  const command = properties[commandKey]?.type === "array" ? ["bash", "-lc", `echo ${MARK}`] : `echo ${MARK}`;
+  const commandKey = ["command", "cmd", "commands"].find((key) => key in properties) ?? "command";
+  const line = `echo ${MARK}`;
+  const list = commandKey === "commands" ? [line] : ["bash", "-lc", line];
+  const command = properties[commandKey]?.type === "array" ? list : line;
   const filler = (type: string | undefined): unknown => (type === "boolean" ? false : type === "number" ? 1000 : "it");
   const others = required.filter((key) => key !== commandKey);
   return { ...Object.fromEntries(others.map((key) => [key, filler(properties[key]?.type)])), [commandKey]: command };
@@ -72,8 +84,12 @@ function answer({ messages, tools = [] }: ChatRequest, seen: Seen): InferenceEve
   return [{ kind: "toolCall", call }, DONE];
 }
 
-async function check(name: string, { args, settings }: Agent, bin: string): Promise<Record<string, unknown>> {
-  if (!existsSync(join(bin, name))) return { agent: name, skipped: `${name} is not installed` };
+async function check(
+  name: string,
+  { command = name, args, settings }: Agent,
+  bin: string,
+): Promise<Record<string, unknown>> {
+  if (!existsSync(join(bin, command))) return { agent: name, skipped: `${name} is not installed` };
   const home = mkdtempSync(join(tmpdir(), "hearth-agent-"));
   const seen: Seen = { requests: 0, hasCalled: false, result: false };
   const harness = await makeHarness();

@@ -97,7 +97,16 @@ function addLists(program: Command, does: Does): void {
 }
 
 /** Names of `commands/launch.ts`, which is loaded on demand. */
-const LAUNCHED = ["claude", "codex", "opencode", "qwen", "aider"] as const satisfies readonly ToolName[];
+const LAUNCHED = [
+  "claude",
+  "codex",
+  "opencode",
+  "qwen",
+  "continue",
+  "pi",
+  "cline",
+  "aider",
+] as const satisfies readonly ToolName[];
 
 function addLaunch(program: Command, parts: CliParts, does: Does): void {
   const { env, terminal } = parts;
@@ -116,7 +125,7 @@ function addLaunch(program: Command, parts: CliParts, does: Does): void {
     .option("--model <name>", "the model; without it, choose one")
     .addHelpText(
       "after",
-      "\nNothing is written: the agent gets the server and the model by its environment and its arguments.",
+      "\nThe agent's settings stay as they are: it gets the server and the model for this start only.",
     )
     .action(async (tool: ToolName, args: string[], { model }: { model?: string }, command: Command) => {
       if (model === undefined && !terminal().isInteractive) throw new MissingArgument(command, "--model");

@@ -1,5 +1,14 @@
 /** `hearth launch`: the agent's arguments and environment. */
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
@@ -15,8 +24,9 @@ let server: ReturnType<typeof Bun.serve>;
 let url = "";
 beforeAll(() => {
   mkdirSync(bin);
-  for (const name of ["claude", "codex", "opencode", "aider"]) {
-    writeFileSync(join(bin, name), '#!/bin/sh\nprintf "arg %s\\n" "$@"\nenv\nexit 7\n');
+  const files = 'for each in "$@"; do if [ -f "$each" ]; then echo "file $(cat "$each")"; fi; done';
+  for (const name of ["claude", "codex", "opencode", "cn", "pi", "cline", "aider"]) {
+    writeFileSync(join(bin, name), `#!/bin/sh\nprintf "arg %s\\n" "$@"\n${files}\nenv\nexit 7\n`);
     chmodSync(join(bin, name), 0o755);
   }
   server = Bun.serve({
@@ -26,9 +36,11 @@ beforeAll(() => {
       if (new URL(request.url).pathname === "/api/tags") {
         return Response.json({ models: [{ name: "m:1", size: 5, capabilities: ["completion", "tools"] }] });
       }
+      if (request.method === "GET") return Response.json({ error: "no" }, { status: 404 });
       const { model } = (await request.json()) as { model: string };
       if (model === "none") return Response.json({ error: "no" }, { status: 404 });
-      return Response.json({ capabilities: model === "plain" ? ["completion"] : ["completion", "tools"] });
+      const model_info = { "llama.context_length": model === "short" ? 4096 : 131_072 };
+      return Response.json({ model_info, capabilities: model === "plain" ? ["completion"] : ["completion", "tools"] });
     },
   });
   url = `http://127.0.0.1:${server.port}`;
@@ -40,6 +52,8 @@ afterAll(() => {
 
 interface Launched {
   readonly args: string[];
+  /** The texts of files that arguments name. */
+  readonly files: string[];
   readonly env: Record<string, string>;
   readonly code: number;
   readonly stderr: string;
@@ -51,6 +65,7 @@ async function launched(args: readonly string[], env: Record<string, string> = {
   const lines = stdout.split("\n");
   return {
     args: lines.filter((line) => line.startsWith("arg ")).map((line) => line.slice(4)),
+    files: lines.filter((line) => line.startsWith("file ")).map((line) => line.slice(5)),
     env: Object.fromEntries(lines.flatMap((line) => [/^(\w+)=(.*)$/.exec(line)?.slice(1) ?? []])),
     code,
     stderr,
@@ -84,6 +99,33 @@ test("opencode and aider", async () => {
   expect([aider.args, aider.env["OLLAMA_API_BASE"]]).toEqual([["--model", "ollama_chat/m:1"], url]);
 });
 
+test("continue and pi: by a file for this start, without the key", async () => {
+  const key = { HEARTH_API_KEY: "k-1234" };
+  const { args, env, files } = await launched(["continue", "--model", "m:1", "--", "-p", "hi"], key);
+  expect([args[0], ...args.slice(2)]).toEqual(["--config", "-p", "hi"]);
+  expect(JSON.parse(files[0]!)).toMatchObject({
+    models: [{ model: "m:1", apiBase: `${url}/v1`, apiKey: "${{ secrets.HEARTH_API_KEY }}" }],
+  });
+  const pi = await launched(["pi", "--model", "m:1"], key);
+  expect(pi.args.slice(2)).toEqual(["--provider", "hearth", "--model", "m:1"]);
+  expect(pi.files[0]).toContain(`"baseUrl":"${url}/v1","apiKey":"HEARTH_API_KEY"`);
+  expect(pi.files[0]).toContain('"contextWindow":131072');
+  expect([env["HEARTH_API_KEY"], pi.env["HEARTH_API_KEY"]]).toEqual(["k-1234", "k-1234"]);
+  expect(JSON.stringify([args, files, pi.args, pi.files])).not.toContain("k-1234");
+  expect([existsSync(args[1]!), existsSync(pi.args[1]!)]).toEqual([false, false]); // removed at the end
+});
+
+test("cline: by a folder of its own, which lasts", async () => {
+  const { args, env } = await launched(["cline", "--model", "m:1"], { HEARTH_API_KEY: "secret" });
+  const folder = join(home, ".hearth/launch/cline");
+  expect([args, env["OPENAI_API_KEY"]]).toEqual([["--data-dir", folder], "secret"]);
+  const text = readFileSync(join(folder, "settings/providers.json"), "utf8");
+  expect(JSON.parse(text)).toMatchObject({
+    providers: { "openai-compatible": { settings: { model: "m:1", baseUrl: `${url}/v1` } } },
+  });
+  expect(text).not.toContain("secret");
+});
+
 test("nothing is written", async () => {
   const before = readdirSync(home);
   await launched(["claude", "--model", "m:1"]);
@@ -102,7 +144,11 @@ test("what is missing is said before anything starts", async () => {
   );
   expect((await launched(["vim"])).stderr).toContain("Allowed choices are claude, codex");
   expect((await launched(["claude", "--model", "plain"])).stderr).toBe(
-    "Warning: 'plain' cannot call tools, which agents need\n",
+    "Warning: 'plain' cannot call tools, which agents need: try 'hearth pull qwen3:8b'\n",
+  );
+  expect((await launched(["claude", "--model", "short"])).stderr).toBe(
+    "Warning: 'short' has a context of 4096 tokens here, which is too short for agents: " +
+      "start the server with HEARTH_CONTEXT_LENGTH=65536, or take a model with more\n",
   );
 });
 
