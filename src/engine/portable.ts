@@ -10,7 +10,7 @@ export { runThread, type ThreadOrders } from "./backends/wasm/threads.ts";
 export { adapterRefuses } from "./backends/webgpu/adapters.ts";
 export { pageGpu } from "./backends/webgpu/provider.ts";
 export { memorySource, type ByteSource } from "./formats/gguf/source.ts";
-export { inputOf, makeLayouts } from "./batching/prompt.ts";
+export { inputOf, layOut } from "./batching/prompt.ts";
 export { systemLoop } from "./batching/event-loop.ts";
 export type { FromRunner, ToRunner } from "./runner/messages.ts";
 export { startRunner } from "./runner/runner.ts";

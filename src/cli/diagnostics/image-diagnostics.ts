@@ -7,7 +7,7 @@ import { loadProgram } from "../../engine/architectures/index.ts";
 import { chooseBackend, loadOptionsFor } from "../../engine/backends/index.ts";
 import { AppError } from "../../base/index.ts";
 import type { Backend, Media, PromptSegment } from "../../engine/index.ts";
-import { inputOf, makeLayouts } from "../../engine/portable.ts";
+import { inputOf, layOut } from "../../engine/portable.ts";
 import { type Gguf, openGguf, projectorGguf, repairGguf } from "../../engine/formats/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../engine/text/index.ts";
 import {
@@ -105,7 +105,7 @@ export async function writeImageLogits(
     const encoder = await openImageEncoder(projector, encoding);
     const parts = await encoder.encode(image).finally(() => encoder.close());
     const prompt = promptOf(options.text, parts, tokenizer);
-    const { keys, media } = makeLayouts()(prompt);
+    const { keys, media } = layOut(prompt);
     const session = await backend.load(
       program,
       loadOptionsFor(program, {

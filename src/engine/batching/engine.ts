@@ -20,7 +20,7 @@ import { makeSequence } from "./make-sequence.ts";
 import { choose, runWork, type StepOutput } from "./step-output.ts";
 import { makePace, type Pace } from "./pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
-import { makeLayouts } from "./prompt.ts";
+import { layOut } from "./prompt.ts";
 import { CHECKPOINT_TAIL, schedule, type Work } from "./scheduler.ts";
 import {
   inPrefill,
@@ -42,7 +42,6 @@ const EMBED_SHARED = 64;
 export class Engine {
   readonly #parts: EngineParts;
   readonly #slots: Slot[];
-  readonly #layOut = makeLayouts();
   readonly #answerText: ReturnType<typeof makeAnswerTexts>;
   readonly #breakers: ReturnType<typeof makeBreakers>;
   readonly #pace: Pace;
@@ -108,7 +107,7 @@ export class Engine {
       if (isConstrained(request)) grammar = await grammarOf(request, this.#parts); // others queue at once
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
-      const layout = this.#layOut(request.prompt);
+      const layout = layOut(request.prompt);
       const own = { ctxLen, vocabSize, tokenizer, grammar, answerText: this.#answerText, breakers: this.#breakers };
       this.#waiting.push(makeSequence(request, layout, own));
       this.#bell.ring();

@@ -164,7 +164,7 @@ function storeNode(
   snapshots: SnapshotStore | undefined,
 ): Promise<void> | undefined {
   const { tokens, parent, adapters, checkpoints, bytes } = node;
-  if (!snapshots || !bytes || tokens.some((token) => token < 0)) return undefined; // media keys end with the process
+  if (!snapshots || !bytes) return undefined;
   if (!parent && !isLasting(adapters)) return undefined;
   if (parent && parent.name === undefined) return undefined;
   const name = (node.name ??= crypto.randomUUID());

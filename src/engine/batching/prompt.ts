@@ -47,47 +47,46 @@ export interface Layout {
 
 /** Marks a row without an id. */
 const NO_ID = -1;
-/** Contents with remembered keys; a forgotten content gets new keys, and no longer matches its old prefix. */
-const HASHES_MAX = 4096;
-
-/** Assigns keys to media rows: equal for equal content, distinct for different content. */
-export function makeLayouts(): (prompt: readonly PromptSegment[]) => Layout {
-  const bases = new Map<string, number>(); // by hash, most recently used last
-  let next = 1;
-  const baseOf = ({ hash, rows }: Media): number => {
-    const base = bases.get(hash) ?? next;
-    if (base === next) next += rows;
-    bases.delete(hash);
-    bases.set(hash, base);
-    if (bases.size > HASHES_MAX) bases.delete(bases.keys().next().value!); // not empty
-    return base;
-  };
-  return (prompt) => {
-    const [only] = prompt;
-    if (prompt.length === 1 && only?.kind === "ids") return layOutIds(only.ids);
-    const ids: number[] = [];
-    const keys: number[] = [];
-    const media: PlacedMedia[] = [];
-    for (const segment of prompt) {
-      if (segment.kind === "ids") {
-        for (const id of segment.ids) {
-          checkId(id);
-          ids.push(id);
-          keys.push(id);
-        }
-        continue;
+/**
+ * Lays out a prompt. Keys of media rows are equal for equal content, in every process, and differ for different content
+ * but for one pair in 2^48.
+ */
+export function layOut(prompt: readonly PromptSegment[]): Layout {
+  const [only] = prompt;
+  if (prompt.length === 1 && only?.kind === "ids") return layOutIds(only.ids);
+  const ids: number[] = [];
+  const keys: number[] = [];
+  const media: PlacedMedia[] = [];
+  for (const segment of prompt) {
+    if (segment.kind === "ids") {
+      for (const id of segment.ids) {
+        checkId(id);
+        ids.push(id);
+        keys.push(id);
       }
-      const { rows, vectors } = segment.media;
-      assert(rows > 0 && vectors.length % rows === 0, `media of ${rows} rows and ${vectors.length} values`);
-      const base = baseOf(segment.media);
-      media.push({ media: segment.media, first: keys.length, end: keys.length + rows });
-      for (let row = 0; row < rows; row++) {
-        ids.push(NO_ID);
-        keys.push(-(base + row));
-      }
+      continue;
     }
-    return { ids: Int32Array.from(ids), keys, media };
-  };
+    const { rows, vectors, hash } = segment.media;
+    assert(rows > 0 && vectors.length % rows === 0, `media of ${rows} rows and ${vectors.length} values`);
+    const base = 1 + shortHash(hash);
+    media.push({ media: segment.media, first: keys.length, end: keys.length + rows });
+    for (let row = 0; row < rows; row++) {
+      ids.push(NO_ID);
+      keys.push(-(base + row));
+    }
+  }
+  return { ids: Int32Array.from(ids), keys, media };
+}
+
+/** 48 bits of a hash: two of FNV-1a's kind, with different factors. */
+function shortHash(hash: string): number {
+  let [a, b] = [0x811c9dc5, 0x9747b28c];
+  for (let i = 0; i < hash.length; i++) {
+    const code = hash.charCodeAt(i);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ code, 0x85ebca6b);
+  }
+  return (a >>> 0) * 2 ** 16 + (b >>> 16);
 }
 
 /** A prompt of text only. */

@@ -210,11 +210,12 @@ async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backen
 }
 
 function snapshotsOf(
-  { path, cacheDir, snapshotBytes = 0 }: LoadMessage,
+  { path, projector, cacheDir, snapshotBytes = 0 }: LoadMessage,
   { snapshotsOf: open }: RunnerHost,
 ): ((layout: string, adapters: readonly string[]) => SnapshotStore) | undefined {
   if (!open || cacheDir === undefined || snapshotBytes <= 0) return undefined;
-  return (layout, adapters) => open([path, ...adapters], { cacheDir, bytesMax: snapshotBytes })(layout);
+  const paths = projector === undefined ? [path] : [path, projector]; // its rows are in the prefixes
+  return (layout, adapters) => open([...paths, ...adapters], { cacheDir, bytesMax: snapshotBytes })(layout);
 }
 
 /** Half of the GPU memory that the weights leave free; 0 if its size is unknown. */

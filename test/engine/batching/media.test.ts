@@ -1,7 +1,7 @@
 /** Prompts with media, on a session whose next token depends on every row before it. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { inputOf, makeLayouts, type Media, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
+import { inputOf, layOut, type Media, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import { hashNext, makeBench } from "./fakes.ts";
 
 /** An image with rows of one value. */
@@ -93,7 +93,7 @@ describe("positions", () => {
 
   test("of what follows an image begin where the image ends, however many rows it has", () => {
     const prompt = [ids("ab"), media(image(1, 4, { positions: grid })), ids("cd")];
-    const { keys: tokens, media: placed } = makeLayouts()(prompt);
+    const { keys: tokens, media: placed } = layOut(prompt);
     const { positions } = inputOf({ tokens: [...tokens, 7], media: placed }, { start: 0, end: 9 });
     const rows = Array.from({ length: 9 }, (_, row) => [...positions!.subarray(3 * row, 3 * row + 3)].join(" "));
     expect(rows).toEqual(["0 0 0", "1 1 1", "2 2 2", "2 2 3", "2 3 2", "2 3 3", "4 4 4", "5 5 5", "6 6 6"]);
@@ -102,7 +102,7 @@ describe("positions", () => {
   test("are the same however a prompt is cut into runs", () => {
     const one = image(1, 4, { positions: grid });
     const flat = image(2, 3);
-    const { keys: tokens, media: placed } = makeLayouts()([
+    const { keys: tokens, media: placed } = layOut([
       ids("ab"),
       media(one),
       ids("c"),
@@ -121,13 +121,12 @@ describe("positions", () => {
   });
 
   test("are left to the session where no media has its own", () => {
-    const { keys: tokens, media: placed } = makeLayouts()([ids("ab"), media(image(1, 2))]);
+    const { keys: tokens, media: placed } = layOut([ids("ab"), media(image(1, 2))]);
     expect(inputOf({ tokens, media: placed }, { start: 0, end: 4 }).positions).toBeUndefined();
   });
 });
 
 test("keys of media are those of their content, whatever came in between, and never an id", () => {
-  const layOut = makeLayouts();
   const keysOf = (each: Media): readonly number[] => layOut([media(each)]).keys;
   const first = keysOf(image(1, 3));
   for (let value = 2; value < 200; value++) keysOf(image(value, 3));

@@ -1,7 +1,7 @@
 /** The golden projectors on a backend: rows of pictures, and the logits of text models after llama.cpp's rows. */
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { chooseBackend } from "../../../src/engine/backends/index.ts";
-import { inputOf, makeLayouts, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
+import { inputOf, layOut, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import { repairGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
@@ -110,7 +110,7 @@ export function withRows(sequence: readonly PromptSegment[], rows: Float32Array)
 }
 
 export async function lastLogits(session: Session, sequence: readonly PromptSegment[]): Promise<Float32Array> {
-  const { keys, media } = makeLayouts()(sequence);
+  const { keys, media } = layOut(sequence);
   const input = inputOf({ tokens: keys, media }, { start: 0, end: keys.length });
   return (await session.run([{ slot: 0, start: 0, ...input, logits: "last" }])).slice();
 }

@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { chooseBackend } from "../../../src/engine/backends/index.ts";
-import { inputOf, makeLayouts, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
+import { inputOf, layOut, type PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import { repairGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
@@ -65,7 +65,7 @@ function withoutLastLayer(gguf: Gguf): Gguf {
 
 /** One position per row or three: the reference has three for images and one for texts. */
 function expectPositions(sequence: readonly PromptSegment[], chunks: GoldenImage["chunks"]): void {
-  const { keys, media } = makeLayouts()(sequence);
+  const { keys, media } = layOut(sequence);
   const { positions = Int32Array.from(keys, (_, i) => i) } = inputOf(
     { tokens: keys, media },
     { start: 0, end: keys.length },

@@ -272,7 +272,8 @@ function parseInfo(name: string, value: unknown): SnapshotInfo | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { parent, tokens, checkpoints, adapters } = value as Partial<Record<keyof SnapshotInfo, unknown>>;
   if (typeof parent !== "string" || !(parent === "" || NAME.test(parent))) return undefined;
-  if (!Array.isArray(tokens) || tokens.length === 0 || !tokens.every(isCount)) return undefined;
+  if (!Array.isArray(tokens) || tokens.length === 0 || !tokens.every((token) => Number.isSafeInteger(token)))
+    return undefined;
   if (!Array.isArray(checkpoints)) return undefined;
   if (adapters !== undefined && typeof adapters !== "string") return undefined;
   const kept = checkpoints as (Partial<Record<"length" | "bytes", unknown>> | null)[];

@@ -163,7 +163,7 @@ test.each([
   { parent: "../x" },
   { tokens: "many" },
   { tokens: [] },
-  { tokens: [-1] },
+  { tokens: ["1"] },
   { tokens: [0.5] },
   { checkpoints: [{ length: "1", bytes: 2 }] },
   { checkpoints: [null] },
