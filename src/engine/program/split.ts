@@ -6,8 +6,8 @@
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type {
   Backend,
-  Checkpoint,
   Checkpoints,
+  KvBlocks,
   LoadOptions,
   TopKRows,
   TopKRuns,
@@ -16,6 +16,7 @@ import type {
   Session,
   StateRows,
 } from "./backend.ts";
+import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
 import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
@@ -128,7 +129,7 @@ interface SplitParts {
 /**
  * The part of a batch's entry that continues after the cut: rows become the activations that cross, vectors included.
  */
-interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans"> {
+interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans" | "drafted"> {
   /** Its index in the batch. */
   readonly at: number;
   readonly tokens: Int32Array;
@@ -146,6 +147,8 @@ class SplitSession implements Session {
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly topK?: TopKRuns;
   readonly checkpoints?: Checkpoints;
+  readonly blocks?: KvBlocks;
+  readonly verifies: boolean;
   readonly #parts: SplitParts;
 
   constructor(parts: SplitParts) {
@@ -162,6 +165,9 @@ class SplitSession implements Session {
     this.gpuLayers = { count, all };
     const checkpoints = joinCheckpoints([first, last]);
     if (checkpoints) this.checkpoints = checkpoints;
+    const blocks = joinBlocks([first, last]);
+    if (blocks) this.blocks = blocks;
+    this.verifies = Boolean(first.verifies && last.verifies);
     if (last.topK) this.topK = { limits: last.topK.limits, run: (batch) => this.#runTopK(last.topK!, batch) };
   }
 
@@ -204,23 +210,25 @@ class SplitSession implements Session {
   async #cross(batch: readonly StateRows[]): Promise<Crossed[]> {
     const { first, cut } = this.#parts;
     const { taken } = cut;
-    const rows = batch.map(({ slot, start, tokens, vectors, positions, spans, states }): StateRows => {
+    const rows = batch.map(({ slot, start, tokens, vectors, positions, spans, drafted = false, states }): StateRows => {
       const own = { ...(vectors && { vectors }), ...(positions && { positions }), ...(spans && { spans }) };
-      return { slot, start, tokens, ...own, states: taken ? states : "all" };
+      return { slot, start, tokens, ...own, drafted, states: taken ? states : "all" };
     });
     const values = await first.states(rows).catch((error: unknown) => {
       throw this.#located(error);
     });
     const { dim } = cut.front.states;
     let done = 0;
-    return rows.flatMap(({ slot, start, tokens, positions, spans, states }, at): Crossed[] => {
+    return rows.flatMap(({ slot, start, tokens, positions, spans, drafted = false, states }, at): Crossed[] => {
       const count = states === "all" ? tokens.length : states === "none" ? 0 : 1;
       const input = values.subarray(done * dim, (done + count) * dim);
       done += count;
-      const own = { ...(positions && { positions }), ...(spans && { spans }) };
+      const own = { ...(positions && { positions }), ...(spans && { spans }), drafted };
       if (!taken) return [{ at, slot, start, tokens, input, ...own, states: batch[at]!.states }];
       const wanted = states === "all" ? "all" : "last"; // the first one crosses alone
-      return count === 0 ? [] : [{ at, slot, start, tokens: tokens.subarray(0, count), input, states: wanted }];
+      return count === 0
+        ? []
+        : [{ at, slot, start, tokens: tokens.subarray(0, count), input, drafted, states: wanted }];
     });
   }
 
@@ -232,25 +240,4 @@ class SplitSession implements Session {
     const which = layers === 1 ? "layer 0" : `layers 0 to ${layers - 1}`;
     return new AppError("runner", `${which}, on ${first.device}: ${error.message}`, { cause: error });
   }
-}
-
-/** One checkpoint of all parts that keep states; undefined if none does. */
-function joinCheckpoints(sessions: readonly Session[]): Checkpoints | undefined {
-  const kept = sessions.flatMap(({ checkpoints }) => checkpoints ?? []);
-  if (kept.length === 0) return undefined;
-  const partsOf = (checkpoint: Checkpoint): readonly Checkpoint[] => (checkpoint as JoinedCheckpoint).parts; // by `save`
-  return {
-    async save(slot, length, into): Promise<JoinedCheckpoint> {
-      const parts: Checkpoint[] = [];
-      for (const [i, each] of kept.entries()) parts.push(await each.save(slot, length, into && partsOf(into)[i]));
-      return { length, bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0), parts };
-    },
-    restore(slot, checkpoint) {
-      for (const [i, part] of partsOf(checkpoint).entries()) kept[i]!.restore(slot, part); // one part per session
-    },
-  };
-}
-
-interface JoinedCheckpoint extends Checkpoint {
-  readonly parts: readonly Checkpoint[];
 }

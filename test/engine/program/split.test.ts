@@ -15,6 +15,7 @@ import { makeAdapter, recordedAdapters } from "../architectures/adapters.ts";
 import { encoders, makeEncoder } from "../architectures/encoders.ts";
 import { makeModel, specs, TOKENS } from "../architectures/models.ts";
 import { encode, journey, options } from "../backends/journey.ts";
+import { simdLevels } from "../backends/simd/levels.ts";
 
 let folder = "";
 const open: Gguf[] = [];
@@ -174,6 +175,29 @@ describe("a load", () => {
     (await loadSplit(await programOf("llama"), options, { ...backends, count: 2 })).close();
     expect(events.toSorted()).toEqual(["back", "close back", "close front", "front"]);
   });
+});
+
+const [simd] = simdLevels;
+test.skipIf(!simd)("a packed checkpoint of both parts comes back whole, or not at all", async () => {
+  const program = await programOf("qwen35");
+  const { backend } = simd!;
+  const session = await loadSplit(program, options, { front: backend, back: backend, count: 2 });
+  const row = (slot: number) => ({ slot, start: 9, tokens: TOKENS.subarray(9, 10), logits: "last" }) as const;
+  await session.run([{ slot: 0, start: 0, tokens: TOKENS.subarray(0, 9), logits: "none" }]);
+  const checkpoint = await session.checkpoints!.save(0, 9);
+  const { pack, unpack } = session.blocks!.checkpoints!;
+  const packed = await pack(checkpoint);
+  for (const bytes of [packed.slice(0, -1), packed.slice(1), Uint8Array.of(...packed, 0), new Uint8Array(2)])
+    expect(unpack(9, bytes)).toBeUndefined();
+  const block = await session.blocks!.read(0, 0, 9);
+  expect(block.length).toBe(session.blocks!.bytesOf(9));
+  await session.blocks!.write(1, { first: 0, count: 9, bytes: block });
+  session.checkpoints!.restore(1, unpack(9, packed)!);
+  const expected = (await session.run([row(0)])).slice();
+  expect((await session.run([row(1)])).slice()).toEqual(expected);
+  const short = async () => session.blocks!.write(1, { first: 0, count: 9, bytes: block.slice(1) });
+  await expect(short()).rejects.toThrow("a block of 9 positions");
+  session.close();
 });
 
 test("NaN: the error names the layers it is in, in front of the cut and behind it", async () => {

@@ -62,8 +62,8 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     bytes: { weights: shared.weights.mappedBytes(), kv, scratch: memory.bytes - kv },
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
-    verifies: !!program.logits,
-    ...(program.logits && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
+    verifies: limits.keeps,
+    ...(limits.keeps && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
     ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
     async run(batch) {
       assert(program.logits, "an encoder has no logits");

@@ -89,8 +89,8 @@ export class WebGpuSession implements Session {
     const checkpoints = parts.states?.checkpoints;
     if (checkpoints) this.checkpoints = checkpoints;
     const { slots } = parts.options;
-    if (parts.program.logits) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach });
-    this.verifies = parts.program.logits !== undefined;
+    if (this.#limits.keeps) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach });
+    this.verifies = this.#limits.keeps;
     if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
 

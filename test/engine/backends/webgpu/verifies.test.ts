@@ -6,10 +6,13 @@ import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
-import type { Backend, LoadOptions, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
+import type { KvCacheType } from "../../../../src/base/index.ts";
+import { layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
+import type { Backend, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { makeModel, VOCAB } from "../../architectures/models.ts";
 import { answersOf, leaning, type Ask } from "../../batching/answers-of.ts";
 import type { BackendChild } from "../child.ts";
+import { simdLevels } from "../simd/levels.ts";
 import { sharedWebGpu } from "./shared.ts";
 
 setDefaultTimeout(180_000);
@@ -33,14 +36,26 @@ async function withProgram(name: string, use: (program: Program) => Promise<void
   await use(loadProgram(gguf)).finally(() => gguf.close());
 }
 
-const load = (program: Program, kvType: LoadOptions["kvType"]): Promise<Session> =>
-  gpu.backend.load(program, { ctxLen: 128, slots: 4, precise: false, kvType, threads: 1, cacheDir: undefined });
+/** @param kvType `split`: in float16, with the first layers on the CPU */
+function load(program: Program, kvType: KvCacheType | "split"): Promise<Session> {
+  const options = { ctxLen: 128, slots: 4, precise: false, threads: 1, cacheDir: undefined };
+  if (kvType !== "split") return gpu.backend.load(program, { ...options, kvType });
+  const count = Math.ceil(layerCount(program) / 2);
+  return loadSplit(program, options, { front: simd!.backend, back: gpu.backend, count });
+}
 const tokensOf = (text: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (i * (2 * text + 5) + 7 * text) % VOCAB);
 
+const [simd] = simdLevels;
 const MODELS = [
   ["llama", "f16"],
   ["llama", "q8_0"],
+  ...(simd
+    ? ([
+        ["llama", "split"],
+        ["qwen35", "split"],
+      ] as const)
+    : []),
   ["qwen3moe", "f16"],
   ["qwen35", "f16"],
   ["mamba2", "f16"],
@@ -88,7 +103,7 @@ describe("a prefix read as blocks and written to another slot goes on with the s
           const count = Math.min(blocks!.length, length - first);
           const bytes = await blocks!.read(0, first, count);
           expect(bytes.length).toBe(blocks!.bytesOf(count));
-          blocks!.write(2, { first, count, bytes });
+          await blocks!.write(2, { first, count, bytes });
         }
         if (checkpoints) {
           const packed = await blocks!.checkpoints!.pack(await checkpoints.save(0, length));
