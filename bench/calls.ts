@@ -19,6 +19,15 @@ import { callIn, CALL_MODES, makeCaller } from "../test/runtime/parse/call-runs.
 import { awkwardTools } from "../test/runtime/parse/call-tools.ts";
 import { hasMarks, reprinted } from "../test/runtime/parse/reprinted.ts";
 
+/** Templates that lose something. */
+const EXPLAINED: readonly (readonly [file: RegExp, why: string])[] = [
+  [/^lfm2|^LFM2/, "prints texts with apostrophes as they are"],
+  [/^olmo3.*-think$/, "prints no calls"],
+  [/^olmo3/, "prints names with blanks, which Python does not have"],
+  [/^MiniMax-M3/, "leaves out null, and prints empty lists and texts alike"],
+  [/^Kimi-K3/, "has a format that is not known here"],
+  [/Seed-OSS/, "prints line breaks at the end of a text, which its format does not keep"],
+];
 const SERIES = 20; // calls with the same tools
 const { values: flags } = parseArgs({
   options: {
@@ -72,8 +81,11 @@ async function check(name: ToolFormatName): Promise<void> {
   const cells = [done, cut, faults.length, own.length, seconds.toFixed(1)];
   console.log(`${name.padEnd(13)} ${cells.map((cell, i) => String(cell).padStart([6, 5, 7, 10, 8][i]!)).join(" ")}`);
   for (const fault of faults.slice(0, 20)) console.log(`  ${fault.slice(0, 600)}`);
-  for (const [file, each] of changed) console.log(`  ${file}: ${each.length} changed: ${each[0]!.slice(0, 900)}`);
-  if (faults.length > 0 || changed.size > 0) process.exitCode = 1;
+  const reasonFor = (file: string): string | undefined => EXPLAINED.find(([pattern]) => pattern.test(file))?.[1];
+  for (const [file, each] of changed) {
+    console.log(`  ${file}: ${each.length} changed: ${reasonFor(file) ?? each[0]!.slice(0, 900)}`); // it has one at least
+  }
+  if (faults.length > 0 || [...changed.keys()].some((file) => reasonFor(file) === undefined)) process.exitCode = 1;
 }
 
 /** Templates by the format of calls that they teach: our own, and those in a folder. */

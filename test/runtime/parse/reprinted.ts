@@ -16,6 +16,9 @@ interface Turn {
   readonly calls: readonly CallEvent[];
 }
 
+/** Texts that end a turn and that the model does not write. */
+const ENDS = /<\|eot_id\|>|<｜tool▁outputs▁begin｜>/;
+
 /** Returns whether a text of a call has a mark of its format: most templates cannot print that without loss. */
 export const hasMarks = (name: ToolFormatName, calls: readonly CallEvent[]): boolean =>
   [...MARKS, ...toolFormats[name].markup].some((mark) =>
@@ -64,5 +67,5 @@ function turnsOf(template: PromptTemplate, { tools, calls }: Turn): string[] {
   while (same < prompt.length && prompt[same] === whole[same]) same++;
   const end = whole.lastIndexOf(RESULT);
   const starts = [same, whole.lastIndexOf(QUESTION.content) + QUESTION.content.length];
-  return starts.map((from) => whole.slice(from, end)).flatMap((turn) => [turn, turn.split("<|eot_id|>", 1)[0]!]); // a part
+  return starts.map((from) => whole.slice(from, end)).flatMap((turn) => [turn, turn.split(ENDS, 1)[0]!]); // a part
 }

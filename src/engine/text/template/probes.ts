@@ -39,20 +39,21 @@ export function needsParts(render: (messages: readonly PromptMessage[], asParts:
  * @param render throws if the template refuses these messages
  */
 export function callsWithoutText(render: (messages: readonly PromptMessage[], isNull: boolean) => string): boolean {
-  const call = { function: { name: CALL_TRIAL, arguments: {} } };
-  const messages = [
-    { role: "user", content: USER_TRIAL },
-    { role: "assistant", content: "", tool_calls: [call] },
-    { role: "tool", content: USER_TRIAL, tool_name: CALL_TRIAL },
-  ];
-  const shows = (isNull: boolean): boolean => {
+  const shows = (isNull: boolean, args: Record<string, unknown> = {}): boolean => {
+    const call = { function: { name: CALL_TRIAL, arguments: args } };
+    const messages: PromptMessage[] = [
+      { role: "user", content: USER_TRIAL },
+      { role: "assistant", content: "", tool_calls: [call] },
+      { role: "tool", content: USER_TRIAL, tool_name: CALL_TRIAL },
+    ];
     try {
       return render(messages, isNull).includes(CALL_TRIAL);
     } catch {
       return false;
     }
   };
-  return !shows(false) && shows(true);
+  const texts = "{}" as unknown as Record<string, unknown>; // some templates want arguments as a text
+  return !shows(false) && !shows(false, texts) && (shows(true) || shows(true, texts));
 }
 
 const CALL_TRIAL = "function-of-a-trial";

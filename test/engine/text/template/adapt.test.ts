@@ -169,6 +169,8 @@ describe("calls", () => {
       "{% elif m.content is not none %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}";
     expect(render(strict, calling(""))).toBe("[user]q<a>");
     expect(render(strict, calling("so"))).toBe("[user]q[assistant]so<a>");
+    const texts = strict.replace("function.name }}", "function.name + m.tool_calls[0].function.arguments }}");
+    expect(render(texts, calling(""))).toBe("[user]q<a{}>");
   });
 
   test("of a message keep their empty text where the template prints them so", () => {
