@@ -18,15 +18,15 @@ interface Host {
 export async function encoderBackend(
   backend: Backend,
   model: Pick<LoadedEngine, "info">,
-  { message, host }: { message: Pick<LoadMessage, "backend" | "gpuMemory">; host: Host },
+  { message, host }: { message: Pick<LoadMessage, "backend" | "gpuMemory" | "gpu">; host: Host },
 ): Promise<Backend> {
   if (!backendTraits(backend.name).onGpu) return backend;
   const { info } = model;
   const cpu = await host.chooseBackend(message.backend, { layers: 0 });
   if (!backendTraits(info.backend).onGpu) return cpu;
-  const { gpuMemory } = message;
+  const { gpuMemory, gpu: adapter } = message;
   const left = gpuMemory === undefined ? await host.gpuFreeBytes?.() : Math.max(0, gpuMemory - info.vramBytes);
-  const gpu = await host.chooseBackend(message.backend, { layers: Infinity, memory: left });
+  const gpu = await host.chooseBackend(message.backend, { layers: Infinity, memory: left, adapter });
   return {
     name: gpu.name,
     load: (program, options) =>

@@ -26,12 +26,14 @@ interface Machine {
   readonly gpuMemory?: number;
   readonly free?: number;
   readonly program?: Program;
+  /** The name of its GPU, if the user asked for one. */
+  readonly adapter?: string;
 }
 
 /** The backend that an encoder is loaded on, where the model runs on `runsOn` and takes 50 bytes of the GPU. */
 async function loadedOn(
   runsOn: string,
-  { failing, gpuMemory, free, program = whole }: Machine = {},
+  { failing, gpuMemory, free, adapter, program = whole }: Machine = {},
   backend = "auto",
 ): Promise<string> {
   const gpu: Backend = {
@@ -42,17 +44,19 @@ async function loadedOn(
       return Object.assign(await cpuBackend.load(...args), { backend: "webgpu" });
     },
   };
+  const refuses = async (options: { adapter?: string | undefined }): Promise<string | undefined> =>
+    options.adapter === adapter ? undefined : "another adapter is meant";
   const choices: Choices = {
-    webgpu: { unavailable: () => undefined, open: () => Promise.resolve(gpu) },
+    webgpu: { unavailable: () => undefined, refuses, open: () => Promise.resolve(gpu) },
     cpu: { unavailable: () => undefined, open: () => Promise.resolve(cpuBackend) },
   };
   const host = {
     chooseBackend: (...args: [string, object]) => chooseAmong(choices, ...args),
     gpuFreeBytes: () => Promise.resolve(free),
   };
-  const chosen = await host.chooseBackend(backend, {});
+  const chosen = await host.chooseBackend(backend, { adapter });
   const model = { info: { backend: runsOn, vramBytes: 50 } } as Parameters<typeof encoderBackend>[1];
-  const encoders = await encoderBackend(chosen, model, { message: { backend, gpuMemory }, host });
+  const encoders = await encoderBackend(chosen, model, { message: { backend, gpuMemory, gpu: adapter }, host });
   const session = await encoders.load(program, options);
   session.close();
   return session.backend;
@@ -62,6 +66,11 @@ test("it is the GPU where the model has layers there", async () => {
   expect(await loadedOn("webgpu")).toBe("webgpu");
   expect(await loadedOn("webgpu+simd")).toBe("webgpu");
   expect(await loadedOn("webgpu", {}, "webgpu")).toBe("webgpu");
+});
+
+test("it is the adapter of the model", async () => {
+  expect(await loadedOn("webgpu", { adapter: "the second" })).toBe("webgpu");
+  expect(await loadedOn("webgpu", { adapter: "the second" }, "webgpu")).toBe("webgpu");
 });
 
 test("it is the CPU where the model is, on a machine with a GPU and without", async () => {

@@ -29,7 +29,7 @@ import { MAP_READ } from "./usage.ts";
  * An encoder's run of more rows is submitted in parts of so many dispatches, about a layer: others' runs come between
  * them, and each is short enough for a driver's watchdog.
  */
-const LONG_RUN = { rows: 512, dispatches: 12 };
+const LONG_RUN = { rows: 2048, dispatches: 12 };
 
 export interface SessionParts {
   readonly device: Device;
