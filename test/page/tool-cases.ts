@@ -65,9 +65,12 @@ function decisions(world: () => World): void {
     expect(await page.locator(".call-result").textContent()).toStartWith("Echo: <img src=x onerror=alert(1)>");
     expect(asked[1]?.at(-1)?.content).toContain("EXTERNAL_UNTRUSTED_CONTENT");
 
-    await echo("two");
+    await echo("b".repeat(5000));
     await decide("Always in this chat");
     await answers(page, "Heard").nth(1).waitFor();
+    await page.locator(".call summary").nth(1).click();
+    await page.getByText("Only the beginning is shown.").waitFor();
+    expect((await page.locator(".call-result").nth(1).textContent())?.length).toBe(4000);
     await echo("three");
     await answers(page, "Heard").nth(2).waitFor(); // without a question
     await page.keyboard.press("Control+,");
@@ -110,6 +113,10 @@ function files(world: () => World): void {
     expect(readFileSync(written, "utf8")).toBe("new");
 
     await send(page, 'everything__trigger-long-running-operation {"duration":60,"steps":2}');
+    await page.getByRole("button", { name: "Allow once" }).click();
+    await page.getByRole("button", { name: "Stop this call" }).waitFor();
+    await page.reload(); // in the middle of the call
+    await page.getByText("An earlier attempt was interrupted. It may have had its effect.").waitFor();
     await page.getByRole("button", { name: "Allow once" }).click();
     await page.getByRole("button", { name: "Stop this call" }).click();
     await answers(page, "the person stopped this call").waitFor();

@@ -1,5 +1,5 @@
 /** Turns of webhooks that call tools of tool servers: which ones, after which approval, and how often. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -9,6 +9,7 @@ import type { ToolCall } from "../../../src/runtime/requests/runtime.ts";
 import { runHearth } from "../../e2e/hearth.ts";
 import { afterTest, cleanUp } from "../../cleanups.ts";
 import type { Script } from "../agent/scripted-runtime.ts";
+import { everythingOverHttp, example } from "../../runtime/mcp/example-servers.ts";
 import { startChat } from "./fixtures.ts";
 import { GATEWAY_TOKEN, json, startGateway, type GatewayWorld, type GatewayWorldOptions } from "./world.ts";
 
@@ -47,7 +48,10 @@ const effects = (): string[] =>
 
 interface Options extends Pick<GatewayWorldOptions, "script" | "home"> {
   readonly tools?: readonly string[];
+  /** Settings of the server `fx`. */
   readonly server?: object;
+  /** Instead of `fx`. */
+  readonly servers?: Record<string, object>;
   readonly mapping?: object;
   readonly settings?: object;
   /** `hooks.queue`. */
@@ -60,11 +64,12 @@ const start = ({
   mapping = {},
   settings,
   queue = {},
+  servers,
   ...options
 }: Options): Promise<GatewayWorld> =>
   startGateway({
     ...options,
-    servers: {
+    servers: servers ?? {
       fx: { command: process.execPath, args: [SERVER, join(folder, "effects")], connectTimeout: "20s", ...server },
     },
     settings: {
@@ -218,6 +223,21 @@ test("a server that is not configured is refused with its place", async () => {
   const other = start({ tools: ["nope/x"] });
   await expect(other).rejects.toThrow("hooks.mappings[0].tools[0]: 'mcp.servers' has no server 'nope'");
 });
+
+test("a turn uses the example servers of the protocol over both transports", async () => {
+  const { url } = await everythingOverHttp();
+  const [path, everything] = [join(folder, "note.txt"), { url, harmless: ["echo"] }];
+  writeFileSync(path, "It is written.");
+  const files = { command: process.execPath, args: [example("filesystem"), folder], harmless: ["read_text_file"] };
+  const named = (name: string, args: Record<string, unknown>): ToolCall => ({ function: { name, arguments: args } });
+  const world = await start({
+    servers: { everything, files },
+    tools: ["everything/echo", "files/read_text_file"],
+    script: calling(named("everything__echo", { message: "ü" }), named("files__read_text_file", { path })),
+  });
+  const { answer } = await ended(world, await send(world));
+  expect(answer).toMatch(/Echo: ü[^]*It is written\./);
+}, 30_000);
 
 describe("a heartbeat", () => {
   const beat = async (tools: readonly string[], server: object) => {

@@ -5,9 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type McpServer, type McpServers, readMcpServers } from "../../../src/runtime/mcp/index.ts";
 import { afterTest, cleanUp } from "../../cleanups.ts";
+import { everythingOverHttp, example } from "./example-servers.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
-const example = (name: string): string => join(ROOT, `node_modules/@modelcontextprotocol/server-${name}/dist/index.js`);
 const SCRIPTED = join(import.meta.dir, "scripted-server.ts");
 
 let folder: string;
@@ -32,43 +31,6 @@ async function open(given: readonly string[] | object, env: Record<string, strin
 }
 const scripted = (how: string, more: object = {}): Promise<McpServer> =>
   open({ command: process.execPath, args: [SCRIPTED, how, join(folder, "mark")], ...more });
-
-/** Starts the example server over HTTP and returns its address. */
-async function everythingOverHttp(): Promise<{
-  url: string;
-  stop: () => Promise<unknown>;
-  start: () => Promise<void>;
-}> {
-  const probe = Bun.serve({ port: 0, fetch: () => new Response() });
-  const { port } = probe;
-  await probe.stop(true);
-  let child: Bun.Subprocess | undefined;
-  const stop = async (): Promise<unknown> => {
-    child?.kill(9);
-    return child?.exited;
-  };
-  const start = async (): Promise<void> => {
-    const env = { ...process.env, PORT: String(port) };
-    child = Bun.spawn([process.execPath, example("everything"), "streamableHttp"], {
-      env,
-      stdio: ["ignore", "ignore", "ignore"],
-    });
-    for (let i = 0; i < 200; i++) {
-      if (
-        await fetch(`http://127.0.0.1:${port}/mcp`).then(
-          () => true,
-          () => false,
-        )
-      )
-        return;
-      await Bun.sleep(50);
-    }
-    throw new Error("the example server did not start");
-  };
-  afterTest(stop);
-  await start();
-  return { url: `http://127.0.0.1:${port}/mcp`, start, stop };
-}
 
 describe("example servers", () => {
   test("'everything' over standard input and output lists its tools and runs them", async () => {
