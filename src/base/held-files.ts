@@ -67,7 +67,7 @@ const isHeld = (error: unknown): boolean => HELD.has((error as NodeJS.ErrnoExcep
 const canMoveAway = (error: unknown, { platform = process.platform }: On): boolean =>
   platform === "win32" && isHeld(error);
 
-/** Returns the new name. Throws `first` where that cannot be done either. */
+/** Renames a held file; returns the new name. Throws `first` if that fails too. */
 async function moveAway(path: string, first: unknown): Promise<string> {
   const aside = join(dirname(path), TEMPORARY_PREFIX + crypto.randomUUID());
   await patiently(() => rename(path, aside)).catch(() => {
@@ -76,7 +76,7 @@ async function moveAway(path: string, first: unknown): Promise<string> {
   return aside;
 }
 
-/** Until the end of this process; what is left then goes as every temporary file does. */
+/** Retries until this process ends. A later start removes what is left, like every temporary file. */
 function removeWhenFree(path: string): void {
   const remove = (): Promise<void> => rm(path, { force: true }).then(() => clearInterval(timer));
   const timer = setInterval(() => void remove().catch(() => {}), FREE_EVERY_MS);

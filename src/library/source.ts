@@ -131,7 +131,7 @@ class ModelCache {
       await writeFile(this.#marker(name), "");
     };
     const model = displayName(name);
-    log.info("a model is pulled from the source", { model });
+    log.info("pulling a model from the source", { model });
     try {
       const { signal } = new AbortController(); // the first caller may leave while others wait
       for await (const _ of registry.pull({ address: addressOf(name), signal, makeRoom }));
@@ -170,7 +170,7 @@ class ModelCache {
     const idle = cached.filter((each) => !busy.includes(each) && bytesOf([...busy, each]) > held);
     for (const oldest of idle) {
       if (bytesOf(cached) + this.#coming + bytes <= bytesMax) break;
-      log.info("a model goes to make room for another", { model: displayName(oldest.name), for: model });
+      log.info("removing a model to make room for another", { model: displayName(oldest.name), for: model });
       await library.remove(oldest.name);
       await rm(this.#marker(oldest.name), { force: true });
       this.#used.delete(fullName(oldest.name));

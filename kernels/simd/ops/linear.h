@@ -234,7 +234,7 @@ NOINL void linear_alone(const Thread *t, const Linear *op, const Matrix *m, Memb
   }
 }
 
-// Decode and prompt tokens alike, in float32, with the same bits as alone.
+// Float32 products for decode and prompt tokens together. Each token gets the same bits as it would alone.
 NOINL void linear_pairs(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   const int all = members.decode + members.prompt;
   f32 *panel = (f32 *)t->scratch;

@@ -27,7 +27,7 @@ export function pruneLater(root: string, { clock, log }: { clock: Clock; log: Lo
     const nowMs = clock.now();
     const age = { olderThanMs: Math.max(IN_USE_MS, nowMs - startedMs), nowMs };
     removeLeftovers(join(root, "blobs"), age).catch((error: unknown) =>
-      log.warn("the store cannot be cleared of half-written files", { root, error: messageOf(error) }),
+      log.warn("could not remove partial files from the store", { root, error: messageOf(error) }),
     );
   });
 }
@@ -42,7 +42,7 @@ export async function pruneStore(root: string, { now, log }: { now: () => number
     const parts = await removePartials(root, now());
     if (parts > 0) log.info("removed abandoned partial downloads", { root, files: parts });
   } catch (error) {
-    log.warn("the store cannot be cleared of what nothing uses", { root, error: messageOf(error) });
+    log.warn("could not remove unused files from the store", { root, error: messageOf(error) });
   }
 }
 

@@ -143,7 +143,7 @@ function callsOf(
   return thinking && isLimited ? thoughtsOnly(thinking) : undefined;
 }
 
-/** Only thoughts end early: there are no calls. */
+/** For requests without tools: limits thoughts and allows any answer. */
 const thoughtsOnly = (thinking: ThinkingTags): LazyGrammar => ({ grammars: [], triggers: [], thinking, once: false });
 
 function freeParser(

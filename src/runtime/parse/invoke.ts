@@ -59,7 +59,7 @@ interface Dialect {
   readonly tools: readonly Tool[];
 }
 
-/** Calls, and the blanks around them. DeepSeek's say of each argument whether it is a text. */
+/** Calls, and the blanks around them. DeepSeek's calls mark each argument as text or JSON. */
 export function invokes(w: CallWriter, prefix: string): string {
   const open = (key: string, type: string): string =>
     `<${prefix}parameter name="${key}"${prefix === DSML ? ` string="${type === "string"}"` : ""}>`;

@@ -87,7 +87,7 @@ export function watchTls(files: TlsFiles, { log, onChange, everyMs = EVERY_MS }:
       await onChange(readTls(files));
       log.info("the new certificate is in use", { path: files.certificate });
     } catch (error) {
-      log.warn("the changed certificate cannot be used: the last one stays", { error: messageOf(error) });
+      log.warn("the new certificate is unusable: the last one stays in use", { error: messageOf(error) });
     }
   };
   const timer = setInterval(() => void look(), everyMs);

@@ -22,7 +22,7 @@ export const openaiModelRoutes = [
 ];
 
 async function list({ store, log }: RouteDeps, { request }: Exchange): Promise<Reply> {
-  const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
+  const models = await store.list((path, reason) => log.warn("left out an unreadable manifest", { path, reason }));
   if (isAnthropic(request)) return { kind: "json", body: anthropicModels(models) };
   return {
     kind: "json",

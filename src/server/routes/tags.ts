@@ -14,7 +14,7 @@ export const tagsRoutes = [
 ];
 
 async function listModels({ store, inspect, log }: RouteDeps): Promise<object[]> {
-  const models = await store.list((path, reason) => log.warn("manifest left out of the list", { path, reason }));
+  const models = await store.list((path, reason) => log.warn("left out an unreadable manifest", { path, reason }));
   const items: object[] = [];
   for (const model of models)
     items.push(summaryOf(model, { facts: await inspect(model), isOwn: model.root === store.root }));

@@ -168,7 +168,7 @@ describe.skipIf(!hasOpenssl || process.platform === "win32")("a new certificate"
     copyFileSync(at("b.key"), files.key);
     await eventually(() => pairs.length > 0);
     expect(pairs).toEqual([readTls(filesOf("b"))]);
-    const refused = "the changed certificate cannot be used: the last one stays";
+    const refused = "the new certificate is unusable: the last one stays in use";
     expect(logs).toEqual([refused, refused, "the new certificate is in use"]);
     stop();
   });

@@ -117,7 +117,7 @@ function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | un
   }
   const { madvise, mincore } = libc.symbols;
   const page = libc.symbols.getpagesize(); // 16 KiB on Apple's processors and some boards
-  /** From the start of its page on: addresses in range of the mapping. */
+  /** The address of the page that holds `offset`: both calls take whole pages. */
   const at = (offset: number): Pointer => (address + Math.floor(offset / page) * page) as Pointer;
   const reach = (offset: number, length: number): number => length + (offset % page);
   return {

@@ -24,7 +24,7 @@ export function makeBreakers(vocabulary: Vocabulary): (texts: readonly string[])
   });
 }
 
-/** Each token's bytes, a character for each. */
+/** The bytes of each token, one character per byte. */
 const wordsOf = (vocabulary: Vocabulary): string[] =>
   Array.from({ length: vocabulary.vocabSize }, (_, id) => latin1(vocabulary.bytesOf(id, { special: true })));
 

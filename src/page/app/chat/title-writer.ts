@@ -62,7 +62,7 @@ export function writeTitles({ chats, models, answer, isOn }: TitleParts): void {
     const last = path.at(-1);
     if (place !== "server" || titled !== "line" || size === undefined || size < PARAMETERS_MIN) return undefined;
     if (path.length > MESSAGES_MAX || last?.role !== "assistant" || last.content === "" || last.calls) return undefined;
-    // the chat itself, and one more question: the server has cached all but that
+    // the chat and one more question: the server has cached the chat
     const said = [...wireMessages(system, path), { role: "user", content: ASK }];
     const more = { options: { ...options, num_predict: TOKENS_MAX }, think: false, tools: toolsOf(tools) };
     return { model, messages: said, ...more };

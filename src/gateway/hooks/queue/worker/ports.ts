@@ -1,5 +1,5 @@
 /**
- * The worker's interface to the agent and the channels. Scripts are parts of the worker's transaction, so that a turn's
+ * The worker's interface to the agent and the channels. Its transactions are parts of the worker's, so that a turn's
  * answer, its transcript, its event and its messages are stored together or not at all.
  */
 import type { EventBatch, NewEvent } from "../../../agent/events.ts";
