@@ -11,7 +11,7 @@ import {
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import { AppError, unknownNameMessage } from "../../base/index.ts";
 import { describePath } from "../../base/config/index.ts";
-import { Told } from "../terminal/context.ts";
+import { ReportedFailure } from "../terminal/context.ts";
 import { formatTable } from "../terminal/format.ts";
 import type { LocalContext } from "./hooks-local.ts";
 
@@ -32,7 +32,7 @@ export async function checkAll({ terminal, sources }: LocalContext): Promise<voi
     ...problems.map(({ path, message }) => [String(path[1] ?? ""), "unusable", `${describePath(path)}: ${message}`]),
   ].map((row) => row.map((text) => oneLine(text!, REASON_CHARS_MAX)));
   terminal.write(formatTable(["CHANNEL", "STATE", "REASON"], rows));
-  if (rows.some(([, state]) => state !== "ok")) throw new Told();
+  if (rows.some(([, state]) => state !== "ok")) throw new ReportedFailure();
 }
 
 export interface TestOptions {

@@ -13,7 +13,7 @@ import {
 } from "../../gateway/setup.ts";
 import { clientSettings } from "../client/address.ts";
 import { readBodyFile } from "../client/body-file.ts";
-import { Told } from "../terminal/context.ts";
+import { ReportedFailure } from "../terminal/context.ts";
 import { formatTable } from "../terminal/format.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -34,7 +34,7 @@ export async function auditHooks({ terminal, sources }: LocalContext, { json }: 
   if (json) terminal.write(`${JSON.stringify(findings, null, 2)}\n`);
   else if (rows.length === 0) terminal.write("no problems found\n");
   else terminal.write(formatTable(["SEVERITY", "FINDING", "WHERE", "KEY", "MESSAGE"], rows));
-  if (findings.some(({ severity }) => severity === "error")) throw new Told();
+  if (findings.some(({ severity }) => severity === "error")) throw new ReportedFailure();
 }
 
 /** Findings of a running server that `found` lacks; empty if no server answers. */

@@ -3,7 +3,7 @@ import { AppError, messageOf } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import { type McpServer, type McpServers, readMcpServers } from "../../runtime/mcp/index.ts";
-import { interruptible, Told } from "../terminal/context.ts";
+import { interruptible, ReportedFailure } from "../terminal/context.ts";
 import { formatTable } from "../terminal/format.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -20,13 +20,13 @@ export async function listServers(context: McpContext): Promise<void> {
   show(context, servers, ["NAME", "TRANSPORT", "TARGET"]);
 }
 
-/** Throws `Told` if a server does not answer. */
+/** Throws `ReportedFailure` if a server does not answer. */
 export async function testServers(context: McpContext, name: string | undefined): Promise<void> {
   const servers = configured(context);
   const chosen = name === undefined ? servers.all : [servers.get(name)];
   const found = await interruptible((signal) => Promise.all(chosen.map((server) => testOne(server, signal))));
   show(context, found, ["NAME", "STATE", "SERVER", "TOOLS", "PROBLEM"]);
-  if (found.some(({ state }) => state !== "ok")) throw new Told();
+  if (found.some(({ state }) => state !== "ok")) throw new ReportedFailure();
 }
 
 async function testOne(server: McpServer, signal: AbortSignal) {

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { AppError } from "../../base/index.ts";
 import { selfCommand, storageError } from "../../base/system.ts";
-import { Told } from "../terminal/context.ts";
+import { ReportedFailure } from "../terminal/context.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { planFor, type Plan } from "./plans.ts";
 
@@ -54,7 +54,7 @@ export async function showService(terminal: Terminal): Promise<void> {
   terminal.write(await new Response(child.stdout).text());
   const errors = (await new Response(child.stderr).text()).trim();
   if (errors !== "") terminal.note(`${status.join(" ")}: ${errors}`);
-  if ((await child.exited) !== 0) throw new Told();
+  if ((await child.exited) !== 0) throw new ReportedFailure();
 }
 
 /** Throws `unsupported` for a program that is missing, or that fails. */

@@ -20,8 +20,8 @@ export class Interrupted extends Error {
 }
 
 /** A failure that the command has reported already. */
-export class Told extends Error {
-  override readonly name = "Told";
+export class ReportedFailure extends Error {
+  override readonly name = "ReportedFailure";
 }
 
 /** Ctrl+C aborts the work. */

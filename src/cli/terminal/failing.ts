@@ -1,7 +1,7 @@
 /** Failing commands print one line and exit with code 1; commands ended by Ctrl+C exit with 130, as in shells. */
 import { messageOf } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
-import { Interrupted, Told } from "./context.ts";
+import { Interrupted, ReportedFailure } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface CliParts extends ConfigSources {
@@ -20,8 +20,8 @@ export function failing<Args extends unknown[]>(
       await work(terminal, ...args);
     } catch (error) {
       const isInterrupted = error instanceof Interrupted;
-      const isTold = error instanceof Told;
-      if (!isInterrupted && !isTold) terminal.note(`Error: ${messageOf(error)}`);
+      const isReported = error instanceof ReportedFailure;
+      if (!isInterrupted && !isReported) terminal.note(`Error: ${messageOf(error)}`);
       else if (isInterrupted && error.message !== "") terminal.note(error.message);
       await terminal.flush();
       parts.process.exit(isInterrupted ? 130 : 1);

@@ -17,7 +17,7 @@ export interface Directory {
   readonly unusable?: ReadonlySet<string> | undefined;
 }
 
-export interface Asked {
+export interface TargetRequest {
   /** `last`, a channel's id, or an alias. */
   readonly channel: string;
   readonly to?: string | undefined;
@@ -74,7 +74,7 @@ export function takesRecipient(channel: Channel, to: string): boolean {
 /** A target, or the reason for people why it is missing. */
 export function resolveTarget(
   directory: Directory,
-  { channel, to, last }: Asked,
+  { channel, to, last }: TargetRequest,
 ): Target | { readonly reason: string } {
   const { channels, kinds } = directory;
   const wantsLast = isLast(channel);
@@ -104,7 +104,7 @@ export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string
  */
 function lastChannel(
   { channels, kinds, order = [] }: Directory,
-  { last, to }: Pick<Asked, "last" | "to"> = {},
+  { last, to }: Pick<TargetRequest, "last" | "to"> = {},
 ): string | undefined {
   if (last && channels.has(last.channel)) return last.channel;
   const preferred = order.map((name) => findChannelId(kinds, name) ?? name);

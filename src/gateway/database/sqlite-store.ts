@@ -10,7 +10,7 @@ type Prepared = ReturnType<Database["prepare"]>;
 
 type GroupTransaction = (inputs: readonly unknown[]) => Transaction<readonly unknown[]>;
 
-interface Asked {
+interface PendingInput {
   readonly input: unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -22,7 +22,7 @@ export class SqliteStore implements Store {
   readonly #writer: Writer;
   readonly #prepared = new Map<string, Prepared>();
   /** Inputs of transactions that have not run yet. */
-  readonly #waiting = new Map<GroupTransaction, Asked[]>();
+  readonly #waiting = new Map<GroupTransaction, PendingInput[]>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -43,7 +43,7 @@ export class SqliteStore implements Store {
   }
 
   /** @param group further inputs may join it until it runs */
-  async #writeGroup(transaction: GroupTransaction, group: Asked[]): Promise<void> {
+  async #writeGroup(transaction: GroupTransaction, group: PendingInput[]): Promise<void> {
     this.#waiting.set(transaction, group);
     const leave = (): void => {
       if (this.#waiting.get(transaction) === group) this.#waiting.delete(transaction);

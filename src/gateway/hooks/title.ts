@@ -39,7 +39,7 @@ const SUBJECT_AT = [
   "project.path_with_namespace",
 ];
 
-export interface Told {
+export interface TitleSource {
   readonly actions: readonly HookAction[];
   /** The request's payload; absent: only the actions are used. */
   readonly payload?: unknown;
@@ -48,7 +48,7 @@ export interface Told {
 }
 
 /** One line; undefined if nothing is known. Its parts are outsiders' words. */
-export function titleOf({ actions, payload, headers = {} }: Told): string | undefined {
+export function titleOf({ actions, payload, headers = {} }: TitleSource): string | undefined {
   const at = (path: string): string => lineOf(ownValue(payload, path.split(".")));
   const first = (paths: readonly string[]): string => paths.map(at).find((text) => text !== "") ?? "";
   const sent = EVENT_HEADERS.map((name) => lineOf(headers[name])).find((text) => text !== "");

@@ -165,7 +165,7 @@ function makePagePool(options: PageRuntimeOptions): RuntimeParts["pool"] & { end
         throw error;
       });
       void runner.exited.then(stop);
-      return { runner, wasUnheard: () => false, ended: runner.exited.then(() => {}), release() {} };
+      return { runner, wasSilent: () => false, ended: runner.exited.then(() => {}), release() {} };
     },
   };
 }

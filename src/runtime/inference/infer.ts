@@ -58,7 +58,7 @@ export async function* infer(parts: RuntimeParts, task: GenerationTask): AsyncGe
       return;
     } catch (error) {
       // a runner that died idle never received the request, so a repeat is safe
-      if (isLast || !loaded.lease.wasUnheard()) throw pass?.explain?.(error) ?? error;
+      if (isLast || !loaded.lease.wasSilent()) throw pass?.explain?.(error) ?? error;
     } finally {
       forgetAll(runner, holding);
       loaded.lease.release();

@@ -94,7 +94,7 @@ export async function onRunner<T>(
     try {
       return await work(loaded);
     } catch (error) {
-      if (isLast || !loaded.lease.wasUnheard()) throw error;
+      if (isLast || !loaded.lease.wasSilent()) throw error;
     } finally {
       loaded.lease.release();
     }

@@ -35,11 +35,11 @@ export interface Connected {
   readonly load: LoadMessage;
   readonly ready: Ready;
   readonly listeners: Map<number, Listener>;
-  readonly heard: Heard;
+  readonly progress: RunnerProgress;
   readonly images: ImageCounts;
 }
 
-export interface Heard {
+export interface RunnerProgress {
   count: number;
   isLeaving: boolean;
   heartbeat: Heartbeat;
@@ -73,26 +73,26 @@ export async function connect(
   signal.throwIfAborted();
   const listeners = new Map<number, Listener>();
   const ready = Promise.withResolvers<Ready>();
-  const heard: Heard = { count: 0, isLeaving: false, heartbeat: NO_HEARTBEAT };
+  const progress: RunnerProgress = { count: 0, isLeaving: false, heartbeat: NO_HEARTBEAT };
   const images = { encoded: 0, reused: 0 };
   const watchdog = makeWatchdog(options.loadTimeoutMs, () =>
     ready.reject(new AppError("runner", `timed out waiting for the model runner to load ${load.path}`)),
   );
   const transport = open((message) => {
     if (message.kind === "pong") {
-      if (listeners.size > 0) heard.count++; // pinged just before the request came
-      return heard.heartbeat.pong(message.turns);
+      if (listeners.size > 0) progress.count++; // pinged just before the request came
+      return progress.heartbeat.pong(message.turns);
     }
     watchdog.touch();
-    heard.heartbeat.progress();
-    heard.count++;
+    progress.heartbeat.progress();
+    progress.count++;
     if (message.kind === "ready") ready.resolve(message);
     else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
     else if (message.kind === "progress") options.onProgress?.(message.fraction);
     else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
     else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
     else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
-    else if (message.kind === "leaving") heard.isLeaving = true;
+    else if (message.kind === "leaving") progress.isLeaving = true;
     else if (message.kind === "image") images[message.how]++;
     else listeners.get(message.id)?.reply?.(message);
   });
@@ -101,7 +101,7 @@ export async function connect(
   void transport.exited.then((error) => ready.reject(error));
   try {
     transport.send(load);
-    return { transport, load, ready: await ready.promise, listeners, heard, images };
+    return { transport, load, ready: await ready.promise, listeners, progress, images };
   } catch (error) {
     transport.kill();
     throw error;

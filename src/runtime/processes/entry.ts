@@ -17,7 +17,7 @@ export interface Entry {
   expiresAtMs: number;
   timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of messages from the runner when it was last idle; undefined: not idle since its start. */
-  heardIdle: number | undefined;
+  receivedIdle: number | undefined;
   /** Ends as soon as its last lease is returned. */
   expiring: boolean;
   /** Why it was killed during its work; undefined: it was not. */

@@ -32,7 +32,7 @@ const FOREVER_MS = 100 * 365 * 24 * 3600 * 1000;
 export interface Lease<R extends RunnerClient = RunnerClient> {
   readonly runner: R;
   /** Returns whether the runner died without a message since it was last idle: it may not have received the request. */
-  wasUnheard(): boolean;
+  wasSilent(): boolean;
   /** Resolves once a dead runner is removed: the next lease starts another. */
   readonly ended: Promise<void>;
   release(): void;
@@ -125,7 +125,7 @@ export class Pool {
   async #lease(entry: Entry, model: PoolModel, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
     const { numParallel, maxQueue } = this.#options;
     if (entry.users >= numParallel + maxQueue) throw tooBusy();
-    if (entry.users === 0) entry.heardIdle = entry.runner?.heard;
+    if (entry.users === 0) entry.receivedIdle = entry.runner?.received;
     entry.users++;
     const leave = joinBeside(entry, model);
     entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
@@ -137,8 +137,8 @@ export class Pool {
     });
     try {
       const runner = await this.#wait(entry.starting, request.signal);
-      const wasUnheard = (): boolean => !runner.alive && entry.cut !== "force" && runner.heard === entry.heardIdle;
-      return { runner, wasUnheard, ended: entry.closed.promise, release: released };
+      const wasSilent = (): boolean => !runner.alive && entry.cut !== "force" && runner.received === entry.receivedIdle;
+      return { runner, wasSilent, ended: entry.closed.promise, release: released };
     } catch (error) {
       released();
       throw error;
@@ -263,7 +263,7 @@ export class Pool {
       keepAliveMs: this.#options.keepAliveMs,
       expiresAtMs: 0,
       timer: undefined,
-      heardIdle: undefined,
+      receivedIdle: undefined,
       expiring: false,
       cut: undefined,
       usedAtMs: Date.now(),

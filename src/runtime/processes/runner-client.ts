@@ -18,7 +18,14 @@ import {
   type ToRunner,
 } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
-import { toError, type Connected, type Heard, type ImageCounts, type Listener, type Transport } from "./connect.ts";
+import {
+  toError,
+  type Connected,
+  type RunnerProgress,
+  type ImageCounts,
+  type Listener,
+  type Transport,
+} from "./connect.ts";
 import { makeQueue } from "./event-queue.ts";
 import { makeHeartbeat } from "./heartbeat.ts";
 
@@ -49,7 +56,7 @@ export class RunnerClient {
   readonly #listeners: Map<number, Listener>;
   /** By choice, most recently used last. */
   readonly #templates = new Map<string, { readonly number: number; readonly reply: Promise<TemplateReply> }>();
-  readonly #heard: Heard;
+  readonly #progress: RunnerProgress;
   /** Tokens of each generation, prompt and answer: the use of its slot. */
   readonly #kept = new Map<number, number>();
   #nextId = 1;
@@ -59,11 +66,11 @@ export class RunnerClient {
   /** Why it is being closed; the error of its unfinished requests. */
   #why: AppError | undefined;
 
-  constructor({ transport, load, ready, listeners, heard, images }: Connected) {
+  constructor({ transport, load, ready, listeners, progress, images }: Connected) {
     this.info = ready.info;
     this.images = images;
     this.#templates.set(keyOf(load.template), { number: LOADED_TEMPLATE, reply: Promise.resolve(ready.template) });
-    this.#heard = heard;
+    this.#progress = progress;
     this.#transport = transport;
     this.#listeners = listeners;
     void transport.exited.then((error) => this.#fail(this.#why ?? error));
@@ -72,7 +79,7 @@ export class RunnerClient {
   #fail(error: AppError): void {
     if (this.#dead) return;
     this.#dead = error;
-    this.#heard.heartbeat.stop();
+    this.#progress.heartbeat.stop();
     for (const listener of this.#listeners.values()) listener.fail(error);
     this.#ended.resolve(error);
   }
@@ -80,7 +87,7 @@ export class RunnerClient {
   /** From now on, calls `onHang` if the runner makes no progress for `timeoutMs` while requests wait for it. */
   watch(timeoutMs: number, onHang: () => void): void {
     if (!Number.isFinite(timeoutMs)) return;
-    this.#heard.heartbeat = makeHeartbeat({
+    this.#progress.heartbeat = makeHeartbeat({
       timeoutMs,
       ping: () => {
         if (this.alive) this.#send({ kind: "ping" });
@@ -98,7 +105,7 @@ export class RunnerClient {
 
   /** False once it has ended, or has announced its end. */
   get alive(): boolean {
-    return !this.#dead && !this.#heard.isLeaving;
+    return !this.#dead && !this.#progress.isLeaving;
   }
 
   /** Resolves with the cause once it has ended or was given up. */
@@ -107,8 +114,8 @@ export class RunnerClient {
   }
 
   /** Number of messages received: an equal number later means silence in between. */
-  get heard(): number {
-    return this.#heard.count;
+  get received(): number {
+    return this.#progress.count;
   }
 
   /** Tokens in the slots of running generations, by the last messages. */
@@ -283,7 +290,7 @@ export class RunnerClient {
   #listen(id: number, listener: Listener): void {
     if (this.#dead) throw this.#dead;
     this.#listeners.set(id, listener);
-    this.#heard.heartbeat.wake();
+    this.#progress.heartbeat.wake();
   }
 
   /** A closed channel means that the runner is ending: listeners will get the error. */

@@ -14,7 +14,7 @@ const OFFERED_BYTES_MAX = 2 ** 30;
 /** Share of the free memory for them. */
 const MEMORY_SHARE = 1 / 4;
 
-type Asked = PoolWeights & Pick<PoolModel, "chosen">;
+type WantedModel = PoolWeights & Pick<PoolModel, "chosen">;
 
 const baseKey = (weights: PoolWeights): string => weightsKey({ ...weights, adapters: [] });
 
@@ -22,7 +22,7 @@ const includesAll = (paths: readonly string[] | undefined, wanted: readonly stri
   paths !== undefined && wanted.every((path) => paths.includes(path));
 
 /** Returns whether requests for a model can use a runner, or will learn from it that they cannot choose adapters. */
-function serves({ model, load, runner }: Entry, { chosen = [], ...wanted }: Asked): boolean {
+function serves({ model, load, runner }: Entry, { chosen = [], ...wanted }: WantedModel): boolean {
   const offered = runner?.info.adapters;
   const isSame = weightsKey(model) === weightsKey(wanted);
   if (!isSame && !(baseKey(model) === baseKey(wanted) && includesAll(offered, wanted.adapters))) return false;
@@ -33,7 +33,7 @@ function serves({ model, load, runner }: Entry, { chosen = [], ...wanted }: Aske
 }
 
 /** The runner of a model; one that takes new requests, if there is any. */
-export function entryOf(entries: Iterable<Entry>, wanted: Asked): Entry | undefined {
+export function entryOf(entries: Iterable<Entry>, wanted: WantedModel): Entry | undefined {
   const found = [...entries].filter((entry) => serves(entry, wanted));
   return found.find(stays) ?? found[0];
 }

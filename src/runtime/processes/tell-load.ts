@@ -5,7 +5,7 @@ import type { EngineInfo, LoadMessage } from "../../engine/index.ts";
 /** Logged if weights take this many times the bytes of the file. */
 const WIDENED_MIN = 2;
 
-type Told = Pick<
+type LoadFacts = Pick<
   EngineInfo,
   "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused" | "samplersUnused"
 >;
@@ -13,7 +13,7 @@ type Told = Pick<
 /** @param load the message that loaded it */
 export function tellLoad(
   log: Pick<Logger, "info" | "warn">,
-  info: Told,
+  info: LoadFacts,
   { path: file, projector, draft, files = [] }: Pick<LoadMessage, "path" | "projector" | "draft" | "files">,
 ): void {
   const { backend, device, bytes, vramBytes, gpuLayers } = info;

@@ -51,7 +51,7 @@ interface Known {
   readonly atMs: number;
 }
 
-interface Asked {
+interface RemoteRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly body?: object;
@@ -73,7 +73,7 @@ export function makeRemoteRuntime(options: RemoteOptions): RemoteRuntime {
   const contexts = new Map<string, number>();
   let known: Known | undefined;
   let asking: Promise<readonly string[]> | undefined;
-  const read = async <T>(asked: Asked, schema: Reader<T>): Promise<T> => {
+  const read = async <T>(asked: RemoteRequest, schema: Reader<T>): Promise<T> => {
     using exchange = await open(options, server, asked);
     const text = await textOf(exchange, server, LENGTH_MAX);
     return parsed(text, schema, server);
@@ -136,7 +136,7 @@ async function* answer(
 }
 
 /** Throws `cancelled` if the signal was aborted, and the server's message if it refuses. */
-async function open(options: RemoteOptions, server: string, asked: Asked): Promise<Exchange> {
+async function open(options: RemoteOptions, server: string, asked: RemoteRequest): Promise<Exchange> {
   const { url, key, silenceMs, fetch: ask } = options;
   const ending = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;

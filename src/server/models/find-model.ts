@@ -26,9 +26,9 @@ export async function findThinker(
 }
 
 /** Characters of an unknown value in the log. */
-const WISH_SHOWN = 80;
+const LEVEL_SHOWN = 80;
 
-interface ThinkWish {
+interface LevelRequest {
   readonly model: string;
   /** The requested level; undefined if it is unknown. */
   readonly think: Think | undefined;
@@ -40,16 +40,16 @@ interface ThinkWish {
  * Like `findModel`, but drops the thinking level if the model cannot think. That is not an error, because clients have
  * one setting for all models.
  */
-export async function findWisher(
+export async function findWithLevel(
   { store, inspect, log }: { store: Store; inspect: Inspect; log: Logger },
-  { model, think, said }: ThinkWish,
+  { model, think, said }: LevelRequest,
 ): Promise<{ readonly ref: ModelRef; readonly think?: Think }> {
   const ref = await findModel(store, model);
   const facts = think ? await inspect(ref) : undefined;
   if (think !== undefined && (!facts || facts.capabilities.includes("thinking"))) return { ref, think };
   if (said !== undefined && said !== "") {
-    const wish = JSON.stringify(said).slice(0, WISH_SHOWN);
-    log.debug("ignored the thinking level", { model, wish });
+    const level = JSON.stringify(said).slice(0, LEVEL_SHOWN);
+    log.debug("ignored the thinking level", { model, level });
   }
   return { ref };
 }

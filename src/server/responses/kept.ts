@@ -45,7 +45,7 @@ interface Row {
 }
 
 /** An owner and the id of a response. */
-interface Asked {
+interface ResponseKey {
   readonly owner: string;
   readonly id: string;
 }
@@ -67,7 +67,7 @@ export class KeptResponses {
   }
 
   /** Keeps a response, and removes others beyond the limits. Throws `storage`, or `too_large` for one beyond them. */
-  keep({ owner, id }: Asked, { response, input, previous }: KeptResponse): void {
+  keep({ owner, id }: ResponseKey, { response, input, previous }: KeptResponse): void {
     const texts = [JSON.stringify(input), JSON.stringify(response)] as const;
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     const { bytes: most } = this.#limits;
@@ -83,13 +83,13 @@ export class KeptResponses {
     });
   }
 
-  find({ owner, id }: Asked): KeptResponse | undefined {
+  find({ owner, id }: ResponseKey): KeptResponse | undefined {
     const row = this.#row({ owner, id });
     return row && { response: fieldsOf(row.response), input: itemsOf(row.input), previous: row.previous ?? undefined };
   }
 
   /** The conversation that ends with a response. Counts as a use of all its responses. Throws `too_large`. */
-  conversation({ owner, id }: Asked): Conversation {
+  conversation({ owner, id }: ResponseKey): Conversation {
     const parts: (readonly Fields[])[] = [];
     let bytes = 0;
     for (let at: string | undefined = id; at !== undefined;) {
@@ -108,7 +108,7 @@ export class KeptResponses {
   }
 
   /** Returns false if it was not kept. Throws `storage`. */
-  remove({ owner, id }: Asked): boolean {
+  remove({ owner, id }: ResponseKey): boolean {
     return stored(() => this.#db.run("DELETE FROM responses WHERE id = ? AND owner = ?", [id, owner]).changes > 0);
   }
 
@@ -116,7 +116,7 @@ export class KeptResponses {
     this.#db.close();
   }
 
-  #row({ owner, id }: Asked): Row | undefined {
+  #row({ owner, id }: ResponseKey): Row | undefined {
     const query = this.#db.query<Row, [string, string, number]>(
       "SELECT previous, bytes, input, response FROM responses WHERE id = ? AND owner = ? AND used_ms >= ?",
     );

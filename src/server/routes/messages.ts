@@ -11,7 +11,7 @@ import { anthropicErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
 import { answerWithTools } from "../answers/tool-loop.ts";
-import { findWisher, requireModel } from "../models/find-model.ts";
+import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnLeft } from "../answers/provider-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
@@ -65,7 +65,7 @@ async function count(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   return { kind: "json", body: { input_tokens: await deps.runtime.countTokens(request) } };
 }
 
-interface Asked {
+interface Prepared {
   readonly request: ChatRequest;
   readonly singleCall: boolean;
 }
@@ -75,7 +75,7 @@ async function chatRequest(
   deps: RouteDeps,
   exchange: Exchange,
   body: MessagesBody,
-): Promise<Asked & { readonly offers: readonly McpOffer[] }> {
+): Promise<Prepared & { readonly offers: readonly McpOffer[] }> {
   checkThread(body);
   requireMessages(body);
   const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
@@ -91,16 +91,16 @@ async function offeredRequest(
   deps: RouteDeps,
   exchange: Exchange,
   { body, offers }: { body: MessagesBody; offers: readonly McpOffer[] },
-): Promise<Asked> {
+): Promise<Prepared> {
   const model = requireModel(body.model);
   const { singleCall, think, left, leftOut, ...wanted } = readMessagesRequest(body, offers);
   exchange.note({ model });
   warnLeft(deps.log, { model, left });
   warnLeftOut(deps.log, { model, left: leftOut });
   const said = body.thinking ?? body.output_config;
-  const heard = await findWisher(deps, { model, think, said });
+  const found = await findWithLevel(deps, { model, think, said });
   const single = singleCall ? { parallelToolCalls: false } : {};
-  return { request: { model, ...heard, ...wanted, ...single, signal: exchange.signal }, singleCall };
+  return { request: { model, ...found, ...wanted, ...single, signal: exchange.signal }, singleCall };
 }
 
 async function* frames(

@@ -9,7 +9,7 @@ import type { RouteDeps } from "./deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, type ReportEvent } from "../answers/answer.ts";
-import { findWisher, requireModel } from "../models/find-model.ts";
+import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { ChatCompletionBody, customNames, toChat } from "../openai/chat.ts";
@@ -76,5 +76,5 @@ async function chatRequest(
   warnLeftOut(deps.log, { model, left });
   const request = { model, ...asked, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
   const think = toThink(said) ?? thinkInTemplate(asked);
-  return { ...request, ...(await findWisher(deps, { model, think, said })) };
+  return { ...request, ...(await findWithLevel(deps, { model, think, said })) };
 }

@@ -6,7 +6,7 @@ import type { RouteDeps } from "./deps.ts";
 import { openaiErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { answerEvents, type ReportEvent } from "../answers/answer.ts";
-import { findWisher, requireModel } from "../models/find-model.ts";
+import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
@@ -74,5 +74,5 @@ async function settingsOf(
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
   const request = { model, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
-  return { ...request, ...(await findWisher(deps, { model, think: toThink(said), said })) };
+  return { ...request, ...(await findWithLevel(deps, { model, think: toThink(said), said })) };
 }

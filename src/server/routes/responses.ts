@@ -12,7 +12,7 @@ import type { AnswerEvent } from "../answers/answer.ts";
 import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
 import { answerWithTools, type ToolEvent } from "../answers/tool-loop.ts";
 import { readWishes } from "../responses/mcp-tools.ts";
-import { findWisher, requireModel } from "../models/find-model.ts";
+import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
 import { readResponsesRequest, type Wanted } from "../responses/request.ts";
@@ -66,7 +66,7 @@ function keptOf({ config: { home, responses: limits }, now }: RouteDeps): OpenKe
 }
 
 async function respond(deps: Deps, exchange: Exchange): Promise<Reply> {
-  const { body, model, wanted, offers, request } = await readAsked(deps, exchange);
+  const { body, model, wanted, offers, request } = await readRequestOf(deps, exchange);
   const kept = body.store === false ? undefined : await keptOrNone(deps);
   const now = (): number => seconds(deps.now());
   const parameters = { ...(await deps.inspect(request.ref))?.parameters, ...request.ref.parameters };
@@ -119,13 +119,13 @@ async function historyOf(deps: Deps, request: Request, id: string | undefined): 
 }
 
 async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
-  const { request, offers } = await readAsked(deps, exchange);
+  const { request, offers } = await readRequestOf(deps, exchange);
   await closeOffers(offers);
   const input_tokens = await deps.runtime.countTokens(request);
   return { kind: "json", body: { object: "response.input_tokens", input_tokens } };
 }
 
-async function readAsked(deps: Deps, exchange: Exchange) {
+async function readRequestOf(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
   const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
@@ -157,7 +157,7 @@ async function chatRequest(
   { model, wanted, exchange }: { model: string; wanted: Wanted; exchange: Exchange },
 ): Promise<ChatRequest & { readonly ref: ModelRef }> {
   const { chat, think, effort: said } = wanted;
-  return { model, ...(await findWisher(deps, { model, think, said })), ...chat, signal: exchange.signal };
+  return { model, ...(await findWithLevel(deps, { model, think, said })), ...chat, signal: exchange.signal };
 }
 
 function headOf(

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkAll, sendTest } from "../../../src/cli/commands/channels.ts";
-import { Told } from "../../../src/cli/terminal/context.ts";
+import { ReportedFailure } from "../../../src/cli/terminal/context.ts";
 import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
 import { afterTest } from "../../cleanups.ts";
 
@@ -46,7 +46,7 @@ test("check: a line for each channel; it fails where a platform refuses us or a 
   await checkAll(right.context);
   expect(right.text()).toMatch(/^CHANNEL +STATE +REASON *\nslack +ok *\n$/);
   const wrong = contextOf({ slack: { botToken: "xoxb-wrong", baseUrl }, telegram: { tokenFile: "none" } });
-  await expect(checkAll(wrong.context)).rejects.toBeInstanceOf(Told);
+  await expect(checkAll(wrong.context)).rejects.toBeInstanceOf(ReportedFailure);
   expect(wrong.text()).toMatch(/^slack +failed +slack: .*invalid_auth/m);
   expect(wrong.text()).toMatch(/^telegram +unusable +channels\.telegram: .*none: cannot be read: ENOENT/m);
   await expect(checkAll(contextOf({}).context)).rejects.toThrow("no channel is configured");

@@ -4,7 +4,7 @@ import {
   channelStandings,
   findChannelId,
   resolveTarget,
-  type Asked,
+  type TargetRequest,
   type Directory,
 } from "../../../src/gateway/channels/resolve.ts";
 import { sectionFor, type PlatformId } from "./platforms.ts";
@@ -20,7 +20,7 @@ async function directory(given: Partial<Record<PlatformId, string | undefined>>,
   return { channels: await channelsFrom(Object.fromEntries(sections)), kinds, order };
 }
 
-const ask = async (channels: Parameters<typeof directory>[0], asked: Asked, order?: string[]) =>
+const ask = async (channels: Parameters<typeof directory>[0], asked: TargetRequest, order?: string[]) =>
   resolveTarget(await directory(channels, order), asked);
 const lastTelegram: Target = { channel: "telegram", to: "-100123", thread: "7" };
 

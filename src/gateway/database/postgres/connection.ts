@@ -39,7 +39,7 @@ export class Connection {
    * ones wait for its answer.
    */
   query(text: string, values: readonly unknown[] = []): Promise<Found> {
-    return this.#heard(this.#connection.unsafe(text, values as unknown[]).execute());
+    return this.#answered(this.#connection.unsafe(text, values as unknown[]).execute());
   }
 
   /**
@@ -52,7 +52,7 @@ export class Connection {
       template = Object.defineProperty([text], "raw", { value: [text] }) as unknown as TemplateStringsArray;
       this.#templates.set(text, template);
     }
-    return this.#heard(this.#connection<unknown>(template).execute());
+    return this.#answered(this.#connection<unknown>(template).execute());
   }
 
   /**
@@ -81,7 +81,7 @@ export class Connection {
     void this.#connection.close({ timeout: 0 });
   }
 
-  async #heard<T>(answer: Promise<unknown>): Promise<T> {
+  async #answered<T>(answer: Promise<unknown>): Promise<T> {
     this.#asked++;
     this.#deadline ??= this.#waits();
     try {

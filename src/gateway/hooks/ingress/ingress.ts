@@ -53,7 +53,7 @@ export interface Ingress {
 }
 
 /** Collects fields of the log line, and headers of the answer. */
-type Heard = Pick<RequestContext, "note" | "tell">;
+type Collector = Pick<RequestContext, "note" | "tell">;
 
 export function makeIngress(deps: IngressDeps): Ingress {
   let backAtMs: number | undefined; // set: draining
@@ -83,7 +83,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     return found;
   };
 
-  const begin = (request: HookRequest, settings: IngressSettings, heard: Heard): RequestContext => {
+  const begin = (request: HookRequest, settings: IngressSettings, collector: Collector): RequestContext => {
     const { id: requestId, method, url, headers, peer } = request;
     const forwardedFor = headers.get("x-forwarded-for");
     const proxies = trusted(settings.gateway);
@@ -91,7 +91,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
     const signedUrl = (): string => publicUrl({ url, headers, peer, trusted: proxies });
     const path = pathBelow(url, settings.hooks);
     const client = { requestId, method, url, signedUrl, headers, address, path, nowMs: deps.now() };
-    return { settings, request, client, ...heard };
+    return { settings, request, client, ...collector };
   };
 
   return {

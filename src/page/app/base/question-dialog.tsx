@@ -6,10 +6,10 @@ import type { Question } from "./questions.ts";
 
 export function QuestionDialog() {
   const question = useApp().questions.open.value;
-  return question ? <Asked key={question.title} question={question} /> : null;
+  return question ? <QuestionBox key={question.title} question={question} /> : null;
 }
 
-function Asked({ question: { title, text, action, isDangerous, field } }: { question: Question }) {
+function QuestionBox({ question: { title, text, action, isDangerous, field } }: { question: Question }) {
   const { questions } = useApp();
   const { base } = useWords();
   const given = useSignal(field?.first ?? "");

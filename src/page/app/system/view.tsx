@@ -19,7 +19,7 @@ interface System {
   readonly activity: Readonly<Record<string, number>>;
 }
 
-interface Asked {
+interface RecentRequest {
   readonly at: number;
   readonly method: string;
   readonly path: string;
@@ -41,13 +41,13 @@ export function SystemView() {
   const words = useWords();
   const system = useSignal<System | undefined>(undefined);
   const health = useSignal<Health | undefined>(undefined);
-  const requests = useSignal<readonly Asked[]>([]);
+  const requests = useSignal<readonly RecentRequest[]>([]);
   const problem = useSignal("");
   const look = async (): Promise<void> => {
     try {
       [system.value, { requests: requests.value }] = await Promise.all([
         api.json<System>("/api/system"),
-        api.json<{ requests: Asked[] }>("/api/requests"),
+        api.json<{ requests: RecentRequest[] }>("/api/requests"),
       ]);
       problem.value = "";
       health.value = await api.json<Health>("/health", { alsoOk: 503 });
@@ -175,7 +175,7 @@ function KeySection() {
   );
 }
 
-function Requests({ requests }: { requests: readonly Asked[] }) {
+function Requests({ requests }: { requests: readonly RecentRequest[] }) {
   const { system: words } = useWords();
   return (
     <section class="section" aria-label={words.requests}>
@@ -203,7 +203,11 @@ function Requests({ requests }: { requests: readonly Asked[] }) {
   );
 }
 
-function RequestRow({ asked: { at, method, path, status, ms, model, promptTokens, tokens, key } }: { asked: Asked }) {
+function RequestRow({
+  asked: { at, method, path, status, ms, model, promptTokens, tokens, key },
+}: {
+  asked: RecentRequest;
+}) {
   return (
     <tr>
       <td>{timeText(at)}</td>

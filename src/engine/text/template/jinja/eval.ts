@@ -25,7 +25,7 @@ import {
   type Key,
   ownList,
   textOf,
-  type Thing,
+  type Namespace,
   tuple,
   typeName,
   presentOr,
@@ -158,7 +158,7 @@ function runFor(state: State, node: For, scope: Scope): Rendered {
 }
 
 /** The `loop` variable of a body; its fields are computed on demand, because most iterations use none. */
-function loopAt(items: readonly Value[], i: number, changed: (value: Value) => boolean): Thing {
+function loopAt(items: readonly Value[], i: number, changed: (value: Value) => boolean): Namespace {
   let fields: Map<string, Value> | undefined;
   return {
     kind: "loop",

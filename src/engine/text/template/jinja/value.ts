@@ -5,7 +5,7 @@
  */
 import { AppError } from "../../../../base/index.ts";
 
-export type Value = null | boolean | number | string | Float | Sequence | Dict | Thing | Callable | Undefined;
+export type Value = null | boolean | number | string | Float | Sequence | Dict | Namespace | Callable | Undefined;
 
 interface Float {
   readonly kind: "float";
@@ -28,7 +28,7 @@ export interface Dict {
 }
 
 /** Something with attributes: a `namespace`, whose attributes templates may set, or `loop`. */
-export interface Thing {
+export interface Namespace {
   readonly kind: "namespace" | "loop";
   readonly fields: Map<string, Value>;
 }

@@ -25,7 +25,7 @@ export interface ItemRun {
   readonly isNew: boolean;
 }
 
-type Asked = Pick<AcceptRequest, "actions" | "now" | "path" | "mappingId">;
+type ItemRequest = Pick<AcceptRequest, "actions" | "now" | "path" | "mappingId">;
 
 interface KnownItem {
   readonly lane: string;
@@ -35,7 +35,7 @@ interface KnownItem {
 }
 
 /** Reads the known items of these requests. */
-export function* findItems(requests: readonly Asked[]): Transaction<KnownItems> {
+export function* findItems(requests: readonly ItemRequest[]): Transaction<KnownItems> {
   const rows = yield* queryEach<KnownItem>(BY_ITEM, namesIn(requests));
   return new KnownItems(rows.filter((row) => row !== undefined));
 }
@@ -43,7 +43,7 @@ export function* findItems(requests: readonly Asked[]): Transaction<KnownItems> 
 const BY_ITEM =
   'SELECT lane, item_id AS "itemId", run_id AS "runId", until FROM items WHERE lane = $1 AND item_id = $2';
 
-const namesIn = (requests: readonly Asked[]): (readonly string[])[] =>
+const namesIn = (requests: readonly ItemRequest[]): (readonly string[])[] =>
   requests.flatMap((request) =>
     request.actions.flatMap(({ itemId }) => (itemId === undefined ? [] : [[laneOf(request), itemId]])),
   );
@@ -57,7 +57,7 @@ export class KnownItems {
   }
 
   /** A run for each action: that of an equal item, else a new one. */
-  runsOf(request: Asked): ItemRun[] {
+  runsOf(request: ItemRequest): ItemRun[] {
     const lane = laneOf(request);
     const fresh = new Map<string, string>(); // keyed by item of this request
     return request.actions.map((action) => {
