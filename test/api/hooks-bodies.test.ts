@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { get } from "node:http";
-import { plain } from "../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../src/gateway/agent/boundary/tainted-text.ts";
 import { hooksSchema } from "../../src/gateway/hooks/config.ts";
 import { WAITS_MAX } from "../../src/gateway/hooks/ingress/waits.ts";
 import { HOOK_TOKEN, startGateway } from "../gateway/operate/world.ts";

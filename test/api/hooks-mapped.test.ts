@@ -1,7 +1,7 @@
 /** The rows of "Gateway Webhook Ingress" for mapped endpoints, each through a real socket. */
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../src/base/errors.ts";
-import { plain } from "../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../src/gateway/agent/boundary/tainted-text.ts";
 import { TOKEN } from "../gateway/hooks/ingress/fixtures.ts";
 import { agents, json, refusal, startHooks, wakes } from "./hooks-api.ts";
 

@@ -11,7 +11,7 @@ import { agentMigrations } from "../../src/gateway/agent/tables.ts";
 import { storeTurn, type TurnRequest, type TurnResult } from "../../src/gateway/agent/turn.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { makeLogger } from "../../src/base/log.ts";
-import { external } from "../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../src/gateway/agent/boundary/tainted-text.ts";
 import type { Store } from "../../src/gateway/database/store.ts";
 import { alone } from "../../src/gateway/database/peers.ts";
 import { makeRuntime } from "../../src/runtime/local.ts";

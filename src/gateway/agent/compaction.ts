@@ -4,8 +4,8 @@
  * and a summary by the model, if it made one, says what was in them.
  */
 import type { Message } from "../../runtime/portable.ts";
-import { renderPassage } from "./boundary/index.ts";
-import { external } from "./boundary/passage.ts";
+import { renderTainted } from "./boundary/index.ts";
+import { external } from "./boundary/tainted-text.ts";
 import type { EntryBody, History, StoredMessage } from "./sessions.ts";
 
 export type Exchange = readonly StoredMessage[];
@@ -35,7 +35,7 @@ export function compactionOf(history: History, dropped: readonly Exchange[], sum
 function compactionNote({ droppedCount, summary }: Compaction): string {
   const what = droppedCount === 1 ? "1 earlier message" : `${droppedCount} earlier messages`;
   if (summary === undefined) return `[${what} of this conversation no longer fit and are not shown.]`;
-  const text = renderPassage(external(summary), { isWrapped: true, source: "summary of earlier messages" });
+  const text = renderTainted(external(summary), { isWrapped: true, source: "summary of earlier messages" });
   return `[${what} of this conversation no longer fit. A summary of them:]\n${text}`;
 }
 
@@ -65,6 +65,6 @@ export function summaryQuestion(
   const text = [...earlier, said.length > charsMax ? `…${said.slice(-charsMax)}` : said].join("\n\n");
   return [
     { role: "system", content: SUMMARY_TASK },
-    { role: "user", content: renderPassage(external(text), { isWrapped: true, source: "conversation" }) },
+    { role: "user", content: renderTainted(external(text), { isWrapped: true, source: "conversation" }) },
   ];
 }

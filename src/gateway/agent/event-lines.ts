@@ -3,7 +3,7 @@
  * so that none passes for another event; a text that is too long is cut and says so.
  */
 import { boundaryNotice, indented, wrapOutside } from "./boundary/index.ts";
-import type { Passage } from "./boundary/passage.ts";
+import type { TaintedText } from "./boundary/tainted-text.ts";
 import type { WaitingEvent } from "./events.ts";
 
 export interface LineLimits {
@@ -44,18 +44,18 @@ function lineOf(event: WaitingEvent, charsMax: number): string {
 
 const stamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 
-function trimmed(passage: Passage): Passage {
-  return passage.map((part, i) => ({
+function trimmed(tainted: TaintedText): TaintedText {
+  return tainted.map((part, i) => ({
     ...part,
-    text: (i === 0 ? part.text.trimStart() : part.text).replace(i === passage.length - 1 ? /\s+$/ : /$^/, ""),
+    text: (i === 0 ? part.text.trimStart() : part.text).replace(i === tainted.length - 1 ? /\s+$/ : /$^/, ""),
   }));
 }
 
-/** The first `charsMax` units of a passage, and the number of units cut. */
-function cut(passage: Passage, charsMax: number): Passage {
+/** The first `charsMax` units of a tainted text, and the number of units cut. */
+function cut(tainted: TaintedText, charsMax: number): TaintedText {
   let left = charsMax;
   let missing = 0;
-  const kept = passage.map((part) => {
+  const kept = tainted.map((part) => {
     const text =
       part.text.length <= left
         ? part.text
@@ -67,5 +67,5 @@ function cut(passage: Passage, charsMax: number): Passage {
     left = Math.max(0, left - part.text.length);
     return { ...part, text };
   });
-  return missing === 0 ? passage : [...kept, { from: "operator", text: ` … (${missing} characters are missing)` }];
+  return missing === 0 ? tainted : [...kept, { from: "operator", text: ` … (${missing} characters are missing)` }];
 }

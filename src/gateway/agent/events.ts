@@ -3,12 +3,12 @@
  * Their number is bounded: a full session refuses an event, and its sender keeps it until there is room.
  */
 import { AppError } from "../../base/index.ts";
-import { plain, type Passage } from "./boundary/passage.ts";
+import { plain, type TaintedText } from "./boundary/tainted-text.ts";
 import { execute, insertAll, queryAll, queryOne, parallel, type Transaction, type SqlText } from "../database/store.ts";
 
 export interface NewEvent {
   readonly sessionKey: string;
-  readonly text: Passage;
+  readonly text: TaintedText;
   /** True if outside parts go behind the safety boundary. */
   readonly isWrapped: boolean;
   /** The sender's name, for the model to read. */
@@ -24,7 +24,7 @@ export interface NewEvent {
 
 export interface WaitingEvent {
   readonly seq: number;
-  readonly text: Passage;
+  readonly text: TaintedText;
   readonly isWrapped: boolean;
   readonly source: string;
   readonly wantsHeartbeat: boolean;
@@ -218,7 +218,7 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
   const rows = yield* queryAll<EventRow>(text, options.sessionKey, options.limit);
   return rows.map((row) => ({
     seq: row.seq,
-    text: JSON.parse(row.text) as Passage, // only insert and merge write it
+    text: JSON.parse(row.text) as TaintedText, // only insert and merge write it
     isWrapped: row.is_wrapped === 1,
     source: row.source,
     wantsHeartbeat: row.wants_heartbeat === 1,

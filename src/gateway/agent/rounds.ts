@@ -1,7 +1,7 @@
 /** The rounds of a turn: requests to the model, and the calls of tools between them, until it answers. */
 import { AppError } from "../../base/index.ts";
 import type { ChatRequest, InferenceEvent, Message, ToolCall } from "../../runtime/portable.ts";
-import { operator, type Passage } from "./boundary/passage.ts";
+import { operator, type TaintedText } from "./boundary/tainted-text.ts";
 import { withoutCalls } from "./call-markup.ts";
 import type { CallRow, Journal, KnownRound } from "./calls/journal.ts";
 import { makeCall, makeRepeatable, unknownNote } from "./calls/make-call.ts";
@@ -128,7 +128,7 @@ async function journaledCall(
     readonly call: ToolCall;
   },
   progress: Progress,
-): Promise<Passage | Waiting> {
+): Promise<TaintedText | Waiting> {
   if (!journal) throw new Error("a call is stored, and the turn has no journal");
   const tool = tools.get(call.function.name);
   const parts = { journal, tool, now: clock.now(), signal: request.signal, charsMax: RESULT_CHARS_MAX };
@@ -142,7 +142,7 @@ async function journaledCall(
 function otherCall(
   { store, clock }: TurnParts,
   { request, offered, call, i }: { request: TurnRequest; offered: Offered | undefined; call: ToolCall; i: number },
-): Promise<Passage> | Passage {
+): Promise<TaintedText> | TaintedText {
   const { sessionKey, signal, tools } = request;
   if (i >= CALLS_MAX) return operator(`error: at most ${CALLS_MAX} calls at once`);
   const tool = offered?.journal ? undefined : offered?.tools.get(call.function.name);
@@ -150,7 +150,7 @@ function otherCall(
   return callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } });
 }
 
-function toolMessage(call: ToolCall, result: Passage): ToolMessage {
+function toolMessage(call: ToolCall, result: TaintedText): ToolMessage {
   const { name } = call.function;
   const id = call.id === undefined ? {} : { tool_call_id: call.id };
   return (charsMax) => {

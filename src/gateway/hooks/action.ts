@@ -2,13 +2,13 @@
  * The actions of webhooks: wake the main session with an event, or run an agent turn. Both endpoints and every mapping
  * end in one of these.
  */
-import type { Passage } from "../agent/boundary/passage.ts";
+import type { TaintedText } from "../agent/boundary/tainted-text.ts";
 
 export type WakeMode = "now" | "next-heartbeat";
 
 export interface WakeAction {
   readonly kind: "wake";
-  readonly text: Passage;
+  readonly text: TaintedText;
   readonly mode: WakeMode;
   /** True if outside parts go behind the safety boundary; only the configuration turns it off. */
   readonly isWrapped: boolean;
@@ -20,7 +20,7 @@ export interface WakeAction {
 
 export interface AgentAction {
   readonly kind: "agent";
-  readonly message: Passage;
+  readonly message: TaintedText;
   /** Prefix of the summary in the main session. */
   readonly name: string;
   /** The agent that runs; absent: the default one. */

@@ -1,6 +1,6 @@
 /** Approvals for operators, and for chats: a message `yes CODE` or `no CODE` in the chat that was asked decides. */
 import { type Approval, chatOf, decide, listApprovals, type Verdict } from "../agent/calls/approvals.ts";
-import { operator, plain } from "../agent/boundary/passage.ts";
+import { operator, plain } from "../agent/boundary/tainted-text.ts";
 import { AppError } from "../../base/index.ts";
 import type { Peers } from "../database/peers.ts";
 import type { Transaction, Store } from "../database/store.ts";

@@ -60,8 +60,8 @@ export function titleOf({ actions, payload, headers = {} }: TitleSource): string
 
 /** The first line of the text that the model, or the main session, reads. */
 function firstLine([action]: readonly HookAction[]): string {
-  const passage = !action ? [] : action.kind === "wake" ? action.text : action.message;
-  const text = passage
+  const tainted = !action ? [] : action.kind === "wake" ? action.text : action.message;
+  const text = tainted
     .map((part) => part.text)
     .join("")
     .slice(0, LOOKED_AT_MAX);

@@ -7,7 +7,7 @@ import { enqueueEvent } from "../agent/events.ts";
 import { mainSessionKey } from "../agent/session-key.ts";
 import { setRoute } from "../agent/sessions.ts";
 import { AppError, type Logger } from "../../base/index.ts";
-import { external, operator } from "../agent/boundary/passage.ts";
+import { external, operator } from "../agent/boundary/tainted-text.ts";
 import type { Transaction } from "../database/store.ts";
 import { isLast } from "../channels/resolve.ts";
 import { textMessages } from "../channels/outbox/messages.ts";

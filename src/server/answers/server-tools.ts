@@ -3,7 +3,7 @@
  * configuration, or addresses where the configuration allows that.
  */
 import { AppError, isObject, optional, readText, unexpected } from "../../base/index.ts";
-import { external, neutralize, renderPassage } from "../../gateway/agent/boundary/index.ts";
+import { external, neutralize, renderTainted } from "../../gateway/agent/boundary/index.ts";
 import type { McpResult, McpServer, McpServers, McpTool } from "../../runtime/mcp/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";
 import type { Tool } from "../../runtime/portable.ts";
@@ -118,6 +118,6 @@ export const toolOf = (server: string, { name, description, inputSchema }: McpTo
 
 /** A result as the model sees it: outside text behind the safety boundary. */
 export function resultContent({ text, isError }: McpResult, source: string): string {
-  const told = text === "" ? "(no output)" : renderPassage(external(text), { isWrapped: true, source });
+  const told = text === "" ? "(no output)" : renderTainted(external(text), { isWrapped: true, source });
   return isError ? `error: ${told}` : told;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { renderEvents } from "../../../src/gateway/agent/event-lines.ts";
 import type { WaitingEvent } from "../../../src/gateway/agent/events.ts";
-import { external, operator } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external, operator } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 
 const NOON = Date.UTC(2026, 0, 5, 12);
 const event = (text: string, more: Partial<WaitingEvent> = {}): WaitingEvent => ({
@@ -39,7 +39,7 @@ describe("event lines", () => {
   test("show so many, and say how many wait", () => {
     const { text, shown } = renderEvents([event("a"), event("b"), event("c")], { ...LIMITS, eventsMax: 2, waiting: 9 });
     expect(text).toEndWith("] b\nSystem: 7 more events wait for the next turn.");
-    expect(shown.map(({ text: passage }) => passage[0]?.text)).toEqual(["a", "b"]);
+    expect(shown.map(({ text: tainted }) => tainted[0]?.text)).toEqual(["a", "b"]);
   });
 
   test("cut what is long, and say so", () => {

@@ -15,7 +15,7 @@ import {
 import { agentMigrations } from "../../../src/gateway/agent/tables.ts";
 import { openDatabase } from "../../../src/gateway/database/database.ts";
 import { AppError } from "../../../src/base/errors.ts";
-import { external, operator } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external, operator } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import { execute, type Store } from "../../../src/gateway/database/store.ts";
 import { openStore, postgresUrl } from "../../stores.ts";
 import { HOOK, MAIN } from "./parts.ts";

@@ -3,7 +3,7 @@ import type { Store } from "../../../src/gateway/database/store.ts";
 import fc from "fast-check";
 import { enqueueEvent, waitingEvents } from "../../../src/gateway/agent/events.ts";
 import { historyOf, listEntries } from "../../../src/gateway/agent/sessions.ts";
-import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { ChatRequest, Message } from "../../../src/runtime/requests/runtime.ts";
 import { HOOK, settingsOf, testAgent } from "./parts.ts";
 import { tokensOf, type ScriptedAnswer } from "./scripted-runtime.ts";

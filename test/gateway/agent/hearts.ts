@@ -3,7 +3,7 @@ import { enqueueEvent, waitingEvents } from "../../../src/gateway/agent/events.t
 import { Heartbeat, type HeartbeatStatus } from "../../../src/gateway/agent/heartbeat.ts";
 import type { HeartbeatDelivery } from "../../../src/gateway/agent/heartbeat-outcome.ts";
 import { makeLogger } from "../../../src/base/log.ts";
-import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import { alone, type Peers } from "../../../src/gateway/database/peers.ts";
 import type { Target } from "../../../src/gateway/channels/channel.ts";
 import { afterTest } from "../../cleanups.ts";

@@ -8,7 +8,7 @@ import { Heartbeat } from "../../../src/gateway/agent/heartbeat.ts";
 import { agentMigrations } from "../../../src/gateway/agent/tables.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { makeLogger } from "../../../src/base/log.ts";
-import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import { execute, queryOne } from "../../../src/gateway/database/store.ts";
 import { alone } from "../../../src/gateway/database/peers.ts";
 import { answering, openStore } from "../../stores.ts";

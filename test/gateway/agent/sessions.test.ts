@@ -11,7 +11,7 @@ import {
   type EntryBody,
 } from "../../../src/gateway/agent/sessions.ts";
 import { agentMigrations } from "../../../src/gateway/agent/tables.ts";
-import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { Store } from "../../../src/gateway/database/store.ts";
 import { openStore } from "../../stores.ts";
 import { HOOK, MAIN } from "./parts.ts";

@@ -3,7 +3,7 @@ import { enqueueEvent, waitingEvents } from "../../../src/gateway/agent/events.t
 import { findSession, historyOf, listEntries } from "../../../src/gateway/agent/sessions.ts";
 import { storeTurn } from "../../../src/gateway/agent/turn.ts";
 import { AppError } from "../../../src/base/errors.ts";
-import { external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import { makeAgent } from "../../../src/gateway/agent/agent.ts";
 import { HOOK, NEVER, settingsOf, testAgent } from "./parts.ts";
 import { tokensOf } from "./scripted-runtime.ts";

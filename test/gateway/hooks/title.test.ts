@@ -1,6 +1,6 @@
 /** The one-line subject of a delivery. */
 import { expect, test } from "bun:test";
-import { operator, external } from "../../../src/gateway/agent/boundary/passage.ts";
+import { operator, external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { HookAction } from "../../../src/gateway/hooks/action.ts";
 import { titleOf } from "../../../src/gateway/hooks/title.ts";
 

@@ -10,7 +10,7 @@ import { mainSessionKey } from "../../../src/gateway/agent/session-key.ts";
 import { findSession } from "../../../src/gateway/agent/sessions.ts";
 import { systemClock, type Clock } from "../../../src/base/clock.ts";
 import { makeLogger } from "../../../src/base/log.ts";
-import { plain } from "../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../src/gateway/agent/boundary/tainted-text.ts";
 import { readDocument } from "../../../src/base/config/document.ts";
 import { makeGateway, type Gateway } from "../../../src/gateway/operate/gateway.ts";
 import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";

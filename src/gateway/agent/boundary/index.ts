@@ -2,11 +2,11 @@
  * The safety boundary: how text from outside is put into a prompt. Each value stands between markers with a random id,
  * which outsiders cannot know. An operator's words stay outside of the markers, so that the model may follow them.
  */
-import type { Passage } from "./passage.ts";
+import type { TaintedText } from "./tainted-text.ts";
 import { MARKER, neutralize } from "./neutralize.ts";
 
 export { withoutInvisible } from "./invisible.ts";
-export { external } from "./passage.ts";
+export { external } from "./tainted-text.ts";
 export { neutralize } from "./neutralize.ts";
 export { suspicions } from "./suspicions.ts";
 
@@ -25,16 +25,16 @@ export interface BoundaryOptions {
   readonly source: string;
 }
 
-/** A passage as text for a prompt. */
-export function renderPassage(passage: Passage, options: BoundaryOptions): string {
-  const text = wrapOutside(passage, options);
-  const isOutside = options.isWrapped && passage.some((part) => part.from === "external" && part.text !== "");
+/** A tainted text as rendered for a prompt. */
+export function renderTainted(tainted: TaintedText, options: BoundaryOptions): string {
+  const text = wrapOutside(tainted, options);
+  const isOutside = options.isWrapped && tainted.some((part) => part.from === "external" && part.text !== "");
   return isOutside ? `${boundaryNotice}\n\n${text}` : text;
 }
 
-/** Wraps without the notice, which a prompt of several passages needs only once. */
-export function wrapOutside(passage: Passage, { isWrapped, source }: BoundaryOptions): string {
-  return passage.map((part) => (part.from === "external" && isWrapped ? wrap(part.text, source) : part.text)).join("");
+/** Wraps without the notice, which a prompt of several tainted texts needs only once. */
+export function wrapOutside(tainted: TaintedText, { isWrapped, source }: BoundaryOptions): string {
+  return tainted.map((part) => (part.from === "external" && isWrapped ? wrap(part.text, source) : part.text)).join("");
 }
 
 /** A value of several lines stands on lines of its own. */

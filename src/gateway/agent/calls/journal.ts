@@ -5,7 +5,7 @@
 import type { Clock, Fields } from "../../../base/index.ts";
 import { execute, insertAll, queryAll, type Transaction, type Store, type Value } from "../../database/store.ts";
 import type { Message, ToolCall } from "../../../runtime/portable.ts";
-import type { Passage } from "../boundary/passage.ts";
+import type { TaintedText } from "../boundary/tainted-text.ts";
 import { digestOf } from "./digest.ts";
 import type { ServerTool } from "./server-tools.ts";
 
@@ -24,7 +24,7 @@ export interface CallRow {
   readonly isRepeatable: boolean;
   readonly state: CallState;
   /** Null before its end. */
-  readonly result: Passage | null;
+  readonly result: TaintedText | null;
   /** Names the approval; null: it needs none. */
   readonly code: string | null;
   readonly expiresAt: number | null;
@@ -103,7 +103,7 @@ export class Journal {
   }
 
   /** @param result as the model reads it */
-  end({ id }: CallRow, result: Passage, state: "ended" | "unknown" = "ended"): Promise<void> {
+  end({ id }: CallRow, result: TaintedText, state: "ended" | "unknown" = "ended"): Promise<void> {
     const text = "UPDATE tool_calls SET state = $1, result = $2, ended_at = $3 WHERE id = $4";
     return this.#write(text, (now) => [state, JSON.stringify(result), now, id]);
   }
@@ -189,6 +189,6 @@ function* loadRounds(runId: string): Transaction<readonly KnownRound[]> {
 const callOf = (row: Row): CallRow => ({
   ...row,
   arguments: JSON.parse(row.arguments) as Fields,
-  result: row.result === null ? null : (JSON.parse(row.result) as Passage),
+  result: row.result === null ? null : (JSON.parse(row.result) as TaintedText),
   isRepeatable: row.isRepeatable === 1,
 });

@@ -5,7 +5,7 @@
 import { AppError, type Fields } from "../../../base/index.ts";
 import type { McpResult } from "../../../runtime/mcp/index.ts";
 import { neutralize } from "../boundary/index.ts";
-import { external, operator, type Passage } from "../boundary/passage.ts";
+import { external, operator, type TaintedText } from "../boundary/tainted-text.ts";
 import { digestOf } from "./digest.ts";
 import type { CallRow, Journal } from "./journal.ts";
 import type { ServerTool } from "./server-tools.ts";
@@ -22,7 +22,7 @@ export interface CallParts {
 
 /** The end of a call, or the reason why it has none. */
 export type CallEnd =
-  | { readonly kind: "result"; readonly result: Passage; readonly isUnknown: boolean }
+  | { readonly kind: "result"; readonly result: TaintedText; readonly isUnknown: boolean }
   /** It waits for an approval, at most until then, in epoch milliseconds. */
   | { readonly kind: "waits"; readonly until: number };
 
@@ -41,7 +41,7 @@ export async function makeCall(call: CallRow, parts: CallParts): Promise<CallEnd
 }
 
 /** Makes a call that may be repeated, without a journal: twice if its first end is unknown. */
-export async function makeRepeatable(args: Fields, tool: ServerTool, parts: Trying): Promise<Passage> {
+export async function makeRepeatable(args: Fields, tool: ServerTool, parts: Trying): Promise<TaintedText> {
   const call = { id: "", arguments: args }; // the tool takes no key
   const attempt = await tryCall(call, tool, parts);
   const last = attempt === "unknown" ? await tryCall(call, tool, parts) : attempt;
@@ -67,7 +67,7 @@ function refusalOf({ tool: id, arguments: args, ...call }: CallRow, tool: Server
 async function end(
   call: CallRow,
   { journal }: CallParts,
-  { result, isUnknown = false }: { readonly result: Passage; readonly isUnknown?: boolean },
+  { result, isUnknown = false }: { readonly result: TaintedText; readonly isUnknown?: boolean },
 ): Promise<CallEnd> {
   await journal.end(call, result, isUnknown ? "unknown" : "ended");
   return { kind: "result", result, isUnknown };
@@ -78,7 +78,7 @@ async function tryCall(
   call: Pick<CallRow, "id" | "arguments">,
   tool: ServerTool,
   { signal, charsMax }: Trying,
-): Promise<Passage | "unknown"> {
+): Promise<TaintedText | "unknown"> {
   try {
     return resultOf(await tool.call(call.arguments, { key: call.id, signal }), charsMax);
   } catch (error) {
@@ -89,7 +89,7 @@ async function tryCall(
   }
 }
 
-function resultOf({ text, isError }: McpResult, charsMax: number): Passage {
+function resultOf({ text, isError }: McpResult, charsMax: number): TaintedText {
   const cut = text.length > charsMax ? `${text.slice(0, charsMax)}… (cut)` : text;
   // no text of a result is ours, and U+0000 cannot be stored
   const told = cut === "" ? operator("(no output)") : external(neutralize(cut.replaceAll("\0", "\ufffd")));

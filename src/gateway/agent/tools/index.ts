@@ -4,10 +4,10 @@
  * boundary.
  */
 import { AppError, messageOf } from "../../../base/index.ts";
-import { external, operator, type Passage } from "../boundary/passage.ts";
+import { external, operator, type TaintedText } from "../boundary/tainted-text.ts";
 import { jsonSchemaOf } from "../../../base/schema.ts";
 import type { Tool, ToolCall } from "../../../runtime/portable.ts";
-import { neutralize, renderPassage } from "../boundary/index.ts";
+import { neutralize, renderTainted } from "../boundary/index.ts";
 import { currentTime } from "./current-time.ts";
 import { sessionHistory } from "./session-history.ts";
 import type { AgentTool, ToolContext } from "./tool.ts";
@@ -44,7 +44,7 @@ export function toolsFor(names: readonly string[]): readonly Tool[] {
 export async function callTool(
   call: ToolCall,
   { allowed, context }: { allowed: readonly string[]; context: ToolContext },
-): Promise<Passage> {
+): Promise<TaintedText> {
   const { name, arguments: args } = call.function;
   const tool = allowed.includes(name) && Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
   if (!tool) {
@@ -67,8 +67,8 @@ export async function callTool(
  * A call's result as the model reads it.
  * @param charsMax UTF-16 units of it, without the boundary
  */
-export const renderResult = (result: Passage, { source, charsMax }: { source: string; charsMax: number }): string =>
-  renderPassage(
+export const renderResult = (result: TaintedText, { source, charsMax }: { source: string; charsMax: number }): string =>
+  renderTainted(
     result.map((part) => ({ ...part, text: cutResult(part.text, charsMax) })),
     { isWrapped: true, source },
   );

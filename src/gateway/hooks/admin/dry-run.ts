@@ -2,7 +2,7 @@
  * Tries a mapping on a request: shows its actions, the prompts that a model would read, and the targets of replies.
  * Transforms really run; nothing is accepted, and credentials are not checked.
  */
-import { renderPassage } from "../../agent/boundary/index.ts";
+import { renderTainted } from "../../agent/boundary/index.ts";
 import { AppError } from "../../../base/index.ts";
 import type { Target } from "../../channels/channel.ts";
 import type { HookAction } from "../action.ts";
@@ -101,7 +101,7 @@ export async function dryRun(
 /** The text that the model, or the main session, reads of a request; the markers get new ids each time. */
 export function promptOf(action: HookAction, run: { readonly mappingId: string | null }): string {
   const text = action.kind === "wake" ? action.text : action.message;
-  return renderPassage(text, { isWrapped: action.isWrapped, source: sourceOf(run) });
+  return renderTainted(text, { isWrapped: action.isWrapped, source: sourceOf(run) });
 }
 
 /** Throws a `Refusal`. */

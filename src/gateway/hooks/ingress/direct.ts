@@ -1,5 +1,5 @@
 /** The fixed endpoints, `/wake` and `/agent`: turns the fields of a body into an action. */
-import { external } from "../../agent/boundary/passage.ts";
+import { external } from "../../agent/boundary/tainted-text.ts";
 import { withoutUndefined } from "../without-undefined.ts";
 import type { AgentAction, WakeAction, WakeMode } from "../action.ts";
 import { urlProblem } from "../queue/callback.ts";

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { AppError, messageOf } from "../../../base/index.ts";
-import { operator, type Passage, plain } from "../../agent/boundary/passage.ts";
+import { operator, type TaintedText, plain } from "../../agent/boundary/tainted-text.ts";
 import type { Transaction, Store } from "../../database/store.ts";
 import type { HookAction } from "../action.ts";
 import type { AcceptRequest } from "../queue/deliveries/request.ts";
@@ -166,7 +166,7 @@ async function refuse(deps: HandOverDeps, { account, mark, item }: HandOver, rea
 
 export interface Notice {
   readonly account: string;
-  readonly text: Passage;
+  readonly text: TaintedText;
   /** The first of equal problems is reported. */
   readonly itemId: string;
   readonly alongside?: () => Transaction<void>;

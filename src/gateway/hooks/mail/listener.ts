@@ -4,7 +4,7 @@
  * tried later.
  */
 import { AppError, type Logger, messageOf } from "../../../base/index.ts";
-import { external, operator } from "../../agent/boundary/passage.ts";
+import { external, operator } from "../../agent/boundary/tainted-text.ts";
 import type { Transaction } from "../../database/store.ts";
 import { retryDelayMs } from "../queue/worker/backoff.ts";
 import type { MailAccount, MailConfig } from "./config.ts";

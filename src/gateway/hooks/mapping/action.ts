@@ -1,7 +1,7 @@
 /** Builds the action of a request from its mapping and the transform's result. */
 import { oneLine } from "../../agent/boundary/index.ts";
 import { AppError } from "../../../base/index.ts";
-import { external, type Passage, plain } from "../../agent/boundary/passage.ts";
+import { external, type TaintedText, plain } from "../../agent/boundary/tainted-text.ts";
 import { withoutUndefined } from "../without-undefined.ts";
 import type { AgentAction, HookAction, WakeAction } from "../action.ts";
 import { presets } from "./presets/index.ts";
@@ -75,11 +75,11 @@ export function buildAction(parts: ActionParts): Built | undefined {
 }
 
 /** The transform's text, else the template's, else the preset's. */
-function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): Passage | undefined {
+function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "agent"): TaintedText | undefined {
   const whole = kind === "wake" ? (given.text ?? given.message) : (given.message ?? given.text);
   if (whole !== undefined) return external(whole);
   const template = kind === "wake" ? plan.text : plan.message;
-  if (template) return template(view).passage;
+  if (template) return template(view).tainted;
   if (!mapping.preset) return [];
   const preset: Preset = presets[mapping.preset];
   return preset.describe(view);

@@ -3,7 +3,7 @@
  * there is one. A request succeeds as a whole or fails as a whole.
  */
 import { AppError } from "../../../base/index.ts";
-import { operator } from "../../agent/boundary/passage.ts";
+import { operator } from "../../agent/boundary/tainted-text.ts";
 import type { HookAction } from "../action.ts";
 import type { TransformInput } from "./transforms/messages.ts";
 import type { TransformSettings } from "./transforms/pool.ts";

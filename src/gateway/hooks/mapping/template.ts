@@ -3,7 +3,7 @@
  * part. A tag is a path and filters, `{{ path | filter: argument, argument }}`; templates execute no code.
  */
 import { AppError, messageOf } from "../../../base/index.ts";
-import { type Part, type Passage, plain } from "../../agent/boundary/passage.ts";
+import { type Part, type TaintedText, plain } from "../../agent/boundary/tainted-text.ts";
 import { isMissing, type Literal, makeFilter, type Piece, textOf } from "./filters.ts";
 import { parsePath, ROOTS, type ValuePath, valueAt } from "./path.ts";
 import type { View } from "./request.ts";
@@ -20,7 +20,7 @@ interface Tag {
 }
 
 export interface Rendered {
-  readonly passage: Passage;
+  readonly tainted: TaintedText;
   /** True if a value was missing. */
   readonly isPartial: boolean;
 }
@@ -38,7 +38,7 @@ export function makeTemplate(source: string, options: TemplateOptions): (view: V
 }
 
 /** Rendered as one text. */
-export const plainText = (rendered: Rendered): string => plain(rendered.passage);
+export const plainText = (rendered: Rendered): string => plain(rendered.tainted);
 
 /** A tag. Quotes inside it may hold braces. */
 const TAG = /\{\{(?!\s*\}\})((?:[^{}"']|"[^"]*"|'[^']*')+)\}\}/g;
@@ -125,7 +125,7 @@ function render(
   parts: readonly (string | Tag)[],
   { view, missing }: { view: View; missing: TemplateOptions["missing"] },
 ): Rendered {
-  const passage: Part[] = [];
+  const tainted: Part[] = [];
   let isPartial = false;
   let chars = 0;
   const add = (part: Part): void => {
@@ -133,9 +133,9 @@ function render(
     if (chars > OUTPUT_CHARS_MAX) {
       throw new AppError("too_large", `a template made more than ${OUTPUT_CHARS_MAX} characters`);
     }
-    const before = passage.at(-1);
-    if (before?.from === part.from) passage[passage.length - 1] = { ...part, text: before.text + part.text };
-    else if (part.text !== "") passage.push(part);
+    const before = tainted.at(-1);
+    if (before?.from === part.from) tainted[tainted.length - 1] = { ...part, text: before.text + part.text };
+    else if (part.text !== "") tainted.push(part);
   };
   for (const part of parts) {
     const piece = typeof part === "string" ? { value: part, from: "operator" as const } : pieceOf(part, view);
@@ -145,7 +145,7 @@ function render(
       add({ from: "operator", text: missing === "keep" ? part.source : "" });
     } else add({ from: piece.from, text: textOf(piece.value) });
   }
-  return { passage, isPartial };
+  return { tainted, isPartial };
 }
 
 function pieceOf({ path, filters }: Tag, view: View): Piece {

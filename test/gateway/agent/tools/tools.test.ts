@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { append } from "../../../../src/gateway/agent/sessions.ts";
 import { agentMigrations } from "../../../../src/gateway/agent/tables.ts";
 import { callTool, checkTools, renderResult, TOOLS, toolsFor } from "../../../../src/gateway/agent/tools/index.ts";
-import { plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { Store } from "../../../../src/gateway/database/store.ts";
 import { openStore } from "../../../stores.ts";
 import { HOOK, MAIN, NEVER } from "../parts.ts";

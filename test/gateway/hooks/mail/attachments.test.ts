@@ -1,6 +1,6 @@
 /** Facts about a mail besides its text: other recipients, and attachments. */
 import { describe, expect, test } from "bun:test";
-import { plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
 import { makeMappings, runMapping } from "../../../../src/gateway/hooks/mapping/index.ts";
 import { parseMail } from "../../../../src/gateway/hooks/mail/message.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../../../src/base/errors.ts";
-import { type Passage, plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import { type TaintedText, plain } from "../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { AgentAction, HookAction } from "../../../../src/gateway/hooks/action.ts";
 import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
 import {
@@ -42,7 +42,7 @@ async function agentOf(mapping: object, request: Partial<MappingRequest>, parts 
   return action?.kind === "agent" ? action : expect.unreachable("expected an agent action");
 }
 
-const part = (from: "operator" | "external", text: string): Passage => [{ from, text }];
+const part = (from: "operator" | "external", text: string): TaintedText => [{ from, text }];
 
 describe("which mapping takes a request", () => {
   const found = (hooks: HooksInput, request: Partial<MappingRequest>) =>

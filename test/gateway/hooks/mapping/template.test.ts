@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../../../src/base/errors.ts";
-import { plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { SignatureConfig } from "../../../../src/gateway/hooks/config.ts";
 import { makeTemplate, plainText } from "../../../../src/gateway/hooks/mapping/template.ts";
 import type { View } from "../../../../src/gateway/hooks/mapping/request.ts";
@@ -150,9 +150,9 @@ test("a text in quotes is text, braces and all", () => {
   expect(show(`{{ "{{" }} x {{'}}'}} {{name}}`, view)).toBe("{{ x }} Ada");
 });
 
-describe("a passage knows whose words it has", () => {
+describe("a tainted text knows whose words it has", () => {
   const origins = (source: string) =>
-    makeTemplate(source, { missing: "keep" })(view).passage.map(({ from, text }) => `${from}: ${text}`);
+    makeTemplate(source, { missing: "keep" })(view).tainted.map(({ from, text }) => `${from}: ${text}`);
 
   test("the template's text is the operator's, values are not", () =>
     expect(origins("Hi {{name}}, {{count}}!")).toEqual([
@@ -236,8 +236,8 @@ describe("credentials", () => {
       fc.property(source, fc.boolean(), (text, isTag) => {
         try {
           const made = makeTemplate(isTag ? `{{${text}}}` : text, { missing: "empty" })(secret);
-          expect(plain(made.passage)).not.toContain(SECRET);
-          expect(plain(made.passage)).not.toContain("[native code]");
+          expect(plain(made.tainted)).not.toContain(SECRET);
+          expect(plain(made.tainted)).not.toContain("[native code]");
         } catch (error) {
           expect(error).toBeInstanceOf(AppError);
         }

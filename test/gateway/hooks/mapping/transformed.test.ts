@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { plain } from "../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { AgentAction } from "../../../../src/gateway/hooks/action.ts";
 import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
 import { makeMappings, runMapping } from "../../../../src/gateway/hooks/mapping/index.ts";

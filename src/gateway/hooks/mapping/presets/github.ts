@@ -1,5 +1,5 @@
 /** GitHub: repositories, organisations and apps. Events: docs.github.com, "Webhook events and payloads". */
-import type { Passage } from "../../../agent/boundary/passage.ts";
+import type { TaintedText } from "../../../agent/boundary/tainted-text.ts";
 import { type Fields, fieldsOf, jsonText } from "./fields.ts";
 import { isQuiet } from "./github-quiet.ts";
 import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
@@ -162,7 +162,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   star: { about: "A repository's star was given or taken on GitHub.", tell: () => "" },
 };
 
-function describe(kind: string | undefined, payload: unknown): Passage {
+function describe(kind: string | undefined, payload: unknown): TaintedText {
   const fields = fieldsOf(payload);
   const known = kind !== undefined && Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
   const head = lines(

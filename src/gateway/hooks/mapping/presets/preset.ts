@@ -1,5 +1,5 @@
 /** A preset: a mapping for one kind of sender, and a summary of its events for the model. One file each. */
-import { operator, type Passage } from "../../../agent/boundary/passage.ts";
+import { operator, type TaintedText } from "../../../agent/boundary/tainted-text.ts";
 import type { MappingConfig } from "../../config.ts";
 import type { View } from "../request.ts";
 import type { Fields } from "./fields.ts";
@@ -16,7 +16,7 @@ export interface Preset {
    */
   leavesOut?(view: View): boolean;
   /** Undefined: there is nothing to say. Throws `bad_request` for a payload that this sender never sends. */
-  describe(view: View): Passage | undefined;
+  describe(view: View): TaintedText | undefined;
   /** Default of the operator's `itemId`. */
   itemId?(view: View): string | undefined;
   /** The conversation of a request; absent: each request has its own. */
@@ -43,7 +43,7 @@ export const lines = (...all: readonly (string | readonly [label: string, value:
     .join("\n");
 
 /** Our sentence, then the sender's text as one block. */
-export const summary = (about: string, text: string): Passage => [
+export const summary = (about: string, text: string): TaintedText => [
   ...operator(text === "" ? about : `${about}\n\n`),
   ...(text === "" ? [] : [{ from: "external" as const, text }]),
 ];

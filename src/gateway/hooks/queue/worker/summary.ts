@@ -2,7 +2,7 @@
  * The event that a run posts to the main session, `Hook <name>: <summary>`. The summary is a model's answer to outside
  * text, and the name may be the sender's, so both count as outside text.
  */
-import { external, type Passage } from "../../../agent/boundary/passage.ts";
+import { external, type TaintedText } from "../../../agent/boundary/tainted-text.ts";
 import type { AgentAction } from "../../action.ts";
 import type { Outcome } from "../deliveries/state.ts";
 
@@ -16,7 +16,7 @@ export interface SummaryParts {
 
 const STATUS = { error: "error", dead: "error", timeout: "timeout", cancelled: "cancelled" } as const;
 
-export function summaryOf({ name }: Pick<AgentAction, "name">, parts: SummaryParts): Passage {
+export function summaryOf({ name }: Pick<AgentAction, "name">, parts: SummaryParts): TaintedText {
   const { outcome, answer, reason } = parts;
   const said = answer?.trim() || reason?.trim() || outcome;
   const head = name.trim() === "Hook" ? "Hook" : `Hook ${name.trim()}`; // avoids "Hook Hook"
@@ -25,7 +25,7 @@ export function summaryOf({ name }: Pick<AgentAction, "name">, parts: SummaryPar
 }
 
 /** The event for a reply that failed, or may not have arrived. */
-export function replyProblem({ name }: Pick<AgentAction, "name">, { kind, reason }: ReplyProblem): Passage {
+export function replyProblem({ name }: Pick<AgentAction, "name">, { kind, reason }: ReplyProblem): TaintedText {
   const what = kind === "failed" ? "could not be delivered" : "may not have been delivered, and is not sent again";
   return external(`Hook ${name.trim()}: the reply ${what}: ${cut(reason ?? "no reason given", 500)}`);
 }

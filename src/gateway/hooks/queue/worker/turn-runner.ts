@@ -2,7 +2,7 @@
  * Runs turns: starts due ones within the limits, renews their leases, stores their outcomes, and stops them on request.
  * It stores an outcome only while it holds the lease.
  */
-import { renderPassage } from "../../../agent/boundary/index.ts";
+import { renderTainted } from "../../../agent/boundary/index.ts";
 import { failedTurn, type TurnRequest, type TurnResult } from "../../../agent/turn.ts";
 import { AppError, type Logger, messageOf } from "../../../../base/index.ts";
 import type { Peers } from "../../../database/peers.ts";
@@ -251,7 +251,7 @@ function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText" | "c
     ...own,
     runId: run.id,
     sessionKey: run.sessionKey,
-    prompt: renderPassage(message, { isWrapped, source: sourceOf(run) }),
+    prompt: renderTainted(message, { isWrapped, source: sourceOf(run) }),
     tools,
     ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * 1000 }),
     ...(model === undefined ? {} : { model }),

@@ -1,6 +1,6 @@
 /** Events that need no answer: each preset's, next to similar ones that do. */
 import { describe, expect, test } from "bun:test";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { hooksSchema, type PresetName } from "../../../../../src/gateway/hooks/config.ts";
 import { makeMappings, runMapping } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";

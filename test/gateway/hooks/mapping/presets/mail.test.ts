@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { mappingOf, run } from "./run.ts";
 
 describe("mail", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AppError } from "../../../../../src/base/errors.ts";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { PRESETS } from "../../../../../src/gateway/hooks/config.ts";
 import { presets } from "../../../../../src/gateway/hooks/mapping/presets/index.ts";
 import { anyCharacter } from "../../../../characters.ts";
@@ -79,10 +79,10 @@ test("nothing of a payload passes for the operator's words, and no payload crash
     fc.property(fc.constantFrom(...PRESETS), fc.oneof(value, keyed), kind, (name, payload, event) => {
       const headers = { "x-github-event": event, "sentry-hook-resource": event, "x-gitlab-event": event };
       try {
-        const passage = presets[name].describe({ ...makeView({ payload, headers }), item: payload, index: 0 });
-        const ours = (passage ?? []).filter(({ from }) => from === "operator").map(({ text }) => text);
+        const tainted = presets[name].describe({ ...makeView({ payload, headers }), item: payload, index: 0 });
+        const ours = (tainted ?? []).filter(({ from }) => from === "operator").map(({ text }) => text);
         expect(ours.join("")).not.toContain(MARK);
-        expect(plain(passage ?? []).length).toBeLessThan(100_000);
+        expect(plain(tainted ?? []).length).toBeLessThan(100_000);
       } catch (error) {
         expect(error).toBeInstanceOf(AppError);
       }

@@ -1,6 +1,6 @@
 /** Runs a preset's mapping like the ingress, for tests of presets' summaries. */
 import { expect } from "bun:test";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { AgentAction } from "../../../../../src/gateway/hooks/action.ts";
 import { hooksSchema, type PresetName } from "../../../../../src/gateway/hooks/config.ts";
 import { makeMappings, runMapping, type RunParts } from "../../../../../src/gateway/hooks/mapping/index.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Migration } from "../../../../../src/gateway/database/database.ts";
-import { external } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import type { Transaction, Store } from "../../../../../src/gateway/database/store.ts";
 import type { AgentAction, WakeAction } from "../../../../../src/gateway/hooks/action.ts";
 import type { Posting } from "../../../../../src/gateway/hooks/queue/deliveries/posting.ts";

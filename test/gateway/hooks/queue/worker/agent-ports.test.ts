@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { countEvents, waitingEvents } from "../../../../../src/gateway/agent/events.ts";
 import { findSession, historyOf } from "../../../../../src/gateway/agent/sessions.ts";
-import { external } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { external } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { makeAgentPorts } from "../../../../../src/gateway/hooks/queue/worker/agent-ports.ts";
 import { HOOK, NEVER, settingsOf, testAgent } from "../../../agent/parts.ts";
 import type { ScriptedAnswer } from "../../../agent/scripted-runtime.ts";

@@ -6,7 +6,7 @@ import type { EventBatch } from "../../../../../src/gateway/agent/events.ts";
 import type { TurnRequest, TurnResult } from "../../../../../src/gateway/agent/turn.ts";
 import type { Migration } from "../../../../../src/gateway/database/database.ts";
 import { AppError } from "../../../../../src/base/errors.ts";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import {
   execute,
   insertAll,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { plain } from "../../../../../src/gateway/agent/boundary/passage.ts";
+import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { replyProblem, summaryOf } from "../../../../../src/gateway/hooks/queue/worker/summary.ts";
 
 const parts = { outcome: "ok", answer: "done", reason: null } as const;
@@ -32,7 +32,7 @@ test("summary: two thousand characters at most, with an ellipsis, and no half on
 });
 
 test("summary: all of it is outside text, the sender's name too", () => {
-  for (const passage of [summaryOf({ name: "x" }, parts), replyProblem({ name: "x" }, { kind: "failed" })]) {
-    expect(passage.map((part) => part.from)).toEqual(["external"]);
+  for (const tainted of [summaryOf({ name: "x" }, parts), replyProblem({ name: "x" }, { kind: "failed" })]) {
+    expect(tainted.map((part) => part.from)).toEqual(["external"]);
   }
 });

@@ -9,10 +9,10 @@ export interface Part {
   readonly text: string;
 }
 
-export type Passage = readonly Part[];
+export type TaintedText = readonly Part[];
 
-export const external = (text: string): Passage => [{ from: "external", text }];
-export const operator = (text: string): Passage => [{ from: "operator", text }];
+export const external = (text: string): TaintedText => [{ from: "external", text }];
+export const operator = (text: string): TaintedText => [{ from: "operator", text }];
 
 /** All parts as one text, without their origin; not for text that a model reads. */
-export const plain = (passage: Passage): string => passage.map((part) => part.text).join("");
+export const plain = (tainted: TaintedText): string => tainted.map((part) => part.text).join("");
