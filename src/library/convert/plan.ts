@@ -90,11 +90,13 @@ function joined(name: string, parts: ReadonlyMap<number, PlannedTensor>, label: 
   };
 }
 
+/** Names of the base model's place in a whole one. */
+const BASE = /^(model|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
+
 /** The name within the text model. */
 export function bareName(name: string): string {
-  return name
-    .replace(/^(language_model\.)?(model|bert|transformer|backbone|gpt_neox|roberta)\.(language_model\.)?/, "")
-    .replace(/^language_model\./, "");
+  const inner = /^language_model\./;
+  return name.replace(inner, "").replace(BASE, "").replace(inner, "");
 }
 
 interface FoundRule {

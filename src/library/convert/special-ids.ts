@@ -128,6 +128,10 @@ function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] |
   if (processor["type"] === "Sequence" && Array.isArray(processor["processors"])) {
     return processor["processors"].map((part: unknown) => singleTemplate(part, depth + 1)).find((found) => found);
   }
+  if (processor["type"] === "RobertaProcessing" || processor["type"] === "BertProcessing") {
+    const markOf = (mark: unknown): string => String([mark].flat()[0]);
+    return [markOf(processor["cls"]), undefined, markOf(processor["sep"])];
+  }
   const single = processor["type"] === "TemplateProcessing" ? processor["single"] : undefined;
   if (!Array.isArray(single)) return undefined;
   return single.map((part: unknown) => {

@@ -4,30 +4,15 @@
  * library.
  */
 import { AppError, isObject } from "../../base/index.ts";
-import type { WriteValue } from "../../engine/formats/index.ts";
 import { describe, type JsonObject } from "./folder.ts";
 import { preTokenizerName } from "./pre-tokenizer.ts";
-import { addedTokens, BYTE, completeVocabulary, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
-import type { AddedToken, Vocabulary } from "./vocabulary.ts";
+import { complete, wrong, type Model, type Tokens, type TokensPlace } from "./tokens.ts";
+import { readUnigram } from "./unigram-json.ts";
+import { addedTokens, BYTE, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
 
 /** Four times the largest published vocabulary or list of merges. */
 const PIECES_MAX = 2 ** 20;
 const MERGES_MAX = 2 ** 21;
-
-export interface Tokens {
-  readonly metadata: Record<string, WriteValue>;
-  readonly pieces: readonly string[];
-  /** Tokens without a row in the embedding. */
-  readonly leftOut: readonly AddedToken[];
-}
-
-export interface TokensPlace {
-  /** Rows of the embedding. */
-  readonly rows: number;
-  readonly label: string;
-}
-
-type Model = { readonly json: JsonObject; readonly model: JsonObject } & TokensPlace;
 
 export function readTokenizerJson(json: JsonObject, place: TokensPlace): Tokens {
   const model = json["model"];
@@ -38,19 +23,18 @@ export function readTokenizerJson(json: JsonObject, place: TokensPlace): Tokens 
       return isByteLevel(json) ? readByteBpe(parts) : readTextBpe(parts);
     case "WordPiece":
       return readWordPiece(parts);
+    case "Unigram":
+      return readUnigram(parts);
     default:
       throw new AppError(
         "unsupported",
-        `${place.label}: 'tokenizer.json': expected a model of type BPE or WordPiece, got ${describe(model["type"])}`,
+        `${place.label}: 'tokenizer.json': expected a model of type BPE, WordPiece or Unigram, got ${describe(model["type"])}`,
       );
   }
 }
 
 /** Old files omit the type. */
 const guessType = (model: JsonObject): string | undefined => (Array.isArray(model["merges"]) ? "BPE" : undefined);
-
-const wrong = ({ label }: TokensPlace, expected: string, got: unknown): AppError =>
-  new AppError("bad_file", `${label}: 'tokenizer.json': expected ${expected}, got ${describe(got)}`);
 
 /** Returns whether text is mapped to bytes in GPT-2's alphabet before it is split. */
 export function isByteLevel(json: JsonObject): boolean {
@@ -87,10 +71,6 @@ function readMerges({ model, ...place }: Model): string[] {
     if (!isPair) throw wrong(place, "merges of two pieces", merge);
     return merge.join(" ");
   });
-}
-
-function complete(vocabulary: Vocabulary, { json, rows, label }: Model): AddedToken[] {
-  return completeVocabulary(vocabulary, { added: addedTokens(json, label), rows, label });
 }
 
 function readByteBpe(parts: Model): Tokens {

@@ -8,7 +8,8 @@ import { u32, type Architecture } from "./architecture.ts";
 import { describe, findBytes, findJson, type JsonObject, type ModelFolder } from "./folder.ts";
 import { parseSentencePieceModel } from "./sentence-piece-model.ts";
 import { specialMetadata } from "./special-ids.ts";
-import { isByteLevel, readTokenizerJson, type Tokens, type TokensPlace } from "./tokenizer-json.ts";
+import { isByteLevel, readTokenizerJson } from "./tokenizer-json.ts";
+import type { Tokens, TokensPlace } from "./tokens.ts";
 import { addedTokens, completeVocabulary, parseAddedToken, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
 
 interface TokenizerSources {

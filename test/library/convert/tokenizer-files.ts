@@ -143,3 +143,23 @@ export function sentencePieceModel(metadata: Metadata, modelType = 2): Uint8Arra
   const normalizer = Buffer.concat([bytesField(1, Buffer.from("identity")), numberField(3, 1)]);
   return Buffer.concat([...pieces, bytesField(2, trainer), bytesField(3, normalizer)]);
 }
+
+/** `tokenizer.json` of a Unigram model of twelve pieces. */
+export function unigramJson(): Record<string, unknown> {
+  const marks = ["<s>", "<pad>", "</s>", "<unk>"];
+  const pieces = { "▁": -3, a: -4, b: -4.5, c: -4, ab: -5, "▁ab": -5.5, "▁a": -6, abc: -9 };
+  const special = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
+  return {
+    added_tokens: marks.map((content, id) => ({ id, content, special: true })),
+    normalizer: null,
+    pre_tokenizer: {
+      type: "Sequence",
+      pretokenizers: [{ type: "WhitespaceSplit" }, { type: "Metaspace", replacement: "▁", prepend_scheme: "always" }],
+    },
+    post_processor: {
+      type: "TemplateProcessing",
+      single: [special("<s>"), { Sequence: { id: "A" } }, special("</s>")],
+    },
+    model: { type: "Unigram", unk_id: 3, vocab: [...marks.map((mark) => [mark, 0]), ...Object.entries(pieces)] },
+  };
+}

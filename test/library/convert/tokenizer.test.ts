@@ -30,6 +30,7 @@ import {
   piecesOf,
   sentencePieceModel,
   textJson,
+  unigramJson,
   wordPieceJson,
 } from "./tokenizer-files.ts";
 
@@ -210,8 +211,46 @@ describe("tokenizer.json of other models:", () => {
     await expectSameIds(own, { "tokenizer.json": textJson(own) }, TEXTS);
   });
 
+  // the tokenizers library gave these ids
   test.each([
-    [{ type: "Unigram", vocab: [] }, 'expected a model of type BPE or WordPiece, got "Unigram"'],
+    ["ab", [0, 9, 2]],
+    ["ab  abc", [0, 9, 9, 7, 2]],
+    [" cab ", [0, 4, 7, 8, 2]],
+    ["xa", [0, 4, 3, 5, 2]],
+    ["a b", [0, 10, 4, 6, 2]],
+  ])("Unigram: %j has the ids of its tokenizer.json", async (text, ids) => {
+    const { metadata } = await convert(
+      { "tokenizer.json": unigramJson() },
+      { rows: 12, config: { bos_token_id: 0, eos_token_id: 2 } },
+    );
+    const tokenizer = loadTokenizer(await written(metadata, "bert"), "unigram");
+    expect([...tokenizer.encode(text, { addSpecial: true, parseSpecial: false })]).toEqual(ids);
+  });
+
+  test("Unigram keeps SentencePiece's map of characters, and refuses other steps", async () => {
+    const normalizer = { type: "Precompiled", precompiled_charsmap: Buffer.from("map").toString("base64") };
+    const { metadata } = await convert({ "tokenizer.json": { ...unigramJson(), normalizer } }, { rows: 12 });
+    expect(metadata["tokenizer.ggml.precompiled_charsmap"]).toEqual(Uint8Array.from(Buffer.from("map")));
+    const lower = { ...unigramJson(), normalizer: { type: "Lowercase" } };
+    await expect(convert({ "tokenizer.json": lower }, { rows: 12 })).rejects.toThrow(
+      'expected a normalizer with one map of characters, got {"type":"Lowercase"}',
+    );
+  });
+
+  test("RoBERTa's template for a text names its marks", async () => {
+    const post = { type: "RobertaProcessing", sep: ["</s>", 2], cls: ["<s>", 0] };
+    const { metadata } = await convert(
+      { "tokenizer.json": { ...unigramJson(), post_processor: post } },
+      { rows: 12, config: { bos_token_id: 0, eos_token_id: 2 } },
+    );
+    expect([metadata["tokenizer.ggml.add_bos_token"], metadata["tokenizer.ggml.add_eos_token"]]).toEqual([true, true]);
+  });
+
+  test.each([
+    [{ type: "Foo", vocab: [] }, 'expected a model of type BPE, WordPiece or Unigram, got "Foo"'],
+    [{ type: "Unigram", vocab: [["a"]] }, 'expected pieces with a score, got ["a"]'],
+    [{ type: "Unigram", vocab: {} }, "expected a 'vocab' of at most 1048576 pieces, got {}"],
+    [{ type: "Unigram", vocab: [], byte_fallback: true }, "expected Unigram without byte_fallback, got true"],
     [{ type: "BPE", vocab: {}, merges: [] }, "expected BPE on bytes or with byte_fallback"],
     [
       { type: "BPE", vocab: { a: 1, b: 1 }, merges: [], byte_fallback: true },

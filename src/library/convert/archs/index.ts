@@ -3,6 +3,7 @@ import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
+import * as encoders from "./encoders.ts";
 import * as experts from "./experts.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
@@ -24,6 +25,8 @@ export const convertible = {
   CohereForCausalLM: sequential.commandR,
   DeepseekV2ForCausalLM: experts.deepseek2,
   DeepseekV3ForCausalLM: experts.deepseek3,
+  DistilBertForMaskedLM: encoders.distilBert,
+  DistilBertModel: encoders.distilBert,
   Dots1ForCausalLM: experts.dots1,
   Ernie4_5ForCausalLM: sequential.ernie45,
   Ernie4_5_MoeForCausalLM: experts.ernie45moe,
@@ -53,6 +56,8 @@ export const convertible = {
   MiniMaxM2ForCausalLM: experts.minimaxM2,
   MistralForCausalLM: llama,
   MixtralForCausalLM: experts.mixtral,
+  ModernBertForMaskedLM: encoders.modernBert,
+  ModernBertModel: encoders.modernBert,
   MptForCausalLM: gpt.mpt,
   NemotronForCausalLM: sequential.nemotron,
   Olmo2ForCausalLM: sequential.olmo2,
@@ -71,10 +76,14 @@ export const convertible = {
   Qwen3_5ForConditionalGeneration: qwen35.qwen35,
   Qwen3_5MoeForCausalLM: qwen35.qwen35moe,
   Qwen3_5MoeForConditionalGeneration: qwen35.qwen35moe,
+  RobertaForMaskedLM: encoders.roberta,
+  RobertaModel: encoders.roberta,
   SeedOssForCausalLM: sequential.seedOss,
   SmolLM3ForCausalLM: sequential.smollm3,
   StableLmForCausalLM: sequential.stablelm,
   Starcoder2ForCausalLM: sequential.starcoder2,
+  XLMRobertaForMaskedLM: encoders.roberta,
+  XLMRobertaModel: encoders.roberta,
 } as const satisfies Record<string, Architecture>;
 
 /** Throws `unsupported` naming the architecture and the known ones. */
