@@ -10,13 +10,16 @@ import sys
 import zlib
 
 import numpy
+import sentencepiece
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 VOCAB, LENGTH = 320, 24
 TEXT = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs", "Ünïcode – 0123456789 + – ×"]
+TEXTS = ["the quick  brown fox", " jumps over\tthe lazy dog ", "Ünïcode ﬁne ½ ①", "日本 liquor", "", "0123456789 + – ×"]
 SIZES = dict(hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96)
 SIZES |= dict(vocab_size=VOCAB, max_position_embeddings=256, tie_word_embeddings=False, pad_token_id=None)
 SIZES |= dict(bos_token_id=0, eos_token_id=1)
@@ -89,7 +92,13 @@ MODELS = {
     "Qwen3_5": SIZES | DELTA | HEADS,
     "Qwen3_5Moe": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
     "Qwen3Next": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
+    "Bert": SIZES | dict(num_key_value_heads=4, type_vocab_size=2),
+    "Roberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
+    "XLMRoberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
+    "DistilBert": dict(dim=64, n_layers=3, n_heads=4, hidden_dim=96, vocab_size=VOCAB, max_position_embeddings=256),
+    "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
+ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert"}
 
 
 def weights(name, shape, middle, width):
@@ -107,7 +116,8 @@ def weights(name, shape, middle, width):
 def build(name, to):
     """Saves a model, replaces its weights, and loads it again: names in the file may differ from those in memory."""
     base = name.split(" ")[0]
-    kind = getattr(transformers, base + ("LMHeadModel" if base == "GPT2" else "ForCausalLM"))
+    ending = "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForCausalLM"
+    kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
     kind(config).float().save_pretrained(to)
@@ -135,18 +145,42 @@ def tokenizer():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
 
 
+def unigram(folder):
+    """XLM-RoBERTa's kind: SentencePiece's pieces and its map of characters."""
+    prefix = os.path.join(folder, "pieces")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT * 20), model_prefix=prefix, vocab_size=100, model_type="unigram",
+        normalization_rule_name="nmt_nfkc", character_coverage=1.0, minloglevel=2, hard_vocab_limit=False,
+    )
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(open(prefix + ".model", "rb").read())
+    marks = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    made = Tokenizer(models.Unigram(marks + [(each.piece, each.score) for each in proto.pieces[3:]], unk_id=3))
+    made.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    made.decoder = decoders.Metaspace()
+    ends = [("<s>", 0), ("</s>", 2)]
+    made.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=ends)
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
+    names = dict(bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", unk_token="<unk>", pad_token="<pad>")
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
 def main(folder, *names):
-    words = tokenizer()
+    byte_level, pieces = tokenizer(), unigram(folder)
     for name in names or MODELS:
         to = os.path.join(folder, name.replace(" ", "-"))
         try:
             model, tensors = build(name, to)
             ids = [(7 * i + 3) % VOCAB for i in range(LENGTH)]
             with torch.no_grad():
-                logits = model(torch.tensor([ids]), use_cache=False).logits
+                out = model(torch.tensor([ids]), **({} if name in ENCODERS else {"use_cache": False}))
+            rows = out.last_hidden_state if name in ENCODERS else out.logits
+            words = pieces if name == "XLMRoberta" else byte_level
             words.save_pretrained(to)
-            logits[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
-            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors}
+            rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
+            texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta") else []
+            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))
             print(name, "made", flush=True)
         except Exception as error:

@@ -17,6 +17,7 @@ import { loadProgram } from "../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../src/engine/backends/host/simd.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { convertModel } from "../../src/library/convert/convert.ts";
 import { ORIGINALS, ROWS, type Original } from "../../test/library/convert/originals.ts";
 import { writeRecord, type Figure } from "../report/record.ts";
@@ -44,7 +45,7 @@ try {
   if (flags.folder === undefined) rmSync(folder, { recursive: true });
 }
 const good = figures.filter(({ ours: [error = Infinity] }) => error < NMSE_MAX).length;
-console.log(`${good} of ${readModels().length} within ${NMSE_MAX}`);
+console.log(`${good} of ${figures.length} figures within ${NMSE_MAX}`);
 if (flags.record) {
   writeRecord("originals", { title: "The original implementations: transformers, float32", figures });
   await writeOriginals();
@@ -66,7 +67,8 @@ async function compare(name: string): Promise<void> {
   const files = new Map(readdirSync(source).map((file) => [file, join(source, file)]));
   try {
     await convertModel({ folder: { label: name, files }, to });
-    const { ids } = (await Bun.file(join(source, "original.json")).json()) as { ids: number[] };
+    const { ids, texts } = (await Bun.file(join(source, "original.json")).json()) as Made;
+    checkTexts(name, to, texts);
     const expected = new Float32Array(await Bun.file(join(source, "original.f32")).arrayBuffer());
     for (const backend of ["cpu", "simd"] as const) {
       const error = errorOf(await logitsOf(to, Int32Array.from(ids), backend), expected);
@@ -77,6 +79,27 @@ async function compare(name: string): Promise<void> {
   } catch (error) {
     console.log(`! ${name}: ${messageOf(error)}`);
   }
+}
+
+/** Texts and their ids. */
+interface Made {
+  readonly ids: readonly number[];
+  readonly texts: readonly (readonly [text: string, ids: readonly number[]])[];
+}
+
+function checkTexts(name: string, path: string, texts: Made["texts"]): void {
+  if (texts.length === 0) return;
+  const gguf = openGguf(path);
+  const tokenizer = loadTokenizer(gguf.metadata, path);
+  gguf.close();
+  const wrong = texts.filter(([text, ids]) => {
+    const got = tokenizer.encode(text, { addSpecial: true, parseSpecial: false });
+    if (String([...got]) !== String(ids))
+      console.log(`! ${JSON.stringify(text)}: ${[...got].join(" ")}, expected ${ids.join(" ")}`);
+    return String([...got]) !== String(ids);
+  });
+  const goal = { of: "value", atMost: 0 } as const;
+  figures.push({ what: `${name}, ${texts.length} texts`, measure: "other ids", unit: "", ours: [wrong.length], goal });
 }
 
 async function writeOriginals(): Promise<void> {
@@ -94,9 +117,14 @@ async function writeOriginals(): Promise<void> {
 async function logitsOf(path: string, tokens: Int32Array, backend: keyof typeof BACKENDS): Promise<Float32Array> {
   const gguf = openGguf(path);
   const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
-  const session = await BACKENDS[backend].load(loadProgram(gguf), options);
+  const program = loadProgram(gguf);
+  const session = await BACKENDS[backend].load(program, options);
+  const rows = { slot: 0, start: 0, tokens };
   try {
-    return (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+    const answer = program.logits
+      ? await session.run([{ ...rows, logits: "all" }])
+      : await session.states([{ ...rows, states: "all" }]);
+    return answer.slice();
   } finally {
     session.close();
     gguf.close();

@@ -11,7 +11,7 @@ export interface Original {
   readonly config: Readonly<Record<string, unknown>>;
   readonly ids: readonly number[];
   readonly tensors: Readonly<Record<string, readonly [shape: readonly number[], middle: number, width: number]>>;
-  /** Logits of the last rows, (`ROWS`, vocabulary) float32, in base64. */
+  /** Logits of the last rows, (`ROWS`, vocabulary) float32, in base64; final states of encoders. */
   readonly last: string;
 }
 
