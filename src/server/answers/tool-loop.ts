@@ -37,22 +37,31 @@ interface Called {
 
 type Deps = Parameters<typeof answerEvents>[0];
 
-/** Closes connections that were opened for the request. */
-export async function* answerWithTools(
+/** Without offers, the answer of the model itself, event by event. */
+export function answerWithTools(
   deps: Deps,
   request: ChatRequest,
   parts: LoopParts,
 ): AsyncGenerator<AnswerEvent | ToolEvent, void, void> {
   const { offers, stages, ...answering } = parts;
-  if (offers.length === 0) return yield* answerEvents(deps, request, { ...answering, stages: stages() });
+  if (offers.length > 0) return answerInRounds(deps, request, parts);
+  return answerEvents(deps, request, { ...answering, stages: stages() });
+}
+
+/** Closes connections that were opened for the request. */
+async function* answerInRounds(
+  deps: Deps,
+  request: ChatRequest,
+  parts: LoopParts,
+): AsyncGenerator<AnswerEvent | ToolEvent, void, void> {
   try {
-    yield* answerInRounds(deps, request, parts);
+    yield* rounds(deps, request, parts);
   } finally {
-    await closeOffers(offers);
+    await closeOffers(parts.offers);
   }
 }
 
-async function* answerInRounds(
+async function* rounds(
   deps: Deps,
   request: ChatRequest,
   { offers, stages, ...answering }: LoopParts,
