@@ -4,6 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { keepStates } from "../../../../src/engine/batching/kept-states.ts";
+import { headOf } from "../../../../src/engine/program/head.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { RowAdapter, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { VOCAB } from "../../architectures/models.ts";
@@ -120,6 +122,27 @@ describe.each(everyLevel)("$level", ({ backend }) => {
     session.close();
     offered.close();
   });
+});
+
+test("a session that keeps its states for a draft layer computes logits with the rows' adapters", async () => {
+  const { backend } = everyLevel[0]!;
+  const offered = await makeOffered({ folder, name: "llama", types: ["f16"] });
+  const { program } = offered;
+  const { dim } = program.states;
+  const [session, plain, head] = [
+    await backend.load(program, options),
+    await backend.load(program, options),
+    await backend.load(headOf(program), options),
+  ];
+  const kept = keepStates(session, { head, dim }).session;
+  const prompts = [...CHOICES.keys()].map((slot) => rows(slot, 0, PROMPT));
+  const step = [...CHOICES.keys()].map((slot) => rows(slot, PROMPT, 1));
+  const drafted = [rows(3, PROMPT + 1, 4, { logits: "all", drafted: true })]; // its second adapter changes the output
+  for (const batch of [prompts, step, drafted]) {
+    expect(differences((await kept.run(batch)).slice(), await plain.run(batch))).toBe(0);
+  }
+  for (const each of [kept, plain]) each.close();
+  offered.close();
 });
 
 test("precise, the reference's numbers", async () => {
