@@ -4,9 +4,9 @@
  *
  *   bun bench/adapters.ts FILE.gguf [--streams 8] [--rank 16] [--steps 20] [--rounds 5] [--threads 0]
  *
- * The adapters are random float16 changes of all matrices of attention and MLPs. The goal: with an adapter each at least
- * 0.8 times the tokens per second of the same adapter for all. Other work on the machine slows one side or the other,
- * so the ratio of the processor time is shown too.
+ * The adapters are random float16 changes of all matrices of attention and MLPs. The goal: with an adapter each, at
+ * least 0.8 times the tokens per second of the same adapter for all. Other work on the machine slows one side or the
+ * other, so the ratio of the processor time is shown too.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";

@@ -70,6 +70,7 @@ test("names in every dialect share one runner, and each answers in its own way",
   const names = [...NAMES, "hearth", ...NAMES, "hearth"];
   const together = await Promise.all(names.map((name) => say(name)));
   expect(together).toEqual(names.map((name) => alone[name]!));
+  expect((await get("/health"))["models"].loaded).toBeLessThanOrEqual(2); // one more for the model that stands apart
   expect(await loads()).toBe(before);
 
   const native = await jsonOf(
@@ -139,7 +140,10 @@ describe("lora", () => {
     expect(await refusal({ lora: [{ id: 0.5, scale: 1 }] })).toContain("lora[0].id: expected a number");
     expect(await refusal({ lora: { id: 0 } })).toContain("lora");
     expect(await refusal(lora(["dan", 1]))).toContain("it changes weights that are shared by all rows of a step");
-    expect(await say("hearth")).not.toBe("");
+    const anns = await say("ann");
+    const wild = say("hearth", lora([0, 100], [1, -100])).catch(String);
+    expect(await Promise.all([say("ann"), say("ann")])).toEqual([anns, anns]);
+    await wild;
   });
 
   test("POST /lora-adapters is for requests that choose none", async () => {

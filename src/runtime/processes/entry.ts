@@ -73,16 +73,16 @@ export function describe(entry: Entry): LoadedModel[] {
   const { model, runner, beside } = entry;
   assert(runner, `${model.name} is listed before it is loaded`);
   const { bytes, vramBytes, ctxLen } = runner.info;
-  const describeOne = (each: PoolModel, sizeBytes: number, onGpu: number): LoadedModel => ({
+  const describeOne = (each: PoolModel): LoadedModel => ({
     name: each.name,
     digest: each.digest,
     paths: { model: each.path, adapters: each.adapters, files: each.files ?? [] },
-    sizeBytes,
-    vramBytes: onGpu,
+    sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
+    vramBytes,
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),
     pid: runner.pid,
   });
-  const others = [...beside.values()].map(({ model: other }) => describeOne(other, 0, 0));
-  return [describeOne(model, bytes.weights + bytes.kv + bytes.scratch, vramBytes), ...others];
+  const others = [...beside.values()].map((other) => describeOne(other.model));
+  return [describeOne(model), ...others.map((other) => ({ ...other, sizeBytes: 0, vramBytes: 0, isBeside: true }))];
 }

@@ -258,6 +258,8 @@ export interface LoadedModel {
   readonly expiresAt: Date;
   /** Runner process id. */
   readonly pid: number;
+  /** Uses the runner of a model with other adapters over the same base, which is listed too and has the bytes. */
+  readonly isBeside?: boolean;
 }
 
 /** Activity of a model that is loaded, loading or waited for. */

@@ -130,7 +130,7 @@ function watchActivity(runtime: Watched, registers: Registers): void {
     });
   gauge("hearth_requests_running", "Requests that a model works on", () => runtime.activity().running);
   gauge("hearth_requests_waiting", "Requests that wait for a model", () => runtime.activity().waiting);
-  gauge("hearth_models_loaded", "Models in memory", () => runtime.loaded().length);
+  gauge("hearth_models_loaded", "Models in memory", () => runnersOf(runtime).length);
   new Counter({
     name: "hearth_model_events_total",
     help: "Loads, unloads, unloads that made room for another model (evict), crashes and hangs of runners",
@@ -170,7 +170,7 @@ function watchMemory(runtime: Watched, registers: Registers): void {
     collect() {
       this.reset();
       this.set({ process: "server" }, process.memoryUsage.rss());
-      for (const { name, pid } of runtime.loaded()) {
+      for (const { name, pid } of runnersOf(runtime)) {
         const bytes = residentBytes(pid);
         if (bytes !== undefined) this.set({ process: name }, bytes);
       }
@@ -184,12 +184,15 @@ function watchMemory(runtime: Watched, registers: Registers): void {
       registers,
       collect() {
         this.reset();
-        for (const loaded of runtime.loaded()) this.set({ model: loaded.name }, read(loaded));
+        for (const loaded of runnersOf(runtime)) this.set({ model: loaded.name }, read(loaded));
       },
     });
   perModel("hearth_model_bytes", "Weights, KV cache and scratch of a loaded model", (loaded) => loaded.sizeBytes);
   perModel("hearth_model_vram_bytes", "The part of it on a GPU", (loaded) => loaded.vramBytes);
 }
+
+/** Loaded models, each runner once. */
+const runnersOf = (runtime: Watched): LoadedModel[] => runtime.loaded().filter(({ isBeside }) => !isBeside);
 
 /** From Linux's `/proc`; undefined elsewhere, and for a process that has ended. */
 function residentBytes(pid: number): number | undefined {

@@ -47,6 +47,11 @@ async function examine(deps: RouteDeps): Promise<Health> {
     problems,
     disk: { free },
     ...(gateway && { gateway }),
-    models: { loaded: runtime.loaded().length, running, waiting, ...(ended.length > 0 && { hung: ended }) },
+    models: {
+      loaded: runtime.loaded().filter(({ isBeside }) => !isBeside).length,
+      running,
+      waiting,
+      ...(ended.length > 0 && { hung: ended }),
+    },
   };
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { keepStates } from "../../../../src/engine/batching/kept-states.ts";
+import { withRollback } from "../../../../src/engine/batching/rollback.ts";
 import { headOf } from "../../../../src/engine/program/head.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { RowAdapter, Rows, Session } from "../../../../src/engine/program/backend.ts";
@@ -142,6 +143,23 @@ test("a session that keeps its states for a draft layer computes logits with the
     expect(differences((await kept.run(batch)).slice(), await plain.run(batch))).toBe(0);
   }
   for (const each of [kept, plain]) each.close();
+  offered.close();
+});
+
+test("rows that a rollback evaluates again have their adapters", async () => {
+  const { backend } = everyLevel[0]!;
+  const offered = await makeOffered({ folder, name: "qwen35", types: ["f16"] });
+  const { program } = offered;
+  const states = program.states.dim;
+  const make = async () => withRollback(await backend.load(program, options), { states, logits: VOCAB });
+  const [session, plain] = [await make(), await make()];
+  const draft = (count: number): Rows => rows(0, PROMPT, count, { logits: "all", drafted: true });
+  for (const each of [session, plain]) await each.run([rows(0, 0, PROMPT)]);
+  await session.run([draft(6)]);
+  await plain.run([draft(2)]); // four of the six are rejected
+  const next = rows(0, PROMPT + 2, 9);
+  expect(differences((await session.run([next])).slice(), await plain.run([next]))).toBe(0);
+  for (const each of [session, plain]) each.close();
   offered.close();
 });
 
