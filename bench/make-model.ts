@@ -14,7 +14,7 @@ import { floatToHalf } from "../src/engine/formats/half.ts";
 import { makeRng, type Rng } from "../src/engine/text/rng.ts";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import type { MetadataValue } from "../src/engine/formats/gguf/gguf.ts";
-import { writeGguf, type WriteTensor, type WriteValue } from "../src/engine/formats/files/write.ts";
+import { writeGguf, type WriteModel, type WriteTensor, type WriteValue } from "../src/engine/formats/files/write.ts";
 import { quants } from "../src/engine/formats/quant/index.ts";
 import type { Quant } from "../src/engine/formats/quant/quant.ts";
 
@@ -86,10 +86,15 @@ export async function ensureModel(
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
   const shape = { ...SHAPES[size], ...(layers !== undefined && { nLayers: layers }) };
-  const own = metadataOf(shape, `random ${size}`);
-  const metadata = vocabulary === undefined ? own : { ...own, ...tokenizerOf(vocabulary, shape.vocabSize) };
-  await writeGguf(path, { metadata, tensors: [...tensorsOf(mix, shape, makeRng(1))] });
+  const own = modelOf(mix, { shape, name: `random ${size}` });
+  const tokenizer = vocabulary === undefined ? {} : tokenizerOf(vocabulary, shape.vocabSize);
+  await writeGguf(path, { ...own, metadata: { ...own.metadata, ...tokenizer } });
   return path;
+}
+
+/** The file's content; weights are made when they are written. */
+export function modelOf(mix: Mix, { shape, name }: { shape: Shape; name: string }): WriteModel {
+  return { metadata: metadataOf(shape, name), tensors: [...tensorsOf(mix, shape, makeRng(1))] };
 }
 
 type Shape = Readonly<Record<keyof (typeof SHAPES)["8b"], number>> & {

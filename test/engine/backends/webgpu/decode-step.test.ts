@@ -2,12 +2,13 @@
  * Limits for a decode step on a GPU, for every architecture: dispatches per layer, and bytes relative to the weights'.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { modelOf, SHAPES } from "../../../../bench/make-model.ts";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
-import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { encodeHeader, writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel, specs } from "../../architectures/models.ts";
 import { decodeStepOf } from "./decode-step.ts";
 
@@ -56,6 +57,22 @@ test("the embedded model: little beside its weights is moved", () => {
   expect(moved / weights).toBeGreaterThan(1);
   expect(moved / weights).toBeLessThan(TRAFFIC_MAX);
 });
+
+test("an 8B model in Q4_K_M: a token moves at most 1.02 times the bytes of the file", async () => {
+  const path = join(folder, "8b.gguf");
+  const { header, alignment, byteLengths } = encodeHeader(modelOf("q4_k_m", { shape: SHAPES["8b"], name: "8b" }));
+  const padded = byteLengths.map((length) => Math.ceil(length / alignment) * alignment);
+  await writeFile(path, header);
+  await truncate(path, header.length + sum(padded)); // zeros that take no disk
+  const { nLayers, dispatches, layers, moved } = stepOf(path, 20);
+  expect(sum(byteLengths)).toBeGreaterThan(4.4e9);
+  expect(moved / sum(byteLengths)).toBeGreaterThan(1);
+  expect(moved / sum(byteLengths)).toBeLessThan(1.02);
+  for (const kernels of layers) expect(kernels.slice(5)).toEqual([]);
+  expect(dispatches.length).toBeLessThanOrEqual(5 * nLayers + OUTSIDE_MAX);
+});
+
+const sum = (values: readonly number[]): number => values.reduce((total, each) => total + each, 0);
 
 test.each([
   ["llama", 5],
