@@ -17,6 +17,8 @@ export interface Chunk {
   given: number;
   /** True if a row sees later rows. */
   twoWay: boolean;
+  /** True for rows of decode: the next step is likely to have as many. */
+  decodes: boolean;
 }
 
 interface ChunkOptions {
@@ -78,6 +80,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
         wanted,
       });
       chunk.twoWay ||= span !== undefined;
+      chunk.decodes = isDecode;
       if (wanted) chunk.requests.push(request);
     }
     vectors.takeInto(chunk);
@@ -86,7 +89,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
   return chunks;
 }
 
-const emptyChunk = (): Chunk => ({ rows: [], requests: [], vectors: [], given: 0, twoWay: false });
+const emptyChunk = (): Chunk => ({ rows: [], requests: [], vectors: [], given: 0, twoWay: false, decodes: false });
 
 /** The vectors of an entry, chunk by chunk. */
 function makeVectors({ vectors }: WantedRows, dim: number) {

@@ -60,8 +60,8 @@ export class Device {
   }
 
   /** Submits work. @param expectedMs its duration, if similar work ran before */
-  submit(commands: GPUCommandBuffer, expectedMs?: number): void {
-    this.gpu.queue.submit([commands]);
+  submit(commands: GPUCommandBuffer | readonly GPUCommandBuffer[], expectedMs?: number): void {
+    this.gpu.queue.submit([commands].flat());
     this.#pump.kick(expectedMs);
   }
 

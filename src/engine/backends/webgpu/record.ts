@@ -47,6 +47,8 @@ export interface Pass {
   readonly states: PlannedResult;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
+  /** Changes when dispatches are bound to other buffers: commands of an earlier one are invalid. */
+  version: number;
   /** Binds the caches of some layers again, which have other buffers. */
   rebind(layers: ReadonlySet<number>): void;
 }
@@ -122,12 +124,15 @@ export async function recordPass(
   assert(states, "a program without states");
   const rebind = (layers: ReadonlySet<number>): void => {
     writeAll();
+    recordedPass.version++;
     for (const [i, each] of recorded.entries()) {
       const layer = cachedLayer(each.source);
       if (layer !== undefined && layers.has(layer)) each.bindings = bindAll(each.pipeline, each.source, i);
     }
   };
-  return { dispatches: recorded, states, logits, bufferOf: (operand) => bind(operand).buffer, rebind };
+  const bufferOf = (operand: Operand): GPUBuffer => bind(operand).buffer;
+  const recordedPass: Pass = { dispatches: recorded, states, logits, bufferOf, version: 0, rebind };
+  return recordedPass;
 }
 
 /** Counts of a run: rows of each kind, rows given as vectors, sequences, and splits of its longest row's context. */

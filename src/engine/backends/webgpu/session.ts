@@ -15,6 +15,7 @@ import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import type { DeviceRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
+import { makeNextStep, type StepCommands } from "./next-step.ts";
 import { passFor, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
@@ -66,6 +67,11 @@ export class WebGpuSession implements Session {
   readonly #inputDim: number;
   /** Mean durations of runs, by their number of rows. */
   readonly #durations = makeDurations<number>();
+  readonly #next = makeNextStep(({ pass, counts, end }) => {
+    const encoder = this.#parts.device.gpu.createCommandEncoder();
+    encodeDispatches(encoder, pass, counts, { first: 0, end });
+    return encoder.finish();
+  });
   #inputs = new Float32Array(0);
   #results = new Float32Array(0);
   #closed = false;
@@ -197,20 +203,25 @@ export class WebGpuSession implements Session {
     this.#giveVectors(chunk);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
     const first = this.#splits ? 0 : await this.#runEarlier(pass, counts, { end: result.end, pause });
+    const step: StepCommands = { pass, counts, end: result.end };
+    const commands = first === 0 ? [this.#next.take(step)] : [];
     const encoder = device.gpu.createCommandEncoder();
-    encodeDispatches(encoder, pass, counts, { first, end: result.end });
+    if (first > 0) encodeDispatches(encoder, pass, counts, { first, end: result.end });
     const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(requests, { result, chooser });
     const size = copyParts(encoder, parts, plan.readback);
     const submittedMs = performance.now();
     // A software adapter needs the cores itself.
-    device.submit(encoder.finish(), device.facts.software ? undefined : this.#durations.expected(rows.length));
+    const expectedMs = device.facts.software ? undefined : this.#durations.expected(rows.length);
+    device.submit([...commands, encoder.finish()], expectedMs);
     if (size === 0) {
       await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
       return [];
     }
-    await device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
+    const mapped = device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
+    if (chunk.decodes) this.#next.prepare({ ...step, counts: { ...counts, splits: splitsOf(1 + longestOf(rows)) } });
+    await mapped;
     this.#durations.took(rows.length, performance.now() - submittedMs);
     if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
     const topK = readParts(plan.readback.getMappedRange(0, size), parts, out);
@@ -258,6 +269,7 @@ export class WebGpuSession implements Session {
   readonly close: Session["close"] = () => {
     if (this.#closed) return;
     this.#closed = true;
+    this.#next.drop();
     this.#parts.plan.destroy();
     this.#parts.shift.destroy();
     this.#parts.chooser?.destroy();

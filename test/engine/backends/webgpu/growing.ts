@@ -48,6 +48,8 @@ const run = async (session: Session, ...where: [number, number, number]): Promis
 
 const OPERATIONS: readonly ((session: Session) => Promise<ArrayLike<number>>)[] = [
   (session) => run(session, 0, 0, 9),
+  (session) => run(session, 0, 9, 1), // encodes another step of one row
+  (session) => run(session, 1, 0, 1), // other buffers make that step invalid
   (session) => run(session, 1, 0, 40),
   (session) => run(session, 1, 1500, 40),
   async (session) => {

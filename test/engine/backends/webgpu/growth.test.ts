@@ -65,6 +65,21 @@ test("a token takes one submit, makes no GPU object and brings back its logits, 
   session.close();
 }, 60_000);
 
+test("a step is encoded while the one before runs, unless it has other rows than expected", async () => {
+  const session = await gpu.backend.load(program, options);
+  const row = (slot: number, start: number) => ({ slot, start, tokens: Int32Array.of(3), logits: "last" }) as const;
+  const passes = async (...rows: Parameters<typeof row>[]): Promise<number> => {
+    const before = (await gpu.tally()).passes;
+    await session.run(rows.map((each) => row(...each)));
+    return (await gpu.tally()).passes - before;
+  };
+  expect(await passes([0, 0])).toBe(2); // its own, and the next
+  expect(await passes([0, 1])).toBe(1); // the next
+  expect(await passes([0, 2], [1, 0])).toBe(2);
+  expect(await passes([0, 3], [1, 1])).toBe(1);
+  session.close();
+}, 60_000);
+
 onLinux(
   "20 models, one after another, leave the process as large as the first 5 did",
   async () => {

@@ -1,7 +1,8 @@
-/** Counts a process's requests to its GPU: submits, created objects, and bytes mapped for reading. */
+/** Counts a process's requests to its GPU: submits, encoded passes, created objects, and bytes mapped for reading. */
 
 export interface Tally {
   submits: number;
+  passes: number;
   objects: number;
   bytesRead: number;
 }
@@ -22,7 +23,7 @@ export const MAKERS = [
 
 /** Counts from now on, for as long as the device lives. */
 export function tallyOf(gpu: GPUDevice): Tally {
-  const tally: Tally = { submits: 0, objects: 0, bytesRead: 0 };
+  const tally: Tally = { submits: 0, passes: 0, objects: 0, bytesRead: 0 };
   type Method = (this: unknown, ...args: unknown[]) => unknown;
   const listen = (owner: object, name: string, heard: (made: unknown, args: readonly unknown[]) => void): void => {
     const own = Reflect.get(owner, name) as Method; // a method of WebGPU, by its name
@@ -40,6 +41,9 @@ export function tallyOf(gpu: GPUDevice): Tally {
       listen(made as GPUBuffer, "mapAsync", (_, [, , size]) => void (tally.bytesRead += Number(size)));
     });
   }
+  listen(gpu, "createCommandEncoder", (made) => {
+    listen(made as GPUCommandEncoder, "beginComputePass", () => void tally.passes++);
+  });
   listen(gpu.queue, "submit", () => void tally.submits++);
   return tally;
 }
