@@ -9,6 +9,7 @@ import type { EngineInfo } from "../batching/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";
 import type { LoadOptions } from "../program/backend.ts";
 import type { TemplateFacts } from "../text/template/facts.ts";
+import type { FillFile } from "../text/tokenizer/fill-in-the-middle.ts";
 import type { PromptMessage, PromptTool, Think } from "../text/template/messages.ts";
 
 export interface LoadMessage extends Pick<
@@ -98,7 +99,13 @@ export type PromptInput =
       readonly ending?: Ending;
     }
   /** A gap between two texts without markup. */
-  | { readonly kind: "gap"; readonly before: string; readonly after: string }
+  | {
+      readonly kind: "gap";
+      readonly before: string;
+      readonly after: string;
+      /** Other files, the most important last. */
+      readonly files?: readonly FillFile[];
+    }
   /** A conversation: if it is too long, as few of its oldest messages as possible are dropped. */
   | (Rendered & {
       readonly kind: "chat";

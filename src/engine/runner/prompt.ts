@@ -246,16 +246,16 @@ function joined(parts: readonly RenderedPart[]): RenderedPart[] {
 /** If the texts around a gap are longer than the context, half of it stays free for the answer. */
 function fillGap(
   { tokenizer, info }: Model,
-  { before, after }: Extract<PromptInput, { kind: "gap" }>,
+  { before, after, files }: Extract<PromptInput, { kind: "gap" }>,
   limits?: Limits,
 ): Prompt {
   const fill = tokenizer.fill;
   assert(fill, "a gap to fill for a model without markers");
-  const whole = encodeFill(tokenizer, fill, { before, after, room: undefined });
+  const whole = encodeFill(tokenizer, fill, { before, after, files, room: undefined });
   const mayCut = limits !== undefined && (limits.truncate ?? true) && limits.shift;
   const prompt = (ids: Int32Array): Prompt => promptOfParts([idsPart(ids)], { rendered: [], context: [] });
   if (whole.ids.length < info.ctxLen || !mayCut) return prompt(whole.ids);
-  const cut = encodeFill(tokenizer, fill, { before, after, room: Math.floor(info.ctxLen / 2) });
+  const cut = encodeFill(tokenizer, fill, { before, after, files, room: Math.floor(info.ctxLen / 2) });
   return { ...prompt(cut.ids), wasCut: cut.truncated };
 }
 

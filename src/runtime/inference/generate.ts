@@ -24,7 +24,12 @@ export function runGenerate(parts: RuntimeParts, request: GenerateRequest): Asyn
   return infer(parts, {
     request,
     name: "generate",
-    isEmpty: request.prompt === "" && !request.suffix && !request.images?.length && !(request.raw && request.context),
+    isEmpty:
+      request.prompt === "" &&
+      !request.suffix &&
+      !request.fill &&
+      !request.images?.length &&
+      !(request.raw && request.context),
     isForced: request.force ?? false,
     begin: (loaded) => begin(parts, loaded, request),
   });
@@ -43,7 +48,7 @@ async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateReque
   const { asked, facts } = await readingOf(parts, loaded, request);
   const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
   const { respond, unread } = await import("./respond.ts");
-  if (!facts || request.suffix) return unread(loaded, question);
+  if (!facts || request.suffix || request.fill) return unread(loaded, question);
   const callGrammars = await parts.callGrammars();
   return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [], callGrammars });
 }
@@ -68,7 +73,12 @@ function askedOf(
   { model, lease }: Loaded,
   { request, known: { facts, number } }: { request: GenerateRequest; known: KnownTemplate },
 ): PromptInput {
-  const { prompt, suffix, images, context = [] } = request;
+  const { prompt, suffix, fill, images, context = [] } = request;
+  if (fill) {
+    if (!lease.runner.info.canFill)
+      throw new AppError("bad_request", `${fullName(model.name)} does not support insert`);
+    return { kind: "gap", before: prompt, after: suffix ?? "", ...(fill.length > 0 ? { files: fill } : {}) };
+  }
   if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images beside it");
   if (suffix && !facts.capabilities.insert) {
     if (request.template === undefined && lease.runner.info.canFill)

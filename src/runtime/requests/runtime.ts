@@ -104,6 +104,8 @@ export interface GenerateRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly prompt: string;
   readonly suffix?: string;
+  /** Fills the gap between prompt and suffix, empty or not, with these files before it, the most important last. */
+  readonly fill?: readonly { readonly name: string; readonly text: string }[];
   /** Unloads the model at once: its running requests fail. */
   readonly force?: boolean;
   readonly system?: string;

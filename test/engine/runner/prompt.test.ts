@@ -226,3 +226,26 @@ describe("images", () => {
     return part?.kind === "ids" ? Array.from(part.ids) : [];
   }
 });
+
+test("a gap is filled with other files before it, as far as half of the context has room", () => {
+  const fill = { prefix: 1, suffix: 2, middle: 3 };
+  const filling = {
+    ...parts,
+    model: { ...parts.model, tokenizer: Object.assign(loadTokenizer(metadata, path), { fill }) },
+  };
+  const gap = (files: readonly string[], more: object = {}): number[] =>
+    promptIds(
+      promptOf(
+        filling,
+        { kind: "gap", before: "a = 1", after: "c = 3", files: files.map((each) => ({ name: "f", text: each })) },
+        { ...limits, ...more },
+      ),
+    );
+  const alone = gap([]);
+  const short = gap(["b = 2"]);
+  expect(short.slice(-alone.length)).toEqual(alone);
+  expect(short.length).toBeGreaterThan(alone.length);
+  const cut = gap(["one two three ".repeat(100), "b = 2"]);
+  expect([cut.length, cut.slice(-short.length)]).toEqual([info.ctxLen / 2 + 3, short]);
+  expect(gap(["one two three ".repeat(100)], { truncate: false }).length).toBeGreaterThan(info.ctxLen);
+});

@@ -24,6 +24,12 @@ export const FILL_MARKERS = {
   ),
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
+/** Markers of other files, which a model may lack. A model that writes one has finished. */
+export const FILE_MARKERS = {
+  fim_rep_token_id: words("<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>"),
+  fim_sep_token_id: words("<|file_sep|>"),
+} as const;
+
 type MarkerKey = keyof typeof FILL_MARKERS;
 
 /** Older names of the keys. */
@@ -42,7 +48,9 @@ export function findFillTokens(
     named.get(key) ?? named.get(OLD_FILL_KEYS[key]) ?? FILL_MARKERS[key].map(idOf).find((id) => id !== undefined);
   const [prefix, suffix, middle] = [find("fim_pre_token_id"), find("fim_suf_token_id"), find("fim_mid_token_id")];
   if (prefix === undefined || suffix === undefined || middle === undefined) return undefined;
-  return { prefix, suffix, middle };
+  const findFile = (key: keyof typeof FILE_MARKERS): number | undefined =>
+    named.get(key) ?? FILE_MARKERS[key].map(idOf).find((id) => id !== undefined);
+  return { prefix, suffix, middle, repository: findFile("fim_rep_token_id"), file: findFile("fim_sep_token_id") };
 }
 
 /** Returns whether this metadata's model has the markers. Needs `tokenizer.ggml.tokens` in full. */
@@ -62,29 +70,64 @@ export function canFill(metadata: Metadata): boolean {
   return findFillTokens(named, (text) => found.get(text)) !== undefined;
 }
 
-/**
- * The ids of a prompt with a gap. Markup in the texts stays text, because it is source code.
- * @param room maximum ids of both texts together; the parts furthest from the gap are dropped. Undefined: unlimited.
- */
+/** A text of another file. */
+export interface FillFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Names that models were shown in training, as llama.cpp's server gives them. */
+const REPOSITORY = "myproject\n";
+const OWN_FILE = "filename\n";
+const SNIPPET = "\n\n--- snippet ---\n\n";
+
+/** The ids of other files, which stand before the gap's own. */
+function encodeFiles(
+  { file, repository }: FillTokens,
+  files: readonly FillFile[],
+  encode: (text: string) => Int32Array,
+): readonly number[] {
+  if (files.length === 0) return [];
+  const marked = (marker: number | undefined, text: string): number[] =>
+    marker === undefined ? [] : [marker, ...encode(text)];
+  const heading = (name: string): number[] => (file === undefined ? [...encode(SNIPPET)] : marked(file, `${name}\n`));
+  const texts = files.flatMap(({ name, text }) => [...heading(name), ...encode(text)]);
+  return [...marked(repository, REPOSITORY), ...texts, ...marked(file, OWN_FILE)];
+}
+
+/** The texts around a gap, and other files. */
+interface FillTexts {
+  readonly before: string;
+  readonly after: string;
+  /** The most important last. */
+  readonly files?: readonly FillFile[] | undefined;
+  /** Maximum ids of all texts; first the files lose their beginning, then the texts the parts furthest from the gap. */
+  readonly room: number | undefined;
+}
+
+/** The ids of a prompt with a gap. Markup in the texts stays text, because it is source code. */
 export function encodeFill(
   tokenizer: Tokenizer,
   fill: FillTokens,
-  { before, after, room }: { before: string; after: string; room: number | undefined },
+  { before, after, files = [], room }: FillTexts,
 ): { readonly ids: Int32Array; readonly truncated: boolean } {
   const encode = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
   let prefix = encode(before);
   let suffix = encode(after);
-  const truncated = room !== undefined && prefix.length + suffix.length > room;
-  if (truncated) {
+  let others = encodeFiles(fill, files, encode);
+  const truncated = room !== undefined && others.length + prefix.length + suffix.length > room;
+  if (truncated) others = others.slice(others.length - Math.max(0, room - prefix.length - suffix.length));
+  if (truncated && prefix.length + suffix.length > room) {
+    others = [];
     const suffixMax = Math.max(room - prefix.length, Math.floor(room * (1 - BEFORE_SHARE)));
     suffix = suffix.subarray(0, suffixMax);
     prefix = prefix.subarray(prefix.length - Math.min(prefix.length, room - suffix.length));
   }
   const [first] = tokenizer.encode("", { addSpecial: true, parseSpecial: false });
   const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // if the model wants it
-  const ids = new Int32Array(bos.length + 3 + prefix.length + suffix.length);
+  const ids = new Int32Array(bos.length + others.length + 3 + prefix.length + suffix.length);
   let at = 0;
-  for (const part of [bos, [fill.prefix], prefix, [fill.suffix], suffix, [fill.middle]]) {
+  for (const part of [bos, others, [fill.prefix], prefix, [fill.suffix], suffix, [fill.middle]]) {
     ids.set(part, at);
     at += part.length;
   }

@@ -3,7 +3,7 @@
  * overrides the file; we do the same, because a model would otherwise talk past its end. Ported from
  * `llama_vocab::impl::load` in llama-vocab.cpp.
  */
-import { FILL_MARKERS } from "./fill-in-the-middle.ts";
+import { FILE_MARKERS, FILL_MARKERS } from "./fill-in-the-middle.ts";
 import { findPiece, type PieceIndex } from "./piece-index.ts";
 
 /** Token attributes: flags, because an override adds to the file's. `LLAMA_TOKEN_ATTR_*`; zero is "undefined". */
@@ -44,8 +44,7 @@ const ENDS = [
  */
 const FILL_ENDS: Readonly<Record<string, readonly string[]>> = {
   fim_pad_token_id: ["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
-  fim_rep_token_id: ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
-  fim_sep_token_id: ["<|file_sep|>"],
+  ...FILE_MARKERS,
 };
 
 /** Harmony's channel markers: part of the answer's text, which a parser reads. */

@@ -22,6 +22,10 @@ export interface FillTokens {
   readonly prefix: number;
   readonly suffix: number;
   readonly middle: number;
+  /** Begins the name of a repository, before its files. */
+  readonly repository?: number | undefined;
+  /** Begins the name of a file, before its text. */
+  readonly file?: number | undefined;
 }
 
 export interface Tokenizer {

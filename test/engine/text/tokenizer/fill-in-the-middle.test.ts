@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { canFill, encodeFill } from "../../../../src/engine/text/tokenizer/fill-in-the-middle.ts";
 import { loadTokenizer } from "../../../../src/engine/text/tokenizer/load.ts";
 import { bpeMetadata, TYPE } from "./fixtures.ts";
@@ -61,4 +61,39 @@ test("too long a prompt loses what is furthest from the gap", () => {
   expect(text("0123456789", "a", 8)).toBe("<p>3456789<s>a<m>");
   expect(text("0123", "abcd", 8)).toBe("<p>0123<s>abcd<m>");
   expect(text("0123", "abcd", 0)).toBe("<p><s><m>");
+});
+
+describe("other files", () => {
+  const FILES = [
+    { name: "a.py", text: "one" },
+    { name: "b.py", text: "two" },
+  ];
+  const textOf = (markers: readonly string[], room?: number): [string, boolean] => {
+    const tokenizer = loadTokenizer(bpeMetadata([], special(...MARKERS, ...markers)), "m");
+    const texts = { before: "012", after: "ab", files: FILES, room };
+    const { ids, truncated } = encodeFill(tokenizer, tokenizer.fill!, texts);
+    return [tokenizer.detokenize(ids, { special: true }).replaceAll(/<\|fim_(\w)\w*\|>/g, "<$1>"), truncated];
+  };
+
+  test("stand before the gap under their names, where the model has the markers", () => {
+    expect(textOf(["<|repo_name|>", "<|file_sep|>"])).toEqual([
+      "<|repo_name|>myproject\n<|file_sep|>a.py\none<|file_sep|>b.py\ntwo<|file_sep|>filename\n<p>012<s>ab<m>",
+      false,
+    ]);
+    expect(textOf([])).toEqual(["\n\n--- snippet ---\n\none\n\n--- snippet ---\n\ntwo<p>012<s>ab<m>", false]);
+  });
+
+  test("give way to the gap's own texts, the first ones first", () => {
+    expect(textOf([], 5 + 7)).toEqual(["---\n\ntwo".slice(-7) + "<p>012<s>ab<m>", true]);
+    expect(textOf([], 5)).toEqual(["<p>012<s>ab<m>", true]);
+    expect(textOf([], 4)).toEqual(["<p>02<s>a<m>".replace("02", "012"), true]);
+  });
+
+  test("none: the prompt is as without", () => {
+    const tokenizer = loadTokenizer(bpeMetadata([], special(...MARKERS, "<|file_sep|>")), "m");
+    const texts = { before: "0", after: "a", room: undefined };
+    const ids = encodeFill(tokenizer, tokenizer.fill!, { ...texts, files: [] }).ids;
+    expect([...ids]).toEqual([...encodeFill(tokenizer, tokenizer.fill!, texts).ids]);
+    expect(ids).toHaveLength(5);
+  });
 });
