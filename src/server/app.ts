@@ -27,6 +27,7 @@ import { embedRoutes } from "./routes/embed.ts";
 import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { infillRoutes } from "./routes/infill.ts";
 import { llamaServerRoutes } from "./routes/llama-server.ts";
 import { mcpServerRoutes } from "./routes/mcp-server.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
@@ -141,6 +142,7 @@ const routes = (deps: RouteDeps): Route[] => [
   ...showRoutes(),
   ...partsRoutes,
   ...tokenizeRoutes,
+  ...infillRoutes,
   ...llamaServerRoutes,
   ...psRoutes,
   ...createRoutes,

@@ -36,6 +36,8 @@ test("a request that names no model means the one in memory, if there is one", a
   expect(slots).toHaveLength(props.total_slots);
   expect(slots[0]).toEqual({ id: 0, model: "hearth:latest", n_ctx: 512, is_processing: false });
   expect((await call("/lora-adapters")).body).toEqual([]);
+  const refused = await call("/infill", { input_prefix: "x", input_suffix: "y" });
+  expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining("does not support insert")]);
   const { prompt } = (await call("/apply-template", { messages })).body;
   const shown = await call("/v1/chat/completions", { ...chat, _debug_render_only: true });
   expect(prompt).toBe(shown.body._debug_info.rendered_template);
@@ -70,7 +72,7 @@ test("a stream tells how much of its prompt is read, and how long it took", asyn
 
 test("these routes ask for the key", async () => {
   for (const path of ["/props", "/slots", "/lora-adapters"]) expect((await fetch(hearth.url + path)).status).toBe(401);
-  for (const path of ["/apply-template", "/tokenize", "/detokenize"]) {
+  for (const path of ["/apply-template", "/tokenize", "/detokenize", "/infill"]) {
     expect((await fetch(hearth.url + path, { method: "POST", body: "{}" })).status).toBe(401);
   }
 });

@@ -13,7 +13,7 @@ interface Admission {
 }
 
 /** The routes that require a key: probes, the documentation and preflights do not. */
-const KEPT = /^\/(api|v1|mcp|metrics|props|slots|lora-adapters|apply-template|tokenize|detokenize)(\/|$)/i;
+const KEPT = /^\/(api|v1|mcp|metrics|props|slots|lora-adapters|apply-template|tokenize|detokenize|infill)(\/|$)/i;
 
 export function makeAuth(keys: readonly string[]): (request: Request, path: string) => Admission {
   const known = keys.map(parseKey);

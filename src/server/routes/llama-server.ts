@@ -3,6 +3,7 @@
  * that names no model means the one in memory that expires last.
  */
 import { basename } from "node:path";
+import { AppError } from "../../base/index.ts";
 import { SAMPLING_DEFAULTS } from "../../engine/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
 import { readJson, readRequest } from "../http/body.ts";
@@ -54,6 +55,9 @@ async function props(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
       modalities: { vision: facts?.capabilities.includes("vision") ?? false, audio: false },
       build_info: `hearth-${deps.version}`,
       is_sleeping: loaded === undefined,
+      endpoint_slots: true,
+      endpoint_props: false,
+      endpoint_metrics: true,
     },
   };
 }
@@ -74,7 +78,8 @@ function slotCount({ runtime }: RouteDeps, { name, ctxLen }: LoadedModel): numbe
 }
 
 function slots(deps: RouteDeps, { request }: Exchange): Reply {
-  const wanted = new URL(request.url).searchParams.get("model");
+  const { searchParams } = new URL(request.url);
+  const wanted = searchParams.get("model");
   const { models } = deps.runtime.activity();
   const body = deps.runtime.loaded().flatMap((loaded) => {
     if (wanted !== null && loaded.name !== wanted && loaded.name !== `${wanted}:latest`) return [];
@@ -86,6 +91,9 @@ function slots(deps: RouteDeps, { request }: Exchange): Reply {
       is_processing: id < running,
     }));
   });
+  if (searchParams.get("fail_on_no_slot") === "1" && body.every((slot) => slot.is_processing)) {
+    throw new AppError("busy", "no slot available");
+  }
   return { kind: "json", body };
 }
 
