@@ -69,6 +69,7 @@ function inPage(world: () => World): void {
 
     fetched.length = 0; // a second visit
     await page.goto(`${world().hearth.url}/ui#/models`);
+    expect(await keptIn(page)).toMatch(/^hearth\nUnload\n[^]* on wasm · [^]*\nWeights of a model/);
     await page.reload();
     expect(await keptIn(page)).toStartWith("Weights of a model");
     await page.getByRole("button", { name: "New chat" }).click();

@@ -11,7 +11,7 @@ import { shortName } from "./models.ts";
 const BACKENDS = ["auto", "webgpu", "wasm", "cpu"] as const;
 
 export function InPage() {
-  const { engine, notices } = useApp();
+  const { engine, webllm, notices } = useApp();
   const words = useWords();
   const { inPage: texts } = words;
   const isLooking = useSignal(false);
@@ -31,6 +31,7 @@ export function InPage() {
   };
   useEffect(() => void (engine.kept.value && look()), []);
   const kept = engine.kept.value;
+  const [here, withWebLlm] = [engine.model.value, webllm.model.value];
   return (
     <details class="section in-page" aria-label={texts.title}>
       <summary>
@@ -39,8 +40,14 @@ export function InPage() {
       </summary>
       <About />
       <ul class="cards">
-        <HereInMemory />
-        <WithWebLlm />
+        {here && (
+          <InMemory
+            name={here.name}
+            about={`${texts.on(bytesText(here.bytes), here.backend)} · ${texts.context(here.contextLength)}`}
+            onUnload={() => void engine.unload()}
+          />
+        )}
+        {withWebLlm && <InMemory name={withWebLlm.name} about={texts.onWebLlm} onUnload={() => webllm.unload()} />}
         {kept?.map((each) => (
           <KeptCard
             key={each.of + each.digest}
@@ -109,44 +116,25 @@ function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
   );
 }
 
-function WithWebLlm() {
-  const { webllm } = useApp();
-  const { inPage: words, models } = useWords();
-  const model = webllm.model.value;
-  if (!model) return null;
-  return (
-    <li class="card">
-      <div class="card-line">
-        <span class="dot still" />
-        <strong>{shortName(model.name)}</strong>
-        <span class="grow" />
-        <button type="button" class="button small" onClick={() => webllm.unload()}>
-          {models.unload}
-        </button>
-      </div>
-      <p class="quiet">{words.onWebLlm}</p>
-    </li>
-  );
+interface InMemoryProps {
+  name: string;
+  about: string;
+  onUnload: () => void;
 }
 
-function HereInMemory() {
-  const { engine } = useApp();
-  const { inPage: words, models } = useWords();
-  const model = engine.model.value;
-  if (!model) return null;
+function InMemory({ name, about, onUnload }: InMemoryProps) {
+  const { models } = useWords();
   return (
     <li class="card">
       <div class="card-line">
         <span class="dot still" />
-        <strong>{shortName(model.name)}</strong>
+        <strong>{shortName(name)}</strong>
         <span class="grow" />
-        <button type="button" class="button small" onClick={() => void engine.unload()}>
+        <button type="button" class="button small" onClick={onUnload}>
           {models.unload}
         </button>
       </div>
-      <p class="quiet">
-        {words.on(bytesText(model.bytes), model.backend)} · {words.context(model.contextLength)}
-      </p>
+      <p class="quiet">{about}</p>
     </li>
   );
 }
