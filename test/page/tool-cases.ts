@@ -120,6 +120,12 @@ function files(world: () => World): void {
     await page.getByRole("button", { name: "Allow once" }).click();
     await page.getByRole("button", { name: "Stop this call" }).click();
     await answers(page, "the person stopped this call").waitFor();
+
+    await page.route("**/api/mcp", (route) => route.fulfill({ json: { servers: [] } })); // the configuration changed
+    await page.keyboard.press("Control+,");
+    await page.getByText("The tools of files are missing: it is not configured.").waitFor();
+    await page.getByRole("switch", { name: "files" }).click();
+    await page.getByRole("switch", { name: "files" }).waitFor({ state: "detached" });
     expect(troubles).toEqual([]);
   }, 60_000);
 }

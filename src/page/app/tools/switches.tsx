@@ -20,7 +20,12 @@ export function ServerSwitches({ settings, onChange }: SwitchesProps) {
   useEffect(() => {
     toolServers.load().catch((error: unknown) => (problem.value = reasonOf(words, error)));
   }, []);
-  const list = toolServers.list.value ?? [];
+  const known = toolServers.list.value;
+  const gone = known ? (settings.servers ?? []).filter((name) => !known.some((each) => each.name === name)) : [];
+  const list = [
+    ...(known ?? []),
+    ...gone.map((name) => ({ name, tools: [], problem: words.toolServers.missing(name, "") })),
+  ];
   if (list.length === 0 && problem.value === "") return null;
   return (
     <fieldset class="field">
