@@ -6,7 +6,7 @@ import { checkSize, schemaGrammar } from "../../engine/index.ts";
 
 /** A schema without any of these is enforced completely. */
 const RARE =
-  /"(not|if|contains|uniqueItems|multipleOf|dependent(Required|Schemas)|dependencies|\$(dynamic|recursive)Ref)":/;
+  /"(not|if|contains|patternProperties|uniqueItems|multipleOf|dependent(Required|Schemas)|dependencies|\$(dynamic|recursive)Ref)":/;
 
 /**
  * Throws `bad_request` if a strict schema has keywords that no grammar enforces.

@@ -3,6 +3,7 @@ import { optional, readBoolean, readFields, readName, readText, unexpected, type
 import type { Tool, ToolChoice } from "../../runtime/portable.ts";
 import { isDispensable } from "../answers/provider-tools.ts";
 import { type McpOffer, toolsOf } from "../answers/server-tools.ts";
+import { checkStrict } from "../answers/strict-schema.ts";
 import { knownName, requireTools } from "../answers/tool-choice.ts";
 import { clientTool } from "./client-tools.ts";
 import { isToolset } from "./mcp-servers.ts";
@@ -33,6 +34,7 @@ const readTool: Read<Tool> = (value, path) => {
   }
   const description = optional(readText)(tool["description"], `${path}.description`);
   const parameters = readFields(tool["input_schema"], `${path}.input_schema`);
+  checkStrict(parameters, { strict: tool["strict"], path: `${path}.input_schema` });
   return { type: "function", function: { name, ...(description ? { description } : {}), parameters } };
 };
 

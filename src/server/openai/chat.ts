@@ -15,7 +15,11 @@ import { MessageBody, toMessages } from "./messages.ts";
 import { settingsFields } from "./settings.ts";
 
 /** A function, or a custom tool. */
-const AnyTool = t.Object({ ...ToolBody.properties, custom: t.Optional(t.Unknown()) });
+const AnyTool = t.Object({
+  ...ToolBody.properties,
+  function: t.Optional(t.Object({ ...ToolBody.properties.function.properties, strict: t.Optional(t.Boolean()) })),
+  custom: t.Optional(t.Unknown()),
+});
 
 export const ChatCompletionBody = t.Object(
   {
@@ -103,7 +107,9 @@ function toTool({ type = "function", function: body = {}, custom }: Static<typeo
     throw new AppError("bad_request", `tools[${i}].type: expected function or custom, got '${type}'`);
   }
   if (!body.name) throw new AppError("bad_request", `tools[${i}].function.name: expected a name, got none`);
-  return { type, function: { ...body, name: body.name } };
+  const { strict, ...own } = body;
+  if (own.parameters) checkStrict(own.parameters, { strict, path: `tools[${i}].function.parameters` });
+  return { type, function: { ...own, name: body.name } };
 }
 
 /** Names of custom tools, whose calls are free text. */

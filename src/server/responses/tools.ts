@@ -4,6 +4,7 @@ import type { Tool } from "../../runtime/portable.ts";
 import { readCustomTool } from "../answers/custom-tools.ts";
 import { type McpOffer, toolsOf } from "../answers/server-tools.ts";
 import { isMcp } from "./mcp-tools.ts";
+import { checkStrict } from "../answers/strict-schema.ts";
 import { isDispensable } from "../answers/provider-tools.ts";
 import { chooseTools, type ChoiceShape, type ChosenTools } from "../answers/tool-choice.ts";
 
@@ -46,6 +47,7 @@ function toTools(tool: Fields, path: string, namespace?: string): Tool[] {
   const name = readName(tool["name"], `${path}.name`);
   const description = optional(readText)(tool["description"], `${path}.description`);
   const parameters = optional(readFields)(tool["parameters"], `${path}.parameters`);
+  if (parameters) checkStrict(parameters, { strict: tool["strict"], path: `${path}.parameters` });
   return [
     {
       type: "function",

@@ -78,6 +78,7 @@ const OPEN = {
   required: ["headers"],
 };
 
+const SHORT = { type: "object", properties: { n: { type: "integer" } } };
 const FREE = { type: "object", propertyNames: NAMES, additionalProperties: { type: ["integer", "string"] } };
 
 /** The tools of a series of calls; the same number gives the same. */
@@ -90,6 +91,8 @@ export const awkwardTools = (series: number): Tool[] => [
   tool("open", OPEN),
   tool("free", FREE),
   tool("random", randomSchema(series)),
+  tool("server.get-it_2", SHORT),
+  tool("l".repeat(64), SHORT),
 ];
 
 const ajvs = new Map<string, (value: unknown) => string | undefined>();

@@ -22,12 +22,13 @@ function plain(schema: unknown, depth: number): unknown {
   if (depth > DEPTH_MAX || (!isObject(schema) && typeof schema !== "boolean")) return schema;
   if (typeof schema === "boolean") return { description: "" };
   const { type, properties, items, additionalProperties } = schema;
-  const only = Array.isArray(type) ? (type.find((each) => each !== "null") ?? "null") : type;
+  const only: unknown = [type].flat().find((each) => each !== "null"); // none knows null
   const inside = (value: unknown): unknown => plain(value, depth + 1);
+  const { type: _, ...rest } = schema;
   return {
     description: "",
-    ...schema,
-    ...(type === undefined ? {} : { type: only }),
+    ...rest,
+    ...(only === undefined ? {} : { type: only }),
     ...(isObject(properties)
       ? { properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, inside(value)])) }
       : {}),
