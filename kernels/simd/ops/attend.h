@@ -21,18 +21,26 @@
 typedef struct {
   int block, first, end, last;
 } Span;
+// Addresses to prefetch, `each` bytes apart.
+typedef struct {
+  const u8 *from;
+  i64 each;
+} Stream;
+// A step that reads `bytes` fetches about as many.
+INL void fetch_stream(const u8 *from, int bytes) {
+  UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+}
 typedef f32 Scores[QUERIES][BLOCK];
 typedef f32 ValueSums[QUERIES][HEAD_MAX];
 
-// Keys times queries, (dim, count). Keys and values are prefetched like weights.
-INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *queries, Span span, Scores scores) {
+// Keys times queries, (dim, count). A step of `next` is one value of POSITIONS keys.
+INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *queries, Span span, Stream next, Scores scores) {
   enum { REGS = POSITIONS / W };
   for (int at = span.first; at < span.end; at += POSITIONS) {
     vf acc[QUERIES][REGS];
     UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < REGS; r++) acc[i][r] = (vf){};
-    const u8 *next = keys + (at + POSITIONS) / 16 * 16 * kv_bytes(type, dim);
-    for (int d = 0; d < dim; d++) {
-      __builtin_prefetch(next + (i64)d * POSITIONS * unit_bytes(type));
+    for (int d = 0; d < dim; d++, next.from += next.each) {
+      fetch_stream(next.from, POSITIONS * unit_bytes(type));
       vf k[REGS];
       UNROLL for (int r = 0; r < REGS; r++) k[r] = load_keys(type, keys, dim, at + r * W, d);
       UNROLL for (int i = 0; i < count; i++) {
@@ -78,19 +86,20 @@ NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 
   if (keep != 1) for (int d = 0; d < filled; d += W) STORE(sums + d, LOAD(vf, sums + d) * keep);
 }
 
-INL void add_values(int count, int type, const u8 *values, int filled, Span span, const Scores scores, ValueSums sums) {
-  const int regs_at_once = type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2;
+// Registers of a position's values that are added at once.
+INL int value_regs(int count, int type) { return type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2; }
+// A step of `next` is a position's values in one pass.
+INL void add_values(int count, int type, const u8 *values, int filled, Span span, Stream next, const Scores scores, ValueSums sums) {
+  const int regs_at_once = value_regs(count, type);
   for (int d = 0, regs; d < filled; d += regs * W) {
     regs = filled - d < regs_at_once * W ? 1 : regs_at_once;
     vf acc[QUERIES][VALUE_REGS_MAX];
     UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
       acc[i][r] = r < regs ? LOAD(vf, &sums[i][d + r * W]) : (vf){};
     if (regs > 1) {
-      for (int at = span.first; at < span.end; at++) {
+      for (int at = span.first; at < span.end; at++, next.from += next.each) {
         vf v[VALUE_REGS_MAX];
-        const u8 *ahead = values + at * kv_bytes(type, filled) + AHEAD;
-        if (type == KV_F32) UNROLL for (int r = 0; r < regs_at_once; r++) __builtin_prefetch(ahead + (d + r * W) * 4);
-        else if (d == 0) for (i64 i = 0; i < kv_bytes(type, filled); i += 64) __builtin_prefetch(ahead + i);
+        fetch_stream(next.from, regs_at_once * W * unit_bytes(type));
         UNROLL for (int r = 0; r < regs_at_once; r++) v[r] = load_values(type, values, filled, at, d + r * W);
         UNROLL for (int i = 0; i < count; i++) UNROLL for (int r = 0; r < regs_at_once; r++)
           acc[i][r] = FMA(v[r], splat(scores[i][at - span.block]), acc[i][r]);
@@ -111,11 +120,11 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
 #define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
 #endif
 #define DEFINE(count, name, type) \
-  NOINL void scores_##count##_##name(const u8 *keys, int dim, const f32 *queries, Span span, Scores scores) { \
-    make_scores(count, type, keys, dim, queries, span, scores); \
+  NOINL void scores_##count##_##name(const u8 *keys, int dim, const f32 *queries, Span span, Stream next, Scores scores) { \
+    make_scores(count, type, keys, dim, queries, span, next, scores); \
   } \
-  NOINL void values_##count##_##name(const u8 *values, int filled, Span span, const Scores scores, ValueSums sums) { \
-    add_values(count, type, values, filled, span, scores, sums); \
+  NOINL void values_##count##_##name(const u8 *values, int filled, Span span, Stream next, const Scores scores, ValueSums sums) { \
+    add_values(count, type, values, filled, span, next, scores, sums); \
   }
 ATTENDS(DEFINE)
 #undef DEFINE
@@ -136,17 +145,22 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
     for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
   }
+  const i64 key_bytes = kv_bytes(op->type, dim), value_bytes = kv_bytes(op->type, filled);
+  Stream to_values = {0, (POSITIONS * value_bytes + dim - 1) / dim};
+  Stream to_keys = {0, (value_regs(count, op->type) * W * key_bytes + filled - 1) / filled};
   for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
+    to_keys.from = keys + (block + BLOCK) * key_bytes;
     Span span = {block, MAX(block, from / POSITIONS * POSITIONS), MIN(block + BLOCK, to)};
+    to_values.from = values + span.first * value_bytes;
     span.last = (span.end + POSITIONS - 1) / POSITIONS * POSITIONS;
-#define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, each, span, scores);
+#define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, each, span, to_values, scores);
     ATTENDS(CASE)
 #undef CASE
     for (int i = 0; i < there; i++) soften(op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
     for (int i = there; i < count; i++)
       for (int at = span.first; at < span.last; at += W) STORE(&scores[i][at - block], (vf){});
     span.first = MAX(block, from);
-#define CASE(n, name, kind) if (count == n && op->type == kind) values_##n##_##name(values, filled, span, scores, sums);
+#define CASE(n, name, kind) if (count == n && op->type == kind) values_##n##_##name(values, filled, span, to_keys, scores, sums);
     ATTENDS(CASE)
 #undef CASE
   }
