@@ -158,7 +158,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   let opened: OpenedAdapters | undefined;
   try {
     const projector = openProjector(file, options);
-    opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, options);
+    opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program, fixed } = opened;
     const loadOptions = loadOptionsFor(program, options);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });

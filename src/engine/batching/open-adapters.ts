@@ -16,6 +16,8 @@ interface AdapterOptions {
   readonly offers?: readonly string[] | undefined;
   readonly backend: { readonly name: string };
   readonly open: OpenSource;
+  /** Opens other models' adapters. */
+  readonly openAside: OpenSource;
 }
 
 export interface OpenedAdapters {
@@ -28,7 +30,7 @@ export interface OpenedAdapters {
 
 /** Throws `bad_file` or `unsupported` if an adapter of the model's own cannot be used; leaves out others' adapters. */
 export function openAdapters(program: Program, gguf: Gguf, options: AdapterOptions): OpenedAdapters {
-  const { adapters = [], offers, backend, open } = options;
+  const { adapters = [], offers, backend, open, openAside } = options;
   const files: Gguf[] = [];
   try {
     for (const path of adapters) files.push(openGgufFrom(open, path));
@@ -37,7 +39,7 @@ export function openAdapters(program: Program, gguf: Gguf, options: AdapterOptio
       return { program: applyAdapters(program, gguf, files), files, fixed: adapters };
     }
     for (const path of offers) {
-      const file = adapters.includes(path) ? undefined : openIfPossible(open, path);
+      const file = adapters.includes(path) ? undefined : openIfPossible(openAside, path);
       if (!file) continue;
       if (mayOffer(program, gguf, file)) files.push(file);
       else file.close();

@@ -4,6 +4,8 @@ import type { ByteSource, OpenSource } from "../formats/gguf/source.ts";
 
 interface OpenedFiles {
   readonly open: OpenSource;
+  /** Opens a file that may never be read: it is watched, but not read ahead. */
+  readonly openAside: OpenSource;
   /** Reads files that are not in memory before anything waits for their pages. */
   readAhead(options: Pick<LoadOptions, "onProgress" | "signal">): Promise<void>;
   /** Describes a change since they were opened; undefined: unchanged. */
@@ -13,11 +15,17 @@ interface OpenedFiles {
 /** @param onOpen called for each file */
 export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) => void): OpenedFiles {
   const sources: ByteSource[] = [];
+  const aside: ByteSource[] = [];
   return {
     open(path) {
       const source = open(path);
       sources.push(source);
       onOpen?.(source);
+      return source;
+    },
+    openAside(path) {
+      const source = open(path);
+      aside.push(source);
       return source;
     },
     async readAhead({ onProgress, signal }) {
@@ -27,7 +35,7 @@ export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) 
       }
     },
     changed() {
-      for (const source of sources) {
+      for (const source of [...sources, ...aside]) {
         const what = source.changed?.();
         if (what) return what;
       }

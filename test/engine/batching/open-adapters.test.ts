@@ -9,6 +9,7 @@ import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { mapFile } from "../../../src/engine/formats/files/map.ts";
 import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/write.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
+import type { ByteSource } from "../../../src/engine/formats/gguf/source.ts";
 import { makeAdapter } from "../architectures/adapters.ts";
 import { makeModel } from "../architectures/models.ts";
 
@@ -41,22 +42,31 @@ afterAll(() => {
 /** Names of the adapters that requests may choose, and of the adapters that apply to all. */
 function open(own: readonly string[], offers: readonly string[] | undefined, backend = "simd"): object {
   const pathsOf = (names: readonly string[]): string[] => names.map((name) => paths[name]!);
-  const opened = openAdapters(loadProgram(gguf), gguf, {
+  const found = openAdapters(loadProgram(gguf), gguf, {
     adapters: pathsOf(own),
     offers: offers && pathsOf(offers),
     backend: { name: backend },
-    open: mapFile,
+    open: (path) => note(path, "read ahead"),
+    openAside: (path) => note(path, "aside"),
   });
-  for (const file of opened.files) file.close();
-  const namesOf = (found: readonly string[] | undefined): string[] | undefined =>
-    found?.map((path) => path.slice(folder.length + 1));
-  return { offered: namesOf(opened.program.adapters), fixed: namesOf(opened.fixed) };
+  for (const file of found.files) file.close();
+  const namesOf = (all: readonly string[] | undefined): string[] | undefined =>
+    all?.map((path) => path.slice(folder.length + 1));
+  return { offered: namesOf(found.program.adapters), fixed: namesOf(found.fixed) };
 }
+
+/** The function that opened each file last. */
+const opened = new Map<string, string>();
+const note = (path: string, how: string): ByteSource => {
+  opened.set(path.slice(folder.length + 1), how);
+  return mapFile(path);
+};
 
 describe("a model", () => {
   test("offers its own adapters first, then the others that can be chosen", () => {
     const others = ["embedding", "other", "broken", "missing", "base", "two", "one"];
     expect(open(["one"], others)).toEqual({ offered: ["one", "two"], fixed: [] });
+    expect([opened.get("one"), opened.get("two")]).toEqual(["read ahead", "aside"]);
     expect(open([], others)).toEqual({ offered: ["two", "one"], fixed: [] });
     expect(open([], ["broken"])).toEqual({ offered: undefined, fixed: [] });
   });
