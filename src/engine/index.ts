@@ -9,7 +9,7 @@ export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
 export type { Backend, Program, Session } from "./program/backend.ts";
 export {
   LOADED_TEMPLATE,
-  type AskedMessage,
+  type InputMessage,
   type EmbedMessage,
   type Ending,
   type FromRunner,

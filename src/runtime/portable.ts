@@ -7,7 +7,7 @@ export type { RuntimeParts } from "./inference/lease.ts";
 export { RunnerClient, type RunnerEvent } from "./processes/runner-client.ts";
 export type {
   AdapterFacts,
-  AdapterWish,
+  AdapterScale,
   ChatRequest,
   ChatRuntime,
   ChosenLogprob,

@@ -166,8 +166,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const arch = program.shape.arch;
     const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
     const encoder = program.logits === undefined;
-    const wished = Math.max(await wishedCtxLen(program, loadOptions), projector ? VISION_CTX_LEN : 0);
-    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(wished, ctxLenTrained));
+    const preferred = Math.max(await preferredCtxLen(program, loadOptions), projector ? VISION_CTX_LEN : 0);
+    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(preferred, ctxLenTrained));
     const chatTemplate = chatTemplateOf(gguf, tokenizer);
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
@@ -281,12 +281,12 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
 }
 
 /** The context length without the limit of training. */
-async function wishedCtxLen(program: Program, options: EngineOptions): Promise<number> {
+async function preferredCtxLen(program: Program, options: EngineOptions): Promise<number> {
   const { ctxLen, cacheMemory = 0, slots, backend } = options;
   const onGpu = backend.name === "webgpu";
   const slotBytes = (await backend.slotBytes?.(program, options)) ?? floatBytes(program.steps);
-  const wished = ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
-  return program.logits === undefined ? Math.max(wished, ENCODER_CTX_LEN) : wished;
+  const preferred = ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
+  return program.logits === undefined ? Math.max(preferred, ENCODER_CTX_LEN) : preferred;
 }
 
 /** The file's prompt, else the one for models known to rank by answering. */

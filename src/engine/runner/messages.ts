@@ -84,7 +84,7 @@ interface Rendered {
 }
 
 /** A message with the files of its images. */
-export interface AskedMessage extends PromptMessage {
+export interface InputMessage extends PromptMessage {
   readonly images?: readonly Uint8Array[];
 }
 
@@ -109,7 +109,7 @@ export type PromptInput =
   /** A conversation: if it is too long, as few of its oldest messages as possible are dropped. */
   | (Rendered & {
       readonly kind: "chat";
-      readonly messages: readonly AskedMessage[];
+      readonly messages: readonly InputMessage[];
       readonly tools?: readonly PromptTool[];
     })
   /** One question, after the ids of an earlier answer. */

@@ -2,7 +2,7 @@
 import { AppError } from "../../base/index.ts";
 import type { AdapterChoice } from "../../engine/index.ts";
 import type { ModelRef, StoredAdapter } from "../../library/portable.ts";
-import type { AdapterFacts, AdapterWish } from "../requests/runtime.ts";
+import type { AdapterFacts, AdapterScale } from "../requests/runtime.ts";
 
 /** The adapters of a store, and the choices for requests without their own. */
 export interface Adapters {
@@ -21,8 +21,8 @@ export async function listAdapters({ over, scales }: Adapters, model: ModelRef):
 }
 
 /** Sets the adapters of requests that choose none. Throws `bad_request` as `choicesOf` does. */
-export async function scaleAdapters(all: Adapters, model: ModelRef, wishes: readonly AdapterWish[]): Promise<void> {
-  all.scales.set(model.displayName, await resolved(all, model, wishes));
+export async function scaleAdapters(all: Adapters, model: ModelRef, chosen: readonly AdapterScale[]): Promise<void> {
+  all.scales.set(model.displayName, await resolved(all, model, chosen));
 }
 
 /**
@@ -32,21 +32,21 @@ export async function scaleAdapters(all: Adapters, model: ModelRef, wishes: read
 export async function choicesOf(
   all: Adapters | undefined,
   model: ModelRef,
-  wishes: readonly AdapterWish[] | undefined,
+  chosen: readonly AdapterScale[] | undefined,
 ): Promise<readonly AdapterChoice[] | undefined> {
-  return wishes ? resolved(all, model, wishes) : all?.scales.get(model.displayName);
+  return chosen ? resolved(all, model, chosen) : all?.scales.get(model.displayName);
 }
 
 async function resolved(
   adapters: Adapters | undefined,
   model: ModelRef,
-  wishes: readonly AdapterWish[],
+  chosen: readonly AdapterScale[],
 ): Promise<readonly AdapterChoice[]> {
-  const all = wishes.length > 0 ? ((await adapters?.over(model)) ?? []) : [];
-  return wishes.flatMap((wish) => found(wish, all, model.displayName).map(({ path }) => ({ path, scale: wish.scale })));
+  const all = chosen.length > 0 ? ((await adapters?.over(model)) ?? []) : [];
+  return chosen.flatMap((each) => found(each, all, model.displayName).map(({ path }) => ({ path, scale: each.scale })));
 }
 
-function found({ adapter }: AdapterWish, all: readonly StoredAdapter[], base: string): readonly StoredAdapter[] {
+function found({ adapter }: AdapterScale, all: readonly StoredAdapter[], base: string): readonly StoredAdapter[] {
   const named = all.filter(({ model: { displayName: name } }, id) =>
     typeof adapter === "number" ? id === adapter : name === adapter || name === `${adapter}:latest`,
   );

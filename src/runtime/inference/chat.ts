@@ -2,7 +2,7 @@
 import { AppError, isObject } from "../../base/index.ts";
 import {
   type PromptInput,
-  type AskedMessage,
+  type InputMessage,
   forgetsThoughts,
   withoutNulls,
   withoutOldThoughts,
@@ -98,8 +98,8 @@ function withoutNullKeywords(tool: Tool): Tool {
 type Said = Pick<ChatRequest, "messages"> & { readonly isOutside: boolean | undefined };
 
 /** Puts the model's own system text first, unless the caller brings one, and then its example messages. */
-function withModelMessages(model: ModelRef, { messages: given, isOutside }: Said): readonly AskedMessage[] {
-  const messages: readonly AskedMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
+function withModelMessages(model: ModelRef, { messages: given, isOutside }: Said): readonly InputMessage[] {
+  const messages: readonly InputMessage[] = isOutside ? given.map((each) => ({ ...each, isOutside })) : given;
   const system = messages[0]?.role === "system" || !model.system ? [] : [{ role: "system", content: model.system }];
   const all = [...system, ...model.messages, ...messages];
   const about = { family: model.config.model_family, name: model.name.model };

@@ -43,7 +43,7 @@ export interface NamedModel {
 }
 
 /** An adapter that a request chooses. */
-export interface AdapterWish {
+export interface AdapterScale {
   /** Its number, or the name of the model that it belongs to. */
   readonly adapter: number | string;
   /** Factor on its changes; 0: none. */
@@ -87,7 +87,7 @@ export interface InferenceRequest extends ModelRequest {
   /** Constrains the whole answer; no format is beside it. */
   readonly grammar?: AnswerGrammar;
   /** Adapters in place of the model's own, of models over the same base; undefined: the model's own. */
-  readonly lora?: readonly AdapterWish[];
+  readonly lora?: readonly AdapterScale[];
   /** Undefined: the model's default. */
   readonly think?: Think;
   /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
@@ -324,7 +324,7 @@ export interface Runtime {
   /** The adapters of all models over a model's base, in the order of their numbers. */
   adapters(model: ModelRef): Promise<readonly AdapterFacts[]>;
   /** Sets the adapters of a model's requests that choose none. Throws `bad_request` for an unknown adapter. */
-  scaleAdapters(model: ModelRef, lora: readonly AdapterWish[]): Promise<void>;
+  scaleAdapters(model: ModelRef, lora: readonly AdapterScale[]): Promise<void>;
   /** Unloads a model once it is idle, even if the store no longer has it. */
   unload(model: Pick<ModelRef, "paths">): void;
   /** Models in memory, the one that expires last first. */

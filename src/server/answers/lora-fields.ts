@@ -1,6 +1,6 @@
 /** The adapters that a request chooses: `lora: [{ id, scale }]`, or `name` in place of `id`. */
 import { AppError } from "../../base/index.ts";
-import type { AdapterWish, GenerateRequest } from "../../runtime/portable.ts";
+import type { AdapterScale, GenerateRequest } from "../../runtime/portable.ts";
 import type { LoraList } from "../schema/lora.ts";
 
 /** Entries of a list. */
@@ -11,7 +11,7 @@ export const readLora = ({ lora }: { readonly lora?: LoraList }): Pick<GenerateR
   lora === undefined ? {} : { lora: readLoraList(lora, "lora") };
 
 /** Throws `bad_request` for an entry with neither or both of `id` and `name`, without a scale, or that comes twice. */
-export function readLoraList(list: LoraList, path: string): AdapterWish[] {
+export function readLoraList(list: LoraList, path: string): AdapterScale[] {
   if (list.length > LENGTH_MAX) {
     throw new AppError("bad_request", `${path}: expected at most ${LENGTH_MAX} adapters, got ${list.length}`);
   }

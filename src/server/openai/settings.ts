@@ -122,7 +122,7 @@ export const reportsOf = ({ stream, return_progress, timings_per_token = false }
   stream && (return_progress || timings_per_token) ? { timings: timings_per_token } : undefined;
 
 /** The field of the runtime's request. */
-export const progressWish = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
+export const progressOption = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
   stream && return_progress ? { reportsProgress: true } : {};
 
 type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift" | "lora">;

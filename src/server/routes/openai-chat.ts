@@ -17,7 +17,7 @@ import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
-import { limitsOf, progressWish, reportsOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, progressOption, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
 export const openaiChatRoutes = [
@@ -74,7 +74,7 @@ async function chatRequest(
   warnUnknown(deps.log, { model, unknown });
   const { left, ...asked } = toChat(body);
   warnLeftOut(deps.log, { model, left });
-  const request = { model, ...asked, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
+  const request = { model, ...asked, options, ...limitsOf(body), ...progressOption(body), signal: exchange.signal };
   const think = toThink(said) ?? thinkInTemplate(asked);
   return { ...request, ...(await findWithLevel(deps, { model, think, said })) };
 }

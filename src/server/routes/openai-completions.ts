@@ -12,7 +12,7 @@ import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
-import { limitsOf, progressWish, reportsOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, progressOption, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
 export const openaiCompletionRoutes = [
@@ -73,6 +73,6 @@ async function settingsOf(
   const said = body.reasoning_effort;
   const { options, unknown } = toOptions(body, body.max_tokens);
   warnUnknown(deps.log, { model, unknown });
-  const request = { model, options, ...limitsOf(body), ...progressWish(body), signal: exchange.signal };
+  const request = { model, options, ...limitsOf(body), ...progressOption(body), signal: exchange.signal };
   return { ...request, ...(await findWithLevel(deps, { model, think: toThink(said), said })) };
 }

@@ -27,11 +27,11 @@ export function moe(step: Moe, pass: Pass): void {
 function chooseExperts(logits: Float32Array, bias: Float32Array | undefined, step: Moe): Choice[] {
   const { nUsed, normalize, scale, routing = { score: "softmax" } } = step;
   const scores = scoresOf(logits, routing);
-  const wishes = keepGroups(
+  const scoresForChoice = keepGroups(
     scores.map((score, expert) => score + (bias?.[expert] ?? 0)),
     routing,
   );
-  const ranked = [...wishes.keys()].sort((a, b) => wishes[b]! - wishes[a]!);
+  const ranked = [...scoresForChoice.keys()].sort((a, b) => scoresForChoice[b]! - scoresForChoice[a]!);
   const { perExpert = 1 } = routing;
   const chosen = ranked.slice(0, nUsed).map((output) => Math.floor(output / perExpert));
   const weights = chosen.map((expert) => scores[expert]!);

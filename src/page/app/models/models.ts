@@ -126,9 +126,9 @@ export class Models {
   }
 
   /** The preferred place if the model runs there, else its best place. */
-  placeOf(name: string, wished: Place): Place {
+  placeOf(name: string, preferred: Place): Place {
     const places = this.placesOf(name);
-    return places.includes(wished) ? wished : places[0]!;
+    return places.includes(preferred) ? preferred : places[0]!;
   }
 
   /** The model in memory. */
