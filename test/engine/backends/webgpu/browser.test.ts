@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";
+import { rowCases } from "../../../conformance/row-cases.ts";
 import { browserRefusal, sayingsOf } from "../../../page/engine/chromium.ts";
 import { expectClose } from "../compare.ts";
 import { runnableCases } from "./chosen-cases.ts";
@@ -25,7 +26,8 @@ async function answersOfPage(names: readonly string[]): Promise<PageAnswer[]> {
     target: "browser",
   });
   const script = await built.outputs[0]!.text(); // a failed build throws
-  const seeds = Object.fromEntries(conformanceCases().map((each) => [each.name, Bun.hash.crc32(each.name)]));
+  const all = [...conformanceCases(), ...rowCases()];
+  const seeds = Object.fromEntries(all.map((each) => [each.name, Bun.hash.crc32(each.name)]));
   return sayingsOf<PageAnswer>({
     script,
     serve: ({ url }) =>

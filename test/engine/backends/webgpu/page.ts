@@ -5,6 +5,7 @@
 import { pageGpu } from "../../../../src/engine/backends/webgpu/provider.ts";
 import { makeWebGpuBackend } from "../../../../src/engine/backends/webgpu/index.ts";
 import { conformanceCases, runCase } from "../../../conformance/cases.ts";
+import { rowCases } from "../../../conformance/row-cases.ts";
 
 /** Routes to get the names of its cases, and to post each answer. */
 export const ROUTES = { cases: "/cases", answer: "/said" } as const;
@@ -31,7 +32,7 @@ async function runAll(): Promise<void> {
     Object.assign(globalThis, { Bun: { hash: { crc32: (name: string) => seeds[name] } } });
     const gpu = pageGpu();
     const webGpu = makeWebGpuBackend(() => gpu);
-    for (const each of conformanceCases()) {
+    for (const each of [...conformanceCases(), ...rowCases()]) {
       if (!names.includes(each.name)) continue;
       const runs = await runCase(webGpu, each);
       await post({ name: each.name, logits: runs.map((logits) => [...logits]) });
