@@ -107,9 +107,13 @@ export class KeptResponses {
     return { items: parts.toReversed().flat(), missing: undefined };
   }
 
-  /** Returns false if it was not kept. Throws `storage`. */
+  /** Returns false if it was not kept. Its text leaves the disk at once. Throws `storage`. */
   remove({ owner, id }: ResponseKey): boolean {
-    return stored(() => this.#db.run("DELETE FROM responses WHERE id = ? AND owner = ?", [id, owner]).changes > 0);
+    return stored(() => {
+      const { changes } = this.#db.run("DELETE FROM responses WHERE id = ? AND owner = ?", [id, owner]);
+      if (changes > 0) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)"); // the log still has the text
+      return changes > 0;
+    });
   }
 
   close(): void {
