@@ -12,9 +12,11 @@ import type { BrokenBlobs } from "./broken-blobs.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
 import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
+import { untilSlow } from "./slow.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each buffers a few megabytes at most
+const FIRST_CONNECTIONS = 3; // more of them join while the download is slow
 const WRITE_MS = 2000; // on a slow line, bytes are written before a block is full
 
 interface DownloadParts {
@@ -91,7 +93,8 @@ export class Download {
     hash?.advance(file.prefix);
     await this.#receive(file, hash);
     this.#state = "received";
-    const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
+    const verified = hash ? hash.finish(size) : digestOfFile(file.path);
+    const [found] = await Promise.all([verified, hash && file.flush()]); // the disk writes while the rest is hashed
     checkWanted(this.#stop.signal);
     const place = { host: this.source.host, digest };
     if (found === digest) {
@@ -107,14 +110,18 @@ export class Download {
     const ranges = makeRanges();
     const failed = new AbortController();
     const signal = AbortSignal.any([this.#stop.signal, failed.signal]);
-    const work = async (isFirst: boolean): Promise<void> => {
-      if (!isFirst && !(await ranges.known)) return;
+    const allTaken = new AbortController();
+    const noWait = AbortSignal.any([signal, allTaken.signal]);
+    const work = async (i: number): Promise<void> => {
+      if (i > 0 && !(await ranges.known)) return;
+      await untilSlow(i + 1 - FIRST_CONNECTIONS, () => file.completed, noWait);
       for (let part = pending.shift(); part; part = pending.shift()) {
         await this.#fetch(part, { file, hash, signal, ranges });
       }
+      allTaken.abort();
     };
     const workers = Array.from({ length: Math.min(CONNECTIONS, pending.length) }, (_, i) =>
-      work(i === 0)
+      work(i)
         .finally(() => i === 0 && ranges.settle(false))
         .catch((error: unknown) => {
           failed.abort();
