@@ -137,11 +137,14 @@ export function resultGate(
   ];
 }
 
+/** Families whose every file has norms of query and key: without them the answers would be wrong. */
+const NORMED: readonly string[] = ["gemma3", "olmo2", "qwen3", "qwen3moe"];
+
 /** A norm per head with a shared or separate weight, or a norm over all heads, depending on the weight's shape. */
 function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
-  const shape = model.shape(name);
-  if (shape === undefined) return [];
   const headDim = x.dim / heads;
+  const shape = model.shape(name) ?? (NORMED.includes(model.keys.arch) ? [headDim] : undefined);
+  if (shape === undefined) return [];
   const [inDim, outDim] = shape.length > 1 ? [headDim, heads] : [shape[0] === headDim ? headDim : x.dim, 1];
   const w: Weight = shape.length > 1 ? model.matrix(name, { inDim, outDim }) : model.vector(name, inDim);
   if (kind === "rms") return [{ op: "rmsNorm", out: x, x, w, eps: model.eps }];

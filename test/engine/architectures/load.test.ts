@@ -204,6 +204,12 @@ describe("bad files", () => {
       "bad_file: m.gguf: tensor 'blk.1.attn_q.weight': expected (64, 64), got none",
     ],
     [
+      "a missing norm of queries",
+      "qwen3",
+      { "blk.1.attn_q_norm.weight": undefined },
+      "bad_file: m.gguf: tensor 'blk.1.attn_q_norm.weight': expected (",
+    ],
+    [
       "a misshapen tensor",
       "llama",
       { "blk.1.attn_q.weight": { shape: [64, 16] } },
