@@ -194,7 +194,7 @@ def use_aider(name):
         command = [aider, "--model", f"ollama_chat/{caller}", "--message", "Say hello.", "--yes-always", "--no-check-update"]
         command += ["--no-show-model-warnings", "--no-gitignore", "--map-tokens", "0", "--no-analytics"]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
-        check(name, "answers", done.returncode == 0 and "error" not in done.stdout.lower(), done.stdout[-300:] + done.stderr[-300:])
+        check(name, "answers", done.returncode == 0 and "Tokens:" in done.stdout, done.stdout[-300:] + done.stderr[-300:])
 
 
 CLIENTS = {
