@@ -47,6 +47,8 @@ const RETRY_MS_MAX = 10 * 60_000;
 /** Longest wait between tries while no model is available; the check is cheap. */
 const UNTRIED_MS_MAX = 60_000;
 const RUNS = "another one runs";
+/** A request that this node passed on is its own if it leads within this time: perhaps no node led. */
+const PASSED_ON_MS = 10_000;
 /** Most reasons kept for one heartbeat. */
 const REASONS_MAX = 16;
 
@@ -61,6 +63,8 @@ export class Heartbeat {
   readonly #listeners = new Set<(status: HeartbeatStatus) => void>();
   readonly #stopping = new AbortController();
   #reasons = new Set<string>();
+  /** The last request that was passed on to the leading node. */
+  #passedOn: { readonly reason: string; readonly at: number } | undefined;
   #running: Promise<void> | undefined;
   #last: HeartbeatStatus | undefined;
   /** Time of the timer's last tick, skipped ones included. */
@@ -100,6 +104,9 @@ export class Heartbeat {
     // a clock that was set back since must not delay it
     if (last !== undefined) this.#tickedAt = Math.min(last, clock.now());
     this.reschedule();
+    const passedOn = this.#passedOn;
+    this.#passedOn = undefined;
+    if (passedOn && Math.abs(clock.now() - passedOn.at) < PASSED_ON_MS) this.request(passedOn.reason);
     await this.#look("events that waited for the server");
   }
 
@@ -116,7 +123,11 @@ export class Heartbeat {
   /** Requests a heartbeat, now or at the end of a pause. */
   request(reason: string): void {
     if (this.#stopping.signal.aborted) return;
-    if (!this.#lease.isHeld) return this.#parts.peers.tell("heartbeat");
+    if (!this.#lease.isHeld) {
+      this.#passedOn = { reason, at: this.#parts.clock.now() };
+      this.#parts.peers.tell("heartbeat");
+      return;
+    }
     if (this.#reasons.size < REASONS_MAX) this.#reasons.add(reason);
     if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
