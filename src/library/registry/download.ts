@@ -12,11 +12,9 @@ import type { BrokenBlobs } from "./broken-blobs.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
 import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
-import { untilSlow } from "./slow.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each buffers a few megabytes at most
-const FIRST_CONNECTIONS = 3; // more of them join while the download is slow
 const WRITE_MS = 2000; // on a slow line, bytes are written before a block is full
 
 interface DownloadParts {
@@ -93,8 +91,7 @@ export class Download {
     hash?.advance(file.prefix);
     await this.#receive(file, hash);
     this.#state = "received";
-    const verified = hash ? hash.finish(size) : digestOfFile(file.path);
-    const [found] = await Promise.all([verified, hash && file.flush()]); // the disk writes while the rest is hashed
+    const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
     checkWanted(this.#stop.signal);
     const place = { host: this.source.host, digest };
     if (found === digest) {
@@ -110,18 +107,14 @@ export class Download {
     const ranges = makeRanges();
     const failed = new AbortController();
     const signal = AbortSignal.any([this.#stop.signal, failed.signal]);
-    const allTaken = new AbortController();
-    const noWait = AbortSignal.any([signal, allTaken.signal]);
-    const work = async (i: number): Promise<void> => {
-      if (i > 0 && !(await ranges.known)) return;
-      await untilSlow(i + 1 - FIRST_CONNECTIONS, () => file.completed, noWait);
+    const work = async (isFirst: boolean): Promise<void> => {
+      if (!isFirst && !(await ranges.known)) return;
       for (let part = pending.shift(); part; part = pending.shift()) {
         await this.#fetch(part, { file, hash, signal, ranges });
       }
-      allTaken.abort();
     };
     const workers = Array.from({ length: Math.min(CONNECTIONS, pending.length) }, (_, i) =>
-      work(i)
+      work(i === 0)
         .finally(() => i === 0 && ranges.settle(false))
         .catch((error: unknown) => {
           failed.abort();

@@ -105,18 +105,6 @@ export class PartFile {
     return part;
   }
 
-  /** Waits until the disk has the content. Throws `storage`. */
-  async flush(): Promise<void> {
-    await this.#checkpoint;
-    const flushed = this.#file.datasync();
-    this.#checkpoint = flushed.catch(() => {}); // closing waits for it
-    try {
-      await flushed;
-    } catch (error) {
-      throw storageError(error, dirname(this.#path));
-    }
-  }
-
   /** Gives the complete, verified blob its name. Throws `storage`. */
   async install(target: string): Promise<void> {
     await this.#close();

@@ -160,26 +160,6 @@ describe("what goes wrong:", () => {
     await expectPulled(name, "m");
   }, 60_000);
 
-  test("ranges answered short go on where they ended, and the other connections go on", async () => {
-    const name = publish(front, "m", [big]);
-    const piece = 20 * KB;
-    front.behaviour.interfere = (seen) => {
-      const [from = 0, to = 0] = (seen.range ?? "").match(/\d+/g)?.map(Number) ?? [];
-      if (!isBlob(seen) || to - from < piece || from >= 256 * KB) return undefined;
-      const headers = { "content-range": `bytes ${from}-${from + piece - 1}/${big.length}` };
-      return new Response(big.subarray(from, from + piece), { status: 206, headers });
-    };
-    expect(statuses(await pullAll(name)).at(-1)).toBe("success");
-    await expectPulled(name, "m");
-    const asked = front.blobRequests().filter((line) => line.startsWith(digestOf(big).slice(-8)));
-    for (let part = 0; part < 4; part++) {
-      for (let from = part * 64; from < part * 64 + 64; from += 20) {
-        expect(asked).toContain(`${digestOf(big).slice(-8)} bytes=${from * KB}-${(part + 1) * 64 * KB - 1}`);
-      }
-    }
-    expect(asked.length).toBe(16 + 4 * 3); // 16 parts, of which four are asked for three more times
-  });
-
   test("a connection on which nothing moves is given up for a new one", async () => {
     const impatient = await makePlace({ stallMs: 300 });
     const name = publish(front, "m", [big]);
