@@ -6,9 +6,10 @@ import { Heartbeat, type HeartbeatStatus } from "../../../src/gateway/agent/hear
 import { historyOf } from "../../../src/gateway/agent/sessions.ts";
 import { AppError } from "../../../src/base/errors.ts";
 import { makeLogger } from "../../../src/base/log.ts";
-import { alone } from "../../../src/gateway/database/peers.ts";
+import { alone, type Lease } from "../../../src/gateway/database/peers.ts";
 import { execute } from "../../../src/gateway/database/store.ts";
 import { afterTest } from "../../cleanups.ts";
+import { answering } from "../../stores.ts";
 import { EVERY, MINUTE, nowhereToSend, testHeart, waitingCount, withHeartbeat, type TestHeart } from "./hearts.ts";
 import { MAIN } from "./parts.ts";
 
@@ -338,4 +339,29 @@ describe("a heartbeat that fails", () => {
       rmSync(folder, { recursive: true, force: true });
     }
   });
+});
+
+test.each([
+  ["soon after: it runs", 9_999, [250]],
+  ["later: another node has run it", 10_000, []],
+])("a heartbeat that a node asked for before it led, %s", async (_, ms, due) => {
+  let lead = (_isHeld: boolean): void => {};
+  let isHeld = false;
+  const lease: Lease = {
+    get isHeld() {
+      return isHeld;
+    },
+    holds: () => answering(isHeld),
+    onChange: (listener) => void (lead = listener),
+  };
+  const heart = testHeart(() => ({ text: "here" }), { lease, settings: withHeartbeat({ every: 0 }) });
+  await heart.heart.start();
+  heart.heart.request("a person");
+  expect(heart.clock.due).toEqual([]);
+  heart.clock.advance(ms);
+  const ledAt = heart.clock.now();
+  isHeld = true;
+  lead(true);
+  await Bun.sleep(20); // it reads the database first
+  expect(heart.clock.due).toEqual(due.map((after) => ledAt + after));
 });

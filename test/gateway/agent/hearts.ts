@@ -4,7 +4,7 @@ import { Heartbeat, type HeartbeatStatus } from "../../../src/gateway/agent/hear
 import type { HeartbeatDelivery } from "../../../src/gateway/agent/heartbeat-outcome.ts";
 import { makeLogger } from "../../../src/base/log.ts";
 import { external } from "../../../src/gateway/agent/boundary/tainted-text.ts";
-import { alone, type Peers } from "../../../src/gateway/database/peers.ts";
+import { alone, type Lease, type Peers } from "../../../src/gateway/database/peers.ts";
 import type { Target } from "../../../src/gateway/channels/channel.ts";
 import { afterTest } from "../../cleanups.ts";
 import { answering } from "../../stores.ts";
@@ -26,12 +26,13 @@ export interface TestHeart extends TestAgent {
 
 export function testHeart(
   script: Script,
-  options: TestAgentOptions & { target?: Target | { reason: string } } = {},
+  options: TestAgentOptions & { target?: Target | { reason: string }; lease?: Lease } = {},
 ): TestHeart {
   const test = testAgent(script, options);
   const sent: TestHeart["sent"] = [];
   const { target = { channel: "telegram", to: "42" } } = options;
-  const peers = alone();
+  const { lease } = options;
+  const peers: Peers = lease ? { ...alone(), lease: () => lease } : alone();
   const heart = new Heartbeat({
     peers,
     agent: test.agent,
