@@ -31,5 +31,7 @@ export function backendTraits(name: string): Traits {
   const traits = Object.entries<Traits>(BACKENDS).flatMap(([each, own]) =>
     name.split("+").includes(each) ? [own] : [],
   );
-  return Object.assign({}, ...traits) as Traits;
+  const { adaptersByRow, ...either } = Object.assign({}, ...traits) as Traits;
+  // a row passes through both
+  return { ...either, ...(adaptersByRow && traits.every((each) => each.adaptersByRow) && { adaptersByRow }) };
 }
