@@ -6,6 +6,7 @@ import type { Program } from "../program/backend.ts";
 import { weightsOf, withWeights, type WeightRole } from "../program/describe.ts";
 import type { OfferedChange, Step, Weight } from "../program/step.ts";
 import { AppError, assert } from "../../base/index.ts";
+import { concatBytes } from "../formats/bytes.ts";
 import { readAdapter } from "../formats/gguf/adapter.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { makeSources, readChanges, targetOf, type Change, type Sources } from "./adapter-changes.ts";
@@ -68,16 +69,6 @@ function stackOf(weights: readonly Weight[], name: string, sources: Sources): We
   const [first] = weights;
   assert(first, `'${name}': a stack of nothing`);
   if (weights.length === 1) return first;
-  sources.put(name, () => joined(weights.map((weight) => sources.weights.read(weight.name))));
+  sources.put(name, () => concatBytes(weights.map((weight) => sources.weights.read(weight.name))));
   return { ...first, name, experts: weights.length };
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

@@ -1,5 +1,6 @@
 /** The state of sequences whose program is divided among several sessions, as one. */
 import { assert } from "../../base/index.ts";
+import { concatBytes } from "../formats/bytes.ts";
 import type { Checkpoint, Checkpoints, KvBlocks, PackedCheckpoints, Session } from "./backend.ts";
 
 /** One checkpoint of all parts that keep states; undefined if none does. */
@@ -36,7 +37,7 @@ export function joinBlocks(sessions: readonly Session[]): KvBlocks | undefined {
     async read(...where) {
       const read: Uint8Array[] = [];
       for (const each of parts) read.push(await each.read(...where));
-      return concatenated(read);
+      return concatBytes(read);
     },
     async write(slot, { first: at, count, bytes }) {
       let done = 0;
@@ -60,7 +61,7 @@ function joinPacked(kept: readonly PackedCheckpoints[]): PackedCheckpoints | und
         const bytes = await kept[i]!.pack(part); // one part per session
         packed.push(new Uint8Array(Uint32Array.of(bytes.length).buffer), bytes);
       }
-      return concatenated(packed);
+      return concatBytes(packed);
     },
     unpack(length, bytes): JoinedCheckpoint | undefined {
       const parts: Checkpoint[] = [];
@@ -77,14 +78,4 @@ function joinPacked(kept: readonly PackedCheckpoints[]): PackedCheckpoints | und
       return { length, bytes: parts.reduce((sum, part) => sum + part.bytes, 0), parts };
     },
   };
-}
-
-function concatenated(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
