@@ -4,7 +4,7 @@
  */
 import { AppError } from "../../base/index.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
-import type { Architecture, TensorRule, TensorTable } from "./architecture.ts";
+import type { Architecture, RowSelection, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 import { checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
@@ -135,22 +135,42 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string
       "bad_file",
       `${label}: tensor '${tensor.name}': expected ${expected}, got (${tensor.shape.join(", ")})`,
     );
+  if (tensor.shape.length === 0 || tensor.shape.includes(0)) throw wrong("1 or more dimensions above 0");
   const { shift = 0 } = rule;
+  const rows = rule.rows && selectedRows(tensor, rule.rows);
+  if (rule.rows && !rows) throw wrong("rows that its configuration divides");
   const source = {
     tensor,
     pairedHeads: rule.pairedHeads ?? 0,
     isTransposed: isWeight && (rule.isTransposed ?? false),
-    rows: rule.rows?.(tensor.shape),
+    rows,
     value: rule.value ?? (isWeight && shift !== 0 ? (weight: number) => weight + shift : undefined),
   };
   const shape = shapeOf(source);
-  if (shape.length === 0 || shape.length > DIMS_MAX || shape.includes(0))
-    throw wrong(`1 … ${DIMS_MAX} dimensions above 0`);
+  if (shape.length > DIMS_MAX) throw wrong(`at most ${DIMS_MAX} dimensions`);
   const isMatrix = shape.length > 1 && !rule.precise;
   const from = sourceType(tensor, label);
   const quant = !isMatrix ? f32 : from === bf16 ? bf16 : f16;
   checkHeads(source, label);
   return { name, shape: shape.toReversed(), quant, sources: [source] };
+}
+
+/** Four times the most of any published model: 512 experts of 2 · 2,048 rows. */
+const ROWS_MAX = 2 ** 23;
+
+/** The rows that a rule takes of a tensor; undefined if the configuration divides others, or they are too many. */
+function selectedRows({ shape }: SafeTensor, select: NonNullable<TensorRule["rows"]>): RowSelection | undefined {
+  const product = (sizes: readonly number[]): number => sizes.reduce((all, size) => all * size, 1);
+  const lastDim = shape.length > 1 ? shape.at(-1)! : 1; // a vector has rows of one value
+  if (product(shape) / lastDim > ROWS_MAX) return undefined;
+  const rows = select(shape);
+  const { order, rowLen = lastDim } = rows;
+  const isSize = (size: number): boolean => Number.isInteger(size) && size > 0;
+  if (!rows.shape.every(isSize) || !isSize(rowLen)) return undefined;
+  if (!order) return product(rows.shape) === product(shape) ? rows : undefined;
+  const count = product(shape) / rowLen;
+  const isPlace = (row: number): boolean => Number.isInteger(row) && row >= 0 && row < count;
+  return order.length * rowLen === product(rows.shape) && order.every(isPlace) ? rows : undefined;
 }
 
 interface Planned {

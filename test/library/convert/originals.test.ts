@@ -48,6 +48,23 @@ test.each(Object.entries(originals))("%s", async (name, original) => {
   expect(nmse(got.subarray(-expected.length), expected)).toBeLessThan(NMSE_MAX);
 });
 
+const WHOLE = "rows that its configuration divides";
+test.each([
+  ["GPTNeoX", { num_attention_heads: 5 }, WHOLE],
+  ["GPTNeoX", { num_attention_heads: 2 ** 31 - 1 }, "'num_attention_heads': expected a whole number of 1 … 512"],
+  ["Falcon-2", { num_kv_heads: 3 }, "'num_kv_heads': expected a divisor of 4 heads"],
+  ["Qwen3_5", { linear_num_value_heads: 2 ** 31 - 2 }, "'linear_num_value_heads': expected a whole number of 1 … 512"],
+  ["Qwen3_5", { linear_num_value_heads: 8 }, WHOLE],
+  ["Qwen3_5", { linear_key_head_dim: 2 ** 31 - 1 }, "'linear_key_head_dim': expected a whole number of 1 … 2048"],
+  ["Mamba2", { n_groups: 3 }, WHOLE],
+  ["Roberta", { max_position_embeddings: 9999, pad_token_id: 255 }, WHOLE],
+  ["Mpt", { expansion_ratio: 1e-3 }, "'expansion_ratio': expected a factor that gives a whole width"],
+] as const)("%s with %j is refused", async (name, change, says) => {
+  const original = originals[name]!;
+  const changed = { ...original, config: { ...original.config, ...change } };
+  await expect(convert(`${name}-${JSON.stringify(change)}`.slice(0, 60), changed)).rejects.toThrow(says);
+});
+
 /** Compared elsewhere, or with a known difference. */
 const ELSEWHERE: readonly string[] = [
   "DistilBertForMaskedLM", // as without the output

@@ -4,11 +4,14 @@ import { f32, u32, type Architecture, type RowSelection, type TensorTable } from
 import { layersOf, nameOf, type Config } from "../config.ts";
 import { checkActivation, decoderMetadata, layerNorms, rotaryPart } from "../decoder.ts";
 
+/** The loader's limit. */
+const HEADS_MAX = 512;
+
 /** Sizes under the names of this line. */
 function sizes(config: Config): { dim: number; nHeads: number; ctxLen: number } {
   return {
     dim: config.count(nameOf(config, "hidden_size", "n_embd", "d_model")),
-    nHeads: config.count(nameOf(config, "num_attention_heads", "n_head", "n_heads")),
+    nHeads: config.count(nameOf(config, "num_attention_heads", "n_head", "n_heads"), { max: HEADS_MAX }),
     ctxLen: config.count(nameOf(config, "max_position_embeddings", "n_positions", "max_seq_len", "seq_length"), {
       fallback: 2048,
     }),
@@ -186,10 +189,13 @@ export const mpt: Architecture = {
   metadata(config) {
     const { dim } = sizes(config);
     const attention = config.findPart("attn_config");
+    const ffnDim = config.number("expansion_ratio", 4) * dim;
+    if (!Number.isInteger(ffnDim) || ffnDim < 1)
+      throw config.wrong("expansion_ratio", "a factor that gives a whole width");
     const clip = attention?.findNumber("clip_qkv");
     const isAlibi = attention?.flag("alibi", true) ?? true;
     return {
-      ...gptMetadata(config, { ffnDim: config.number("expansion_ratio", 4) * dim }),
+      ...gptMetadata(config, { ffnDim }),
       ...(isAlibi ? { "attention.max_alibi_bias": f32(attention?.number("alibi_bias_max", 8) ?? 8) } : {}),
       ...(clip === undefined ? {} : { "attention.clamp_kqv": f32(clip) }),
     };

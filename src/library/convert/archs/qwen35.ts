@@ -11,6 +11,8 @@ import { bareTable, expertMetadata, inMlp, sharedExpert, stackedExperts } from "
 import { decay, taps } from "./recurrent.ts";
 
 const HEADS = { headDim: 256 };
+/** The loader's limits. */
+const [HEADS_MAX, HEAD_DIM_MAX] = [{ max: 512 }, { max: 2048 }];
 
 function deltaMetadata(config: Config): Record<string, WriteValue> {
   checkActivation(config, ["silu"]);
@@ -83,15 +85,15 @@ export const qwen3next: Architecture = {
 
 /** Heads of values, from runs to turns. */
 function turns(config: Config) {
-  const keyHeads = config.count("linear_num_key_heads");
-  const valueHeads = config.count("linear_num_value_heads");
+  const keyHeads = config.count("linear_num_key_heads", HEADS_MAX);
+  const valueHeads = config.count("linear_num_value_heads", HEADS_MAX);
   if (valueHeads % keyHeads !== 0) throw config.wrong("linear_num_value_heads", `a multiple of ${keyHeads}`);
   const each = valueHeads / keyHeads;
   const heads = Array.from({ length: valueHeads }, (_, i) => (i % keyHeads) * each + Math.floor(i / keyHeads));
   const inHeads = (rowsOfHead: number, first = 0): number[] =>
     heads.flatMap((head) => Array.from({ length: rowsOfHead }, (_, i) => first + head * rowsOfHead + i));
-  const valueDim = config.count("linear_value_head_dim");
-  const keyRows = 2 * keyHeads * config.count("linear_key_head_dim");
+  const valueDim = config.count("linear_value_head_dim", HEAD_DIM_MAX);
+  const keyRows = 2 * keyHeads * config.count("linear_key_head_dim", HEAD_DIM_MAX);
   const keys = Array.from({ length: keyRows }, (_, i) => i);
   return {
     /** One row for each head. */

@@ -4,7 +4,7 @@
  */
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type TensorTable } from "../architecture.ts";
-import { layersOf, nameOf, type Config } from "../config.ts";
+import { layersOf, type Config } from "../config.ts";
 import {
   checkActivation,
   decoderMetadata,
@@ -273,6 +273,3 @@ function cohereMetadata(config: Config): Record<string, WriteValue> {
     logit_scale: f32(config.number("logit_scale", 0.0625)),
   };
 }
-
-export const sizeOf = (config: Config, ...names: readonly [string, ...string[]]): number =>
-  config.count(nameOf(config, ...names));
