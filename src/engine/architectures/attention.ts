@@ -23,6 +23,8 @@ interface AttentionOptions {
   readonly alibi?: number;
   /** The kind of QK-norm, if the file has weights for it; null: `queries` does it. */
   readonly qkNorm?: NormKind | null;
+  /** Refuses a file without norms of query and key, which every file of the family has; false. */
+  readonly needsQkNorm?: boolean;
   /** QK-norm after RoPE. */
   readonly normLast?: boolean;
   /** Limit of the values of query, key and value; 0: none. */
@@ -48,7 +50,16 @@ export function attention(model: Model, layer: number, options: AttentionOptions
   const { nHeads, nKvHeads, headDim, valueDim } = sizesOf(model, options.sizes);
   const { h, y } = buffersOf(model);
   const { q, k, v, heads } = headBuffers(model, { nHeads, nKvHeads, headDim, valueDim });
-  const { from = h, rope, window = 0, softCap = 0, clamp = 0, alibi, qkNorm = "rms" } = options;
+  const {
+    from = h,
+    rope,
+    window = 0,
+    softCap = 0,
+    clamp = 0,
+    alibi,
+    qkNorm = "rms",
+    needsQkNorm: isNeeded = false,
+  } = options;
   const blk = `blk.${layer}`;
   const w = qkv(model, layer, { qDim: q.dim, kDim: k.dim, vDim: v.dim, bare: options.bareQkv ?? false });
   const turns: Step[] = rope
@@ -59,8 +70,8 @@ export function attention(model: Model, layer: number, options: AttentionOptions
     : [];
   const norms = qkNorm
     ? [
-        ...headNorm(model, qkNorm, { x: q, heads: nHeads, name: `${blk}.attn_q_norm` }),
-        ...headNorm(model, qkNorm, { x: k, heads: nKvHeads, name: `${blk}.attn_k_norm` }),
+        ...headNorm(model, qkNorm, { x: q, heads: nHeads, name: `${blk}.attn_q_norm`, isNeeded }),
+        ...headNorm(model, qkNorm, { x: k, heads: nKvHeads, name: `${blk}.attn_k_norm`, isNeeded }),
       ]
     : [];
   const scale = options.scale ?? 1 / Math.sqrt(headDim);
@@ -137,13 +148,17 @@ export function resultGate(
   ];
 }
 
-/** Families whose every file has norms of query and key: without them the answers would be wrong. */
-const NORMED: readonly string[] = ["gemma3", "olmo2", "qwen3", "qwen3moe"];
+interface HeadNorm {
+  readonly x: Buf;
+  readonly heads: number;
+  readonly name: string;
+  readonly isNeeded: boolean;
+}
 
 /** A norm per head with a shared or separate weight, or a norm over all heads, depending on the weight's shape. */
-function headNorm(model: Model, kind: NormKind, { x, heads, name }: { x: Buf; heads: number; name: string }): Step[] {
+function headNorm(model: Model, kind: NormKind, { x, heads, name, isNeeded }: HeadNorm): Step[] {
   const headDim = x.dim / heads;
-  const shape = model.shape(name) ?? (NORMED.includes(model.keys.arch) ? [headDim] : undefined);
+  const shape = model.shape(name) ?? (isNeeded ? [headDim] : undefined);
   if (shape === undefined) return [];
   const [inDim, outDim] = shape.length > 1 ? [headDim, heads] : [shape[0] === headDim ? headDim : x.dim, 1];
   const w: Weight = shape.length > 1 ? model.matrix(name, { inDim, outDim }) : model.vector(name, inDim);

@@ -26,6 +26,8 @@ interface Options {
   /** As for `ropeOf`. */
   readonly sections?: "runs" | "interleaved";
   readonly norm?: NormKind;
+  /** As for `sequential`. */
+  readonly needsQkNorm?: boolean;
   readonly normLast?: boolean;
   readonly bareResult?: boolean;
   /** Tensor names of the norms, without `blk.N.` */
@@ -98,7 +100,8 @@ export const minimaxM2 = (model: Model): Step[] => withExperts(model, { rope: "n
 export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
-export const qwen3moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true, scaled: true });
+export const qwen3moe = (model: Model): Step[] =>
+  withExperts(model, { rope: "neox", normalize: true, scaled: true, needsQkNorm: true });
 export const qwen3vlmoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
 /** The first generation of DeepSeek. */

@@ -54,6 +54,7 @@ export function gemma3(model: Model): Step[] {
     },
     layersOf27B: LAYERS_27B.gemma3,
     softCap: 0,
+    needsQkNorm: true,
     logitCap: keys.number("final_logit_softcapping", 0),
   });
 }
@@ -65,11 +66,14 @@ interface PostNormedOptions {
   readonly layersOf27B: number;
   /** Soft cap of attention scores; 0: none. */
   readonly softCap: number;
+  /** As for `attention`. */
+  readonly needsQkNorm?: boolean;
   readonly logitCap: number;
 }
 
 /** The output of each block is normed before it is added. */
-function postNormed(model: Model, { windows, ropes, layersOf27B, softCap, logitCap }: PostNormedOptions): Step[] {
+function postNormed(model: Model, options: PostNormedOptions): Step[] {
+  const { windows, ropes, layersOf27B, softCap, logitCap, needsQkNorm = false } = options;
   const { keys, dim, nLayers, nHeads, headDim } = model;
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === layersOf27B ? dim / nHeads : headDim);
   return decoder(model, {
@@ -81,7 +85,7 @@ function postNormed(model: Model, { windows, ropes, layersOf27B, softCap, logitC
       return sequentialBlock(model, layer, {
         attnPostNorm: "post_attention_norm",
         ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { rope, window, softCap, scale }),
+        attention: attention(model, layer, { rope, window, softCap, scale, needsQkNorm }),
         ffn: feedForward(model, layer, { act: "gelu" }),
       });
     },

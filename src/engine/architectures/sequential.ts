@@ -24,6 +24,8 @@ interface Options {
   readonly norm?: NormKind;
   /** Limit of ALiBi's slopes. */
   readonly alibi?: number;
+  /** Refuses a file without norms of query and key, which every file of the family has; false. */
+  readonly needsQkNorm?: boolean;
   /** QK-norm after RoPE. */
   readonly normLast?: boolean;
   /** Tensor name of the MLP's norm, without `blk.N.`; `ffn_norm`. */
@@ -82,7 +84,7 @@ const BAICHUAN_13B_LAYERS = 40;
 /** Qwen 2 and 2.5: query, key and value have biases. */
 export const qwen2 = (model: Model): Step[] => sequential(model, { rope: "neox" });
 /** Qwen 2 with QK-norm in place of biases. */
-export const qwen3 = (model: Model): Step[] => sequential(model, { rope: "neox", scaled: true });
+export const qwen3 = (model: Model): Step[] => sequential(model, { rope: "neox", scaled: true, needsQkNorm: true });
 /**
  * Phi 3 and 4: fused matrices, and a short and a long set of frequency factors. The files' sliding window is ignored,
  * as in llama.cpp (its pull request 13676).
@@ -246,7 +248,7 @@ export function olmo2(model: Model): Step[] {
         ffnNorm: null,
         attnPostNorm: "post_attention_norm",
         ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { from: x, rope: window > 0 ? local : rope, window }),
+        attention: attention(model, layer, { from: x, rope: window > 0 ? local : rope, window, needsQkNorm: true }),
         ffn: feedForward(model, layer, { from: x, act: "silu" }),
       });
     },
