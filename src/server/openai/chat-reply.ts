@@ -1,9 +1,10 @@
 /** Events of an answer as a `chat.completion`, or as the frames of its chunks. */
 import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runtime/portable.ts";
-import type { Answer, AnswerEvent, DoneEvent, ReportEvent } from "../answers/answer.ts";
+import type { Answer, AnswerEvent, DoneEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
-import { collectAll, merged, totalOf } from "./choices.ts";
+import { choiceFrames, type Choices, type ChunkWriter } from "./choice-frames.ts";
+import { collectAll, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
 import type { Reports } from "./settings.ts";
 import { progressOf, Timer, timingsOf } from "./timings.ts";
@@ -19,9 +20,6 @@ export interface ChatReplyOptions {
   /** True if a call is sent as the old `function_call`, of which an answer has one. */
   readonly hasFunctions: boolean;
 }
-
-/** The answers to one prompt. */
-type Choices = readonly AsyncGenerator<AnswerEvent | ReportEvent, void, void>[];
 
 /** All events in one object. */
 export async function completion(choices: Choices, options: ChatReplyOptions): Promise<object> {
@@ -54,29 +52,16 @@ function choiceOf(answer: Answer, index: number, options: ChatReplyOptions): obj
 }
 
 /** A frame per event, one with the finish reason, one with the usage if requested, and the end mark. */
-export async function* chunks(choices: Choices, options: ChatReplyOptions): AsyncGenerator<Frame, void, void> {
-  const { head, includeUsage } = options;
-  const chunk = (rest: object): Frame => ({ data: { object: "chat.completion.chunk", ...head, ...rest } });
-  const writers = choices.map((_, index) => choiceWriter(index, options));
-  const ends: DoneEvent[] = [];
-  const framesOf = (index: number, event: AnswerEvent | ReportEvent): Frame[] => {
-    if (event.kind === "done") ends[index] = event;
-    const fields = writers[index]!(event); // one per choice
-    const isLast = event.kind === "done" && !includeUsage && choices.length === 1;
-    return fields ? [chunk({ ...fields, ...(isLast ? timingsOf([event]) : {}) })] : [];
-  };
-  const [only, ...more] = choices;
-  if (only && more.length === 0) for await (const event of only) yield* framesOf(0, event);
-  else for await (const { index, event } of merged(choices)) yield* framesOf(index, event);
-  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, ends.length)), ...timingsOf(ends) });
-  yield { data: "[DONE]" };
-}
+export const chunks = (choices: Choices, options: ChatReplyOptions): AsyncGenerator<Frame, void, void> =>
+  choiceFrames(choices, {
+    ...options,
+    object: "chat.completion.chunk",
+    count: choices.length,
+    writer: (index) => choiceWriter(index, options),
+  });
 
-/** Makes the fields of a chunk for each event: its choice, timings, progress. Undefined: there is no chunk. */
-function choiceWriter(
-  index: number,
-  options: ChatReplyOptions,
-): (event: AnswerEvent | ReportEvent) => object | undefined {
+/** Writes its choice, timings, progress. */
+function choiceWriter(index: number, options: ChatReplyOptions): ChunkWriter {
   let role: object = { role: "assistant" }; // only in the first delta
   let called = false;
   const timer = options.reports?.timings ? new Timer() : undefined;

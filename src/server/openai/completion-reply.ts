@@ -1,8 +1,8 @@
 /** Events of answers as a `text_completion`, or as the frames of its chunks. Thinking is omitted. */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
-import type { AnswerEvent, DoneEvent, ReportEvent } from "../answers/answer.ts";
 import type { Frame } from "../http/sse.ts";
-import { collectAll, merged, totalOf } from "./choices.ts";
+import { choiceFrames, type Choices, type ChunkWriter } from "./choice-frames.ts";
+import { collectAll, totalOf } from "./choices.ts";
 import { usageOf, type Head } from "./reply.ts";
 import type { Reports } from "./settings.ts";
 import { progressOf, Timer, timingsOf } from "./timings.ts";
@@ -17,9 +17,6 @@ export interface CompletionReplyOptions {
   readonly wantsLogprobs: boolean;
   readonly reports: Reports | undefined;
 }
-
-/** The answers, prompt by prompt. */
-type Choices = readonly AsyncGenerator<AnswerEvent | ReportEvent, void, void>[];
 
 /** All events in one object. */
 export async function textCompletion(choices: Choices, options: CompletionReplyOptions): Promise<object> {
@@ -47,32 +44,15 @@ const echoOf = (index: number, { echo, count }: CompletionReplyOptions): string 
   echo?.[Math.floor(index / count)] ?? "";
 
 /** A frame per text, one with the finish reason of each choice, one with the usage if requested, and the end mark. */
-export async function* textChunks(
-  choices: Choices,
-  options: CompletionReplyOptions,
-): AsyncGenerator<Frame, void, void> {
-  const { head, count, includeUsage } = options;
-  const chunk = (rest: object): Frame => ({ data: { object: "text_completion", ...head, ...rest } });
-  const writers = choices.map((_, index) => choiceWriter(index, options));
-  const ends: DoneEvent[] = [];
-  const framesOf = (index: number, event: AnswerEvent | ReportEvent): Frame[] => {
-    if (event.kind === "done") ends[index] = event;
-    const fields = writers[index]!(event); // one per choice
-    const isLast = event.kind === "done" && !includeUsage && choices.length === 1;
-    return fields ? [chunk({ ...fields, ...(isLast ? timingsOf([event]) : {}) })] : [];
-  };
-  const [only, ...more] = choices;
-  if (only && more.length === 0) for await (const event of only) yield* framesOf(0, event);
-  else for await (const { index, event } of merged(choices)) yield* framesOf(index, event);
-  if (includeUsage) yield chunk({ choices: [], usage: usageOf(totalOf(ends, count)), ...timingsOf(ends) });
-  yield { data: "[DONE]" };
-}
+export const textChunks = (choices: Choices, options: CompletionReplyOptions): AsyncGenerator<Frame, void, void> =>
+  choiceFrames(choices, {
+    ...options,
+    object: "text_completion",
+    writer: (index) => choiceWriter(index, options),
+  });
 
-/** Makes the fields of a chunk for each event: its choice, timings, progress. Undefined: there is no chunk. */
-function choiceWriter(
-  index: number,
-  options: CompletionReplyOptions,
-): (event: AnswerEvent | ReportEvent) => object | undefined {
+/** Writes its choice, timings, progress. */
+function choiceWriter(index: number, options: CompletionReplyOptions): ChunkWriter {
   let at = 0; // characters of text so far
   let before = echoOf(index, options);
   const timer = options.reports?.timings ? new Timer() : undefined;
