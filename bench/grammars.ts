@@ -14,10 +14,10 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/index.ts";
 import { makeRng, type Rng } from "../src/engine/text/rng.ts";
 import { answerGrammar } from "../src/engine/text/sampling/answer-grammar.ts";
-import { makeGrammarCompiler, type GrammarVocabulary, type OwnGrammar } from "../src/engine/text/sampling/grammar.ts";
-import { byteCharacters } from "../src/engine/text/tokenizer/byte-alphabet.ts";
+import type { OwnGrammar } from "../src/engine/text/sampling/grammar.ts";
 import { outputOf } from "./llama-programs.ts";
 import { programBeside } from "./llama-source.ts";
+import { byteCompiler, mayEnd } from "./byte-grammar.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -52,16 +52,6 @@ const WRONG = [
   'root ::= "\\q"',
 ];
 
-const characters = byteCharacters();
-const END = characters.length;
-const vocabulary: GrammarVocabulary = {
-  tokens: [...characters, "<end>"],
-  kind: "byte_level",
-  prependSpace: false,
-  vocabSize: END + 1,
-  stopIds: [END],
-};
-
 const grammars = new Map(Object.entries(OWN));
 for (const [i, text] of WRONG.entries()) grammars.set(`wrong ${i}`, text);
 for (const file of (await readdir(join(source, "grammars"))).filter((name) => name.endsWith(".gbnf")).sort()) {
@@ -69,13 +59,12 @@ for (const file of (await readdir(join(source, "grammars"))).filter((name) => na
 }
 
 const folder = await mkdtemp(join(tmpdir(), "hearth-grammars-"));
-const compiler = makeGrammarCompiler(vocabulary);
 try {
   await programBeside(source, { name: "grammar-texts", folder, includes: ["include", "ggml/include", "src"] });
   console.log("grammar              llama.cpp  here     texts  allowed  differ");
   for (const [name, text] of grammars) await check(name, text);
 } finally {
-  compiler.dispose();
+  byteCompiler.dispose();
   await rm(folder, { recursive: true });
 }
 
@@ -116,10 +105,10 @@ function grammarOf(text: string): OwnGrammar | string {
 
 /** Returns whether a text is a whole answer. */
 async function allows(grammar: OwnGrammar, text: string): Promise<boolean> {
-  const matcher = await compiler.begin(grammar, text);
+  const matcher = await byteCompiler.begin(grammar, text);
   const mask = await matcher?.mask();
   matcher?.dispose();
-  return mask !== undefined && ((mask[END >> 5] ?? 0) & (1 << (END & 31))) !== 0;
+  return mask !== undefined && mayEnd(mask);
 }
 
 /** A text with one character changed, added or left out. */

@@ -11,9 +11,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/index.ts";
-import { makeGrammarCompiler, type GrammarVocabulary } from "../src/engine/text/sampling/grammar.ts";
 import { schemaGrammar } from "../src/engine/text/sampling/schema/compile.ts";
-import { byteCharacters } from "../src/engine/text/tokenizer/byte-alphabet.ts";
+import { byteCompiler, mayEnd } from "./byte-grammar.ts";
 
 interface Group {
   readonly description: string;
@@ -31,16 +30,6 @@ const { values: flags, positionals } = parseArgs({
 const [folder] = positionals;
 if (folder === undefined) throw new Error("expected a folder with the suite's tests");
 
-const characters = byteCharacters();
-const END = characters.length;
-const vocabulary: GrammarVocabulary = {
-  tokens: [...characters, "<end>"],
-  kind: "byte_level",
-  prependSpace: false,
-  vocabSize: END + 1,
-  stopIds: [END],
-};
-const compiler = makeGrammarCompiler(vocabulary);
 const counts = new Map<string, number>();
 const listed: string[] = [];
 const faults: string[] = [];
@@ -52,7 +41,7 @@ for (const file of readdirSync(draft).filter((name) => name.endsWith(".json"))) 
     await check(`${file} · ${group.description}`, group);
   }
 }
-compiler.dispose();
+byteCompiler.dispose();
 for (const [what, times] of [...counts].sort()) console.log(`${String(times).padStart(5)}  ${what}`);
 for (const line of [...(flags.list ? listed : []), ...faults]) console.log(line);
 process.exitCode = faults.length > 0 ? 1 : 0;
@@ -83,14 +72,14 @@ async function check(name: string, { schema: given, tests }: Group): Promise<voi
 
 /** Returns whether a grammar allows a text as a whole answer. */
 async function allows(schema: Readonly<Record<string, unknown>>, text: string): Promise<boolean> {
-  const matcher = await compiler.matcher(schema);
+  const matcher = await byteCompiler.matcher(schema);
   try {
     for (const byte of new TextEncoder().encode(text)) {
       if ((await matcher.isOver()) || !matcher.accept(byte)) return false;
     }
     if (await matcher.isOver()) return true;
     const mask = await matcher.mask();
-    return mask === undefined || ((mask[END >> 5] ?? 0) & (1 << (END & 31))) !== 0;
+    return mask === undefined || mayEnd(mask);
   } finally {
     matcher.dispose();
   }
