@@ -15,8 +15,7 @@ import { messageOf } from "../src/base/index.ts";
 import { makeRng, type Rng } from "../src/engine/text/rng.ts";
 import { answerGrammar } from "../src/engine/text/sampling/answer-grammar.ts";
 import type { OwnGrammar } from "../src/engine/text/sampling/grammar.ts";
-import { outputOf } from "./llama-programs.ts";
-import { programBeside } from "./llama-source.ts";
+import { linesOf, programBeside } from "./llama-source.ts";
 import { byteCompiler, mayEnd } from "./byte-grammar.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -127,9 +126,6 @@ function hexOf(text: string): string {
 }
 
 /** The program's answers, a line each. */
-async function llama(lines: readonly string[]): Promise<string[]> {
-  const env = { ...process.env, LD_LIBRARY_PATH: join(source, "build/bin") };
-  const stdin = new Blob([`${lines.join("\n")}\n`]);
-  const child = Bun.spawn([join(folder, "grammar-texts")], { env, stdin, stdout: "pipe", stderr: "pipe" });
-  return (await outputOf(child, "grammar-texts")).trimEnd().split("\n");
+function llama(lines: readonly string[]): Promise<string[]> {
+  return linesOf(source, { program: join(folder, "grammar-texts"), name: "grammar-texts", lines });
 }

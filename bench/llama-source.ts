@@ -1,5 +1,6 @@
 /** Builds small C++ programs against llama.cpp's source folder, which was built in its `build`. */
 import { join } from "node:path";
+import { outputOf } from "./llama-programs.ts";
 
 interface Parts {
   /** Name of a source file in this folder, without its ending. */
@@ -24,6 +25,17 @@ export async function programBeside(
   const links = [`-L${built}`, ...[...libraries, "llama", "ggml", "ggml-base"].map((each) => `-l${each}`)];
   await run(["g++", "-std=c++17", ...headers, join(import.meta.dir, `${name}.cpp`), ...links, "-o", program]);
   return (given) => run([program, ...given], { LD_LIBRARY_PATH: built });
+}
+
+/** Writes lines to a program that was built beside `source`; returns the lines that it answers. */
+export async function linesOf(
+  source: string,
+  { program, name, lines }: { program: string; name: string; lines: readonly string[] },
+): Promise<string[]> {
+  const env = { ...process.env, LD_LIBRARY_PATH: join(source, "build/bin") };
+  const stdin = new Blob([`${lines.join("\n")}\n`]);
+  const child = Bun.spawn([program], { env, stdin, stdout: "pipe", stderr: "pipe" });
+  return (await outputOf(child, name)).trimEnd().split("\n");
 }
 
 async function run(command: string[], env: Record<string, string> = {}): Promise<void> {

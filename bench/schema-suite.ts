@@ -7,18 +7,11 @@
  * each valid value that is refused, and each schema that is refused. An invalid value that is allowed is a fault,
  * except those in docs/api.md: `oneOf`, closed objects of several parts, and keywords that `strict` refuses.
  */
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/index.ts";
 import { schemaGrammar } from "../src/engine/text/sampling/schema/compile.ts";
-import { byteCompiler, mayEnd } from "./byte-grammar.ts";
-
-interface Group {
-  readonly description: string;
-  readonly schema: boolean | Readonly<Record<string, unknown>>;
-  readonly tests: readonly { readonly description: string; readonly data: unknown; readonly valid: boolean }[];
-}
+import { byteCompiler } from "./byte-grammar.ts";
+import { allows, suiteGroups, type Group } from "./suite-values.ts";
 
 /** Schemas whose parts close an object or a list together here, and each for itself in JSON Schema. */
 const TOGETHER = /unevaluated|additionalProperties/;
@@ -35,19 +28,13 @@ const listed: string[] = [];
 const faults: string[] = [];
 const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
 
-const draft = join(folder, flags.draft);
-for (const file of readdirSync(draft).filter((name) => name.endsWith(".json"))) {
-  for (const group of JSON.parse(readFileSync(join(draft, file), "utf8")) as Group[]) {
-    await check(`${file} · ${group.description}`, group);
-  }
-}
+for (const group of suiteGroups(folder, flags.draft)) await check(group);
 byteCompiler.dispose();
 for (const [what, times] of [...counts].sort()) console.log(`${String(times).padStart(5)}  ${what}`);
 for (const line of [...(flags.list ? listed : []), ...faults]) console.log(line);
 process.exitCode = faults.length > 0 ? 1 : 0;
 
-async function check(name: string, { schema: given, tests }: Group): Promise<void> {
-  const schema = given === true ? {} : given === false ? { not: {} } : given;
+async function check({ name, schema, tests }: Group): Promise<void> {
   let left: readonly string[];
   try {
     ({ left } = schemaGrammar(schema));
@@ -67,20 +54,5 @@ async function check(name: string, { schema: given, tests }: Group): Promise<voi
     const line = `${valid ? "valid" : "invalid"}: ${name} · ${description}: ${JSON.stringify(data)}`;
     if (valid && !isAllowed) listed.push(line);
     if (!valid && isAllowed && !isExcused) faults.push(line);
-  }
-}
-
-/** Returns whether a grammar allows a text as a whole answer. */
-async function allows(schema: Readonly<Record<string, unknown>>, text: string): Promise<boolean> {
-  const matcher = await byteCompiler.matcher(schema);
-  try {
-    for (const byte of new TextEncoder().encode(text)) {
-      if ((await matcher.isOver()) || !matcher.accept(byte)) return false;
-    }
-    if (await matcher.isOver()) return true;
-    const mask = await matcher.mask();
-    return mask === undefined || mayEnd(mask);
-  } finally {
-    matcher.dispose();
   }
 }
