@@ -32,7 +32,7 @@ export function arrayGrammar(flat: Flat, parts: ArrayParts): string {
   const listed = listAt(flat, legacy ? "items" : "prefixItems", path) ?? [];
   const end = listed.indexOf(false); // no array has so many items
   const prefix = end < 0 ? listed : listed.slice(0, end);
-  const given = flat[legacy ? "additionalItems" : "items"] ?? flat["unevaluatedItems"];
+  const given = flat[legacy ? "additionalItems" : "items"] ?? unevaluated(flat);
   const others = end < 0 ? (given ?? prefix.length === 0) : false;
   const counts = countsOf(flat, path);
   const { min, max } = counts;
@@ -58,6 +58,12 @@ export function arrayGrammar(flat: Flat, parts: ArrayParts): string {
   const more = item === "" ? '""' : repeat(rules.budget, `"," ws ${item}`, { ...copies, narrow: 1, wide: 0 });
   const list = `${lead.join(' "," ws ')} ${more} ws`;
   return define(rules, fixed.length === 0 && min === 0 ? `"[" ws (${list})? "]"` : `"[" ws ${list} "]"`);
+}
+
+/** The schema of items that no keyword evaluates; what fits `contains` is evaluated. */
+function unevaluated({ unevaluatedItems, contains }: Flat): unknown {
+  if (unevaluatedItems === undefined || contains === undefined) return unevaluatedItems;
+  return { anyOf: [contains, unevaluatedItems] };
 }
 
 function countsOf(flat: Flat, path: string): Counts {

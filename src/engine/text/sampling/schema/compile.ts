@@ -13,15 +13,15 @@ import { literal } from "./char-set.ts";
 import { arrayGrammar } from "./arrays.ts";
 import { CONDITIONS } from "./conditions.ts";
 import { flatten, leave, partsOf, visit, type Context, type Place } from "./flatten.ts";
-import { constraintsOf, EXCLUDED, fittingValues, isOfType, TYPES, type Flat, type Type } from "./merge.ts";
+import { constraintsOf, EXCLUDED, fittingValues, isOfType, type Flat, type Type } from "./merge.ts";
 import { numericGrammar } from "./numbers.ts";
-import { asSchema, countAt, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
-import { repeat } from "./budget.ts";
+import { objectGrammar as objectsOf } from "./objects.ts";
+import { asSchema, failAt, listAt, resolvePointer, type Schema } from "./read.ts";
 import { withoutNulls } from "./nulls.ts";
 import { add, choice, define, makeRules, reserve, savepoint, textOf, use, type Rules } from "./rules.ts";
-import { otherKeyGrammar, stringGrammar } from "./strings.ts";
+import { stringGrammar } from "./strings.ts";
+import { constrains, typesOf } from "./types.ts";
 
-const MAX_OPTIONAL = 256; // optional properties of one object; the cost of compiling grows with their square
 const UNKNOWN = ["$dynamicRef", "$recursiveRef"];
 
 export interface GrammarText {
@@ -88,7 +88,7 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
   const place = ROOT;
   const root = rootOf(context, schema, place);
   const closes = flatten(context, schema, { place, refs: [] }).every((flat) => {
-    const types = typesOf(flat, place);
+    const types = typesOf(flat, place.path);
     return types?.every((type) => type === "object" || type === "array") === true;
   });
   return { text: textOf(context.rules, root), left: [...context.left], closes };
@@ -173,29 +173,8 @@ function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; en
   ends.add(ref);
 }
 
-const IMPLIED: readonly (readonly [Type, RegExp])[] = [
-  ["object", /ropert|^required$/], // properties, additionalProperties, minProperties, propertyNames …
-  ["array", /[iI]tems$|ontains$/],
-  ["string", /^(pattern|format|minLength|maxLength)$/],
-  ["number", /imum$|^multipleOf$/],
-];
-
-/** Types of a flat schema, from `type` or implied by its keywords; undefined: any. */
-function typesOf(flat: Flat, place: Place): readonly Type[] | undefined {
-  const given = flat["type"];
-  const keys = Object.keys(flat);
-  const implied = IMPLIED.find(([, pattern]) => keys.some((key) => pattern.test(key)))?.[0];
-  const types = given === undefined ? (implied ? [implied] : undefined) : Array.isArray(given) ? given : [given];
-  for (const type of types ?? []) {
-    if (!TYPES.includes(type))
-      failAt(`${place.path}.type`, `unknown type ${JSON.stringify(type)}; known: ${TYPES.join(", ")}`);
-  }
-  if (types?.length === 0) failAt(`${place.path}.type`, "expected at least one type");
-  return types && flat["nullable"] === true && !types.includes("null") ? [...types, "null"] : types;
-}
-
 function valueGrammar(context: Context, flat: Flat, place: Place): string {
-  const types = typesOf(flat, place);
+  const types = typesOf(flat, place.path);
   const values = listAt(flat, "enum", place.path);
   if (values) {
     const fitting = fittingValues(flat, types, place.path);
@@ -230,9 +209,9 @@ function typeGrammar(context: Context, flat: Flat, { type, place }: { type: Type
     case "string":
       return stringGrammar(context.rules, flat, { path: place.path, role: "value" });
     case "array":
-      return arrayOf(context, flat, place);
+      return constrains(flat, type) ? arrayOf(context, flat, place) : use(context.rules, type);
     case "object":
-      return objectOf(context, flat, place);
+      return constrains(flat, type) ? objectOf(context, flat, place) : use(context.rules, type);
     default:
       return type satisfies never;
   }
@@ -253,7 +232,7 @@ function arrayOf(context: Context, flat: Flat, { path }: Place): string {
 /** All values of a schema, if it lists them. */
 function valuesOf(context: Context, value: unknown, place: Place): readonly unknown[] | undefined {
   const lists = flatten(context, value, { place, refs: [] }).map((flat) => {
-    const types = typesOf(flat, place);
+    const types = typesOf(flat, place.path);
     if (flat["enum"] !== undefined) return fittingValues(flat, types, place.path);
     const isSmall = types?.every((type) => type === "boolean" || type === "null");
     return isSmall ? types!.flatMap((type) => (type === "null" ? [null] : [true, false])) : undefined;
@@ -263,96 +242,12 @@ function valuesOf(context: Context, value: unknown, place: Place): readonly unkn
 
 function objectOf(context: Context, flat: Flat, { path }: Place): string {
   const { rules } = context;
-  const declared = mapAt(flat, "properties", path);
-  const required = new Set(stringsAt(flat, "required", path));
-  const min = countAt(flat, "minProperties", path) ?? 0;
-  const max = countAt(flat, "maxProperties", path) ?? Infinity;
-  if (min > max) failAt(path, `minProperties ${min} is more than maxProperties ${max}`);
-  use(rules, "ws");
-  const names = [...new Set([...Object.keys(declared), ...required])];
-  const patterns = Object.entries(mapAt(flat, "patternProperties", path));
-  const others = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? true;
-  const undeclared = others === false ? true : others; // a required property is not forbidden
-  const valueOf = (name: string): unknown => {
-    const fitting = patterns.filter(([pattern]) => fits(pattern, name)).map(([, value]) => value);
-    const own = Object.hasOwn(declared, name) ? declared[name] : fitting.length > 0 || undeclared;
-    return fitting.length > 0 && own !== false ? { allOf: [own, ...fitting] } : own;
-  };
-  const wanted = names.filter((name) => valueOf(name) !== false || required.has(name));
-  const optional = wanted.filter((name) => !required.has(name)).length;
-  if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
-  const other = otherPairs(context, flat, { names, path });
-  const copies = { min: Math.max(0, min - 1), max: max - 1, narrow: 1, wide: 0 };
-  const counted = wanted.length === 0 ? copies : { ...copies, min: 0, max: Infinity };
-  const next = other ? repeat(rules.budget, `"," ws ${other}`, counted) : "";
-  // `rest`: the grammar after a pair; `first`: the beginning of an object, undefined if it cannot be empty
-  let rest = other && wanted.length > 0 ? `("," ws ${other})*` : "";
-  let first = other && max > 0 ? (min > 0 ? `${other} ${next}` : `(${other} ${next})?`) : min > 0 ? undefined : '""';
-  for (const name of wanted.toReversed()) {
-    const value = expressionOf(context, valueOf(name), { path: `${path}.${name}`, within: undefined });
-    const pair = define(rules, `${literal(JSON.stringify(name))} ":" ws ${value}`);
-    if (required.has(name)) {
-      first = `${pair} ${rest}`;
-      rest = `"," ws ${pair} ${rest}`;
-      continue;
-    }
-    const tail = rest === "" ? "" : define(rules, rest);
-    first = first === undefined ? `${pair} ${tail}` : `(${pair} ${tail} | ${define(rules, first)})`;
-    rest = `("," ws ${pair})? ${tail}`;
-  }
-  if (first === undefined) failAt(path, `minProperties ${min}, but no property is allowed`);
-  return define(rules, `"{" ws ${first} ws "}"`);
-}
-
-function fits(pattern: string, text: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(text);
-  } catch {
-    return false; // if other keys need it, `patternGrammar` reports the problem
-  }
-}
-
-/** Returns whether no name fits a pattern, and the patterns begin with texts of which none begins another. */
-function areApart(patterns: readonly string[], names: readonly string[]): boolean {
-  if (names.some((name) => patterns.some((pattern) => fits(pattern, name)))) return false;
-  const starts = patterns.map((pattern) => /^\^([\w-]+)(?![?*{|\w-])/.exec(pattern)?.[1] ?? "");
-  const isAnyOf = patterns.some((pattern) => pattern.includes("|"));
-  return starts.every((a, i) => starts.slice(i + 1).every((b) => !isAnyOf && !a.startsWith(b) && !b.startsWith(a)));
-}
-
-/** An expression for a pair with an undeclared key; undefined if none is allowed. */
-function otherPairs(
-  context: Context,
-  flat: Flat,
-  options: { names: readonly string[]; path: string },
-): string | undefined {
-  const { names, path } = options;
-  const { rules } = context;
-  const pairOf = (key: string, value: unknown, at: string): string =>
-    define(rules, `${key} ":" ws ${expressionOf(context, value, { path: at, within: undefined })}`);
-  const all = mapAt(flat, "patternProperties", path);
-  const declared = Object.entries(mapAt(flat, "properties", path)).flatMap(([name, own]) => (own === true ? [] : name));
-  if (!areApart(Object.keys(all), declared)) leave(context, `${path}.patternProperties`);
-  const patterns = Object.entries(all).filter(([, value]) => value !== false);
-  if (patterns.length > 0) {
-    const key = (pattern: string): string => stringGrammar(rules, { pattern }, { path, role: "key" });
-    return choice(patterns.map(([pattern, value]) => pairOf(key(pattern), value, `${path}.patternProperties`)));
-  }
-  const value = flat["additionalProperties"] ?? flat["unevaluatedProperties"] ?? names.length === 0;
-  if (value === false) return undefined;
-  return pairOf(keyGrammar(context, flat, options), value, `${path}.additionalProperties`);
-}
-
-function keyGrammar(context: Context, flat: Flat, { names, path }: { names: readonly string[]; path: string }): string {
-  const { rules } = context;
-  if (flat["propertyNames"] === undefined) return otherKeyGrammar(rules, names);
-  const at = `${path}.propertyNames`;
-  const keys = flatten(context, flat["propertyNames"], { place: { path: at, within: undefined }, refs: [] }).map(
-    (key) => {
-      const listed = listAt(key, "enum", at)?.filter((name) => typeof name === "string");
-      if (listed?.length) return define(rules, listed.map((name) => literal(JSON.stringify(name))).join(" | "));
-      return stringGrammar(rules, key, { path: at, role: "key" });
-    },
-  );
-  return keys.length > 0 ? choice(keys) : failAt(at, "no name fits");
+  const placeOf = (at: string): Place => ({ path: at, within: undefined });
+  return objectsOf(flat, {
+    rules,
+    path,
+    inside: (value, at) => expressionOf(context, value, placeOf(at)),
+    alternatives: (value, at) => flatten(context, value, { place: placeOf(at), refs: [] }),
+    leave: (at) => leave(context, at),
+  });
 }

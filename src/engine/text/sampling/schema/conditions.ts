@@ -2,6 +2,7 @@
  * `if`, `not`, `dependentRequired` and related keywords as unions of schemas, because a grammar can express
  * alternatives. Negation works for enumerations, types, bounds, counts and combinations of them.
  */
+import { isObject } from "../../../../base/index.ts";
 import { asSchema, failAt, listAt, mapAt, stringsAt, type Schema } from "./read.ts";
 
 /** Keywords that `conditionsOf` reads. */
@@ -20,7 +21,10 @@ export function conditionsOf(schema: Schema, path: string): Condition[] {
   const found: Condition[] = [];
   if (schema["not"] !== undefined) found.push({ key: "not", anyOf: negate(asSchema(schema["not"], `${path}.not`)) });
   const { if: when, then, else: otherwise } = schema;
-  if (when !== undefined && (then !== undefined || otherwise !== undefined)) {
+  const isClosed = schema["unevaluatedItems"] !== undefined || schema["unevaluatedProperties"] !== undefined;
+  if (when !== undefined && then === undefined && otherwise === undefined) {
+    if (isClosed) found.push({ key: "if", anyOf: [when, true] }); // places that `when` names count as evaluated
+  } else if (when !== undefined) {
     const unfit = negate(asSchema(when, `${path}.if`));
     const fit = { allOf: [when, then ?? true] };
     const others = unfit?.map((each) => ({ allOf: [each, otherwise ?? true] }));
@@ -33,16 +37,35 @@ export function conditionsOf(schema: Schema, path: string): Condition[] {
   return found;
 }
 
-/** Without the property, or with it and its demands. */
+/** Without the property, or with it and its demands, or no object. */
 function dependent(map: Schema, name: string, path: string): unknown[] {
   const demand = map[name];
-  const with_ = Array.isArray(demand)
-    ? { required: [name, ...stringsAt(map, name, path)] }
-    : { allOf: [{ required: [name] }, asSchema(demand, `${path}.${name}`)] };
-  return [lacking(name), with_];
+  if (Array.isArray(demand)) return [lacking(name), { required: [name, ...stringsAt(map, name, path)] }];
+  const object = { type: "object", allOf: [{ required: [name] }, asSchema(demand, `${path}.${name}`)] };
+  return [lacking(name), object, { type: TYPES.filter((type) => type !== "object") }];
 }
 
-const lacking = (name: string): Schema => ({ type: "object", properties: { [name]: false } });
+const lacking = (name: string): Schema => ({ type: "object", not: { required: [name] } });
+
+/** The most parts of a `oneOf` that exclude one another. */
+const EXCLUSIVE_MAX = 4;
+
+/** The parts of a `oneOf`, each without the others, if all of them only name required properties. */
+export function onlyOne(parts: readonly unknown[]): readonly unknown[] | undefined {
+  const isPlain = parts.every((part) => isObject(part) && Object.keys(part).join() === "required");
+  if (!isPlain || parts.length === 1 || parts.length > EXCLUSIVE_MAX) return undefined;
+  return parts.map((part, i) => ({ allOf: [part, ...parts.toSpliced(i, 1).map((other) => ({ not: other }))] }));
+}
+
+/** The name that an object must not have, of a `not` that demands only that. */
+export function lackedBy(schema: Schema): string | undefined {
+  const not = schema["not"];
+  if (!isObject(not)) return undefined;
+  const keys = Object.keys(not).filter((key) => !ANNOTATIONS.has(key));
+  const names = not["required"];
+  if (keys.length !== 1 || !Array.isArray(names) || names.length !== 1) return undefined;
+  return typeof names[0] === "string" ? names[0] : undefined;
+}
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 

@@ -2,8 +2,8 @@
  * Flattens a schema to alternatives: resolves references, merges `allOf`, `anyOf`, `if` and related keywords. A value
  * fits the schema if it fits one alternative.
  */
-import { CONDITIONS, conditionsOf, unlistedBy } from "./conditions.ts";
-import { constraintsOf, EXCLUDED, merge, type Flat } from "./merge.ts";
+import { CONDITIONS, conditionsOf, lackedBy, onlyOne, unlistedBy } from "./conditions.ts";
+import { constraintsOf, EXCLUDED, LACKS, merge, type Flat } from "./merge.ts";
 import { asSchema, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import type { Rules } from "./rules.ts";
 
@@ -48,7 +48,8 @@ export interface Place {
 
 export function partsOf(schema: Schema, key: string, path: string): readonly unknown[] {
   const parts = listAt(schema, key, path) ?? [];
-  return parts.length > 0 ? parts : failAt(`${path}.${key}`, "expected at least one schema");
+  if (parts.length === 0) failAt(`${path}.${key}`, "expected at least one schema");
+  return key === "oneOf" ? (onlyOne(parts) ?? parts) : parts;
 }
 
 /** A schema as alternatives without references and combinators. */
@@ -100,8 +101,13 @@ function withConditions(
   const excluded = schema["not"] === undefined ? undefined : unlistedBy(schema, path);
   let out = before;
   if (excluded) out = out.map((flat) => merge(flat, { [EXCLUDED]: excluded })).filter((flat) => flat !== undefined);
+  const lacked = lackedBy(schema);
+  if (lacked !== undefined) {
+    context.isConditional = true;
+    out = out.map((flat) => merge(flat, { type: "object", [LACKS]: [lacked] })).filter((flat) => flat !== undefined);
+  }
   for (const { key, anyOf } of conditionsOf(schema, path)) {
-    if (key === "not" && excluded) continue;
+    if (key === "not" && (excluded || lacked !== undefined)) continue;
     const ways = anyOf?.flatMap((part) => flatten(context, part, at));
     if (!ways || ways.length * out.length > MAX_BRANCHES) leave(context, `${path}.${key}`);
     else {
@@ -126,12 +132,14 @@ function possible(context: Context, flat: Flat, place: Place): Flat | undefined 
   if (context.trials >= MAX_TRIALS) return flat;
   const required = stringsAt(flat, "required", place.path);
   const properties = { ...mapAt(flat, "properties", place.path) };
+  const lacks = stringsAt(flat, LACKS, place.path);
+  if (required.some((name) => lacks.includes(name))) return undefined;
   context.trials++;
   try {
     for (const [name, value] of Object.entries(properties)) {
       const isMerged = typeof value === "object" && value !== null && Object.hasOwn(value, "allOf");
       const ways = isMerged ? flatten(context, value, { place, refs: [] }) : [];
-      const fits = isMerged ? ways.length > 0 : value !== false;
+      const fits = isMerged ? ways.length > 0 : value !== false && !lacks.includes(name);
       if (!fits && required.includes(name)) return undefined;
       if (!fits) properties[name] = false;
       else if (ways.length === 1) properties[name] = scalarOf(ways[0]!) ?? value;

@@ -48,6 +48,9 @@ const CONSTRAINTS: ReadonlySet<string> = new Set([
 /** Excluded values: a `not` with an `enum`. Not a possible keyword of a schema. */
 export const EXCLUDED = "not in";
 
+/** Names that an object must not have: a `not` with one `required` name. Not a possible keyword of a schema either. */
+export const LACKS = "lacks";
+
 export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
 export type Type = (typeof TYPES)[number];
 
@@ -90,6 +93,7 @@ const MERGES: Readonly<Record<string, Merge>> = {
   maxContains: smaller,
   unevaluatedItems: both,
   [EXCLUDED]: (a, b) => [...toList(a), ...toList(b)],
+  [LACKS]: (a, b) => [...toList(a), ...toList(b)],
 };
 
 /** One schema for values that fit both; undefined if `a` and `b` contradict each other or cannot be merged. */

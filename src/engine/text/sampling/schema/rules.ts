@@ -11,7 +11,7 @@ const MAX_GRAMMAR_CHARS = 2 ** 21; // a hundred times the size of a large schema
 
 export interface Rules {
   readonly bodies: Map<string, string>;
-  /** Body → name from `define`, so that equal parts of a schema share a rule. */
+  /** Body, or description, → name of the rule, so that equal parts of a schema share it and pay for it once. */
   readonly names: Map<string, string>;
   readonly budget: Budget;
   chars: number;

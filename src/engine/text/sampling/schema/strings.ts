@@ -94,6 +94,13 @@ export const otherKeyGrammar = (rules: Rules, names: readonly string[]): string 
 
 function otherGrammar(rules: Rules, names: readonly string[], role: Role): string {
   if (names.length === 0) return use(rules, role === "key" ? "key" : "string");
+  const known = `${role} except ${JSON.stringify(names.toSorted())}`;
+  const made = rules.names.get(known) ?? exceptGrammar(rules, names, role);
+  rules.names.set(known, made);
+  return made;
+}
+
+function exceptGrammar(rules: Rules, names: readonly string[], role: Role): string {
   const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
   use(rules, "ws");
   const rest = reserve(rules);

@@ -169,6 +169,46 @@ const CASES: Readonly<Record<string, readonly [Schema, yes: readonly string[], n
     ['{"a":true}', '{"a":false,"b":true}'],
     ['{"a":1}', '{"a":true,"b":1}'],
   ],
+  "bounds without a type": [{ minimum: 3 }, ["3.5", '"x"', "null", "[1]", '{"a":1}'], ["2", "-4"]],
+  "a count without a type": [{ minItems: 1 }, ["[1]", '""', "{}", "true"], ["[]"]],
+  "a format without a type": [{ format: "email" }, ['"a@b.de"', "12", "[]"], []],
+  "contains without a type": [{ contains: { const: 5 } }, ["[5]", "[1,5]", "5"], ["[]", "[1]"]],
+  "contains beside unevaluatedItems": [
+    { type: "array", contains: { enum: [1, 2] }, unevaluatedItems: false },
+    ["[1]", "[2,1]"],
+    ["[]", "[3]"],
+  ],
+  "unevaluatedProperties without a type": [{ unevaluatedProperties: false }, ["{}", "[]", '"x"'], ['{"a":1}']],
+  "required without properties": [
+    { type: "object", required: ["a", "b"] },
+    ['{"b":1,"a":2}', '{"a":1,"b":2,"c":3}'],
+    ['{"a":1}', '{"c":1}', "{}"],
+  ],
+  "required without properties, counted": [
+    { type: "object", required: ["a"], minProperties: 3, maxProperties: 4, additionalProperties: { const: 1 } },
+    ['{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":1,"d":1}'],
+    ['{"a":1,"b":1}', '{"a":1,"b":1,"c":1,"d":1,"e":1}', '{"a":1,"b":1,"c":2}'],
+  ],
+  "dependentRequired without a type": [
+    { dependentRequired: { a: ["b"] } },
+    ['{"b":1,"a":2}', '{"b":1}', '{"c":1}', "12"],
+    ['{"a":1}', '{"a":1,"c":2}'],
+  ],
+  "dependentSchemas without a type": [
+    { dependentSchemas: { a: { properties: { a: { type: "integer" }, b: { type: "integer" } } } } },
+    ['{"b":"x"}', '{"a":1,"b":1}', "12", "[]"],
+    ['{"a":1,"b":"x"}', '{"a":"x"}'],
+  ],
+  "not required, and undeclared": [
+    { type: "object", not: { required: ["ab"] } },
+    ["{}", '{"a":1}', '{"abc":1}'],
+    ['{"ab":1}', '{"a":1,"ab":1}'],
+  ],
+  "oneOf of required properties": [
+    object({ a: { const: 1 }, b: { const: 2 } }, { oneOf: [{ required: ["a"] }, { required: ["b"] }] }),
+    ['{"a":1}', '{"b":2}'],
+    ['{"a":1,"b":2}', "{}"],
+  ],
 };
 
 const ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9 });
@@ -212,10 +252,27 @@ test.each<[Schema, string]>([
   (await compiler.matcher(schema)).dispose();
 });
 
-test("contains without a type makes a list", async () => {
-  const schema = { contains: { const: 5 } };
-  const allowed = await Promise.all(["[5]", "[1,5]", "[]", "[1]", "5"].map((text) => takes(schema, text)));
-  expect(allowed).toEqual([true, true, false, false, false]);
+test.each<[Schema, yes: string, no: readonly string[]]>([
+  [{ properties: { a: { type: "integer" } } }, '{"a":1}', ["1", "null", "[]"]],
+  [{ additionalProperties: { type: "integer" } }, '{"a":1}', ["1", '"x"']],
+  [{ items: { type: "integer" } }, "[1]", ["1", "{}"]],
+  [{ prefixItems: [{ type: "integer" }] }, "[1]", ["1", "{}"]],
+  [{ maxLength: 3 }, '"abc"', ["1", "null"]],
+  [{ pattern: "^a+$" }, '"aa"', ["1", "[]"]],
+  [{ format: "date" }, '"2026-11-27"', ["1", "null"]],
+])("keywords that people write instead of a type imply it (%#)", async (schema, yes, no) => {
+  expect(await takes(schema, yes)).toBe(true);
+  for (const text of no) expect([text, await takes(schema, text)]).toEqual([text, false]);
+});
+
+test("`if` and `contains` say what is evaluated", async () => {
+  const allowed = (schema: Schema, texts: readonly string[]): Promise<boolean[]> =>
+    Promise.all(texts.map((text) => takes(schema, text)));
+  // Ajv evaluates nothing by an `if` alone, and all items by `contains`
+  const tuple = { if: { prefixItems: [{ const: "a" }] }, unevaluatedItems: false };
+  expect(await allowed(tuple, ['["a"]', "[]", "1", '["b"]', '["a","a"]'])).toEqual([true, true, true, false, false]);
+  const list = { contains: { const: 1 }, unevaluatedItems: { const: "a" } };
+  expect(await allowed(list, ['["a",1]', "[1,1]", '["a"]', "[1,3]"])).toEqual([true, true, false, false]);
 });
 
 test("conditions that nothing fits are not held, and a schema that refers to itself ends", async () => {
