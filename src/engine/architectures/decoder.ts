@@ -4,6 +4,7 @@
  * build_ffn and build_moe_ffn of llama-graph.cpp.
  */
 import type { Activation, Buf, GateLimit, Gating, Routing, Step, Weight } from "../program/step.ts";
+import { AppError } from "../../base/index.ts";
 import { buffersOf, embedding, fusedMlp, mlp, output, plainMlp, plainOrVector, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
@@ -143,7 +144,8 @@ function after(
 }
 
 interface FeedForwardOptions {
-  readonly act: Activation;
+  /** An MLP without a gate has an activation only. */
+  readonly act: Gating;
   readonly ffnDim?: number;
   /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
   readonly scaled?: boolean;
@@ -169,6 +171,7 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
   if (model.rows(`${blk}.ffn_up`) === 2 * sizes.ffnDim) {
     return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];
   }
+  if (act === "swiglu_oai") throw lacksGate(model, `${blk}.ffn_gate`);
   const weights = plainMlp(sizes, layer, { scaled });
   if (!model.has(`${blk}.ffn.act.scales`)) return [{ op: "mlp", out: y, x, ...weights, act }];
   const inner = { name: "mlp.scaled", dim: sizes.ffnDim };
@@ -185,6 +188,9 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
     { op: "linear", out: y, x: inner, w: down, ...(downB && { b: downB }) },
   ];
 }
+
+const lacksGate = ({ path }: Model, name: string): AppError =>
+  new AppError("bad_file", `${path}: tensor '${name}.weight': expected a gate of the MLP, got none`);
 
 /** The experts of a layer if the file has some, else its MLP; an MLP beside a router is unused. */
 export function moeOrFeedForward(
@@ -288,15 +294,18 @@ function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] 
   const { act, sharedDim, sharedScaled: scaled = false, sharedLimit: limit } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
-  if (!ffnDim || act === "swiglu_oai") return [];
+  if (!ffnDim) return [];
   const { h, y } = buffersOf(model);
   const shared = { name: "shared", dim: model.dim };
-  const gated = model.has(`${blk}.ffn_gate_shexp.weight`);
   const weights = { ffnDim, shared: true, scaled };
-  const run: Step = gated
-    ? { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act, ...(limit && { limit }) }
-    : { op: "mlp", out: shared, x: h, ...plainMlp(model, layer, weights), act };
-  return [run, ...sharedGate(model, layer, shared), { op: "add", out: y, a: y, b: shared, scale: 1 }];
+  const run = (): Step => {
+    if (model.has(`${blk}.ffn_gate_shexp.weight`)) {
+      return { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act, ...(limit && { limit }) };
+    }
+    if (act === "swiglu_oai") throw lacksGate(model, `${blk}.ffn_gate_shexp`);
+    return { op: "mlp", out: shared, x: h, ...plainMlp(model, layer, weights), act };
+  };
+  return [run(), ...sharedGate(model, layer, shared), { op: "add", out: y, a: y, b: shared, scale: 1 }];
 }
 
 /** shared ⊙ sigmoid(gate · h), if the file has such a gate. */

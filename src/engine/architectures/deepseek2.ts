@@ -3,7 +3,7 @@
  * and one rotated key per position; the matrices that unpack it are applied to queries and outputs instead (absorbed
  * form). Old files fuse these matrices, new ones do not. Semantics: src/models/deepseek2.cpp of llama.cpp.
  */
-import type { Activation, Buf, RopeScaling, Step } from "../program/step.ts";
+import type { Activation, Buf, RopeScaling, Routing, Step } from "../program/step.ts";
 import { attention, resultGate } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { routingOf } from "./experts.ts";
@@ -15,7 +15,8 @@ const RANK_MAX = 65_536;
 /** Vocabulary and layers of GLM-4.7 Flash, whose first files lack the routing score. */
 const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
-export function deepseek2(model: Model, frame = decoder): Step[] {
+/** @param score of experts, where the file does not say it */
+export function deepseek2(model: Model, frame = decoder, score: Routing["score"] = "softmax"): Step[] {
   const { keys, nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
@@ -23,7 +24,7 @@ export function deepseek2(model: Model, frame = decoder): Step[] {
   const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isFlash = vocabSize === GLM_FLASH.vocabSize && GLM_FLASH.layers.includes(nLayers);
-  const routing = routingOf(model, isFlash ? "sigmoid" : "softmax");
+  const routing = routingOf(model, isFlash ? "sigmoid" : score);
   return frame(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
@@ -70,6 +71,20 @@ export function minicpm3(model: Model): Step[] {
         residualScale: MINICPM.depthScale / Math.sqrt(nLayers),
         attention: attend(layer),
         ffn: feedForward(model, layer, { act: "silu" }),
+      }),
+  });
+}
+
+/** PLM: compressed keys and values, and an MLP of squared ReLU without a gate. */
+export function plm(model: Model): Step[] {
+  const { keyDim } = latentSizes(model);
+  const rope = ropeOf({ ...model, headDim: keyDim }, { style: "norm" });
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale: 1 / Math.sqrt(keyDim) });
+  return decoder(model, {
+    block: (layer) =>
+      sequentialBlock(model, layer, {
+        attention: attend(layer),
+        ffn: feedForward(model, layer, { act: "relu_sqr" }),
       }),
   });
 }

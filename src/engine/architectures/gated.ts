@@ -2,13 +2,13 @@
  * Decoders that gate the attention output by a projection of the layer's input. Layers with a window alternate with
  * global layers. Semantics: the files of the same names in llama.cpp's src/models.
  */
-import type { Step } from "../program/step.ts";
+import type { GateLimit, Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
 import { decoder, feedForward, moe, normSteps, sequentialBlock } from "./decoder.ts";
-import { routingOf } from "./experts.ts";
+import { LIMIT_MIN, routingOf } from "./experts.ts";
 import { readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
-import { localRope, ropeOf, windowRope } from "./rope.ts";
+import { checkedRope, localRope, ropeOf, windowRope } from "./rope.ts";
 
 /** Every n-th layer of Trinity has no RoPE. No GGUF key has n. */
 const NO_ROPE_PERIOD = 4;
@@ -110,6 +110,44 @@ export function spark25(model: Model): Step[] {
       return sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, gate: "sigmoid" }),
         ffn: feedForward(model, layer, { act: "gelu" }),
+      });
+    },
+  });
+}
+
+/**
+ * Step 3.5: half of each head rotates in global layers, which alone use the file's factors; layers with a window have
+ * heads and a rotation of their own. A gate per head; the activations of some layers are limited.
+ */
+export function step35(model: Model): Step[] {
+  const { keys, nLayers } = model;
+  const { freqFactors, ...plain } = ropeOf(model, { style: "neox" });
+  const rotaryDim = plain.rotaryDim / 2;
+  const rope = checkedRope(model, {
+    ...plain,
+    rotaryDim,
+    ...(freqFactors && { freqFactors: freqFactors.slice(0, rotaryDim / 2) }),
+  });
+  const local = windowRope(model, plain);
+  const windows = readWindows(keys, model, { window: 0, period: 0 });
+  const { heads, kvHeads } = readLayers(keys, model);
+  const routing = routingOf(model, "sigmoid");
+  const normalize = keys.flag("expert_weights_norm", false);
+  const limitOf = (values: readonly number[], layer: number): GateLimit | undefined =>
+    values[layer]! > LIMIT_MIN ? { gate: values[layer]!, up: values[layer]! } : undefined;
+  const limits = keys.numbers("swiglu_clamp_exp", 0, nLayers);
+  const otherLimits = keys.numbers("swiglu_clamp_shexp", 0, nLayers);
+  return decoder(model, {
+    block: (layer) => {
+      const window = windows[layer]!;
+      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
+      const [limit, sharedLimit] = [limitOf(limits, layer), limitOf(otherLimits, layer)];
+      const gate = model.has(`blk.${layer}.attn_gate.weight`) ? ({ gate: "sigmoid" } as const) : {};
+      return sequentialBlock(model, layer, {
+        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, ...gate }),
+        ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
+          ? moe(model, layer, { act: "silu", normalize, routing, limit, sharedLimit })
+          : feedForward(model, layer, { act: "silu", limit: sharedLimit }),
       });
     },
   });

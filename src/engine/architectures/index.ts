@@ -10,7 +10,7 @@ import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { applyAdapters } from "./adapter.ts";
 import { deci, openelm } from "./deci.ts";
-import { afmoe, laguna, museGlimmer, spark25 } from "./gated.ts";
+import { afmoe, laguna, museGlimmer, spark25, step35 } from "./gated.ts";
 import { gemma3n } from "./gemma3n.ts";
 import { arctic, grok } from "./grok.ts";
 import { grovemoe } from "./grovemoe.ts";
@@ -23,7 +23,7 @@ import { bitnet } from "./bitnet.ts";
 import { euroBert, modernBert, neoBert } from "./encoders.ts";
 import * as experts from "./experts.ts";
 import type { Frame } from "./decoder.ts";
-import { deepseek2, deepseek2Ocr, minicpm3 } from "./deepseek2.ts";
+import { deepseek2, deepseek2Ocr, minicpm3, plm } from "./deepseek2.ts";
 import { draftLayer, hasDraftLayer } from "./draft-layer.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
@@ -33,7 +33,8 @@ import { falconH1 } from "./falcon-h1.ts";
 import { gemma, gemma2, gemma3 } from "./gemma.ts";
 import { granite, graniteMoe, graniteSwa } from "./granite.ts";
 import { graniteHybrid } from "./granite-hybrid.ts";
-import { keysOf } from "./hparams.ts";
+import { keysOf, type Keys } from "./hparams.ts";
+import { chosenPositions, deepseek32, glmDsa, minimaxM3 } from "./indexed.ts";
 import { jamba } from "./jamba.ts";
 import { lfm2 } from "./lfm2.ts";
 import { llama4 } from "./llama4.ts";
@@ -62,6 +63,8 @@ interface Entry {
   readonly uneven?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
+  /** The longest context that its steps are right for. */
+  readonly ctxLenMax?: (keys: Keys) => number;
 }
 
 export const archs = {
@@ -86,6 +89,7 @@ export const archs = {
   deepseek: { build: experts.deepseek },
   deepseek2: { build: deepseek2, uneven: true, draft: deepseek2 },
   "deepseek2-ocr": { build: deepseek2Ocr },
+  deepseek32: { build: deepseek32, uneven: true, ctxLenMax: chosenPositions },
   dots1: { build: experts.dots1 },
   ernie4_5: { build: sequential.ernie45 },
   "ernie4_5-moe": { build: experts.ernie45moe },
@@ -103,6 +107,7 @@ export const archs = {
   gemma4: { build: gemma4, uneven: true },
   glm4: { build: sequential.glm4 },
   glm4moe: { build: experts.glm4moe, draft: experts.glm4moe },
+  "glm-dsa": { build: glmDsa, uneven: true, ctxLenMax: chosenPositions },
   "gpt-oss": { build: experts.gptOss },
   gpt2: { build: gpt.gpt2 },
   gptneox: { build: gpt.gptneox },
@@ -139,6 +144,7 @@ export const archs = {
   minicpm: { build: sequential.minicpm },
   minicpm3: { build: minicpm3, uneven: true },
   "minimax-m2": { build: experts.minimaxM2 },
+  "minimax-m3": { build: minimaxM3, ctxLenMax: chosenPositions },
   mistral3: { build: sequential.mistral3 },
   mistral4: { build: deepseek2, uneven: true },
   "modern-bert": { build: modernBert },
@@ -164,6 +170,7 @@ export const archs = {
   plamo: { build: plamo },
   plamo2: { build: plamo2, uneven: true },
   plamo3: { build: plamo3, uneven: true },
+  plm: { build: plm, uneven: true },
   qwen: { build: sequential.qwen },
   qwen2: { build: sequential.qwen2 },
   qwen2moe: { build: experts.qwen2moe },
@@ -183,6 +190,7 @@ export const archs = {
   stablelm: { build: gpt.stablelm },
   starcoder: { build: gpt.gpt2 },
   starcoder2: { build: gpt.starcoder2 },
+  step35: { build: step35, uneven: true },
   talkie: { build: talkie },
   xverse: { build: sequential.xverse },
 } as const satisfies Record<string, Entry>;
@@ -220,6 +228,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const steps = takeRowsEarly(sided(model, entry.build(model)));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
+  const ctxLenMax = entry.ctxLenMax?.(keys);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
@@ -229,6 +238,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
     states: last,
     weights: gguf,
+    ...(ctxLenMax !== undefined && { ctxLenMax }),
   };
   return applyAdapters(program, gguf, adapters);
 }

@@ -164,7 +164,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
-    const ctxLenTrained = getNumber(gguf.metadata, `${arch}.context_length`, Infinity);
+    const ctxLenTrained = ctxLenOf(gguf, program, options);
     const encoder = program.logits === undefined;
     const preferred = Math.max(await preferredCtxLen(program, loadOptions), projector ? VISION_CTX_LEN : 0);
     const ctxLen = Math.max(CTX_LEN_MIN, Math.min(preferred, ctxLenTrained));
@@ -278,6 +278,16 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
     if (error instanceof AppError) return undefined;
     throw error;
   }
+}
+
+/** The context length that a model is made for. Throws for a wanted one that the program is not right for. */
+function ctxLenOf({ metadata, path }: Gguf, { shape, ctxLenMax = Infinity }: Program, options: EngineOptions): number {
+  const { ctxLen } = options;
+  if (ctxLen !== "auto" && ctxLen > ctxLenMax) {
+    const why = `'${shape.arch}' attends to a choice of positions in longer contexts, which is not implemented`;
+    throw new AppError("unsupported", `${path}: context length: expected at most ${ctxLenMax}, got ${ctxLen}; ${why}`);
+  }
+  return Math.min(getNumber(metadata, `${shape.arch}.context_length`, Infinity), ctxLenMax);
 }
 
 /** The context length without the limit of training. */

@@ -6,6 +6,7 @@ import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/formats/files/write.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { gaussians } from "../../conformance/weights.ts";
+import { newerFamilies } from "./newer-families.ts";
 import {
   VOCAB,
   DIM,
@@ -32,20 +33,11 @@ import {
   deltaLayer,
   kdaLayer,
   gemma3nLayer,
-  type Shapes,
+  type Family,
 } from "./family-parts.ts";
 
-interface Family {
-  readonly arch: string;
-  readonly keys: Readonly<Record<string, WriteValue>>;
-  /** Tensors outside of layers, besides the embedding and the last norm. */
-  readonly shapes?: Shapes;
-  readonly outputNorm?: string;
-  /** Tensors of a layer, without `blk.N.`; `.weight` is added to a name without a dot. */
-  readonly layers: readonly Shapes[];
-}
-
 export const families: Readonly<Record<string, Family>> = {
+  ...newerFamilies,
   qwen35: {
     arch: "qwen35",
     keys: {

@@ -3,6 +3,17 @@ import type { WriteValue } from "../../../src/engine/formats/files/write.ts";
 
 export type Shapes = Readonly<Record<string, readonly number[]>>;
 
+/** A model, tensor by tensor. */
+export interface Family {
+  readonly arch: string;
+  readonly keys: Readonly<Record<string, WriteValue>>;
+  /** Tensors outside of layers, besides the embedding and the last norm. */
+  readonly shapes?: Shapes;
+  readonly outputNorm?: string;
+  /** Tensors of a layer, without `blk.N.`; `.weight` is added to a name without a dot. */
+  readonly layers: readonly Shapes[];
+}
+
 export const VOCAB = 64;
 export const DIM = 64;
 export const HEAD = 16;

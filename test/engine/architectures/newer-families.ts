@@ -1,0 +1,165 @@
+/** Tiny models, as in families.ts: PLM, Step 3.5, and families whose layers have an indexer. */
+import {
+  attention,
+  DIM,
+  each,
+  EXPERT_FFN,
+  experts,
+  EXPERTS,
+  f32,
+  FFN,
+  HEAD,
+  headNorms,
+  heads,
+  latent,
+  latentKeys,
+  mlp,
+  moe,
+  norms,
+  u32,
+  VOCAB,
+  type Family,
+  type Shapes,
+} from "./family-parts.ts";
+
+const mixture: Shapes = { ...moe(), "exp_probs_b.bias": [EXPERTS], ...mlp(EXPERT_FFN, "_shexp") };
+
+const mixtureKeys = {
+  ...experts,
+  expert_shared_count: u32(1),
+  expert_gating_func: u32(2),
+  expert_weights_norm: true,
+  expert_weights_scale: f32(1.5),
+  leading_dense_block_count: u32(1),
+};
+
+/** Heads of llama.cpp's rotation of keys have at least 64 values. */
+const INDEX = 64;
+/** Two heads; more positions are chosen than the test's prompt has. */
+const indexerKeys = {
+  "attention.indexer.head_count": u32(2),
+  "attention.indexer.key_length": u32(INDEX),
+  "attention.indexer.top_k": u32(64),
+};
+
+const indexed = (chooses = true): Shapes => ({
+  ...norms("attn_norm", "ffn_norm"),
+  ...latent(4, 24),
+  ...(chooses && {
+    "indexer.k_norm": [INDEX],
+    "indexer.k_norm.bias": [INDEX],
+    "indexer.proj": [DIM, 2],
+    "indexer.attn_k": [DIM, INDEX],
+    "indexer.attn_q_b": [24, 2 * INDEX],
+  }),
+});
+
+const indexedKeys = {
+  ...mixtureKeys,
+  ...latentKeys,
+  ...indexerKeys,
+  "attention.head_count": u32(4),
+  "attention.head_count_kv": u32(1),
+  "attention.q_lora_rank": u32(24),
+};
+
+/** Compressed vectors of 32 and 8 values that turn, unpacked to heads of 16 + 8 and values of 16. */
+const compressed: Shapes = {
+  attn_q: [DIM, 4 * 24],
+  attn_kv_a_mqa: [DIM, 40],
+  attn_kv_a_norm: [32],
+  attn_kv_b: [32, 4 * 32],
+  attn_output: [4 * HEAD, DIM],
+};
+
+const slides = [true, false, true];
+/** Four heads in global layers, eight in the others. */
+const headsOf = (layer: number): number => (slides[layer] ? 8 : 4);
+
+export const newerFamilies: Readonly<Record<string, Family>> = {
+  plm: {
+    arch: "plm",
+    keys: {
+      "attention.head_count": u32(4),
+      "attention.head_count_kv": u32(4),
+      "attention.kv_lora_rank": u32(32),
+      "attention.key_length": u32(24),
+      "attention.value_length": u32(HEAD),
+      "rope.dimension_count": u32(8),
+    },
+    layers: each(2, () => ({
+      ...norms("attn_norm", "ffn_norm"),
+      ...compressed,
+      ffn_up: [DIM, FFN],
+      ffn_down: [FFN, DIM],
+    })),
+  },
+  step35: {
+    arch: "step35",
+    keys: {
+      ...heads(8, 2),
+      ...mixtureKeys,
+      "attention.head_count": Uint32Array.from([0, 1, 2], headsOf),
+      "attention.head_count_kv": new Uint32Array([2, 2, 2]),
+      "attention.sliding_window": u32(6),
+      "attention.sliding_window_pattern": slides,
+      "rope.freq_base": f32(5e5),
+      "rope.freq_base_swa": f32(1e4),
+      expert_shared_feed_forward_length: u32(EXPERT_FFN),
+      swiglu_clamp_exp: new Float32Array([0, 0.5, 0]),
+      swiglu_clamp_shexp: new Float32Array([0.4, 0, 0.3]),
+    },
+    shapes: { output: [DIM, VOCAB], rope_freqs: [HEAD / 2] },
+    layers: each(3, (i) => ({
+      ...norms("attn_norm", "ffn_norm"),
+      ...attention(headsOf(i), 2),
+      ...headNorms(),
+      attn_gate: [DIM, headsOf(i)],
+      ...(i === 0 ? mlp() : mixture),
+    })),
+  },
+  deepseek32: {
+    arch: "deepseek32",
+    keys: {
+      ...indexedKeys,
+      "rope.scaling.type": "yarn",
+      "rope.scaling.factor": f32(4),
+      "rope.scaling.original_context_length": u32(64),
+      "rope.scaling.yarn_log_multiplier": f32(0.1),
+    },
+    shapes: { output: [DIM, VOCAB] },
+    layers: each(2, (i) => ({ ...indexed(), ...(i === 0 ? mlp() : mixture) })),
+  },
+  "glm-dsa": {
+    arch: "glm-dsa",
+    keys: { ...indexedKeys, expert_gating_func: u32(0), "attention.indexer.types": [true, false, true] },
+    shapes: { output: [DIM, VOCAB] },
+    layers: each(3, (i) => ({ ...indexed(i !== 1), ...(i === 0 ? mlp() : mixture) })),
+  },
+  "minimax-m3": {
+    arch: "minimax-m3",
+    keys: {
+      ...heads(4, 2),
+      ...mixtureKeys,
+      ...indexerKeys,
+      "attention.indexer.block_size": u32(4),
+      "attention.indexer.local_blocks": u32(1),
+      "rope.dimension_count": u32(8),
+    },
+    shapes: { output: [DIM, VOCAB] },
+    layers: each(2, (i) => ({
+      ...norms("attn_norm", "ffn_norm"),
+      ...attention(),
+      ...headNorms(),
+      ...(i === 0
+        ? mlp()
+        : {
+            ...mixture,
+            "indexer.q_proj": [DIM, 2 * INDEX],
+            "indexer.k_proj": [DIM, INDEX],
+            "indexer.q_norm": [INDEX],
+            "indexer.k_norm": [INDEX],
+          }),
+    })),
+  },
+};
