@@ -1,8 +1,11 @@
 /** The table of models, from the registries, the facts about families, and the last check of references. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { archs } from "../../src/engine/architectures/index.ts";
 import { AppError } from "../../src/base/errors.ts";
 import type { ClipModel } from "../../src/engine/vision/clip.ts";
 import { projectorOf } from "../../src/engine/vision/projectors/index.ts";
+import { convertible } from "../../src/library/convert/archs/index.ts";
 import { FAMILIES } from "./families.ts";
 
 /** The result of checking an architecture's reference models. */
@@ -31,12 +34,36 @@ export function projectorKinds(): ReadonlySet<string> {
   throw new Error("a projector without a kind was expected to be refused with the list of those that there are");
 }
 
+/** Architectures with trained weights in the tests of `bun run test real`. */
+const TRAINED: ReadonlySet<string> = new Set(["bert", "gemma3"]);
+const ORIGINALS = join(import.meta.dir, "../../test/library/convert/originals.json.gz");
+
+/** Architectures whose logits or states equal the original implementation's, converted from its folder. */
+function originalArchs(): ReadonlySet<string> {
+  const text = new TextDecoder().decode(Bun.gunzipSync(readFileSync(ORIGINALS)));
+  const originals = JSON.parse(text) as Record<string, { config: { architectures: [keyof typeof convertible] } }>;
+  return new Set(Object.values(originals).map(({ config: { architectures } }) => convertible[architectures[0]].arch));
+}
+
 export function makeTable(checked: CheckedModels): string {
+  const originals = originalArchs();
+
   const kinds = projectorKinds();
   const rows = Object.keys(archs)
     .toSorted((a, b) => a.localeCompare(b, "en"))
-    .map((arch) => rowOf(arch, checked[arch], kinds));
-  const head = ["family", "architecture", "text", "tools", "thinks", "images", "embeds", "backends", "checked"];
+    .map((arch) => [...rowOf(arch, checked[arch], kinds), proofOf(arch, checked[arch], originals)]);
+  const head = [
+    "family",
+    "architecture",
+    "text",
+    "tools",
+    "thinks",
+    "images",
+    "embeds",
+    "backends",
+    "checked",
+    "proof",
+  ];
   return `${INTRODUCTION}\n${[head, head.map(() => "-"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
 }
 
@@ -59,9 +86,11 @@ a GGUF says of itself in \`general.architecture\`.
   largest normalised mean square error among them; \`+ twins\`: files in the layout of other
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost
   window would show (\`bench/mutations.ts\`).
-- **weights**: trained weights stand behind \`gemma3\` (Gemma 3 270M, against llama.cpp) and \`bert\`
-  (all-MiniLM-L6-v2, against sentence-transformers): \`bun run test real\`. Models of the other
-  families have random weights.
+- **proof**: the strongest evidence for a family. \`trained\`: weights that somebody trained, against
+  another program (Gemma 3 270M against llama.cpp, all-MiniLM-L6-v2 against sentence-transformers:
+  \`bun run test real\`). \`original\`: random weights, converted from a folder of transformers, whose
+  logits or states equal transformers' within 10^-6 (\`bench/real/originals.ts\`). \`llama.cpp\`: random
+  weights against llama.cpp only. \`none\`: nothing but tests that the backends agree.
 `;
 
 function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {
@@ -78,6 +107,12 @@ function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<st
     checked ? backendsOf(checked) : "cpu",
     checked ? checkOf(checked) : "",
   ];
+}
+
+function proofOf(arch: string, checked: Checked | undefined, originals: ReadonlySet<string>): string {
+  if (TRAINED.has(arch)) return "trained";
+  if (originals.has(arch)) return "original";
+  return checked ? "llama.cpp" : "none";
 }
 
 const backendsOf = ({ missing }: Checked): string =>
