@@ -104,10 +104,14 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
         let values = xs[k * ROW_FOURS + row];
         let left = vec4<f32>(ws[k * COLUMN_FOURS + column]);
         let right = vec4<f32>(ws[k * COLUMN_FOURS + column + 1u]);
-        for (var j = 0u; j < 4u; j++) {
-          low[j] += values[j] * left;
-          high[j] += values[j] * right;
-        }
+        low[0] += values.x * left;
+        low[1] += values.y * left;
+        low[2] += values.z * left;
+        low[3] += values.w * left;
+        high[0] += values.x * right;
+        high[1] += values.y * right;
+        high[2] += values.z * right;
+        high[3] += values.w * right;
       }
     }
     workgroupBarrier();
