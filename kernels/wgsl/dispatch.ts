@@ -34,6 +34,10 @@ export type Operand =
   | { readonly kind: "input" }
   /** The vectors of the rows without an id: (rows without an id, dim). */
   | { readonly kind: "given" }
+  /** Inputs of a step that the CPU computes, (rows, dim). */
+  | { readonly kind: "handed" }
+  /** The result of that step, (rows, dim). */
+  | { readonly kind: "returned" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
   /** The states that a step keeps of its last row, one per slot. */
   | { readonly kind: "state"; readonly of: Step }

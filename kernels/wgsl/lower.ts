@@ -27,6 +27,7 @@ import {
 } from "./lower-attention.ts";
 import { matmul, partsOf } from "./lower-matmul.ts";
 import { lowerHeadLinear, lowerMoe } from "./lower-moe.ts";
+import { delayReturns, lowerHostStep } from "./lower-host.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
 import { recurrentOps } from "./lower-recurrent.ts";
 
@@ -39,11 +40,12 @@ const EIGHT = 8;
 /** The dispatches of a whole list of steps. Throws `unsupported` for shapes that no kernel takes. */
 export function lower(steps: readonly Step[], options: LowerOptions): Dispatch[] {
   const context: Context = { tuning: PLAIN, ...options, rows: new Map() };
-  return steps.flatMap((step, index) => {
+  const dispatches = steps.flatMap((step, index) => {
     // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
     const lowered = (ops[step.op] as (step: Step, context: Context) => StepDispatch[])(step, context);
     return lowered.map((lowered) => ({ ...lowered, step: index }));
   });
+  return options.hostSteps ? delayReturns(dispatches) : dispatches;
 }
 
 /** Looks up rows of a table by a number of each row, in every piece that may hold them. */
@@ -183,7 +185,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     ];
   },
 
-  moe: lowerMoe,
+  moe: (step, context) => (context.hostSteps?.has(step) ? lowerHostStep(step, context) : lowerMoe(step, context)),
 
   headLinear: lowerHeadLinear,
 

@@ -1,6 +1,6 @@
 /** The output of lowering: a dispatch without its step, and helpers for its operands. */
 import type { CacheType } from "./cache.ts";
-import type { Activation as Act, Buf, GateLimit, Gating, Weight } from "../../src/engine/program/step.ts";
+import type { Activation as Act, Buf, GateLimit, Gating, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
 import type { Tuning } from "../../src/base/index.ts";
 
@@ -34,6 +34,8 @@ export interface LowerOptions {
   piecesOf(weight: Weight): readonly Piece[];
   /** Values of a row given as a vector; default 0: all rows have ids. */
   readonly givenDim?: number;
+  /** Experts that the CPU computes; default: none. */
+  readonly hostSteps?: ReadonlySet<Step> | undefined;
   /** Storage buffers that a kernel can bind, at least 8; default: no limit. */
   readonly buffersMax?: number;
   /** Sizes of kernels; default `PLAIN`. */

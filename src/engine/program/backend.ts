@@ -82,12 +82,39 @@ export interface LoadOptions {
    * both directions. A backend may need it to accept such rows.
    */
   readonly images?: { readonly twoWayRows: number } | undefined;
+  /** A GPU leaves these steps to the CPU. */
+  readonly hostSteps?: HostSteps | undefined;
   /** Aborts the load with `cancelled`, at the next piece of weights, and frees its memory. */
   readonly signal?: AbortSignal | undefined;
   /** Work that the backend began earlier; a session may take it over. */
   readonly begun?: Begun | undefined;
   /** Called with 0…1 while loading. */
   readonly onProgress?: (fraction: number) => void;
+}
+
+/** Steps of a program that the CPU computes while a GPU has the others: see `engine/backends/experts.ts`. */
+export interface HostSteps {
+  readonly steps: ReadonlySet<Step>;
+  /** As `StepSession.run`. */
+  run(step: Step, rows: StepRows): Float32Array;
+}
+
+/** Inputs of a step. */
+export interface StepRows {
+  /** (rows, dim): the buffers that the step reads, in the order of its description, joined row by row. */
+  readonly values: Float32Array;
+  /** Each row gets the same bits as if it were the only one. */
+  readonly drafted: boolean;
+}
+
+/** Single steps of a program, loaded to run one at a time. */
+export interface StepSession extends Pick<Session, "backend" | "device" | "bytes"> {
+  /**
+   * Runs a step. Blocks the calling thread. Throws `runner` for a result that is NaN or infinite.
+   * @returns its result, (rows, dim); the array is reused by the next run
+   */
+  run(step: Step, rows: StepRows): Float32Array;
+  close(): void;
 }
 
 /** Work of a backend while headers are read. */
@@ -262,8 +289,8 @@ export interface Session {
   };
   /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
-  /** Layers on a GPU, the output counted as one; undefined: no GPU. */
-  readonly gpuLayers?: { readonly count: number; readonly all: number };
+  /** Layers on a GPU, the output counted as one, and how many have their experts on the CPU; undefined: no GPU. */
+  readonly gpuLayers?: { readonly count: number; readonly all: number; readonly cpuExperts?: number };
   /**
    * Appends the rows of each sequence to its slot and returns the wanted logits, (wantedRows, vocabSize), in batch
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
@@ -323,6 +350,11 @@ export interface Backend {
   /** Bytes of a slot; absent: everything is float32. */
   slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes | Promise<SlotBytes>;
   load(program: Program, options: LoadOptions): Promise<Session>;
+  /**
+   * Loads some steps of a program, which work row by row and read equally many values. Throws `unsupported` if it has
+   * no kernels for them. Absent: it cannot run single steps.
+   */
+  loadSteps?(program: Program, steps: readonly Step[], options: LoadOptions): Promise<StepSession>;
   /**
    * Bytes of device memory for a load: weights, KV cache, scratch. Throws the load's error for a program that no memory
    * is enough for. Undefined if the device uses the machine's memory.

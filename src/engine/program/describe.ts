@@ -240,6 +240,9 @@ export function readsOf(step: Step): readonly Buf[] {
   return [...bufs.values()];
 }
 
+/** Values per row of the buffers that a step reads. */
+export const handedDim = (step: Step): number => readsOf(step).reduce((sum, { dim }) => sum + dim, 0);
+
 /** The buffer that a step writes or updates. */
 export function writtenBy(step: Step): Buf {
   const [name] = Object.entries(describe(step).buffers).find(([, access]) => access !== "read")!; // every op writes one

@@ -1,7 +1,7 @@
 /** The SIMD backend: steps lowered to records that our C kernels run, which read GGUF blocks in place. */
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../base/index.ts";
-import type { Backend } from "../../program/backend.ts";
+import type { Backend, LoadOptions } from "../../program/backend.ts";
 import { physicalCores } from "../onnx/threads.ts";
 import { checkOps, missingOps } from "../missing.ts";
 import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
@@ -9,7 +9,9 @@ import { ops, variants } from "../simd/lower.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
+import type { Engine } from "../simd/passes.ts";
 import { makeSession } from "../simd/session.ts";
+import { makeStepSession } from "../simd/step-session.ts";
 import { EarlyWorkers, startThreadPool } from "./simd-workers.ts";
 
 /** `W` of vec.h, where it is not 4. */
@@ -35,6 +37,23 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     libraries.set(level, library);
     return library;
   };
+  const engineFor = ({ simdLevel = options.level, threads: asked, begun }: LoadOptions): Engine => {
+    const { level, title, build, features, words, file } = libraryOf(simdLevel);
+    const threads = threadsOf(asked);
+    const early = begun instanceof EarlyWorkers ? begun : undefined;
+    return {
+      backend: "simd",
+      level: title,
+      build,
+      features,
+      threads,
+      memory: makeNativeMemory(),
+      words,
+      lanes: LANES[level] ?? 4,
+      sleep: sleepFunctions(),
+      start: (header) => startThreadPool(file, header, { threads, early }),
+    };
+  };
   return {
     name: "simd",
     missing: (program) => missingOps(program, { ops, variants }),
@@ -42,22 +61,11 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     begin: ({ threads }) => new EarlyWorkers(threadsOf(threads)),
     async load(program, loadOptions) {
       checkOps(program, { name: "simd", ops, variants });
-      const { simdLevel: level = options.level } = loadOptions;
-      const { level: name, title, build, features, words, file } = libraryOf(level);
-      const threads = threadsOf(loadOptions.threads);
-      const early = loadOptions.begun instanceof EarlyWorkers ? loadOptions.begun : undefined;
-      return makeSession(program, loadOptions, {
-        backend: "simd",
-        level: title,
-        build,
-        features,
-        threads,
-        memory: makeNativeMemory(),
-        words,
-        lanes: LANES[name] ?? 4,
-        sleep: sleepFunctions(),
-        start: (header) => startThreadPool(file, header, { threads, early }),
-      });
+      return makeSession(program, loadOptions, engineFor(loadOptions));
+    },
+    async loadSteps(program, steps, loadOptions) {
+      checkOps({ ...program, steps }, { name: "simd", ops, variants });
+      return makeStepSession(program, steps, { ...loadOptions, engine: engineFor(loadOptions) });
     },
   };
 }

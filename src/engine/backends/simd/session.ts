@@ -144,13 +144,13 @@ function bytesHeld({ layers, kept }: Shared): number {
   return held.reduce((sum, { view }) => sum + view.length, 0);
 }
 
-interface Parts {
+export interface Parts {
   readonly memory: Memory;
   readonly shared: Shared;
   readonly limits: RowLimits;
 }
 
-function makeParts(program: Program, options: LoadOptions, engine: Engine): Parts {
+export function makeParts(program: Program, options: LoadOptions, engine: Engine): Parts {
   const { memory, threads, words = false, lanes = 4 } = engine;
   const { ctxLen, slots, precise, small = false } = options;
   const { steps, weights: source } = program;

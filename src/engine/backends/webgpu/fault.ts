@@ -6,6 +6,7 @@ import type { Program } from "../../program/backend.ts";
 import { stepName } from "../../program/step-name.ts";
 import type { Device } from "./device.ts";
 import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
+import type { Stop } from "./stops.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
 /** Kernels that write indexes of experts instead of values. */
@@ -18,12 +19,15 @@ interface FaultParts {
   readonly pass: Pass;
   /** Counts of the run whose batch is still on the device. */
   readonly counts: Counts;
+  /** Computes a step of the CPU again. */
+  readonly runStop: (stop: Stop) => Promise<void> | undefined;
 }
 
 /** The error that names the first step that wrote NaN or Infinity. Keys and values are restored. */
-export async function findFault({ device, program, pass, counts }: FaultParts): Promise<AppError> {
+export async function findFault({ device, program, pass, counts, runStop }: FaultParts): Promise<AppError> {
   const { path } = program.weights;
-  for (const recorded of pass.dispatches) {
+  for (const [i, recorded] of pass.dispatches.entries()) {
+    for (const stop of pass.stops) if (stop.returned === i) await runStop(stop);
     const bad = await firstBad(device, pass, recorded, counts);
     if (!bad) continue;
     const step = program.steps[recorded.source.step]!; // recorded by the lowering

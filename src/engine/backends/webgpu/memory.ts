@@ -5,7 +5,7 @@ import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";
-import { writtenBy } from "../../program/describe.ts";
+import { handedDim, writtenBy } from "../../program/describe.ts";
 import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
@@ -25,6 +25,16 @@ export interface DeviceRope {
   known: number;
 }
 
+/** Between the device and the CPU, for one such step after another. */
+export interface HostBuffers {
+  /** Inputs, (rows, dim) float32. */
+  readonly handed: GPUBuffer;
+  /** The same, readable by the CPU. */
+  readonly read: GPUBuffer;
+  /** Results, (rows, dim) float32. */
+  readonly returned: GPUBuffer;
+}
+
 /** All buffers of a plan except the weights'. */
 export interface Memory {
   readonly all: readonly GPUBuffer[];
@@ -37,7 +47,9 @@ export interface Memory {
   readonly input: GPUBuffer | undefined;
   /** The vectors of rows without an id, (rows without an id, dim) float32, if a run may have such. */
   readonly given: GPUBuffer | undefined;
-  /** The format of their values. */
+  /** For steps that the CPU computes; undefined: the device computes all. */
+  readonly host: HostBuffers | undefined;
+  /** The format of the values in the cache. */
   readonly cacheType: CacheType;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
   readonly batch: GPUBuffer;
@@ -116,6 +128,10 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const inputBytes = begin && 4 * capacity.all * writtenBy(begin).dim + PADDING_BYTES;
   const input = inputBytes && want("input", inputBytes, storage | copyDst);
   const given = givenDim > 0 ? want("vectors", 4 * capacity.all * givenDim, storage | copyDst) : undefined;
+  const host = hostDims(program.steps, options);
+  const handed = host && want("inputs of the CPU", 4 * capacity.all * host.handed, storage | copySrc);
+  const read = host && want("inputs of the CPU, read", 4 * capacity.all * host.handed, mapRead | copyDst);
+  const returned = host && want("results of the CPU", 4 * capacity.all * host.returned, storage | copyDst);
   const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
   const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
@@ -135,6 +151,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
           return [rope, { table, pairs: rope.rotaryDim / 2, turns: at(turns), known: 0 }];
         }),
       ),
+      host: host && { handed: at(handed!), read: at(read!), returned: at(returned!) }, // asked for together
       cacheType,
       batch: at(batch),
       params: at(params),
@@ -143,6 +160,19 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   };
   const bytes = [...wishes, ...cacheWishes].reduce((sum, { size }) => sum + size, 0);
   return { what: path, wishes, kv, bytes, memoryOf };
+}
+
+/** The longest rows of inputs and of results of the CPU's steps; undefined: it computes none. */
+function hostDims(
+  steps: Program["steps"],
+  { hostSteps }: LoadOptions,
+): { handed: number; returned: number } | undefined {
+  const own = steps.filter((step) => hostSteps?.steps.has(step));
+  if (own.length === 0) return undefined;
+  return {
+    handed: Math.max(...own.map(handedDim)),
+    returned: Math.max(...own.map((step) => writtenBy(step).dim)),
+  };
 }
 
 const bindingMax = ({ facts: { limits } }: Device): number =>

@@ -23,6 +23,7 @@ import type { KvRoom, KvSize } from "./kv-room.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import { atOnce, compileAll, GRID_MAX, recordPass, type Pass, type PassParts, type Passes } from "./record.ts";
 import { checkpointBytes } from "./slot-states.ts";
+import { stopsOf } from "./stops.ts";
 import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
 
 /** Rows per chunk of a run: enough to fill a GPU, few enough that others wait only for milliseconds. */
@@ -37,7 +38,7 @@ const UPLOAD_SHARE = 0.9;
  */
 export const FEW_ROWS = 32;
 
-export interface Plan extends Pick<Memory, "batch" | "input" | "given" | "readback" | "cacheType" | "states"> {
+export interface Plan extends Pick<Memory, "batch" | "input" | "given" | "readback" | "host" | "cacheType" | "states"> {
   readonly passes: Passes;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
@@ -77,14 +78,16 @@ export function plannedBytes(device: Device, program: Program, options: LoadOpti
 }
 
 function lowerPlan(device: Device, program: Program, options: LoadOptions, tuning = PLAIN): LoweredPlan {
-  checkOps(program, { name: "webgpu", ops, variants });
-  checkQuants(program);
+  const own = withoutHostSteps(program, options);
+  checkOps(own, { name: "webgpu", ops, variants });
+  checkQuants(own);
   const capacity = capacityOf(program, options);
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const cacheType = cacheTypeOf(program.steps, options);
   const givenDim = options.images ? vectorDimOf(program.steps) : 0;
   const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
-  const context = { ctxLen: options.ctxLen, cacheType, givenDim, piecesOf, buffersMax, tuning };
+  const hostSteps = options.hostSteps?.steps;
+  const context = { ctxLen: options.ctxLen, cacheType, givenDim, piecesOf, buffersMax, hostSteps, tuning };
   const passFor = (rowsMax: number): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
     const many = rowsMax === Infinity;
@@ -93,7 +96,8 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     checkBuffers(dispatches, buffersMax, program);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
-    return { dispatches, results, allocation: allocate(dispatches, { results, capacity: rows }) };
+    const stops = stopsOf(dispatches, program.steps);
+    return { dispatches, results, stops, allocation: allocate(dispatches, { results, capacity: rows }) };
   };
   const few = passFor(FEW_ROWS);
   // A short context has no other runs, unless rows see later ones.
@@ -108,7 +112,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     capacity,
     givenDim,
   });
-  const matrices = matricesOf(program.steps);
+  const matrices = matricesOf(own.steps);
   const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
   return { few, many, capacity, memory, weights };
 }
@@ -116,7 +120,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
   const plain = lowerPlan(device, program, options); // refuses programs that no kernels can run
-  const tuning = await chooseTuning(device, shapeOf(matricesOf(program.steps)), options);
+  const tuning = await chooseTuning(device, shapeOf(matricesOf(withoutHostSteps(program, options).steps)), options);
   const { few, many, capacity, ...lowered } = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
   const one = atOnce(few, 1);
@@ -162,7 +166,7 @@ interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { batch, input, given, readback, room, cacheType, states } = memory;
+  const { batch, input, given, readback, host, room, cacheType, states } = memory;
   const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
   const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
   const rebind = (layers: ReadonlySet<number>): void => {
@@ -174,6 +178,7 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     input,
     given,
     readback,
+    host,
     caches: room.caches,
     cacheType,
     states,
@@ -191,6 +196,10 @@ function destroyMemory({ all, room }: Memory): void {
   room.destroy();
   for (const buffer of all) buffer.destroy();
 }
+
+/** The steps that the device computes, and whose weights it needs. */
+const withoutHostSteps = (program: Program, { hostSteps }: LoadOptions): Program =>
+  hostSteps ? { ...program, steps: program.steps.filter((step) => !hostSteps.steps.has(step)) } : program;
 
 /** The passes share their buffers, because they never run at the same time. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {

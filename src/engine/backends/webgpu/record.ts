@@ -9,6 +9,7 @@ import type { Allocation, Result } from "./allocate.ts";
 import type { Device, KernelVariant } from "./device.ts";
 import type { KvRoom } from "./kv-room.ts";
 import { PARAMS_STRIDE, type Memory } from "./memory.ts";
+import type { Stop } from "./stops.ts";
 import type { DeviceWeights } from "./weights.ts";
 
 /** The largest `Params` of a kernel. */
@@ -38,10 +39,12 @@ export interface PassParts {
   readonly allocation: Allocation;
   /** The states, then the logits if there are any. */
   readonly results: readonly (Result & { readonly dim: number })[];
+  /** The places where it waits for the CPU. */
+  readonly stops: readonly Stop[];
 }
 
 /** A recorded list of dispatches for the whole program. */
-export interface Pass {
+export interface Pass extends Pick<PassParts, "stops"> {
   readonly dispatches: readonly Recorded[];
   readonly logits: PlannedResult | undefined;
   readonly states: PlannedResult;
@@ -92,7 +95,7 @@ export const compileAll = (
 
 export async function recordPass(
   device: Device,
-  { dispatches, allocation, results }: PassParts,
+  { dispatches, allocation, results, stops }: PassParts,
   { memory, weights, variant, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder(memory, allocation, weights);
@@ -131,7 +134,7 @@ export async function recordPass(
     }
   };
   const bufferOf = (operand: Operand): GPUBuffer => bind(operand).buffer;
-  const recordedPass: Pass = { dispatches: recorded, states, logits, bufferOf, version: 0, rebind };
+  const recordedPass: Pass = { dispatches: recorded, stops, states, logits, bufferOf, version: 0, rebind };
   return recordedPass;
 }
 
@@ -171,6 +174,10 @@ function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeigh
       case "given":
         assert(memory.given, "a plan for rows with ids only reads vectors");
         return { buffer: memory.given };
+      case "handed":
+      case "returned":
+        assert(memory.host, "a plan without steps of the CPU exchanges rows with it");
+        return { buffer: memory.host[operand.kind] };
       case "cache": {
         const layer = memory.room.caches.get(operand.layer);
         assert(layer, `no KV cache for layer ${operand.layer}`);

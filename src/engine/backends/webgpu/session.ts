@@ -12,6 +12,8 @@ import { checkRequest, type Chooser } from "./chooser.ts";
 import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
+import { makeHostRuns, type HostRuns } from "./host-steps.ts";
+import type { Stop } from "./stops.ts";
 import type { DeviceRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
@@ -72,6 +74,8 @@ export class WebGpuSession implements Session {
     encodeDispatches(encoder, pass, counts, { first: 0, end });
     return encoder.finish();
   });
+  /** Set if the CPU computes some steps. */
+  readonly #hostRuns: HostRuns | undefined;
   #inputs = new Float32Array(0);
   #results = new Float32Array(0);
   #closed = false;
@@ -97,6 +101,18 @@ export class WebGpuSession implements Session {
     const { slots } = parts.options;
     if (this.#limits.keeps) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach });
     this.verifies = this.#limits.keeps;
+    const { hostSteps } = parts.options;
+    const { host: buffers } = parts.plan;
+    if (hostSteps && buffers) {
+      const { device } = parts;
+      this.#hostRuns = makeHostRuns({
+        device,
+        buffers,
+        hostSteps,
+        encode: encodeDispatches,
+        checkOpen: () => this.#checkOpen(),
+      });
+    }
     if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
 
@@ -194,7 +210,7 @@ export class WebGpuSession implements Session {
     { out, pause }: { out: Float32Array; pause: (() => Promise<void>) | undefined },
   ): Promise<TopK[]> {
     const { rows, requests, given } = chunk;
-    const { plan, device, program, chooser } = this.#parts;
+    const { plan, device, chooser } = this.#parts;
     const pass = passFor(plan, rows.length, chunk.twoWay);
     const result = pass[name]!; // encoders were refused
     const sequences = writeBatch(rows, this.#words);
@@ -202,7 +218,9 @@ export class WebGpuSession implements Session {
     const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
     this.#giveVectors(chunk);
     device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
-    const first = this.#splits ? 0 : await this.#runEarlier(pass, counts, { end: result.end, pause });
+    const isWhole = this.#splits && !this.#hostRuns;
+    const earlier = { end: result.end, drafted: chunk.decodes, pause };
+    const first = isWhole ? 0 : await this.#runEarlier(pass, counts, earlier);
     const step: StepCommands = { pass, counts, end: result.end };
     const commands = first === 0 ? [this.#next.take(step)] : [];
     const encoder = device.gpu.createCommandEncoder();
@@ -220,23 +238,26 @@ export class WebGpuSession implements Session {
       return [];
     }
     const mapped = device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
-    if (chunk.decodes) this.#next.prepare({ ...step, counts: { ...counts, splits: splitsOf(1 + longestOf(rows)) } });
+    if (chunk.decodes && first === 0)
+      this.#next.prepare({ ...step, counts: { ...counts, splits: splitsOf(1 + longestOf(rows)) } });
     await mapped;
     this.#durations.took(rows.length, performance.now() - submittedMs);
-    if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+    this.#checkOpen();
     const topK = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();
-    if (!topK || !isFinite(out)) throw await findFault({ device, program, pass, counts });
+    if (!topK || !isFinite(out)) throw await this.#faultOf(pass, counts, chunk.decodes);
     return topK;
   }
 
-  /** Runs the first parts of a long run; returns the first dispatch that is left. */
+  /** Runs the first parts of a long run or of one with stops; returns the first dispatch that is left. */
   async #runEarlier(
     pass: Pass,
     counts: Counts,
-    { end, pause }: { end: number; pause: (() => Promise<void>) | undefined },
+    { end, drafted, pause }: { end: number; drafted: boolean; pause: (() => Promise<void>) | undefined },
   ): Promise<number> {
     const { device } = this.#parts;
+    const onBad = () => this.#faultOf(pass, counts, drafted);
+    if (this.#hostRuns) return this.#hostRuns.run({ pass, counts, end, drafted, onBad });
     const { rows, dispatches } = LONG_RUN;
     let first = 0;
     for (; counts.all > rows && end - first > dispatches; first += dispatches) {
@@ -245,9 +266,19 @@ export class WebGpuSession implements Session {
       device.submit(encoder.finish());
       await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
       await pause?.();
-      if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+      this.#checkOpen();
     }
     return first;
+  }
+
+  #faultOf(pass: Pass, counts: Counts, drafted: boolean): Promise<AppError> {
+    const { device, program } = this.#parts;
+    const runStop = (stop: Stop): Promise<void> | undefined => this.#hostRuns?.runAgain(stop, { counts, drafted });
+    return findFault({ device, program, pass, counts, runStop });
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
   }
 
   readonly shift: Session["shift"] = (slot, { keep, discard, length }) => {

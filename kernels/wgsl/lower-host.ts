@@ -1,0 +1,61 @@
+/**
+ * Steps that the CPU computes in the middle of a program: their inputs are copied to a buffer that it reads, their
+ * result comes from a buffer that it writes. Everything else of the program stays on the device.
+ */
+import type { Step } from "../../src/engine/program/step.ts";
+import type { Dispatch, Operand } from "./dispatch.ts";
+import { grid, read, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
+
+/** The only op that the CPU may compute. */
+type HostStep = Extract<Step, { op: "moe" }>;
+
+/** Two dispatches. Between them the device waits for the CPU. */
+export function lowerHostStep({ x, routed, out }: HostStep, context: Context): StepDispatch[] {
+  const input = valueOf(x, context);
+  const dim = x.dim + (routed?.dim ?? 0);
+  const shape = { ...grid(input), x: grid({ ...input, buf: { name: "handed", dim } }).x };
+  const handed: Operand = { kind: "handed" };
+  const hand: StepDispatch = routed
+    ? {
+        kernel: "join",
+        operands: [read(input), read(valueOf(routed, context)), handed],
+        params: { dim, first: x.dim, second: routed.dim },
+        grid: shape,
+      }
+    : { kernel: "slice", operands: [read(input), handed], params: copyOf(dim), grid: shape };
+  const y = write(out, input, context);
+  const take: StepDispatch = {
+    kernel: "slice",
+    operands: [{ kind: "returned" }, y],
+    params: copyOf(out.dim),
+    grid: grid(y.value),
+  };
+  return [hand, take];
+}
+
+/** Parameters of a slice that is the whole row. */
+const copyOf = (dim: number) => ({ dim, length: dim, part: dim, first: 0 });
+
+/**
+ * Moves each dispatch that takes a result back behind dispatches without a use for it, such as a shared expert's: the
+ * device runs these while the CPU computes.
+ */
+export function delayReturns(list: readonly Dispatch[]): Dispatch[] {
+  const out: Dispatch[] = [];
+  let late: Dispatch | undefined;
+  for (const dispatch of list) {
+    if (late && dispatch.operands.some((operand) => isOfResult(operand, late!))) {
+      out.push(late);
+      late = undefined;
+    }
+    if (dispatch.operands.some(({ kind }) => kind === "returned")) late = dispatch;
+    else out.push(dispatch);
+  }
+  return late ? [...out, late] : out;
+}
+
+/** Returns whether an operand is the value that `take` writes. */
+const isOfResult = (operand: Operand, take: Dispatch): boolean =>
+  operand.kind === "handed" ||
+  (operand.kind === "activation" &&
+    take.operands.some((own) => own.kind === "activation" && own.value.buf.name === operand.value.buf.name));
