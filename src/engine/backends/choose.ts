@@ -70,7 +70,18 @@ export function firstWithOps(candidates: readonly (readonly [name: string, Pick<
       });
     }
   };
-  return { name: best[0], load: (program, options) => loadOn(program, options) };
+  return {
+    name: best[0],
+    load: (program, options) => loadOn(program, options),
+    async loadSteps(program, steps, options) {
+      for (const [, choice] of candidates) {
+        const { loadSteps, missing } = await choice.open();
+        if (loadSteps && (missing?.({ ...program, steps }) ?? []).length === 0)
+          return loadSteps(program, steps, options);
+      }
+      throw new AppError("unsupported", `${program.weights.path}: no backend can run single steps on the CPU`);
+    },
+  };
 }
 
 /** The candidates for a name, best first. Throws `unsupported` if it is already known that they cannot run here. */

@@ -5,6 +5,8 @@
 import { AppError } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { cutProgram, layerCount, loadSplit } from "../program/split.ts";
+import type { Step } from "../program/step.ts";
+import { expertSteps, loadWithExperts, withoutExperts } from "./experts.ts";
 
 export interface Offload {
   /** Layers on the GPU, the output counted as one; undefined: as many as fit. */
@@ -52,33 +54,86 @@ export function offloading(sides: Sides, offload: Offload): Backend {
 }
 
 /**
- * Loads as many of the last layers as fit and as the GPU has kernels for; fewer if it turns out to have less memory
- * than expected.
+ * Loads the whole program if it fits; else all of it except the experts of as few layers as necessary; else as many of
+ * the last layers as fit and as the GPU has kernels for.
  */
 async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
+  const { gpu, cpu } = sides;
+  const experts = cpu.loadSteps ? expertSteps(program) : [];
+  if (experts.length > 0) {
+    /** The experts that stay on the CPU: with a count of 1 all, with one more the last layer's are on the GPU. */
+    const onCpu = (count: number): Step[] => experts.slice(0, experts.length + 1 - count);
+    const needs = (count: number): Promise<number> =>
+      neededBytes(program, withoutExperts(options, onCpu(count)), { gpu, count: layerCount(program) }).catch(
+        (error) => {
+          unlessTooMuch(error);
+          return Infinity;
+        },
+      );
+    const load = (count: number): Promise<Session> =>
+      loadWithExperts(program, options, { gpu, cpu, steps: onCpu(count) });
+    const parts = { most: experts.length + 1, least: 1, needs, load };
+    const session = await loadMost(parts, memory).catch(unlessTooMuch);
+    if (session) return session;
+  }
+  return loadLayers(program, options, sides, memory);
+}
+
+async function loadLayers(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
   const { gpu } = sides;
   const all = layerCount(program);
   let refusal: AppError | undefined;
+  // The program cannot be cut there, or a layer has no kernels; fewer layers may work.
   const needs = (count: number): Promise<number> =>
-    neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
-      // The program cannot be cut here, or a layer has no kernels; fewer layers may work.
-      if (!(error instanceof AppError) || error.code !== "unsupported") throw error;
+    orInfinity(neededBytes(program, options, { gpu, count }), (error) => {
       if (count === all) refusal = error;
-      return Infinity;
     });
   const least = Math.min(LAYERS_MIN, all);
-  let count = await mostThatFit({ most: all, needs, room: memory });
-  if (count < least && refusal) throw refusal;
-  if (count < least) checkRoom(await needs(least), { program, count: least, memory });
-  for (;;) {
+  const load = (count: number): Promise<Session> => loadWith(program, options, sides, count);
+  const session = await loadMost({ most: all, least, needs, load }, memory);
+  if (session) return session;
+  if (refusal) throw refusal;
+  checkRoom(await needs(least), { program, count: least, memory });
+  return load(0);
+}
+
+/** The undefined that stands for an error by which a program does not fit. */
+function unlessTooMuch(error: unknown): undefined {
+  if (!(error instanceof AppError) || !["too_large", "unsupported"].includes(error.code)) throw error;
+}
+
+/** Bytes; Infinity for a program that no memory is enough for. */
+const orInfinity = (bytes: Promise<number>, onRefusal?: (error: AppError) => void): Promise<number> =>
+  bytes.catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== "unsupported") throw error;
+    onRefusal?.(error);
+    return Infinity;
+  });
+
+/** A load that can be made smaller. */
+interface Parts {
+  readonly most: number;
+  readonly least: number;
+  needs(count: number): Promise<number>;
+  load(count: number): Promise<Session>;
+}
+
+/**
+ * Loads the largest count that fits; a smaller one if the GPU turns out to have less memory than expected. Undefined if
+ * the least does not fit.
+ */
+async function loadMost({ most, least, needs, load }: Parts, room: number): Promise<Session | undefined> {
+  let count = await mostThatFit({ most, needs, room });
+  while (count >= least) {
     try {
-      return await loadWith(program, options, sides, count);
+      return await load(count);
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== "too_large") throw error;
       count = await mostThatFit({ most: count - 1, needs, room: STEP_DOWN * (await needs(count)) });
       if (count < least) throw error;
     }
   }
+  return undefined;
 }
 
 /** The largest count whose need is finite and fits; 0 if even one layer does not. */

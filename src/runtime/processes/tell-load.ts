@@ -20,6 +20,9 @@ export function tellLoad(
   if (gpuLayers && gpuLayers.count < gpuLayers.all) {
     log.info("some layers of a model are on the GPU, the others on the CPU", { file, device, vramBytes }); // so it is slower
   }
+  if (gpuLayers?.cpuExperts) {
+    log.info("experts of a model are on the CPU, the rest is on the GPU", { file, device, vramBytes });
+  }
   if (info.draftUnused !== undefined) {
     log.warn("a model answers without its draft model", { file, draft, reason: info.draftUnused });
   }

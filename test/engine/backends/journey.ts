@@ -24,7 +24,7 @@ export async function journey(session: Session): Promise<Float32Array> {
   got.push(...(await session.states(states)));
   session.shift(1, { keep: 2, discard: 5, length: 13 });
   await run([{ ...rows(1, 8, 9), logits: "last" }]);
-  session.copy({ from: 1, to: 2, length: 6 });
+  await session.copy({ from: 1, to: 2, length: 6 });
   await run([
     { ...rows(2, 6, 9), logits: "all" },
     { ...rows(1, 9, 10), logits: "last" },

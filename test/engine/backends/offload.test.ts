@@ -15,8 +15,11 @@ import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { makeModel } from "../architectures/models.ts";
 import { options } from "./journey.ts";
+import { simdLevels } from "./simd/levels.ts";
 
 const LAYER_BYTES = 100;
+/** The part of a layer that is its experts. */
+const EXPERTS_BYTES = 60;
 
 let folder = "";
 let gguf: Gguf;
@@ -125,6 +128,59 @@ describe("without a request", () => {
     const without = { name: "cpu", gpuLayers: undefined };
     expect(await load({ automatic: true }, { memory: 199 })).toMatchObject({ attempts: [], ...without });
     expect(await load({ automatic: true, room: 150 }, {})).toMatchObject(without);
+  });
+});
+
+const [simd] = simdLevels;
+describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
+  /** Loads a model of two layers with experts; returns the layers with experts on the CPU at each attempt. */
+  async function loadExperts({ room = Infinity, able = true }, offload: Offload) {
+    await writeGguf(join(folder, "experts.gguf"), makeModel("llama-experts"));
+    const file = openGguf(join(folder, "experts.gguf"));
+    const program = loadProgram(file);
+    const attempts: number[] = [];
+    const bytesOf = (part: Program, cut: number): number => LAYER_BYTES * layerCount(part) - EXPERTS_BYTES * cut;
+    const gpu: Backend = {
+      ...cpuBackend,
+      name: "gpu",
+      async neededBytes(part, { hostSteps }) {
+        if (!able && !hostSteps) throw new AppError("unsupported", "no kernels for experts");
+        return bytesOf(part, hostSteps?.steps.size ?? 0);
+      },
+      async load(part, { hostSteps }) {
+        const cut = hostSteps?.steps.size ?? 0;
+        attempts.push(cut);
+        if (bytesOf(part, cut) > room) throw new AppError("too_large", "no room");
+        const session = await cpuBackend.load(part, options);
+        return Object.assign(session, { backend: "gpu", gpuLayers: { count: 3, all: 3 } });
+      },
+    };
+    const session = await offloading({ gpu, cpu: simd!.backend, automatic: false }, offload).load(program, options);
+    const { backend: name, gpuLayers } = session;
+    session.close();
+    file.close();
+    return { attempts, name, gpuLayers };
+  }
+
+  test("stay on the CPU, of as few layers as necessary", async () => {
+    expect(await loadExperts({}, { memory: 300 })).toMatchObject({ attempts: [0], name: "gpu" });
+    for (const [memory, cpuExperts] of [
+      [299, 1],
+      [239, 2],
+    ] as const) {
+      const gpuLayers = { count: 3, all: 3, cpuExperts };
+      expect(await loadExperts({}, { memory })).toEqual({ attempts: [cpuExperts], name: "gpu+simd", gpuLayers });
+    }
+  });
+
+  test("do so where the memory is unknown, or the GPU has no kernels for them", async () => {
+    expect(await loadExperts({ room: 200 }, {})).toMatchObject({ attempts: [0, 1, 2], name: "gpu+simd" });
+    expect(await loadExperts({ able: false }, {})).toMatchObject({ attempts: [1], name: "gpu+simd" });
+  });
+
+  test("are not divided where a number of layers was asked for, or the rest does not fit either", async () => {
+    expect((await loadExperts({}, { layers: 2, memory: 250 })).gpuLayers).toEqual({ count: 2, all: 3 });
+    await expect(loadExperts({}, { memory: 179 })).rejects.toThrow("2 of 3 layers on the GPU: 200 bytes needed");
   });
 });
 

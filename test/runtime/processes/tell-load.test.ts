@@ -6,7 +6,7 @@ const { size } = Bun.file(FILE);
 
 interface Loaded {
   readonly weights: number;
-  readonly gpuLayers?: { count: number; all: number };
+  readonly gpuLayers?: { count: number; all: number; cpuExperts?: number };
   readonly samplersUnused?: readonly string[];
 }
 
@@ -31,6 +31,9 @@ test("weights that take a multiple of their file in memory, and a model on two d
   ]);
   expect(told({ weights: size, gpuLayers: { count: 2, all: 9 } })).toEqual([
     ["some layers of a model are on the GPU, the others on the CPU", { file: FILE, device: "d", vramBytes: 3 }],
+  ]);
+  expect(told({ weights: size, gpuLayers: { count: 9, all: 9, cpuExperts: 3 } })).toEqual([
+    ["experts of a model are on the CPU, the rest is on the GPU", { file: FILE, device: "d", vramBytes: 3 }],
   ]);
   expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
 });

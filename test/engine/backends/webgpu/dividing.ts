@@ -1,0 +1,74 @@
+/** Runs models with experts on the CPU and everything else on a software adapter; experts.test.ts reads its output. */
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { expertSteps, loadWithExperts } from "../../../../src/engine/backends/experts.ts";
+import { simdBackend } from "../../../../src/engine/backends/host/simd.ts";
+import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import type { Program, Session } from "../../../../src/engine/program/backend.ts";
+import type { Step } from "../../../../src/engine/program/step.ts";
+import { nmse } from "../compare.ts";
+import { journey, options } from "../journey.ts";
+
+/** The same program, whose routers read the input of the norm before the experts. */
+export function withOwnInput(program: Program): Program {
+  const steps = program.steps.map((step, i): Step => {
+    const before = program.steps[i - 1];
+    return step.op === "moe" && before?.op === "rmsNorm" ? { ...step, routed: before.x } : step;
+  });
+  return { ...program, steps };
+}
+
+/** A model with the experts of some layers on the CPU. */
+export interface Divided extends Pick<Session, "gpuLayers" | "backend" | "device"> {
+  /** The distance to the CPU kernels' results. */
+  readonly distance: number;
+}
+
+export interface Dividing {
+  readonly divided: readonly Divided[];
+  /** Errors of a run with NaN in the experts of the first layer, and in the attention of the last. */
+  readonly faults: readonly string[];
+}
+
+/** @param count of the first layers whose experts are on the CPU */
+const load = (program: Program, count: number): Promise<Session> =>
+  loadWithExperts(program, options, {
+    gpu: webGpuBackend,
+    cpu: simdBackend,
+    steps: expertSteps(program).slice(0, count),
+  });
+
+async function divide(program: Program, count: number): Promise<Divided> {
+  const whole = await simdBackend.load(program, options);
+  const expected = await journey(whole);
+  whole.close();
+  const session = await load(program, count);
+  const distance = nmse(await journey(session), expected);
+  const { gpuLayers, backend, device } = session;
+  session.close();
+  return { ...(gpuLayers && { gpuLayers }), backend, device, distance };
+}
+
+/** The error of a model with a tensor full of NaN. */
+async function faultOf(program: Program, tensor: string): Promise<string> {
+  const read = (name: string): Uint8Array =>
+    name === tensor ? new Uint8Array(program.weights.read(name).length).fill(0xff) : program.weights.read(name);
+  const session = await load({ ...program, weights: { path: "broken", read } }, 2);
+  const row = { slot: 0, start: 0, tokens: Int32Array.of(1), logits: "last" } as const;
+  const fault = await session.run([row]).then(String, ({ message }: Error) => message);
+  session.close();
+  return fault;
+}
+
+if (import.meta.main) {
+  const gguf = openGguf(process.argv[2]!);
+  const program = loadProgram(gguf);
+  const divided = [await divide(program, 1), await divide(withOwnInput(program), 2)];
+  const faults = [
+    await faultOf(program, "blk.0.ffn_down_exps.weight"),
+    await faultOf(program, "blk.1.attn_output.weight"),
+  ];
+  console.log(JSON.stringify({ divided, faults } satisfies Dividing));
+  gguf.close();
+  process.exit(0); // a driver's threads may remain
+}
