@@ -31,6 +31,7 @@ LLAMA3 |= {"original_max_position_embeddings": 64, "rope_theta": 10000.0}
 GPT2 = dict(n_embd=64, n_layer=3, n_head=4, n_positions=256, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1)
 LATENT = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16)
 LATENT |= dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1)
+INDEXER = dict(index_n_heads=2, index_head_dim=16, index_topk=64)
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
 DELTA |= dict(num_hidden_layers=4)
 
@@ -83,6 +84,7 @@ MODELS = {
     "Lfm2Moe": SIZES | EXPERTS | dict(layer_types=["conv", "full_attention", "conv"], num_dense_layers=1, conv_L_cache=3),
     "DeepseekV2": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4, topk_method="greedy"),
     "DeepseekV3": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4),
+    "DeepseekV3 2": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4, rope_parameters=YARN | {"mscale": 0.7, "mscale_all_dim": 0.7}),
     "Dots1": SIZES | EXPERTS | HEADS | dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, sliding_window=None),
     "MiniMaxM2": SIZES | EXPERTS | HEADS,
     "Mamba": dict(hidden_size=64, num_hidden_layers=3, state_size=8, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
@@ -92,13 +94,21 @@ MODELS = {
     "Qwen3_5": SIZES | DELTA | HEADS,
     "Qwen3_5Moe": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
     "Qwen3Next": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
+    "DeepseekV32": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}),
+    "GlmMoeDsa": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, indexer_types=["full", "shared", "full"]),
+    "MiniMaxM3VL": SIZES | EXPERTS | HEADS | dict(intermediate_size=48, dense_intermediate_size=96, shared_intermediate_size=48, index_n_heads=2, index_head_dim=16, index_block_size=8, index_topk_blocks=16, rotary_dim=8),
+    "Apertus": SIZES,
+    "GptOss": SIZES | EXPERTS | HEADS | dict(sliding_window=8, intermediate_size=64, num_hidden_layers=4),
     "Bert": SIZES | dict(num_key_value_heads=4, type_vocab_size=2),
     "Roberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
     "XLMRoberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
     "DistilBert": dict(dim=64, n_layers=3, n_heads=4, hidden_dim=96, vocab_size=VOCAB, max_position_embeddings=256),
+    "NomicBert": SIZES,
+    "EuroBert": SIZES,
+    "JinaEmbeddingsV3": SIZES | dict(num_key_value_heads=4, type_vocab_size=1),
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
-ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert"}
+ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3"}
 
 
 def weights(name, shape, middle, width):

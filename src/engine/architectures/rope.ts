@@ -48,6 +48,7 @@ export function ropeOf(model: Model, options: RopeOptions): RopeScaling {
     betaFast: keys.number("rope.scaling.yarn_beta_fast", 32),
     betaSlow: keys.number("rope.scaling.yarn_beta_slow", 1),
     ctxLenOrig: keys.number("rope.scaling.original_context_length", model.ctxLen),
+    ...(!keys.flag("rope.scaling.yarn_truncate", true) && { exactEnds: true }),
     ...factors,
     ...(sections && { sections }),
   });

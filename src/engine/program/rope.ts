@@ -140,12 +140,13 @@ function makeAngles(rope: RopeScaling, ctxLen: number): (position: number, theta
  * Share of the unscaled angle in each pair, (rotaryDim / 2): 1 for high frequencies, 0 for low ones, a ramp between.
  */
 function yarnMix(rope: RopeScaling): Float32Array {
-  const { rotaryDim, ctxLenOrig, base, extFactor } = rope;
+  const { rotaryDim, ctxLenOrig, base, extFactor, exactEnds = false } = rope;
   /** The dimension that makes `turns` full rotations within the trained context. */
   const dimOf = (turns: number): number =>
     (rotaryDim * Math.log(ctxLenOrig / (turns * 2 * Math.PI))) / (2 * Math.log(base));
-  const low = Math.max(0, Math.floor(dimOf(rope.betaFast)));
-  const high = Math.min(rotaryDim - 1, Math.ceil(dimOf(rope.betaSlow)));
+  const [first, last] = [dimOf(rope.betaFast), dimOf(rope.betaSlow)];
+  const low = Math.max(0, exactEnds ? first : Math.floor(first));
+  const high = Math.min(rotaryDim - 1, exactEnds ? last : Math.ceil(last));
   return Float32Array.from({ length: rotaryDim / 2 }, (_, i) => {
     const ramp = (i - low) / Math.max(0.001, high - low);
     return (1 - Math.min(1, Math.max(0, ramp))) * extFactor;

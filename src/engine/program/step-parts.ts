@@ -62,6 +62,8 @@ export interface RopeScaling {
   readonly attnFactor: number;
   readonly betaFast: number;
   readonly betaSlow: number;
+  /** YaRN's ramp begins and ends between pairs, not at whole ones. */
+  readonly exactEnds?: boolean;
   /** Context length of training that YaRN refers to. */
   readonly ctxLenOrig: number;
   /** Per-pair divisors of the frequency (llama 3, longrope), (rotaryDim/2); undefined for none. */

@@ -5,6 +5,12 @@
 import type { WriteValue } from "../../engine/formats/index.ts";
 import type { Config } from "./config.ts";
 
+/** Rows of each expert's matrix: every `step`-th, from `first`. */
+export interface ExpertRows {
+  readonly first: number;
+  readonly step: number;
+}
+
 /** Rows of a source tensor: slices along its last dimension, or the values of a vector. */
 export interface RowSelection {
   /** Slowest-varying dimension first. */
@@ -24,6 +30,11 @@ export interface TensorRule {
   readonly isTransposed?: boolean;
   /** Applied to every weight. */
   readonly value?: (weight: number) => number;
+  /**
+   * The file stores the experts' matrices stacked, either transposed, (experts, inDim, rows), or as MXFP4 blocks,
+   * (experts, rows, inDim / 32, 16) bytes, with their scales in a tensor that ends in `_scales` instead of `_blocks`.
+   */
+  readonly experts?: ExpertRows;
   /** Heads whose rows are reordered to pairs; see `TensorSource`. */
   readonly pairedHeads?: number;
   /** Added to every weight. */

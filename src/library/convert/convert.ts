@@ -9,6 +9,7 @@ import {
   bf16,
   f16,
   f32,
+  quants,
   type WriteModel,
   writeNewGguf,
   type WriteTensor,
@@ -19,6 +20,7 @@ import { findArchitecture } from "./archs/index.ts";
 import { configOf, layersOf, type Config } from "./config.ts";
 import { describeMlc } from "./describe-mlc.ts";
 import { describeOnnx } from "./describe-onnx.ts";
+import { expertData } from "./expert-data.ts";
 import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
@@ -34,6 +36,7 @@ const FILE_TYPES: ReadonlyMap<unknown, number> = new Map([
   [f32, 0],
   [f16, 1],
   [bf16, 32],
+  [quants.mxfp4, 38],
 ]);
 
 /** Bytes of weights written, and the total. */
@@ -165,7 +168,9 @@ const tensorOf =
     quant,
     data: {
       async *[Symbol.asyncIterator]() {
-        for (const source of sources) yield* tensorData(source, quant, label);
+        for (const source of sources) {
+          yield* "scales" in source ? expertData(source, quant, label) : tensorData(source, quant, label);
+        }
       },
     },
   });

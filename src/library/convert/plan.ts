@@ -6,6 +6,7 @@ import { AppError } from "../../base/index.ts";
 import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { Architecture, RowSelection, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
+import { plannedExperts, type ExpertSource } from "./expert-data.ts";
 import { checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
 /** Encoder parts of multimodal models; the text model is converted without them. */
@@ -22,7 +23,7 @@ interface PlannedTensor {
   readonly shape: readonly number[];
   readonly quant: Quant;
   /** One after the other; several for the stacked matrices of experts. */
-  readonly sources: readonly TensorSource[];
+  readonly sources: readonly (TensorSource | ExpertSource)[];
 }
 
 export interface Plan {
@@ -42,6 +43,8 @@ interface PlanSources {
 
 export function planTensors({ tensors, architecture, table, nLayers, isTied, label }: PlanSources): Plan {
   const parts = new Map<string, Map<number, PlannedTensor>>();
+  const planned = (tensor: SafeTensor, each: FoundRule): PlannedTensor =>
+    each.rule.experts ? planExperts(tensor, each, { tensors, label }) : planTensor(tensor, each, label);
   let encoderCount = 0;
   for (const tensor of tensors) {
     if (ENCODERS.test(tensor.name)) {
@@ -62,12 +65,12 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
       if (others.has(each.expert ?? WHOLE)) {
         throw new AppError("bad_file", `${label}: tensor '${tensor.name}': there is another '${name}'`);
       }
-      others.set(each.expert ?? WHOLE, planTensor(tensor, each, label));
+      others.set(each.expert ?? WHOLE, planned(tensor, each));
     }
   }
-  const planned = new Map([...parts].map(([name, each]) => [name, joined(name, each, label)]));
-  checkComplete({ planned, table, nLayers, label });
-  return { tensors: [...planned.values()].sort(byPlace), encoderCount };
+  const all = new Map([...parts].map(([name, each]) => [name, joined(name, each, label)]));
+  checkComplete({ planned: all, table, nLayers, label });
+  return { tensors: [...all.values()].sort(byPlace), encoderCount };
 }
 
 /** The number of a tensor that is not one expert's. */
@@ -153,6 +156,24 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string
   const quant = !isMatrix ? f32 : from === bf16 ? bf16 : f16;
   checkHeads(source, label);
   return { name, shape: shape.toReversed(), quant, sources: [source] };
+}
+
+/** Stacked experts; see `TensorRule.experts`. */
+function planExperts(
+  tensor: SafeTensor,
+  { name, rule }: FoundRule,
+  { tensors, label }: { tensors: readonly SafeTensor[]; label: string },
+): PlannedTensor {
+  const isPacked = tensor.name.endsWith("_blocks");
+  const scaleName = tensor.name.replace(/_blocks$/, "_scales");
+  const scales = isPacked ? tensors.find((each) => each.name === scaleName) : undefined;
+  if (isPacked && !scales) {
+    throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected scales in '${scaleName}', got none`);
+  }
+  const source = { tensor, scales, rows: rule.experts! }; // the caller's condition
+  const { shape, quant } = plannedExperts(source, label);
+  const plain = (): Quant => (sourceType(tensor, label) === bf16 ? bf16 : f16);
+  return { name, shape: shape.toReversed(), quant: quant ?? plain(), sources: [source] };
 }
 
 /** Four times the most of any published model: 512 experts of 2 · 2,048 rows. */

@@ -16,7 +16,7 @@ export function ropeParameters(config: Config): Config | undefined {
   return all?.findPart("full_attention") ?? all;
 }
 
-function ropeType(parameters: Config | undefined): string {
+export function ropeType(parameters: Config | undefined): string {
   return String(parameters?.find("rope_type") ?? parameters?.find("type") ?? "default");
 }
 
@@ -57,14 +57,12 @@ export function ropeMetadata(
 
 function yarnMetadata(config: Config, parameters: Config): Record<string, WriteValue> {
   const factor = parameters.number("factor");
-  if (parameters.find("truncate") === false) {
-    throw new AppError("unsupported", `${config.label}: 'rope_scaling.truncate': expected true, got false`);
-  }
   const ctxLenOrig = originalCtxLen(config, parameters);
   return {
     "rope.scaling.type": "yarn",
     "rope.scaling.factor": f32(factor),
     "rope.scaling.original_context_length": u32(ctxLenOrig),
+    ...(parameters.find("truncate") === false ? { "rope.scaling.yarn_truncate": false } : {}),
     ...defined({
       "rope.scaling.yarn_beta_fast": float(parameters.findNumber("beta_fast")),
       "rope.scaling.yarn_beta_slow": float(parameters.findNumber("beta_slow")),

@@ -139,7 +139,8 @@ interface Piece {
   readonly label: string;
 }
 
-async function readPiece(file: FileHandle, { tensor, offset, length, label }: Piece): Promise<Uint8Array> {
+/** Throws `bad_file` if the file ends early. */
+export async function readPiece(file: FileHandle, { tensor, offset, length, label }: Piece): Promise<Uint8Array> {
   const what = `${label}: tensor '${tensor.name}'`;
   const bytes = new Uint8Array(length);
   for (let done = 0; done < length;) {
@@ -165,14 +166,14 @@ function pairRows(head: Uint8Array, rowBytes: number): void {
   }
 }
 
-interface Rounding {
+export interface Rounding {
   readonly from: Quant;
   readonly to: Quant;
   readonly value: ((weight: number) => number) | undefined;
   readonly what: string;
 }
 
-function roundTo(bytes: Uint8Array, { from, to, value, what }: Rounding): Uint8Array {
+export function roundTo(bytes: Uint8Array, { from, to, value, what }: Rounding): Uint8Array {
   if (from === to && !value) return bytes;
   const weights = new Float32Array(bytes.length / from.blockBytes);
   from.dequantize(bytes, weights);

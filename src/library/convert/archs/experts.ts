@@ -12,6 +12,7 @@ import {
   rotaryPart,
   windowKeys,
 } from "../decoder.ts";
+import { ropeParameters, ropeType } from "../rope.ts";
 import { graniteFactors, HUNYUAN_NORMS } from "./sequential.ts";
 
 /** Routing scores, as `expert_gating_func` numbers them. */
@@ -322,8 +323,19 @@ export const minimaxM2: Architecture = {
   }),
 };
 
+/** YaRN whose magnitude scales all of the scores, not the rotated part. A GGUF has a tenth of its factor. */
+function latentYarn(config: Config): Record<string, WriteValue> {
+  const parameters = ropeParameters(config);
+  if (!parameters || ropeType(parameters) !== "yarn") return {};
+  const ofAll = parameters.number("mscale_all_dim", 0);
+  if (ofAll === 0 || parameters.number("mscale", 1) !== ofAll) {
+    throw parameters.wrong("mscale_all_dim", "the same number as 'mscale', not 0");
+  }
+  return { "rope.scaling.yarn_log_multiplier": f32(ofAll / 10), "rope.scaling.attn_factor": f32(1) };
+}
+
 /** DeepSeek 2 and 3: latent attention, whose unpacking matrices stay fused. */
-function deepseek(score: 1 | 2): Architecture {
+export function deepseek(score: 1 | 2): Architecture {
   return {
     arch: "deepseek2",
     metadata(config) {
@@ -338,6 +350,7 @@ function deepseek(score: 1 | 2): Architecture {
         "attention.kv_lora_rank": u32(config.count("kv_lora_rank")),
         ...(queryRank === undefined ? {} : { "attention.q_lora_rank": u32(queryRank) }),
         "rope.dimension_count": u32(rotary),
+        ...latentYarn(config),
         ...expertMetadata(config),
         ...deepseekRouting(config),
         expert_gating_func: u32(score),

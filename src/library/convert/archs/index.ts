@@ -9,6 +9,8 @@ import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
 import * as gpt from "./gpt.ts";
+import { gptOss } from "./gpt-oss.ts";
+import * as indexed from "./indexed.ts";
 import { llama } from "./llama.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
@@ -24,6 +26,7 @@ export const convertible = {
   Cohere2ForCausalLM: sequential.cohere2,
   CohereForCausalLM: sequential.commandR,
   DeepseekV2ForCausalLM: experts.deepseek2,
+  DeepseekV32ForCausalLM: indexed.deepseek32,
   DeepseekV3ForCausalLM: experts.deepseek3,
   DistilBertForMaskedLM: encoders.distilBert,
   DistilBertModel: encoders.distilBert,
@@ -44,6 +47,8 @@ export const convertible = {
   Glm4ForCausalLM: sequential.glm4,
   Glm4MoeForCausalLM: experts.glm4moe,
   GlmForCausalLM: sequential.glm,
+  GlmMoeDsaForCausalLM: indexed.glmDsa,
+  GptOssForCausalLM: gptOss,
   GraniteForCausalLM: sequential.granite,
   GraniteMoeForCausalLM: experts.graniteMoe,
   HunYuanDenseV1ForCausalLM: sequential.hunyuanDense,
