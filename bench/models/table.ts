@@ -52,18 +52,7 @@ export function makeTable(checked: CheckedModels): string {
   const rows = Object.keys(archs)
     .toSorted((a, b) => a.localeCompare(b, "en"))
     .map((arch) => [...rowOf(arch, checked[arch], kinds), proofOf(arch, checked[arch], originals)]);
-  const head = [
-    "family",
-    "architecture",
-    "text",
-    "tools",
-    "thinks",
-    "images",
-    "embeds",
-    "backends",
-    "checked",
-    "proof",
-  ];
+  const head = ["family", "architecture", "makes", "tools", "thinks", "images", "backends", "checked", "proof"];
   return `${INTRODUCTION}\n${[head, head.map(() => "-"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
 }
 
@@ -72,14 +61,15 @@ const INTRODUCTION = `# Models
 Made by \`bun bench/models-table.ts\` from the registries; not edited by hand. An architecture is what
 a GGUF says of itself in \`general.architecture\`.
 
+- **makes**: text, vectors, or both. A model that makes text makes vectors too, by pooling. A
+  decoder whose file says \`attention.causal = false\` reads both ways and makes vectors only: on
+  \`simd\`, \`webgpu\`, \`wasm\` and \`cpu\`, unless its layers have windows, recurrences, sinks, or latent
+  or shared keys.
 - **tools**: the format of calls that the family's chat models write; a blank: as the model's
   template shows, or none.
 - **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in
   parentheses do not yet. They and their models run on \`simd\`, \`webgpu\`, \`wasm\` and \`cpu\`:
   [gpus.md](gpus.md).
-- **embeds**: made for vectors. Every other model makes them too, by pooling. A decoder whose file
-  says \`attention.causal = false\` reads both ways and makes nothing else: on \`simd\`, \`webgpu\`,
-  \`wasm\` and \`cpu\`, unless its layers have windows, recurrences, sinks, or latent or shared keys.
 - **backends**: the backends that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is
   the reference and runs everything.
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the
@@ -89,8 +79,8 @@ a GGUF says of itself in \`general.architecture\`.
 - **proof**: the strongest evidence for a family. \`trained\`: weights that somebody trained, against
   another program (Gemma 3 270M against llama.cpp, all-MiniLM-L6-v2 against sentence-transformers:
   \`bun run test real\`). \`original\`: random weights, converted from a folder of transformers, whose
-  logits or states equal transformers' within 10^-6 (\`bench/real/originals.ts\`). \`llama.cpp\`: random
-  weights against llama.cpp only. \`none\`: nothing but tests that the backends agree.
+  logits or states equal transformers' within 10^-6 (\`bench/real/originals.ts\`). \`peer\`: random
+  weights, against llama.cpp only. \`none\`: nothing but tests that the backends agree.
 `;
 
 function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {
@@ -99,11 +89,10 @@ function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<st
   return [
     family.name,
     `\`${arch}\`${also}`,
-    family.embeds === "only" ? "" : "yes",
+    family.embeds === "only" ? "vectors" : family.embeds ? "both" : "text",
     family.calls ?? "",
     family.thinks ? "yes" : "",
     (family.sees ?? []).map((kind) => (kinds.has(kind) ? kind : `(${kind})`)).join(", "),
-    family.embeds ? "yes" : "",
     checked ? backendsOf(checked) : "cpu",
     checked ? checkOf(checked) : "",
   ];
@@ -112,7 +101,7 @@ function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<st
 function proofOf(arch: string, checked: Checked | undefined, originals: ReadonlySet<string>): string {
   if (TRAINED.has(arch)) return "trained";
   if (originals.has(arch)) return "original";
-  return checked ? "llama.cpp" : "none";
+  return checked ? "peer" : "none";
 }
 
 const backendsOf = ({ missing }: Checked): string =>
