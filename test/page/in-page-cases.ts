@@ -1,8 +1,11 @@
 /** Models that run in the page: the server's answers, files downloaded once, and failures. */
 import { expect, test } from "bun:test";
 import type { BrowserContext, Locator, Page } from "playwright-core";
+import { digestOf } from "../../src/library/store/digest.ts";
 import { eventually } from "../e2e/hearth.ts";
-import { ask, choosePlace, keepShot, openPage, send, watched, type Watched, type World } from "./page.ts";
+import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";
+import { makeProjector, makeVisionText, picture } from "../engine/vision/vision-model.ts";
+import { ask, chooseModel, choosePlace, keepShot, openPage, send, watched, type Watched, type World } from "./page.ts";
 
 const QUESTION = "Tell me a story.";
 
@@ -159,4 +162,47 @@ function lostDevice(world: () => World): void {
   }, 240_000);
 }
 
-export const inPageCases = [inPage, closedInDownload, lostDevice] as const;
+/** A model with a projector. */
+async function makeSeer({ hearth }: World): Promise<void> {
+  const files: Record<string, string> = {};
+  for (const [name, model] of Object.entries({ "text.gguf": makeVisionText(), "eyes.gguf": makeProjector() })) {
+    const bytes = encodeGguf(model as MemoryModel); // its tensors are in memory
+    files[name] = digestOf(bytes);
+    expect(
+      (await fetch(`${hearth.url}/api/blobs/${files[name]}`, { method: "POST", body: new Uint8Array(bytes) })).ok,
+    ).toBe(true);
+  }
+  expect((await hearth.post("/api/create", { model: "seer", files, stream: false })).ok).toBe(true);
+}
+
+function seesInPage(world: () => World): void {
+  test("answers about a picture as the server does", async () => {
+    await makeSeer(world());
+    try {
+      const { page, troubles } = await openWith(world(), "wasm");
+      await chooseModel(page, "seer");
+      await chooseHere(page, 8);
+      const buffer = picture(1);
+      await page.getByLabel("Files", { exact: true }).setInputFiles({ name: "a.png", mimeType: "image/png", buffer });
+      await page.locator(".attachments .picture").waitFor();
+      const asking = page.waitForRequest("**/api/parts");
+      await ask(page, QUESTION);
+      expect((await asking).postDataJSON()).toMatchObject({ model: "seer:latest" });
+      const said = await world().hearth.post("/api/chat", {
+        model: "seer",
+        stream: false,
+        options: { temperature: 0, num_predict: 8 },
+        messages: [{ role: "user", content: QUESTION, images: [buffer.toString("base64")] }],
+      });
+      const { message } = (await said.json()) as { message: { content: string } };
+      expect(message.content).not.toBe("");
+      expect(await page.locator(".message.assistant .markdown").innerText()).toBe(message.content.trim());
+      expect(troubles).toEqual([]);
+    } finally {
+      const body = JSON.stringify({ model: "seer" });
+      await fetch(`${world().hearth.url}/api/delete`, { method: "DELETE", body });
+    }
+  }, 60_000);
+}
+
+export const inPageCases = [inPage, closedInDownload, lostDevice, seesInPage] as const;

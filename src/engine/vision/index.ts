@@ -257,4 +257,9 @@ const inputDim = ({ steps: [first] }: Part): number => (first?.op === "input" ? 
 
 export { projectorKind } from "./clip.ts";
 export { decodeImage } from "./decode.ts";
+export { decodeGif } from "./gif.ts";
+export { sizeText } from "./image.ts";
+export { readImageHeader } from "./image-header.ts";
+export { cleanJpeg } from "./jpeg.ts";
+export { withoutExtras } from "./png.ts";
 export { hasProjector } from "./projectors/index.ts";

@@ -19,8 +19,8 @@ export interface PageWorker {
 }
 
 /**
- * Has a Worker load a model; `files` maps the path of the model, and its adapters', to files. Throws errors of the
- * files and of loading, and ends the Worker then.
+ * Has a Worker load a model; `files` maps the paths of the model, its adapters and its projector to files. Throws
+ * errors of the files and of loading, and ends the Worker then.
  */
 export async function startRunner(
   worker: PageWorker,

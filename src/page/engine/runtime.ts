@@ -34,6 +34,8 @@ export interface ModelParts {
   readonly digest: string;
   readonly weights: ModelFile;
   readonly adapters: readonly ModelFile[];
+  /** The projector file, for images, if the model has one. */
+  readonly projector?: ModelFile;
   readonly config: ModelRef["config"];
   readonly parameters: ModelRef["parameters"];
   readonly messages: ModelRef["messages"];
@@ -97,17 +99,18 @@ export function makePageRuntime(options: PageRuntimeOptions): PageRuntime {
 }
 
 /** Paths are digests here. */
-function refOf({ name, weights, adapters, files, ...rest }: ModelParts): ModelRef {
+function refOf({ name, weights, adapters, projector, files, ...rest }: ModelParts): ModelRef {
   if (files)
     throw new AppError(
       "unsupported",
       `'${rest.displayName}' is not a GGUF file, and Hearth's engine in this page runs no other format`,
     );
-  const sizeBytes = [weights, ...adapters].reduce((sum, { size }) => sum + size, 0);
+  const projectors = projector ? [projector] : [];
+  const sizeBytes = [weights, ...adapters, ...projectors].reduce((sum, { size }) => sum + size, 0);
   const paths = {
     model: weights.digest,
     adapters: adapters.map(({ digest }) => digest),
-    projectors: [],
+    projectors: projectors.map(({ digest }) => digest),
     drafts: [],
     files: [],
   };
@@ -139,6 +142,7 @@ function makePagePool(options: PageRuntimeOptions): RuntimeParts["pool"] & { end
         kind: "load",
         path: model.path,
         adapters: model.adapters,
+        projector: model.projector,
         template: model.template,
         backend: options.backend(),
         gpuLayers: undefined,
@@ -178,7 +182,9 @@ function begin(
   const abort = new AbortController();
   const start = async (): Promise<RunnerClient> => {
     const files: Record<string, PageFile> = {};
-    for (const digest of [load.path, ...load.adapters]) files[digest] = await fileOf(options, worker, digest);
+    const { path, adapters, projector } = load;
+    for (const digest of [path, ...adapters, ...(projector === undefined ? [] : [projector])])
+      files[digest] = await fileOf(options, worker, digest);
     const runner = await startRunner(worker, load, {
       files,
       loadTimeoutMs: LOAD_TIMEOUT_MS,

@@ -1,6 +1,6 @@
 /**
  * A runner in a page's Worker: the same engine, with the same messages as a runner's process. Before it loads a model,
- * it is sent the files of the paths of the model and its adapters.
+ * it is sent the files of the paths of the model, its adapters and its projector.
  */
 import {
   type ByteSource,
@@ -71,6 +71,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
         throw new AppError("not_found", `${path}: no such file`);
       },
       chooseBackend: (name, offload) => chooseAmong(backends, name, offload),
+      decodeImage: async (bytes, gone) => (await import("./decode-image.ts")).decodeImage(bytes, gone),
     },
   );
   let last = Promise.resolve();

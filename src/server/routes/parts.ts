@@ -34,6 +34,7 @@ function partsOf(model: ModelRef): ModelParts {
     digest,
     weights: fileOf(paths.model),
     adapters: paths.adapters.map(fileOf),
+    ...(paths.projectors[0] === undefined ? {} : { projector: fileOf(paths.projectors[0]) }),
     config,
     parameters,
     messages,
