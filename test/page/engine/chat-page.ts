@@ -6,9 +6,9 @@ import {
   storeInPage,
   type LoadMessage,
   type PageWorker,
-  type RunnerEvent,
 } from "../../../src/page/engine/index.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
+import { textOf } from "./text-of.ts";
 
 export const NAME = "model.gguf";
 export const COUNT = 24;
@@ -49,15 +49,6 @@ export const request = {
   options: { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: COUNT },
   shift: false,
 } as const;
-
-export async function textOf(events: AsyncIterable<RunnerEvent>): Promise<{ text: string; tokens: number[] }> {
-  let text = "";
-  for await (const event of events) {
-    if (event.kind === "text") text += event.text;
-    if (event.kind === "done") return { text, tokens: [...event.tokens] };
-  }
-  throw new Error("an answer without an end");
-}
 
 declare const Worker: new (url: string, options: { type: "module" }) => PageWorker;
 

@@ -4,9 +4,10 @@ import { join, resolve } from "node:path";
 import { buildForBrowser } from "../../../src/page/engine/build.ts";
 import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts";
 import { RUNNER } from "../../program.ts";
-import { COUNT, NAME, request, textOf, type ChatSaid } from "./chat-page.ts";
+import { COUNT, NAME, request, type ChatSaid } from "./chat-page.ts";
 import { browserRefusal, sayingsOf } from "./chromium.ts";
 import { ranged } from "./ranged.ts";
+import { textOf } from "./text-of.ts";
 
 const ROOT = resolve(import.meta.dir, "../../..");
 const MODEL = join(ROOT, "models/hearth/hearth.gguf");
