@@ -215,7 +215,7 @@ export class Engine {
   async #runPart(next: Work, events: SequenceEvent[]): Promise<void> {
     const work = this.#sliced.work ?? next;
     try {
-      const done = this.#sliced.run(next, this.#isShared);
+      const done = await this.#sliced.run(next, this.#isShared);
       if (done) await this.#goOn(done.work, done, events);
     } catch (error) {
       await this.#fail(work.sequences[0]!, error, events);

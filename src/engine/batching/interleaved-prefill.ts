@@ -23,7 +23,7 @@ export interface InterleavedPrefill {
   /** Returns whether a run is divided. @param isShared other sequences wait for their next token */
   takes(work: Work, isShared: boolean): boolean;
   /** Begins a piece, or continues the one in progress; undefined until it is done. Throws the run's error. */
-  run(next: Work, isShared: boolean): FinishedPiece | undefined;
+  run(next: Work, isShared: boolean): Promise<FinishedPiece | undefined>;
   /** Abandons the piece of a sequence; false if it has none. */
   drop(sequence: Sequence): boolean;
 }
@@ -47,12 +47,12 @@ export function makeInterleavedPrefill({
       if (begun) return true;
       return isShared && rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
     },
-    run(next, isShared) {
+    async run(next, isShared) {
       const startedNs = loop.nowNs();
       let logits: Float32Array | undefined;
       try {
         begun ??= { work: next, run: slices!.start(next.rows[0]!), ns: 0 }; // `takes` returned true
-        logits = begun.run.next(pace.budgetNs(isShared));
+        logits = await begun.run.next(pace.budgetNs(isShared));
       } catch (error) {
         begun = undefined;
         throw error;
@@ -66,6 +66,7 @@ export function makeInterleavedPrefill({
     },
     drop(sequence) {
       if (begun?.work.sequences[0] !== sequence) return false;
+      begun.run.abandon?.();
       begun = undefined;
       return true;
     },

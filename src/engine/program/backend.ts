@@ -258,9 +258,11 @@ export interface SlicedRun {
    * Continues for about `budgetNs`; returns the result of `run` at the end, undefined before. Until then the slot's
    * states besides keys and values are undefined.
    */
-  next(budgetNs: number): Float32Array | undefined;
+  next(budgetNs: number): Float32Array | undefined | Promise<Float32Array | undefined>;
   /** The longest indivisible part so far. */
   readonly longestNs: number;
+  /** Gives up an unfinished run; absent: there is nothing to free. */
+  abandon?(): void;
 }
 
 /** Runs in parts, so that other sequences need not wait for them. */

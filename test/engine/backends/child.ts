@@ -14,6 +14,7 @@ import type {
   Program,
   Rows,
   Session,
+  SlicedRun,
   StateRows,
 } from "../../../src/engine/program/backend.ts";
 import { loadSession, type LoadSettings } from "../../../src/engine/backends/onnx/load.ts";
@@ -63,6 +64,9 @@ type Request =
   | { op: "unpack"; length: number; bytes: Uint8Array; id: number }
   | { op: "read"; args: Parameters<KvBlocks["read"]> }
   | { op: "write"; args: Parameters<KvBlocks["write"]> }
+  | { op: "slice"; rows: Rows }
+  | { op: "next"; budgetNs: number }
+  | { op: "abandon" }
   | { op: "tally" }
   | { op: "close" };
 /** A checkpoint of the child's session. */
@@ -74,7 +78,11 @@ type Facts = Pick<Session, "backend" | "device" | "bytes" | "verifies"> & {
   checks: boolean;
   /** Bytes of a block of 1, 2, … positions. */
   blocks?: Pick<KvBlocks, "length" | "layout"> & { readonly bytes: readonly number[] };
+  /** Maximum rows of a run in parts. */
+  sliceRowsMax?: number;
 };
+/** The answer to `next`. */
+type Part = { logits: Float32Array | undefined; longestNs: number };
 type Question = { id: number; session: number; request: Request };
 type Answer = { id: number; value?: unknown; error?: { message: string; code?: Code } };
 
@@ -142,7 +150,7 @@ function startChild(
 
 function remoteSession(
   ask: (request: Request) => Promise<unknown>,
-  { limits, checks, blocks, ...facts }: Facts,
+  { limits, checks, blocks, sliceRowsMax, ...facts }: Facts,
 ): Session {
   let sent: Promise<unknown> = Promise.resolve();
   const send = (request: Request): void => {
@@ -170,6 +178,7 @@ function remoteSession(
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
     ...(limits ? { topK: { limits, run: (batch) => askAfter({ op: "topK", batch: batch.map(own) }) } } : {}),
+    ...(sliceRowsMax !== undefined && { slices: remoteSlices(sliceRowsMax, { askAfter, send }) }),
     ...(checks && { checkpoints: remoteCheckpoints({ askAfter, send }) }),
     ...(blocks && { blocks: remoteBlocks(blocks, checks, { askAfter, send }) }),
   };
@@ -207,6 +216,25 @@ const remoteBlocks = (
         },
       }
     : undefined,
+});
+
+const remoteSlices = (rowsMax: number, { askAfter, send }: Asking): NonNullable<Session["slices"]> => ({
+  rowsMax,
+  start(rows) {
+    send({ op: "slice", rows: { ...rows, tokens: rows.tokens.slice() } });
+    let longest = 0;
+    return {
+      get longestNs() {
+        return longest;
+      },
+      async next(budgetNs) {
+        const { logits, longestNs } = await askAfter<Part>({ op: "next", budgetNs });
+        longest = longestNs;
+        return logits;
+      },
+      abandon: () => send({ op: "abandon" }),
+    };
+  },
 });
 
 /** Calls `make` once for each value; objects that were identical stay identical, which fusion relies on. */
@@ -253,7 +281,7 @@ function unwrap({ program, path, adapters, tensors }: Parcel): Program {
 
 /** The child's side: answers questions one after another. */
 function serve(): void {
-  const state: State = { sessions: new Map(), checkpoints: new Map(), tally: undefined };
+  const state: State = { sessions: new Map(), checkpoints: new Map(), tally: undefined, sliced: undefined };
   let last: Promise<void> = Promise.resolve();
   process.on("message", (question: Question) => {
     last = last.then(async () => {
@@ -273,6 +301,7 @@ interface State {
   readonly sessions: Map<number, Session>;
   readonly checkpoints: Map<number, Checkpoint>;
   tally: Tally | undefined;
+  sliced: SlicedRun | undefined;
 }
 
 async function answer(state: State, { session: number, request }: Question): Promise<unknown> {
@@ -292,6 +321,7 @@ async function answer(state: State, { session: number, request }: Question): Pro
     const { backend, device, bytes, topK, checkpoints, blocks, verifies = false } = session;
     const facts: Facts = { backend, device, bytes, verifies, checks: checkpoints !== undefined };
     if (topK) facts.limits = topK.limits;
+    if (session.slices) facts.sliceRowsMax = session.slices.rowsMax;
     if (!blocks) return facts;
     const { length, layout } = blocks;
     return { ...facts, blocks: { length, layout, bytes: Array.from({ length }, (_, i) => blocks.bytesOf(i + 1)) } };
@@ -330,12 +360,23 @@ async function answer(state: State, { session: number, request }: Question): Pro
       return session.blocks!.read(...request.args);
     case "write":
       return session.blocks!.write(...request.args);
+    case "slice":
+      return void (state.sliced = session.slices!.start(request.rows)); // its maximum was sent
+    case "next":
+      return nextPart(state.sliced!, request.budgetNs);
+    case "abandon":
+      return state.sliced!.abandon?.();
     case "close":
       sessions.delete(number);
       return session.close();
     default:
       return request satisfies never;
   }
+}
+
+async function nextPart(run: SlicedRun, budgetNs: number): Promise<Part> {
+  const logits = (await run.next(budgetNs))?.slice();
+  return { logits, longestNs: run.longestNs };
 }
 
 if (import.meta.main) serve();

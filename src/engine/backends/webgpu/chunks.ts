@@ -153,3 +153,10 @@ function positionOf({ positions, tokens, start }: WantedRows, i: number): BatchR
 
 /** The number of wanted rows that return all their values. */
 export const wholeRows = ({ requests }: Chunk): number => requests.reduce((sum, request) => sum + (request ? 0 : 1), 0);
+
+/** The longest context of a row. */
+export function longestOf(rows: readonly BatchRow[]): number {
+  let most = 0;
+  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.cell + 1);
+  return most;
+}

@@ -38,7 +38,9 @@ export interface HostBuffers {
 /** All buffers of a plan except the weights'. */
 export interface Memory {
   readonly all: readonly GPUBuffer[];
-  readonly scratch: readonly GPUBuffer[];
+  readonly few: PassMemory;
+  /** The same as `few`, or memory of its own, which keeps its content while other passes run. */
+  readonly many: PassMemory;
   /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
   readonly room: KvRoom;
   /** By step that keeps one: the states after the last row of each slot, (slots, values) float32. */
@@ -52,9 +54,14 @@ export interface Memory {
   /** The format of the values in the cache. */
   readonly cacheType: CacheType;
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
-  readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
   readonly readback: GPUBuffer;
+}
+
+/** Buffers of a pass: of its batch, and of its activations. */
+export interface PassMemory {
+  readonly batch: GPUBuffer;
+  readonly scratch: readonly GPUBuffer[];
 }
 
 export interface MemoryParts {
@@ -63,8 +70,10 @@ export interface MemoryParts {
   readonly cacheType: CacheType;
   /** Dispatches of all passes together. */
   readonly dispatchCount: number;
-  /** Bytes of each shared buffer of activations. */
+  /** Bytes of each buffer of activations, of the pass for many rows too if that has none of its own. */
   readonly scratchSizes: readonly number[];
+  /** Bytes of each buffer of the pass for many rows; undefined: all passes share theirs. */
+  readonly ownSizes: readonly number[] | undefined;
   readonly capacity: Capacity;
   /** Values of a row given as a vector; 0: all rows have ids. */
   readonly givenDim: number;
@@ -103,7 +112,7 @@ export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memo
 
 /** Throws `too_large` if a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
-  const { program, options, cacheType, dispatchCount, scratchSizes, capacity, givenDim } = parts;
+  const { program, options, cacheType, dispatchCount, capacity, givenDim } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
   const wishes: { label: string; size: number; usage: number }[] = [];
@@ -111,7 +120,12 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     checkSize(device, { path, label, size });
     return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
-  const scratch = scratchSizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc));
+  const wantPass = (sizes: readonly number[]) => ({
+    scratch: sizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc)),
+    batch: want("batch", 4 * batchWords(capacity.all), storage | copyDst),
+  });
+  const few = wantPass(parts.scratchSizes);
+  const many = parts.ownSizes ? wantPass(parts.ownSizes) : few;
   const kv = { layers: kvShapes(program.steps, cacheType), most: { slots: options.slots, positions: options.ctxLen } };
   const cacheWishes = kv.layers.flatMap((layer) => kvWishes(layer, kv.most));
   for (const { label, size } of cacheWishes) checkSize(device, { path, label: label!, size }); // all have labels
@@ -123,7 +137,6 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const ropes = [...new Set(program.steps.flatMap((step) => (step.op === "rope" ? [step.rope] : [])))].map((rope) => {
     return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
   });
-  const batch = want("batch", 4 * batchWords(capacity.all), storage | copyDst);
   const begin = program.steps.find(({ op }) => op === "input");
   const inputBytes = begin && 4 * capacity.all * writtenBy(begin).dim + PADDING_BYTES;
   const input = inputBytes && want("input", inputBytes, storage | copyDst);
@@ -138,9 +151,11 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const memoryOf = (all: readonly GPUBuffer[], room: KvRoom): Memory => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
+    const passMemory = ({ scratch, batch }: typeof few): PassMemory => ({ scratch: scratch.map(at), batch: at(batch) });
     return {
       all,
-      scratch: scratch.map(at),
+      few: passMemory(few),
+      many: passMemory(many),
       room,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
@@ -153,7 +168,6 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       ),
       host: host && { handed: at(handed!), read: at(read!), returned: at(returned!) }, // asked for together
       cacheType,
-      batch: at(batch),
       params: at(params),
       readback: at(readback),
     };
@@ -186,4 +200,19 @@ function checkSize(device: Device, { path, label, size }: { path: string; label:
   const limit = bindingMax(device);
   if (size > limit)
     throw new AppError("too_large", `${path}: ${label}: the GPU binds ${limit} bytes at once, got ${size}`);
+}
+
+/** Uploads the RoPE table of positions below `end` that the device lacks. */
+export function reachRope(device: Device, rope: DeviceRope, end: number): void {
+  if (end <= rope.known) return;
+  rope.table.reach(end);
+  const until = Math.min(rope.table.cos.length / rope.pairs, Math.ceil(end / 256) * 256);
+  const [from, count] = [rope.known * rope.pairs, (until - rope.known) * rope.pairs];
+  const turns = new Float32Array(2 * count);
+  for (let i = 0; i < count; i++) {
+    turns[2 * i] = rope.table.cos[from + i]!;
+    turns[2 * i + 1] = rope.table.sin[from + i]!;
+  }
+  device.gpu.queue.writeBuffer(rope.turns, 8 * from, turns);
+  rope.known = until;
 }

@@ -38,8 +38,10 @@ const UPLOAD_SHARE = 0.9;
  */
 export const FEW_ROWS = 32;
 
-export interface Plan extends Pick<Memory, "batch" | "input" | "given" | "readback" | "host" | "cacheType" | "states"> {
+export interface Plan extends Pick<Memory, "input" | "given" | "readback" | "host" | "cacheType" | "states"> {
   readonly passes: Passes;
+  /** True if a run of many rows keeps its memory while runs of few rows take place. */
+  readonly isApart: boolean;
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
@@ -57,7 +59,7 @@ export function passFor({ passes }: Pick<Plan, "passes">, rows: number, twoWay: 
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
-interface LoweredPlan extends Pick<Plan, "capacity"> {
+interface LoweredPlan extends Pick<Plan, "capacity" | "isApart"> {
   readonly few: PassParts;
   readonly many: PassParts;
   readonly memory: MemoryPlan;
@@ -103,25 +105,30 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   // A short context has no other runs, unless rows see later ones.
   const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
   const many = hasMany ? passFor(Infinity) : few;
+  const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
+  const isApart = isText && many !== few && !options.hostSteps; // a part must not end within steps of the host
+  const sizes = { few: few.allocation.sizes, many: many.allocation.sizes };
   const memory = planMemory(device, {
     program,
     options,
     cacheType,
     dispatchCount: few.dispatches.length + many.dispatches.length,
-    scratchSizes: mergeSizes(few.allocation.sizes, many.allocation.sizes),
+    scratchSizes: isApart ? sizes.few : mergeSizes(sizes.few, sizes.many),
+    ownSizes: isApart ? sizes.many : undefined,
     capacity,
     givenDim,
   });
   const matrices = matricesOf(own.steps);
   const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
-  return { few, many, capacity, memory, weights };
+  return { few, many, isApart, capacity, memory, weights };
 }
 
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
   const plain = lowerPlan(device, program, options); // refuses programs that no kernels can run
   const tuning = await chooseTuning(device, shapeOf(matricesOf(withoutHostSteps(program, options).steps)), options);
-  const { few, many, capacity, ...lowered } = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
+  const { few, many, capacity, isApart, ...lowered } =
+    tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
   const one = atOnce(few, 1);
   const compiling = Promise.all([
@@ -139,13 +146,14 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
     });
     try {
       await memory.room.shrink();
-      const made = { memory, weights, variant: { tuning }, signal };
+      const made = { memory, own: memory.few, weights, variant: { tuning }, signal };
       const fewPass = await recordPass(device, few, { ...made, first: 0 });
       const onePass = await recordPass(device, one, { ...made, variant: { tuning, rows: 1 }, first: 0 });
       const first = few.dispatches.length;
-      const manyPass = many === few ? fewPass : await recordPass(device, many, { ...made, first });
+      const manyPass = many === few ? fewPass : await recordPass(device, many, { ...made, own: memory.many, first });
       return planOf({
         passes: { one: onePass, few: fewPass, many: manyPass },
+        isApart,
         capacity,
         memory,
         weights,
@@ -160,13 +168,13 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   }
 }
 
-interface PlanParts extends Pick<Plan, "passes" | "capacity"> {
+interface PlanParts extends Pick<Plan, "passes" | "isApart" | "capacity"> {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { batch, input, given, readback, host, room, cacheType, states } = memory;
+  const { input, given, readback, host, room, cacheType, states } = memory;
   const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
   const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
   const rebind = (layers: ReadonlySet<number>): void => {
@@ -174,7 +182,6 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   };
   return {
     ...parts,
-    batch,
     input,
     given,
     readback,
@@ -201,7 +208,7 @@ function destroyMemory({ all, room }: Memory): void {
 const withoutHostSteps = (program: Program, { hostSteps }: LoadOptions): Program =>
   hostSteps ? { ...program, steps: program.steps.filter((step) => !hostSteps.steps.has(step)) } : program;
 
-/** The passes share their buffers, because they never run at the same time. */
+/** Passes that never run at the same time share their buffers. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => Math.max(a[i] ?? 0, b[i] ?? 0));
 }

@@ -8,7 +8,7 @@ import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device, KernelVariant } from "./device.ts";
 import type { KvRoom } from "./kv-room.ts";
-import { PARAMS_STRIDE, type Memory } from "./memory.ts";
+import { PARAMS_STRIDE, type Memory, type PassMemory } from "./memory.ts";
 import type { Stop } from "./stops.ts";
 import type { DeviceWeights } from "./weights.ts";
 
@@ -48,6 +48,8 @@ export interface Pass extends Pick<PassParts, "stops"> {
   readonly dispatches: readonly Recorded[];
   readonly logits: PlannedResult | undefined;
   readonly states: PlannedResult;
+  /** The rows of a run. */
+  readonly batch: GPUBuffer;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
   /** Changes when dispatches are bound to other buffers: commands of an earlier one are invalid. */
@@ -68,6 +70,8 @@ export interface Passes {
 
 interface RecordOptions {
   readonly memory: Memory;
+  /** Its part for the pass. */
+  readonly own: PassMemory;
   readonly weights: DeviceWeights;
   /** The tuning that the dispatches were lowered for, and the rows that the kernels for few rows take at once. */
   readonly variant: KernelVariant;
@@ -96,9 +100,9 @@ export const compileAll = (
 export async function recordPass(
   device: Device,
   { dispatches, allocation, results, stops }: PassParts,
-  { memory, weights, variant, first, signal }: RecordOptions,
+  { memory, own, weights, variant, first, signal }: RecordOptions,
 ): Promise<Pass> {
-  const bind = makeBinder(memory, allocation, weights);
+  const bind = makeBinder({ ...memory, ...own }, allocation, weights);
   const writeAll = (): void =>
     device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches, memory.room));
   writeAll();
@@ -122,7 +126,7 @@ export async function recordPass(
   });
   await device.flush(); // reports bind groups that the device refuses
   const [states, logits] = results.map(({ end, dim }, i): PlannedResult => {
-    return { buffer: memory.scratch[allocation.results[i]!]!, dim, end }; // one place per result
+    return { buffer: own.scratch[allocation.results[i]!]!, dim, end }; // one place per result
   });
   assert(states, "a program without states");
   const rebind = (layers: ReadonlySet<number>): void => {
@@ -134,7 +138,8 @@ export async function recordPass(
     }
   };
   const bufferOf = (operand: Operand): GPUBuffer => bind(operand).buffer;
-  const recordedPass: Pass = { dispatches: recorded, stops, states, logits, bufferOf, version: 0, rebind };
+  const { batch } = own;
+  const recordedPass: Pass = { dispatches: recorded, stops, batch, states, logits, bufferOf, version: 0, rebind };
   return recordedPass;
 }
 
@@ -154,8 +159,20 @@ export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: 
   return true;
 }
 
+/** Records the dispatches `first` … `end − 1`. Creates only the pass. */
+export function encodeDispatches(
+  encoder: GPUCommandEncoder,
+  { dispatches }: Pass,
+  counts: Counts,
+  { first, end }: { first: number; end: number },
+): void {
+  const pass = encoder.beginComputePass();
+  for (let i = first; i < end; i++) replay(pass, dispatches[i]!, counts);
+  pass.end();
+}
+
 /** Makes a function that finds the buffer of an operand. */
-function makeBinder(memory: Memory, allocation: Allocation, weights: DeviceWeights) {
+function makeBinder(memory: Memory & PassMemory, allocation: Allocation, weights: DeviceWeights) {
   return (operand: Operand): GPUBufferBinding => {
     switch (operand.kind) {
       case "activation":

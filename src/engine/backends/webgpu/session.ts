@@ -2,27 +2,28 @@
  * A loaded model on a device: divides batches of rows into chunks that fit the plan, each with one submit and one
  * readback.
  */
-import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
+import { batchWords, writeBatch } from "../../../../kernels/wgsl/batch.ts";
 import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
-import type { LoadOptions, TopKRows, TopKRuns, Program, Session, StateRows } from "../../program/backend.ts";
+import type { LoadOptions, TopKRows, TopKRuns, Program, Rows, Session, StateRows } from "../../program/backend.ts";
 import { checkRequest, type Chooser } from "./chooser.ts";
-import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
+import { chunksOf, longestOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import { makeHostRuns, type HostRuns } from "./host-steps.ts";
 import type { Stop } from "./stops.ts";
-import type { DeviceRope } from "./memory.ts";
+import { reachRope } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
 import { makeNextStep, type StepCommands } from "./next-step.ts";
-import { passFor, type Plan } from "./plan.ts";
+import { FEW_ROWS, passFor, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
-import { replay, type Counts, type Pass } from "./record.ts";
+import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
+import { makeSlices, type Uploaded } from "./slices.ts";
 import { layerCount } from "../../program/split.ts";
 import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 import { runsWhole, writtenBy } from "../../program/describe.ts";
@@ -48,6 +49,11 @@ export interface SessionParts {
 
 type ResultName = "logits" | "states";
 
+/** The dispatches of a chunk whose rows are on the device, and what they compute. */
+interface UploadedChunk extends StepCommands {
+  readonly name: ResultName;
+}
+
 /** Owns the buffers of a model on the device; `close` destroys them. */
 export class WebGpuSession implements Session {
   readonly backend = "webgpu";
@@ -58,6 +64,7 @@ export class WebGpuSession implements Session {
   readonly topK?: TopKRuns;
   readonly checkpoints?: NonNullable<Session["checkpoints"]>;
   readonly blocks?: NonNullable<Session["blocks"]>;
+  readonly slices?: NonNullable<Session["slices"]>;
   readonly verifies: boolean;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
@@ -78,6 +85,8 @@ export class WebGpuSession implements Session {
   readonly #hostRuns: HostRuns | undefined;
   #inputs = new Float32Array(0);
   #results = new Float32Array(0);
+  /** True while a run in parts keeps its activations in the pass for many rows. */
+  #isDivided = false;
   #closed = false;
 
   constructor(parts: SessionParts) {
@@ -113,6 +122,15 @@ export class WebGpuSession implements Session {
         checkOpen: () => this.#checkOpen(),
       });
     }
+    if (parts.plan.isApart) {
+      this.slices = makeSlices({
+        rowsMax: parts.plan.capacity.all,
+        fewRows: FEW_ROWS,
+        run: (rows) => this.run(rows),
+        upload: (rows) => this.#uploadDivided(rows),
+        onDivided: (isDivided) => void (this.#isDivided = isDivided),
+      });
+    }
     if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
   }
 
@@ -139,23 +157,14 @@ export class WebGpuSession implements Session {
     result: ResultName,
     pause?: () => Promise<void>,
   ): Promise<{ values: Float32Array; topK: TopK[] }> {
-    assert(!this.#closed, "run of a closed session");
-    checkBatch(batch, this.#limits);
-    const { plan, device, states } = this.#parts;
-    states?.lengths.check(batch);
-    states?.lengths.failed(batch); // until the end
-    const end = batch.reduce((most, rows) => Math.max(most, positionsEnd(rows)), 0);
-    for (const rope of plan.ropes) reachRope(device, rope, end);
-    const slots = 1 + batch.reduce((most, { slot }) => Math.max(most, slot), 0);
-    const positions = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
-    const growing = this.#limits.keeps ? plan.reach({ slots, positions }) : undefined;
-    if (growing) await growing;
-    const chunks = chunksOf(batch, {
-      capacity: plan.capacity,
-      splits: this.#splits,
-      hasInput: this.#inputDim > 0,
-      ...this.#limits,
-    });
+    const { plan, states } = this.#parts;
+    const making = this.#makeRoom(batch);
+    if (making) await making;
+    const { capacity } = plan;
+    const few = this.#isDivided
+      ? { ...capacity, all: FEW_ROWS, wanted: Math.min(FEW_ROWS, capacity.wanted) }
+      : capacity;
+    const chunks = this.#chunksOf(batch, few);
     if (this.#inputDim > 0) this.#gather(batch);
     const dim = this.#parts.program[result]!.dim; // encoders were refused
     const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
@@ -172,6 +181,52 @@ export class WebGpuSession implements Session {
     }
     states?.lengths.ran(batch);
     return { values: this.#results.subarray(0, size), topK };
+  }
+
+  /** Checks a batch; makes room for its keys and values, and for its rotations. */
+  #makeRoom(batch: readonly WantedRows[]): Promise<void> | undefined {
+    assert(!this.#closed, "run of a closed session");
+    checkBatch(batch, this.#limits);
+    const { plan, device, states } = this.#parts;
+    states?.lengths.check(batch);
+    states?.lengths.failed(batch); // until the end
+    const end = batch.reduce((most, rows) => Math.max(most, positionsEnd(rows)), 0);
+    for (const rope of plan.ropes) reachRope(device, rope, end);
+    const slots = 1 + batch.reduce((most, { slot }) => Math.max(most, slot), 0);
+    const positions = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
+    return this.#limits.keeps ? plan.reach({ slots, positions }) : undefined;
+  }
+
+  #chunksOf(batch: readonly WantedRows[], capacity: Plan["capacity"]): Chunk[] {
+    return chunksOf(batch, { capacity, splits: this.#splits, hasInput: this.#inputDim > 0, ...this.#limits });
+  }
+
+  async #uploadDivided({ logits: states, ...rest }: Rows): Promise<Uploaded> {
+    const { plan, device } = this.#parts;
+    const batch = [{ ...rest, states }];
+    await this.#makeRoom(batch);
+    const [chunk, ...more] = this.#chunksOf(batch, plan.capacity);
+    assert(chunk && more.length === 0 && states !== "all" && !chunk.twoWay, "a run that cannot be divided");
+    const upload = this.#upload(chunk, "logits");
+    const { pass, counts, end } = upload;
+    return {
+      end,
+      part: async (range, ms) => {
+        const encoder = device.gpu.createCommandEncoder();
+        encodeDispatches(encoder, pass, counts, range);
+        device.submit(encoder.finish(), device.facts.software ? undefined : ms);
+        await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
+        if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+      },
+      finish: async (first) => {
+        const size = wholeRows(chunk) * this.#parts.program.logits!.dim; // only generating models have slices
+        if (this.#results.length < size) this.#results = new Float32Array(size);
+        const out = this.#results.subarray(0, size);
+        await this.#finish(chunk, upload, { first, out });
+        this.#parts.states?.lengths.ran(batch);
+        return out;
+      },
+    };
   }
 
   /** Concatenates the input rows of a batch. */
@@ -209,22 +264,41 @@ export class WebGpuSession implements Session {
     name: ResultName,
     { out, pause }: { out: Float32Array; pause: (() => Promise<void>) | undefined },
   ): Promise<TopK[]> {
+    const step = this.#upload(chunk, name);
+    const { pass, counts, end } = step;
+    const isWhole = this.#splits && !this.#hostRuns;
+    const earlier = { end, drafted: chunk.decodes, pause };
+    const first = isWhole ? 0 : await this.#runEarlier(pass, counts, earlier);
+    return this.#finish(chunk, step, { first, out });
+  }
+
+  /** Uploads the rows of a chunk; returns the dispatches that compute its result. */
+  #upload(chunk: Chunk, name: ResultName): UploadedChunk {
     const { rows, requests, given } = chunk;
-    const { plan, device, chooser } = this.#parts;
+    const { plan, device } = this.#parts;
+    assert(!(this.#isDivided && chunk.twoWay), "rows that see later ones beside a run in parts");
     const pass = passFor(plan, rows.length, chunk.twoWay);
-    const result = pass[name]!; // encoders were refused
     const sequences = writeBatch(rows, this.#words);
     const splits = splitsOf(longestOf(rows));
     const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
     this.#giveVectors(chunk);
-    device.gpu.queue.writeBuffer(plan.batch, 0, this.#words, 0, batchWords(rows.length));
-    const isWhole = this.#splits && !this.#hostRuns;
-    const earlier = { end: result.end, drafted: chunk.decodes, pause };
-    const first = isWhole ? 0 : await this.#runEarlier(pass, counts, earlier);
-    const step: StepCommands = { pass, counts, end: result.end };
+    device.gpu.queue.writeBuffer(pass.batch, 0, this.#words, 0, batchWords(rows.length));
+    return { pass, counts, end: pass[name]!.end, name }; // encoders were refused
+  }
+
+  /** Runs the dispatches of an uploaded chunk from `first` on, and reads its result. */
+  async #finish(
+    chunk: Chunk,
+    step: UploadedChunk,
+    { first, out }: { first: number; out: Float32Array },
+  ): Promise<TopK[]> {
+    const { rows, requests } = chunk;
+    const { pass, counts, end } = step;
+    const { plan, device, chooser } = this.#parts;
+    const result = pass[step.name]!; // uploaded for it
     const commands = first === 0 ? [this.#next.take(step)] : [];
     const encoder = device.gpu.createCommandEncoder();
-    if (first > 0) encodeDispatches(encoder, pass, counts, { first, end: result.end });
+    if (first > 0) encodeDispatches(encoder, pass, counts, { first, end });
     const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(requests, { result, chooser });
@@ -241,7 +315,7 @@ export class WebGpuSession implements Session {
     if (chunk.decodes && first === 0)
       this.#next.prepare({ ...step, counts: { ...counts, splits: splitsOf(1 + longestOf(rows)) } });
     await mapped;
-    this.#durations.took(rows.length, performance.now() - submittedMs);
+    if (first === 0) this.#durations.took(rows.length, performance.now() - submittedMs);
     this.#checkOpen();
     const topK = readParts(plan.readback.getMappedRange(0, size), parts, out);
     plan.readback.unmap();
@@ -306,40 +380,6 @@ export class WebGpuSession implements Session {
     this.#parts.chooser?.destroy();
     this.#parts.states?.checkpoints.destroy();
   };
-}
-
-/** Records the dispatches `first` … `end − 1`. Creates only the pass. */
-function encodeDispatches(
-  encoder: GPUCommandEncoder,
-  { dispatches }: Pass,
-  counts: Counts,
-  { first, end }: { first: number; end: number },
-): void {
-  const pass = encoder.beginComputePass();
-  for (let i = first; i < end; i++) replay(pass, dispatches[i]!, counts);
-  pass.end();
-}
-
-/** The longest context of a row. */
-function longestOf(rows: readonly BatchRow[]): number {
-  let most = 0;
-  for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.cell + 1);
-  return most;
-}
-
-/** Uploads the RoPE table of positions below `end` that the device lacks. */
-function reachRope(device: Device, rope: DeviceRope, end: number): void {
-  if (end <= rope.known) return;
-  rope.table.reach(end);
-  const until = Math.min(rope.table.cos.length / rope.pairs, Math.ceil(end / 256) * 256);
-  const [from, count] = [rope.known * rope.pairs, (until - rope.known) * rope.pairs];
-  const turns = new Float32Array(2 * count);
-  for (let i = 0; i < count; i++) {
-    turns[2 * i] = rope.table.cos[from + i]!;
-    turns[2 * i + 1] = rope.table.sin[from + i]!;
-  }
-  device.gpu.queue.writeBuffer(rope.turns, 8 * from, turns);
-  rope.known = until;
 }
 
 function isFinite(values: Float32Array): boolean {

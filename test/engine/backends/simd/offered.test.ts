@@ -113,7 +113,7 @@ describe.each(everyLevel)("$level", ({ backend }) => {
 
     const run = session.slices!.start(rows(3, 0, 64));
     let part: Float32Array | undefined;
-    for (let i = 9; !(part = run.next(0)); i++) await session.run([rows(0, i % 60, 1), rows(2, 0, 1)]);
+    for (let i = 9; !(part = await run.next(0)); i++) await session.run([rows(0, i % 60, 1), rows(2, 0, 1)]);
     expect(differences(part, expected)).toBe(0);
 
     const one: Float32Array[] = [];

@@ -29,7 +29,7 @@ async function interleaved(session: Session, prompt: Rows, at: { next: number })
   const run = session.slices!.start(prompt);
   const steps: number[] = [];
   for (;;) {
-    const done = run.next(0);
+    const done = await run.next(0);
     if (done) return [done.slice(), steps];
     const logits = await session.run([rows(1, at.next++, 1), rows(2, at.next, 1)]);
     steps.push(logits[3]!, logits.at(-1)!);
