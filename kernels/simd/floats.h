@@ -44,6 +44,8 @@ INL void float_tile(int type, int rows, int tokens, f32 *y, i64 stride, const u8
     }
     UNROLL for (int c = 0; c < 2; c++) {
       vf weights[FLOAT_ROWS];
+      if (tokens == 1 && rows > 1) UNROLL for (int r = 0; r < rows; r++)
+        __builtin_prefetch(from_w[r] + ((i64)rows * n + c * W) * size);
       UNROLL for (int r = 0; r < rows; r++) weights[r] = load_weights(type, from_w[r] + c * W * size);
       UNROLL for (int t = 0; t < tokens; t++) {
         vf v = LOAD(vf, from_x[t] + c * W);
@@ -63,12 +65,17 @@ INL void float_tile(int type, int rows, int tokens, f32 *y, i64 stride, const u8
 DEFINE(one_f32, F32, 1, 1)
 DEFINE(one_f16, F16, 1, 1)
 DEFINE(one_bf16, BF16, 1, 1)
+DEFINE(rows_f32, F32, FLOAT_ROWS, 1)
+DEFINE(rows_f16, F16, FLOAT_ROWS, 1)
 DEFINE(many, F32, FLOAT_ROWS, FLOAT_TOKENS)
 #undef DEFINE
+#define SHORT_ROW 1024 // longer rows are read one at a time: memory is read as one stream
 
 // One tile: rows and tokens at most FLOAT_ROWS and FLOAT_TOKENS; of several tokens with weights of float32 only.
 INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) {
   if (tokens == 1) {
+    if (rows == FLOAT_ROWS && n <= SHORT_ROW && type != BF16)
+      return (type == F32 ? floats_rows_f32 : floats_rows_f16)(y, stride, w, x, n);
     for (int r = 0; r < rows; r++) {
       if (type == F32) floats_one_f32(y + r, stride, w + r, x, n);
       else if (type == F16) floats_one_f16(y + r, stride, w + r, x, n);
@@ -125,7 +132,8 @@ NOINL void fill_floats(f32 *to, int type, const u8 *w, i64 row_bytes, int rows, 
 }
 
 // `count` tokens times the panel: out[token][row]. Prefetches the following tokens.
-INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+INL void panel_tile(int count, int type, const void *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) {
+  const int size = type == F32 ? 4 : 2;
   vf acc[FLOAT_TILE][PANEL_REGS];
   const f32 *from[FLOAT_TILE];
   UNROLL for (int t = 0; t < count; t++) {
@@ -134,9 +142,9 @@ INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf 
   }
   for (i64 first = 0; first < n; first += 16) {
     UNROLL for (int t = 0; t < count; t++) __builtin_prefetch(from[t] + (i64)FLOAT_TILE * n + first, 0, 2);
-    _Pragma("clang loop unroll(disable)") for (i64 k = first; k < MIN(first + 16, n); k++, panel += PANEL_ROWS) {
+    _Pragma("clang loop unroll(disable)") for (i64 k = first; k < MIN(first + 16, n); k++, panel += PANEL_ROWS * size) {
       vf w[PANEL_REGS];
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vf, panel + p * W);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = load_weights(type, panel + p * W * size);
       UNROLL for (int t = 0; t < count; t++) {
         const vf v = splat(from[t][k]);
         UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(w[p], v, acc[t][p]);
@@ -145,13 +153,15 @@ INL void panel_tile(int count, const f32 *panel, int n, const f32 *const *x, vf 
   }
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
 }
-#define DEFINE(name, count) \
-  NOINL void panel_tile_##name(const f32 *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) { \
-    panel_tile(count, panel, n, x, out); \
+#define DEFINE(name, count, type) \
+  NOINL void panel_tile_##name(const void *panel, int n, const f32 *const *x, vf out[FLOAT_TILE][PANEL_REGS]) { \
+    panel_tile(count, type, panel, n, x, out); \
   }
-DEFINE(whole, FLOAT_TILE)
-DEFINE(most, FLOAT_TILE * 2 / 3)
-DEFINE(few, FLOAT_TILE / 3)
+DEFINE(whole, FLOAT_TILE, F32)
+DEFINE(most, FLOAT_TILE * 2 / 3, F32)
+DEFINE(few, FLOAT_TILE / 3, F32)
+DEFINE(one_f32, 1, F32)
+DEFINE(one_f16, 1, F16)
 #undef DEFINE
 
 #if WORD_PANELS
@@ -216,5 +226,6 @@ INL void multiply_panel(int count, int as_words, int vnni, const f32 *panel, int
   const f32 *const *floats = (const f32 *const *)x;
   if (count > FLOAT_TILE * 2 / 3) panel_tile_whole(panel, n, floats, out);
   else if (count > FLOAT_TILE / 3) panel_tile_most(panel, n, floats, out);
+  else if (count == 1) panel_tile_one_f32(panel, n, floats, out);
   else panel_tile_few(panel, n, floats, out);
 }

@@ -94,6 +94,17 @@ static Matrix random_factor(int n, int rows, int experts, f32 *out) {
   return m;
 }
 
+// The same, or kept as panels.
+static Matrix random_product(int n, int rows, int experts, f32 *out) {
+  Matrix m = random_factor(n, rows, experts, out);
+  if (below(6)) return m;
+  m.type = FEW_COLUMNS + (below(2) ? F32 : F16);
+  m.rowBytes = n * (m.type == FEW_COLUMNS + F32 ? 4 : 2);
+  m.expertBytes = m.rowBytes * ((rows + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS);
+  m.data = (u64)random_block(m.expertBytes * experts);
+  return m;
+}
+
 enum { ROWS_MAX = 20, OPS_MAX = 32, SLOTS = 3 };
 static u8 *records;
 static int op_count;
@@ -141,7 +152,7 @@ static void dense(Pass *p, int rows) {
   linear->x = (u64)x, linear->packed = (u64)packed, linear->n = n, linear->count = 1, linear->inputPerRow = 1;
   linear->words = words;
   linear->floats = below(4) == 0;
-  linear->matrices[0] = random_factor(n, out_dim, 1, y);
+  linear->matrices[0] = random_product(n, out_dim, 1, y);
 }
 
 // Router scores to experts, rows by expert, their products, and the sum.
@@ -165,7 +176,7 @@ static void experts(int rows) {
   linear->words = words;
   linear->x = (u64)x, linear->packed = (u64)packed, linear->groups = (u64)groups, linear->n = n, linear->count = 1;
   linear->inputPerRow = 1, linear->floats = below(4) == 0;
-  linear->matrices[0] = random_factor(n, out_dim, count, y);
+  linear->matrices[0] = random_product(n, out_dim, count, y);
   Combine *combine = add_op(OP_COMBINE, 1);
   combine->x = (u64)y, combine->shares = (u64)shares, combine->dim = out_dim, combine->used = used;
   combine->out = (u64)block((i64)rows * out_dim * 4);

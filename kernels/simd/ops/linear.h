@@ -10,6 +10,8 @@
 #include "../pass.h"
 
 #define RUN_ROWS 256 // matrix rows per step, in place
+// Added to the type of a matrix with few columns, which was copied as panels, (n, PANEL_ROWS): for decode and prompts.
+enum { FEW_COLUMNS = 1024 };
 
 // The rows multiplied by a matrix: pairs of a row and one of its experts, or rows without experts.
 typedef struct {
@@ -187,15 +189,21 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
   const u8 *inputs = as_words ? AT(u8, op->words) : (const u8 *)floats_at(t, op->x);
   const i64 bytes = as_words ? WORD_BYTES(op->n) : 4 * (i64)op->n;
   f32 *panel = (f32 *)t->scratch;
-  fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, as_words);
+  const int as_halves = m->type == FEW_COLUMNS + F16 && members.prompt == 1;
+  if (as_halves || m->type == FEW_COLUMNS + F32) panel = (f32 *)part.w;
+  else if (m->type & FEW_COLUMNS)
+    for (i64 i = 0; i < (i64)op->n * PANEL_ROWS; i += W) STORE(panel + i, halves((const u16 *)part.w + i));
+  else fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, as_words);
   for (int first = 0; first < members.prompt; first += FLOAT_TILE) {
     const int count = MIN(FLOAT_TILE, members.prompt - first), from = members.decode + first;
     const u8 *x[FLOAT_TILE];
     vf out[FLOAT_TILE][PANEL_REGS];
-    for (int i = 0; i < FLOAT_TILE; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
+    const int needed = count > 1 || as_words ? FLOAT_TILE : 1;
+    for (int i = 0; i < needed; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
     fetch_out(t, m, members, part, first, count);
     fetch_step(share_ahead(t, m, part, first, count, members.prompt, 1), 0);
-    multiply_panel(count, as_words, t->p.features & FEATURE_AVXVNNI, panel, op->n, x, out);
+    if (as_halves) panel_tile_one_f16(panel, op->n, (const f32 *const *)x, out);
+    else multiply_panel(count, as_words, t->p.features & FEATURE_AVXVNNI, panel, op->n, x, out);
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, from + i), (f32 *)out[i]);
   }
 }
@@ -274,14 +282,15 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     }
     while (unit >= units_of(&op->matrices[which])) unit -= units_of(&op->matrices[which++]);
     const Matrix *m = &op->matrices[which];
-    const int floats = op->floats || is_float(m->type);
+    const int few = m->type & FEW_COLUMNS, floats = op->floats || few || is_float(m->type);
     const int run = floats || members.prompt ? 1 : MIN(count, units_of(m) - unit);
     const int row = unit * PANEL_ROWS;
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
     if (floats) {
       // A prompt's last chunk of one token counts as a decode row: without rounded activations it has the same bits.
-      if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
+      if (few) members = (Members){members.pairs, 0, members.decode + members.prompt};
+      else if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
       if (members.decode) float_dots(t, op, m, members, part);
       if (members.prompt) float_panel(t, op, m, members, part);
     } else if (m->type & INTERLEAVED_FLOATS)

@@ -50,8 +50,29 @@ const blocksOf = (rows: number): Uint8Array => Uint8Array.from({ length: rows * 
 function factorOf(w: Weight, bytes: Uint8Array, load: { precise: boolean; small?: boolean } = { precise: false }) {
   const memory = makeWasmMemory();
   const source: WeightSource = { path: "a file", read: () => bytes };
-  return { memory, matrix: makeWeightPlaces(source, memory, load).factor(w) };
+  return { memory, matrix: makeWeightPlaces(source, memory, { ...load, panelRows: 8 }).factor(w) };
 }
+
+test("matrices of few columns are copied as panels, in their own type, and long rows are not", () => {
+  const [rows, columns, experts] = [11, 3, 2];
+  const values = Uint16Array.from({ length: experts * rows * columns }, (_, i) => i + 1);
+  const memory = makeWasmMemory();
+  const source: WeightSource = { path: "a file", read: () => new Uint8Array(values.buffer) };
+  const places = makeWeightPlaces(source, memory, { precise: false, small: true, panelRows: 8 });
+  const short = { ...weight(rows), quant: quants.f16, inDim: columns, experts };
+  const { data, type, rowBytes, expertBytes } = places.narrow(short);
+  expect({ type, rowBytes, expertBytes }).toEqual({ type: 1024 + 1, rowBytes: 2 * columns, expertBytes: 96 });
+  const placed = new Uint16Array(memory.linear.buffer, data, (experts * expertBytes!) / 2);
+  // (experts, panels, columns, rows of a panel)
+  const at = (expert: number, row: number, i: number): number =>
+    placed[((expert * 2 + Math.floor(row / 8)) * columns + i) * 8 + (row % 8)]!;
+  expect([at(0, 0, 0), at(0, 9, 2), at(1, 7, 1), at(1, 10, 0)]).toEqual([1, 9 * 3 + 3, 33 + 7 * 3 + 2, 33 + 31]);
+  expect(at(1, 11, 0)).toBe(0);
+
+  const bytes = new Uint8Array(2 * 256 * 8);
+  const long = makeWeightPlaces({ path: "a file", read: () => bytes }, memory, { precise: false, panelRows: 8 });
+  expect(long.narrow({ ...weight(8), quant: quants.f16, inDim: 256, tensorRows: 8 }).type).toBe(1);
+});
 
 test("rows of q8_0 lie eight beside each other, and zeros behind the last", () => {
   const bytes = blocksOf(11);

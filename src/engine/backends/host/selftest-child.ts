@@ -22,11 +22,11 @@ export async function runSelftest(order: string): Promise<void> {
   process.exit(); // a library that left a thread behind does not matter any more
 }
 
-function answerOfLibrary({ level, file, features, words }: TestedLevel): Promise<string> {
+function answerOfLibrary({ level, file, features, words, panelRows }: TestedLevel): Promise<string> {
   if (level === WASM_LEVEL) return answerOfWasm(file);
   return answerOf(async (sheet, mode, threads) => {
     const start = (header: number) => startThreadPool(file, header, { threads });
-    const engine = { backend: "simd", level, build: "", features, threads, words, start };
+    const engine = { backend: "simd", level, build: "", features, threads, words, panelRows, start };
     const options = { ...sheet.options, ...mode, threads, cacheDir: undefined };
     return makeSession(sheet.program, options, { ...engine, memory: makeNativeMemory(), sleep: sleepFunctions() });
   });

@@ -19,6 +19,8 @@ export interface Level {
   readonly title: string;
   /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of products.h. */
   readonly words: boolean;
+  /** `PANEL_ROWS` of vec.h. */
+  readonly panelRows: number;
   readonly file: string;
   /** Features that the library may use beyond those it is built for: bits of `FEATURES`. */
   readonly features: number;
@@ -39,20 +41,30 @@ const NEON = ["asimddp", "fphp", "asimdhp"];
 /** Best first. */
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
-    { level: "vnni", title: "AVX-512 VNNI", words: true, needs: VNNI, features: 0, systems: ["linux", "win32"] },
+    {
+      level: "vnni",
+      title: "AVX-512 VNNI",
+      words: true,
+      panelRows: 32,
+      needs: VNNI,
+      features: 0,
+      systems: ["linux", "win32"],
+    },
     {
       level: "avxvnni",
       title: "AVX-VNNI",
       words: true,
+      panelRows: 16,
       needs: [...AVX2, "avx_vnni"],
       library: "avx2",
       features: FEATURES.avxvnni,
     },
-    { level: "avx2", title: "AVX2", words: true, needs: AVX2, features: 0 },
+    { level: "avx2", title: "AVX2", words: true, panelRows: 16, needs: AVX2, features: 0 },
     {
       level: "sse41",
       title: "SSE 4.1",
       words: false,
+      panelRows: 8,
       needs: ["ssse3", "sse4_1"],
       features: 0,
       systems: ["linux", "win32"], // every Mac that Bun runs on has AVX2
@@ -63,13 +75,22 @@ const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
       level: "i8mm",
       title: "NEON with I8MM",
       words: false,
+      panelRows: 8,
       needs: [...NEON, "i8mm"],
       library: "neon",
       features: FEATURES.i8mm,
     },
-    { level: "neon", title: "NEON", words: false, needs: NEON, features: 0 },
+    { level: "neon", title: "NEON", words: false, panelRows: 8, needs: NEON, features: 0 },
     // the Raspberry Pi 4 and older boards
-    { level: "neon80", title: "NEON of Armv8.0", words: false, needs: ["asimd"], features: 0, systems: ["linux"] },
+    {
+      level: "neon80",
+      title: "NEON of Armv8.0",
+      words: false,
+      panelRows: 8,
+      needs: ["asimd"],
+      features: 0,
+      systems: ["linux"],
+    },
   ],
 };
 const PLATFORMS: Readonly<Record<string, { name: string; ending: string }>> = {
@@ -109,8 +130,8 @@ export function levelsHere(folder: string = libraryFolder()): Level[] {
 export function levelsOf({ has, halves, ...system }: MachineFacts, folder: string = libraryFolder()): Level[] {
   return builtFor(system, folder)
     .filter(({ needs }) => needs.every((feature) => has.has(feature)))
-    .map(({ level, title, words, features, file }) => {
-      return { level, title, words, features: features | (halves ? FEATURES.halves : 0), file };
+    .map(({ level, title, words, panelRows, features, file }) => {
+      return { level, title, words, panelRows, features: features | (halves ? FEATURES.halves : 0), file };
     });
 }
 
@@ -152,7 +173,7 @@ export const wasmFile = (folder: string = libraryFolder()): string => join(folde
 /** The kernels as WebAssembly, as a level for the self-test; undefined if this engine lacks a feature. */
 export function wasmLevel(folder: string = libraryFolder()): Level | undefined {
   if (wasmLacks() !== undefined) return undefined;
-  return { level: WASM_LEVEL, title: "WebAssembly", words: false, features: 0, file: wasmFile(folder) };
+  return { level: WASM_LEVEL, title: "WebAssembly", words: false, panelRows: 8, features: 0, file: wasmFile(folder) };
 }
 
 /** Why the kernels as WebAssembly cannot be read; undefined where they can. */

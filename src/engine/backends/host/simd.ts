@@ -14,9 +14,6 @@ import { makeSession } from "../simd/session.ts";
 import { makeStepSession } from "../simd/step-session.ts";
 import { EarlyWorkers, startThreadPool } from "./simd-workers.ts";
 
-/** `W` of vec.h, where it is not 4. */
-const LANES: Readonly<Record<string, number>> = { vnni: 16, avxvnni: 8, avx2: 8 };
-
 interface Library extends Level {
   /** Identifies the build of the kernels. */
   readonly build: string;
@@ -38,7 +35,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
     return library;
   };
   const engineFor = ({ simdLevel = options.level, threads: asked, begun }: LoadOptions): Engine => {
-    const { level, title, build, features, words, file } = libraryOf(simdLevel);
+    const { title, build, features, words, panelRows, file } = libraryOf(simdLevel);
     const threads = threadsOf(asked);
     const early = begun instanceof EarlyWorkers ? begun : undefined;
     return {
@@ -49,7 +46,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
       threads,
       memory: makeNativeMemory(),
       words,
-      lanes: LANES[level] ?? 4,
+      panelRows,
       sleep: sleepFunctions(),
       start: (header) => startThreadPool(file, header, { threads, early }),
     };

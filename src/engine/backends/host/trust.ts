@@ -12,7 +12,7 @@ import { keptFile, type KeptFile } from "./kept-file.ts";
 import { damageOf, knownAnswer, levelsHere, libraryFolder, wasmLevel, type Level } from "./simd-library.ts";
 
 /** The parts of a level that the child process needs. */
-export type TestedLevel = Pick<Level, "level" | "file" | "features" | "words">;
+export type TestedLevel = Pick<Level, "level" | "file" | "features" | "words" | "panelRows">;
 
 /** The child prints it before it opens the library: the time limit begins here. */
 export const BEGUN = "begun";
@@ -172,11 +172,11 @@ function isMachineBusy(): boolean {
 
 /** "busy": the child had too little of the processor to be judged by that limit; never where it is the last one. */
 async function testWithin(
-  { level, file, features, words }: Level,
+  { level, file, features, words, panelRows }: Level,
   { command, env }: TrustOptions,
   limitMs: number,
 ): Promise<Outcome | "busy"> {
-  const order: TestedLevel = { level, file, features, words };
+  const order: TestedLevel = { level, file, features, words, panelRows };
   const child = Bun.spawn([...command, CHILD_COMMAND, JSON.stringify(order)], {
     env: { ...env, BUN_ENABLE_CRASH_REPORTING: "0" },
     stdio: ["ignore", "pipe", "ignore"],

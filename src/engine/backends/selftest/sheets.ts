@@ -56,11 +56,21 @@ function products(): Sheet {
   return sheet.finish(mixedBatches(EACH_COUNT));
 }
 
-/** Products that only small models have: all types but one are unpacked to float32. */
+/** Rank of low-rank changes. */
+const RANK = 4;
+
+/** Products that only small models have, where all types but one are unpacked to float32, and low-rank changes. */
 function small(): Sheet {
-  const sheet = new SheetBuilder("small", 256);
+  const dim = 256;
+  const sheet = new SheetBuilder("small", dim);
   attend(sheet);
   for (const quant of ["q8_0", "q4_K"] as const) sheet.collect(sheet.linear(OUT_DIM, { quant }));
+  for (const quant of ["f16", "f32"] as const) {
+    const lowRank = [{ a: sheet.matrix(dim, RANK, { quant }), b: sheet.matrix(RANK, OUT_DIM, { quant }) }];
+    const out = sheet.buf(OUT_DIM);
+    sheet.steps.push({ op: "linear", out, x: sheet.x, w: { ...sheet.matrix(dim, OUT_DIM), lowRank } });
+    sheet.collect(out);
+  }
   return sheet.finish(mixedBatches());
 }
 

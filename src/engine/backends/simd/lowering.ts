@@ -5,10 +5,10 @@ import type { GrowingRopeTable } from "../../program/rope.ts";
 import type { Buf, GateLimit, Gating, LowRank, OfferedChange, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
 import type { ChosenRows } from "./chosen-rows.ts";
-import { isFloatType } from "./filled.ts";
 import { hasFloatProducts } from "./interleaved.ts";
 import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
+import { isFloatType, isNarrow } from "./narrow.ts";
 import type { Activation, Buffers, RecordList } from "./records.ts";
 import type { WeightPlaces } from "./weights.ts";
 
@@ -109,11 +109,10 @@ export function linear(
   return y;
 }
 
-/** The halves of a change, and the buffer between them, whose values after the change's rank stay 0. */
+/** The halves of a change, and the buffer between them. */
 function halvesOf({ a, b }: LowRank, { weights }: Lowering): { a: MatrixValues; b: MatrixValues; between: Buf } {
-  const { matrix, inDim } = weights.filled(b);
-  const between = { name: `lowRank.inner ${a.outDim}`, dim: inDim };
-  return { a: { ...weights.factor(a), outDim: inDim }, b: matrix, between };
+  const between = { name: `lowRank.inner ${a.outDim}`, dim: a.outDim };
+  return { a: weights.short(a), b: weights.narrow(b), between };
 }
 
 /** y += scale · b · (a · x) for the adapters that rows have chosen. */
@@ -162,7 +161,8 @@ export function product(
   { accumulate = 0, groups = 0 }: { accumulate?: number; groups?: number } = {},
 ): void {
   const { list, precise } = lowering;
-  const isFloat = ({ type = 0 }: MatrixValues): boolean => precise || isFloatType(type) || hasFloatProducts(type);
+  const isFloat = ({ type = 0 }: MatrixValues): boolean =>
+    precise || isFloatType(type) || hasFloatProducts(type) || isNarrow(type);
   const matrices = products.map(({ matrix, out }) => ({ ...matrix, out: out.address }));
   lowering.scratchFloats = Math.max(lowering.scratchFloats, panelFloats(x.dim));
   const last = list.last("linear");

@@ -46,8 +46,8 @@ export interface Engine {
   readonly memory: Memory;
   /** Its kernels multiply prompts with float weights as 16-bit integers. */
   readonly words?: boolean;
-  /** Floats in a register of the kernels; omitted: 4. */
-  readonly lanes?: number;
+  /** `PANEL_ROWS` of vec.h. */
+  readonly panelRows: number;
   /** Omitted: the kernels make system calls themselves, or do not sleep in a pass. */
   readonly sleep?: SleepFunctions | undefined;
   /** @param header address of the header of passes */

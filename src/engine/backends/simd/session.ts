@@ -151,7 +151,7 @@ export interface Parts {
 }
 
 export function makeParts(program: Program, options: LoadOptions, engine: Engine): Parts {
-  const { memory, threads, words = false, lanes = 4 } = engine;
+  const { memory, threads, words = false, panelRows } = engine;
   const { ctxLen, slots, precise, small = false } = options;
   const { steps, weights: source } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
@@ -172,7 +172,7 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
   const shared: Shared = {
     memory,
     source,
-    weights: makeWeightPlaces(source, memory, { ...options, floatStep: 2 * lanes }),
+    weights: makeWeightPlaces(source, memory, { ...options, panelRows }),
     buffers: makeBuffers(memory),
     kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
     places,

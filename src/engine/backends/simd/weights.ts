@@ -1,21 +1,24 @@
 /** Weights for kernels: matrices in place in the file, vectors and small models as float32. */
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
+import { f16 } from "../../formats/quant/f16.ts";
 import { f32 } from "../../formats/quant/f32.ts";
 import type { MatrixValues } from "../../../../kernels/simd/layout.ts";
 import type { LoadOptions, WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
-import { checkBytes, makeFilled } from "./filled.ts";
 import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
+import { checkBytes, makeNarrow } from "./narrow.ts";
 
 export interface WeightPlaces {
   /** A matrix or a stack of matrices. Throws `runner` if the file has fewer bytes than its shape needs. */
   matrix(w: Weight): MatrixValues;
   /** A matmul weight; its rows may be interleaved, which only `linear` and `embed` can read. */
   factor(w: Weight): MatrixValues;
-  /** As `factor`, with rows of floats filled up to whole steps of the kernels: see filled.ts. */
-  filled(w: Weight): { readonly matrix: MatrixValues; readonly inDim: number };
+  /** A matmul weight of few rows: in a small model one of F16 is not unpacked either, which would gain nothing. */
+  short(w: Weight): MatrixValues;
+  /** A matmul weight that may have few columns: see narrow.ts. Only `linear` can read it. */
+  narrow(w: Weight): MatrixValues;
   /** A vector times its factor: (outDim · inDim), stacked ones in sequence. */
   vector(w: Weight): number;
   /** Constants of the lowering. */
@@ -27,12 +30,12 @@ export interface WeightPlaces {
 /**
  * Matrices of a small model are interleaved or unpacked at load time; otherwise float32 products would unpack them for
  * each token.
- * @param floatStep values of a row that the kernels of floats multiply at once
+ * @param panelRows `PANEL_ROWS` of vec.h
  */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
-  { precise, small = false, floatStep = 1 }: Pick<LoadOptions, "precise" | "small"> & { readonly floatStep?: number },
+  { precise, small = false, panelRows }: Pick<LoadOptions, "precise" | "small"> & { readonly panelRows: number },
 ): WeightPlaces {
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
@@ -40,13 +43,14 @@ export function makeWeightPlaces(
 
   const interleaved = makeInterleaved(source, { memory, precise, small });
 
-  const tensor = (w: Weight): Tensor => {
-    const known = tensors.get(w.name);
+  const tensor = (w: Weight, unpacked = small): Tensor => {
+    const key = `${w.name} ${unpacked}`;
+    const known = tensors.get(key);
     if (known) return known;
     const view = source.read(w.name);
     checkBytes(w, view.byteLength);
-    const found = { byteLength: view.byteLength, address: small ? unpack(w, view) : mapped.place(view) };
-    tensors.set(w.name, found);
+    const found = { byteLength: view.byteLength, address: unpacked ? unpack(w, view) : mapped.place(view) };
+    tensors.set(key, found);
     return found;
   };
   const unpack = (w: Weight, view: Uint8Array): number => {
@@ -55,7 +59,7 @@ export function makeWeightPlaces(
     w.quant.dequantize(view, new Float32Array(out.buffer, out.byteOffset, count));
     return address;
   };
-  const filled = makeFilled(source, { memory, small, floatStep });
+  const narrow = makeNarrow(source, { memory, panelRows });
   const matrix = (w: Weight, { byteLength, address }: Tensor, quant = small ? f32 : w.quant): MatrixValues => {
     checkBytes(w, byteLength);
     const rowBytes = rowBytesOf({ quant, inDim: w.inDim });
@@ -82,10 +86,13 @@ export function makeWeightPlaces(
     mappedBytes: () => mapped.bytes,
     matrix: (w) => matrix(w, tensor(w)),
     factor,
-    filled(w) {
-      const found = filled(w);
-      const { inDim } = found ?? w;
-      return { matrix: found ? matrix({ ...w, inDim }, found.tensor) : factor(w), inDim };
+    short: (w) => (w.quant.ggmlType === f16.ggmlType ? matrix(w, tensor(w, false), w.quant) : factor(w)),
+    narrow(w) {
+      const found = narrow(w);
+      if (!found) return factor(w);
+      const { address: data, type, rowBytes, expertBytes } = found;
+      const { outDim, scale } = w;
+      return { data, type, rowBytes, expertBytes, rows: outDim, outDim, grid: 0, scales: scale ? constant(scale) : 0 };
     },
     vector: makeVectors(source, constant),
   };

@@ -46,6 +46,7 @@ export function makeWasmBackend({ kernels, startThread, cores }: WasmHost): Back
         level: "WebAssembly",
         build,
         features: 0,
+        panelRows: 8,
         threads,
         memory,
         start: (header) => startWasmThreadPool(header, { module, memory, threads, startThread }),

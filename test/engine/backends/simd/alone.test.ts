@@ -29,6 +29,7 @@ async function aloneOf(
       level: found.level,
       build: "",
       features: 0,
+      panelRows: found.panelRows,
       threads: 1,
       memory: makeNativeMemory(),
       start: (header) => {

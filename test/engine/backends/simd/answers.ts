@@ -26,8 +26,9 @@ export async function answerOfShipped(name: string): Promise<string> {
   const path = join(libraryFolder(), name);
   if (levelOf(name) !== undefined) {
     const run = loadForeign(path);
-    const level = { level: name, features: 0, words: levelOf(name) !== "sse41" };
-    return answerOfBackend(backendOf(level, makeNativeMemory, (header) => run(header, 0)));
+    const { words, panelRows } = levelsHere().find(({ level }) => level === levelOf(name))!; // canAnswer has found it
+    const kernels = { level: name, features: 0, words, panelRows };
+    return answerOfBackend(backendOf(kernels, makeNativeMemory, (header) => run(header, 0)));
   }
   const emulated = startEmulated(name.includes("neon80") ? "arm64 of 2016" : "arm64", path);
   try {

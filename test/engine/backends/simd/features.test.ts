@@ -35,10 +35,10 @@ const plainLevels = levelsHere().filter(({ file }, i, all) => all.findLastIndex(
 
 test.skipIf(process.arch !== "x64").each(plainLevels)(
   "$level: two halves of rows in turns give the bits of rows one after another",
-  async ({ level, file }) => {
+  async ({ level, file, panelRows }) => {
     const kernels = openKernels(file);
     const withFeatures = (features: number): Backend =>
-      backendOf({ level, features }, makeNativeMemory, (header) => kernels.run(header, 0));
+      backendOf({ level, features, panelRows }, makeNativeMemory, (header) => kernels.run(header, 0));
     const one = (start: number) => [{ slot: 0, start, tokens: Int32Array.of(7 * start + 1), logits: "last" as const }];
     // A prompt whose rows are all wanted: it uses no other feature.
     const prompt = Int32Array.from({ length: 12 }, (_, i) => (5 * i + 2) % 16);

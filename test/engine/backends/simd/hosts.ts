@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import type { Block, Memory, Placed } from "../../../../src/engine/backends/simd/memory.ts";
+import type { Engine } from "../../../../src/engine/backends/simd/passes.ts";
 import { makeSession } from "../../../../src/engine/backends/simd/session.ts";
 import { layOut } from "./image.ts";
 
@@ -45,7 +46,7 @@ function makeBumpMemory(bytes: Uint8Array, { base, from }: { base: number; from:
 
 /** The backend with kernels that `run` runs, one thread, and the given processor features. */
 export const backendOf = (
-  { level, features, words = false }: { level: string; features: number; words?: boolean },
+  { level, features, panelRows, words = false }: Pick<Engine, "level" | "features" | "panelRows" | "words">,
   memory: () => Memory,
   run: (header: number) => void,
 ): Backend => ({
@@ -53,8 +54,8 @@ export const backendOf = (
   load: async (program, options) => {
     const runPass = (header: number) => ({ run: () => run(header), runAlone: () => run(header) });
     const start = (header: number) => ({ ...runPass(header), dismiss: (gone: () => void) => gone() });
-    const engine = { backend: "simd", level, build: "", features, words, threads: 1, memory: memory(), start };
-    return makeSession(program, options, engine);
+    const kernels = { level, build: "", features, words, panelRows };
+    return makeSession(program, options, { backend: "simd", ...kernels, threads: 1, memory: memory(), start });
   },
 });
 
@@ -120,7 +121,7 @@ export function startEmulated(machine: Machine, library: string): Emulated {
   };
   const memory = () => makeBumpMemory(bytes, { base: BASE, from: MEMORY_AT });
   return {
-    backend: (features) => backendOf({ level: machine, features }, memory, run),
+    backend: (features) => backendOf({ level: machine, features, panelRows: 8 }, memory, run),
     async stop() {
       child.kill("SIGKILL");
       await child.exited;

@@ -10,7 +10,7 @@ import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../../sr
 import { checkBackend } from "../../../../src/engine/backends/index.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
-const BYTES_MAX = 1.35e6;
+const BYTES_MAX = 1.4e6;
 const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 

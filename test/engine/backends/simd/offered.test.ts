@@ -77,6 +77,7 @@ describe.each(everyLevel)("$level", ({ backend }) => {
     { name: "llama", types: ["f32"], small: false },
     { name: "llama", types: ["f16", "q8_0"], small: false },
     { name: "llama", types: ["q8_0"], small: true },
+    { name: "llama", types: ["f16"], small: true },
     { name: "qwen3moe", types: ["f16"], small: false },
     { name: "phi3", types: ["f32"], small: true },
   ] as const)("$name with $types, small: $small", async ({ name, types, small }) => {
