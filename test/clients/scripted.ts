@@ -31,7 +31,7 @@ function callOf(request: ChatRequest | GenerateRequest): string | undefined {
 
 function said(text: string, count: number | undefined): InferenceEvent {
   if (count === undefined) return { kind: "text", text };
-  const token = { token: text, bytes: [...new TextEncoder().encode(text)], logprob: -0.1 };
+  const token = { id: 1, token: text, bytes: [...new TextEncoder().encode(text)], logprob: -0.1 };
   const chosen: ChosenLogprob = { ...token, top: Array.from({ length: count }, () => token) };
   return { kind: "text", text, logprobs: [chosen] };
 }

@@ -175,7 +175,11 @@ describe("reply", () => {
 
   test("logprobs: the chosen tokens with their bytes and alternatives", async () => {
     const chosen = { token: "He", bytes: [72, 101], logprob: -0.1 };
-    const event: InferenceEvent = { kind: "text", text: "He", logprobs: [{ ...chosen, top: [chosen] }] };
+    const event: InferenceEvent = {
+      kind: "text",
+      text: "He",
+      logprobs: [{ id: 1, ...chosen, top: [{ id: 1, ...chosen }] }],
+    };
     harness.runtime.script = play([event, DONE]);
     const wanted = { content: [{ ...chosen, top_logprobs: [chosen] }], refusal: null };
     expect((await json(await post({ logprobs: true, top_logprobs: 1 }))).choices[0].logprobs).toEqual(wanted);
@@ -186,7 +190,7 @@ describe("reply", () => {
 });
 
 describe("logprobs", () => {
-  const of = (token: string) => [{ token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
+  const of = (token: string) => [{ id: 1, token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
   const tokensOf = (choice: any): string => choice.logprobs.content.map(({ token }: any) => token).join("");
 
   test("are those of the content, not of what was thought or called", async () => {

@@ -69,7 +69,7 @@ describe("reply", () => {
   });
 
   test("logprobs: tokens, their alternatives, and where in the text they stand", async () => {
-    const chosen = (token: string, logprob: number) => ({ token, bytes: [], logprob });
+    const chosen = (token: string, logprob: number) => ({ id: 1, token, bytes: [], logprob });
     const text = (token: string): InferenceEvent => ({
       kind: "text",
       text: token,

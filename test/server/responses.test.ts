@@ -175,7 +175,13 @@ describe("a stream", () => {
 
   test("tells the probabilities of what was said", async () => {
     const logprobs = [
-      { token: "He", bytes: [72, 101], logprob: -0.5, top: [{ token: "Ha", bytes: [72, 97], logprob: -1 }] },
+      {
+        id: 1,
+        token: "He",
+        bytes: [72, 101],
+        logprob: -0.5,
+        top: [{ id: 2, token: "Ha", bytes: [72, 97], logprob: -1 }],
+      },
     ];
     harness.runtime.script = play([{ kind: "text", text: "He", logprobs }, DONE]);
     const frames = await stream({ top_logprobs: 1, include: ["message.output_text.logprobs"] });
@@ -188,7 +194,7 @@ describe("a stream", () => {
   });
 
   test("brings probabilities that come before their text with that text", async () => {
-    const of = (token: string) => [{ token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
+    const of = (token: string) => [{ id: 1, token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
     harness.runtime.script = play([
       { kind: "text", text: "", logprobs: of("<think>") },
       { kind: "thinking", text: "hm" },

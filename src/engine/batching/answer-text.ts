@@ -11,6 +11,7 @@ import type { StreamDetokenizer, Tokenizer } from "../text/tokenizer/tokenizer.t
 
 /** A token as text, and the natural logarithm of its probability. */
 interface TokenText {
+  readonly id: number;
   readonly token: string;
   /** UTF-8; part of a character if the token ends inside one. */
   readonly bytes: readonly number[];
@@ -130,5 +131,5 @@ export function describeToken(
 
 function textOf(tokenizer: Tokenizer, { id, logprob }: { id: number; logprob: number }): TokenText {
   const bytes = tokenizer.bytesOf(id, { special: true });
-  return { token: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), bytes: Array.from(bytes), logprob };
+  return { id, token: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), bytes: Array.from(bytes), logprob };
 }

@@ -62,6 +62,7 @@ export interface AdapterFacts {
 
 /** A token and the natural logarithm of its probability. */
 export interface TokenLogprob {
+  readonly id: number;
   readonly token: string;
   /** UTF-8 bytes of the token, possibly part of a character. */
   readonly bytes: readonly number[];

@@ -5,7 +5,7 @@ import { loadTokenizer } from "../../../src/engine/text/tokenizer/load.ts";
 import { bpeMetadata, TYPE } from "../text/tokenizer/fixtures.ts";
 import { byteTokenizer, END, VOCAB } from "./fakes.ts";
 
-const chosen = (id: number): ChosenToken => ({ token: String(id), bytes: [id], logprob: -id, top: [] });
+const chosen = (id: number): ChosenToken => ({ id, token: String(id), bytes: [id], logprob: -id, top: [] });
 
 /** Feeds bytes one token each; returns the text, and the ids whose log-probabilities came with it. */
 function run(text: string, stops: readonly string[] = []): { text: string; ids: number[] }[] {
@@ -88,8 +88,8 @@ test("a token is described by its text, its bytes and its share of the unchanged
   logits[0xc3] = 0;
   logits[END] = 0;
   const { top, ...own } = describeToken(byteTokenizer, { logits, id: 0xc3, count: 2 });
-  expect(own).toEqual({ token: "\uFFFD", bytes: [0xc3], logprob: expect.closeTo(Math.log(1 / 5), 6) });
-  expect(top[0]).toEqual({ token: "A", bytes: [65], logprob: expect.closeTo(Math.log(3 / 5), 6) });
+  expect(own).toEqual({ id: 0xc3, token: "\uFFFD", bytes: [0xc3], logprob: expect.closeTo(Math.log(1 / 5), 6) });
+  expect(top[0]).toEqual({ id: 65, token: "A", bytes: [65], logprob: expect.closeTo(Math.log(3 / 5), 6) });
   expect(top).toHaveLength(2);
 });
 

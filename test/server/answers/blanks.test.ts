@@ -7,7 +7,7 @@ import { DONE } from "../fakes.ts";
 const text = (value: string): AnswerEvent => ({ kind: "text", text: value });
 const call: AnswerEvent = { kind: "toolCall", call: { function: { name: "f", arguments: {} } } };
 const thought: AnswerEvent = { kind: "thinking", text: "hm" };
-const chosen = (token: string): ChosenLogprob[] => [{ token, bytes: [], logprob: 0, top: [] }];
+const chosen = (token: string): ChosenLogprob[] => [{ id: 1, token, bytes: [], logprob: 0, top: [] }];
 
 function after(...events: AnswerEvent[]): readonly AnswerEvent[] {
   return events.flatMap(withoutBlanks());

@@ -3,12 +3,13 @@ import type { ChosenLogprob, InferenceEvent } from "../../../src/runtime/request
 import { DONE, play } from "../fakes.ts";
 import { CREATED_AT, linesOf, makeHarness, type Harness } from "../harness.ts";
 
-const he: ChosenLogprob = { token: "He", bytes: [72, 101], logprob: -0.5, top: [] };
+const he: ChosenLogprob = { id: 1, token: "He", bytes: [72, 101], logprob: -0.5, top: [] };
 const llo: ChosenLogprob = {
+  id: 2,
   token: "llo",
   bytes: [108, 108, 111],
   logprob: -1.5,
-  top: [{ token: "y", bytes: [121], logprob: -0.25 }],
+  top: [{ id: 3, token: "y", bytes: [121], logprob: -0.25 }],
 };
 const EVENTS: InferenceEvent[] = [
   { kind: "thinking", text: "He", logprobs: [he] },
