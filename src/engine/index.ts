@@ -31,6 +31,7 @@ export {
   type Options,
   type SamplingOptions,
 } from "./text/sampling/options.ts";
+export { DEFAULT_ORDER } from "./text/sampling/sampler-order.ts";
 export { literal, negatedClass, union } from "./text/sampling/schema/char-set.ts";
 export { schemaGrammar, valueExpression } from "./text/sampling/schema/compile.ts";
 export { repeat } from "./text/sampling/schema/budget.ts";

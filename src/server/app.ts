@@ -27,7 +27,6 @@ import { embedRoutes } from "./routes/embed.ts";
 import { embeddingsRoutes } from "./routes/embeddings.ts";
 import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
-import { infillRoutes } from "./routes/infill.ts";
 import { llamaServerRoutes } from "./routes/llama-server.ts";
 import { mcpServerRoutes } from "./routes/mcp-server.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
@@ -35,6 +34,7 @@ import { messagesRoutes } from "./routes/messages.ts";
 import { makeHookAnswers } from "./routes/hooks.ts";
 import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
 import { metricsRoutes } from "./routes/metrics.ts";
+import { nativeCompletionRoutes } from "./routes/native-completion.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
@@ -142,7 +142,7 @@ const routes = (deps: RouteDeps): Route[] => [
   ...showRoutes(),
   ...partsRoutes,
   ...tokenizeRoutes,
-  ...infillRoutes,
+  ...nativeCompletionRoutes,
   ...llamaServerRoutes,
   ...psRoutes,
   ...createRoutes,

@@ -1,6 +1,7 @@
 /** Routes under llama-server's names, on the real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { framesOf } from "../server/harness.ts";
+import { missing, recorded } from "../server/llama-shapes.ts";
 import { startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
@@ -16,10 +17,14 @@ async function call(path: string, body?: object): Promise<{ status: number; body
   return { status: response.status, body: await response.json() };
 }
 
+const post = (path: string, body: object): Promise<Response> =>
+  fetch(hearth.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+
 const messages = [{ role: "user", content: "Hello! Who are you?" }];
 
 test("a request that names no model means the one in memory, if there is one", async () => {
-  expect(await call("/props")).toEqual({ status: 400, body: { error: "model is required" } });
+  const error = { code: 400, message: "model is required", type: "invalid_request_error" };
+  expect(await call("/props")).toEqual({ status: 400, body: { error } });
   expect((await call("/props?model=hearth")).body).toMatchObject({ total_slots: 0, is_sleeping: true });
   expect((await call("/props?model=other")).status).toBe(404);
   expect(await call("/slots")).toEqual({ status: 200, body: [] });
@@ -34,15 +39,52 @@ test("a request that names no model means the one in memory, if there is one", a
   expect(props).toMatchObject({ model_path: "hearth:latest", is_sleeping: false, modalities: { vision: false } });
   const { body: slots } = await call("/slots");
   expect(slots).toHaveLength(props.total_slots);
-  expect(slots[0]).toEqual({ id: 0, model: "hearth:latest", n_ctx: 512, is_processing: false });
+  expect(slots[0]).toMatchObject({ id: 0, model: "hearth:latest", n_ctx: 512, is_processing: false });
   expect((await call("/lora-adapters")).body).toEqual([]);
   const refused = await call("/infill", { input_prefix: "x", input_suffix: "y" });
-  expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining("does not support insert")]);
+  expect([refused.status, refused.body.error.message]).toEqual([400, expect.stringContaining("support insert")]);
   const { prompt } = (await call("/apply-template", { messages })).body;
   const shown = await call("/v1/chat/completions", { ...chat, _debug_render_only: true });
   expect(prompt).toBe(shown.body._debug_info.rendered_template);
   const { tokens } = (await call("/tokenize", { content: "Hello there" })).body;
   expect((await call("/detokenize", { tokens })).body.content).toBe("Hello there");
+});
+
+test("answers have the fields of llama-server's, and its texts for the embedded model", async () => {
+  await call("/v1/chat/completions", { model: "hearth", messages, max_tokens: 1 }); // loads it
+  const { health, props, slots, lora, scale, completion, probs, several, stream, embedding, ...more } = recorded;
+  const same = async (path: string, theirs: unknown, body?: object): Promise<any> => {
+    const { body: ours } = await call(path, body);
+    expect([path, missing(theirs, ours)]).toEqual([path, []]);
+    return ours;
+  };
+  await same("/health", health);
+  await same("/props", props);
+  await same("/slots", slots);
+  expect(await same("/lora-adapters", lora)).toEqual(lora);
+  expect(await same("/lora-adapters", scale, [])).toEqual(scale);
+  const greedy = { prompt: "Hello", n_predict: 4, temperature: 0 };
+  const { content, prompt, stop_type, tokens_predicted, tokens_evaluated, tokens_cached } = completion;
+  const alike = { content, prompt, stop_type, tokens_predicted, tokens_evaluated };
+  const first = await same("/completion", completion, greedy);
+  expect(first).toMatchObject({ ...alike, tokens_cached });
+  const { tokens } = await same("/completions", probs, { ...greedy, n_predict: 3, n_probs: 2, return_tokens: true });
+  expect(tokens).toEqual(probs.tokens);
+  await same("/completion", several, { prompt: ["Hello", "There"], n_predict: 2 });
+  const frames = await framesOf(await post("/completion", { ...greedy, n_predict: 3, stream: true, n_probs: 2 }));
+  expect(frames.map((frame) => frame.content)).toEqual(stream.slice(2).map((frame) => frame.content));
+  const vectors = await same("/embedding", embedding, { content: ["hi", "there"] });
+  const apart = embedding.flatMap(({ embedding: [one] }, i) =>
+    one!.map((x, j) => Math.abs(x - vectors[i].embedding[0][j])),
+  );
+  expect(Math.max(...apart)).toBeLessThan(0.005);
+  const pieces = await same("/tokenize", more.tokenize, { content: "Hello á", with_pieces: true });
+  expect(pieces.tokens).toEqual(more.tokenize.tokens);
+  const shown = await same("/detokenize", more.detokenize, { tokens: [610, 32] });
+  expect(shown.content).toBe(more.detokenize.content);
+  const hi = { messages: [{ role: "user", content: "hi" }] };
+  expect(await same("/apply-template", more.template, hi)).toEqual(more.template);
+  await same("/completion", more.error, { n_predict: 2 });
 });
 
 test("a stream tells how much of its prompt is read, and how long it took", async () => {
@@ -71,8 +113,10 @@ test("a stream tells how much of its prompt is read, and how long it took", asyn
 });
 
 test("these routes ask for the key", async () => {
-  for (const path of ["/props", "/slots", "/lora-adapters"]) expect((await fetch(hearth.url + path)).status).toBe(401);
-  for (const path of ["/apply-template", "/tokenize", "/detokenize", "/infill"]) {
+  const read = ["/props", "/slots", "/lora-adapters", "/models"];
+  for (const path of read) expect([path, (await fetch(hearth.url + path)).status]).toEqual([path, 401]);
+  const written = ["/apply-template", "/tokenize", "/detokenize", "/infill", "/completion", "/completions"];
+  for (const path of [...written, "/embedding", "/embeddings", "/rerank", "/reranking", "/chat/completions"]) {
     expect((await fetch(hearth.url + path, { method: "POST", body: "{}" })).status).toBe(401);
   }
 });

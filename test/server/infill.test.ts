@@ -44,8 +44,8 @@ test("the texts, other files and settings reach the model, and the answer has ll
 test("a stream ends with the whole object, without [DONE]", async () => {
   const frames = await framesOf(await post({ input_prefix: "x", stream: true }));
   expect(frames).toEqual([
-    { index: 0, content: "He", tokens: [], stop: false, tokens_predicted: 1 },
-    { index: 0, content: "llo", tokens: [], stop: false, tokens_predicted: 2 },
+    { index: 0, content: "He", tokens: [], stop: false, id_slot: -1, tokens_predicted: 1, tokens_evaluated: 0 },
+    { index: 0, content: "llo", tokens: [], stop: false, id_slot: -1, tokens_predicted: 2, tokens_evaluated: 0 },
     expect.objectContaining({ ...LAST, content: "" }),
   ]);
 });
@@ -75,7 +75,7 @@ test("t_max_predict_ms ends it with a line", async () => {
 test("bad requests", async () => {
   const failure = async (body: object) => {
     const response = await post(body);
-    return [response.status, ((await response.json()) as { error: string }).error];
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
   };
   expect(await failure({ model: "nope" })).toEqual([404, "model 'nope' not found"]);
   expect(await failure({ input_extra: Array(257).fill({}) })).toEqual([

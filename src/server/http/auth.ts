@@ -3,6 +3,7 @@
  * the log shows.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
+import { isLlamaPath } from "./errors.ts";
 
 interface Admission {
   readonly passes: boolean;
@@ -12,13 +13,13 @@ interface Admission {
   readonly owner?: string;
 }
 
-/** The routes that require a key: probes, the documentation and preflights do not. */
-const KEPT = /^\/(api|v1|mcp|metrics|props|slots|lora-adapters|apply-template|tokenize|detokenize|infill)(\/|$)/i;
+/** The routes that require a key, besides llama-server's: probes, the documentation and preflights do not. */
+const KEPT = /^\/(api|v1|mcp|metrics)(\/|$)/i;
 
 export function makeAuth(keys: readonly string[]): (request: Request, path: string) => Admission {
   const known = keys.map(parseKey);
   return (request, path) => {
-    if (known.length === 0 || !KEPT.test(path)) return { passes: true };
+    if (known.length === 0 || !(KEPT.test(path) || isLlamaPath(path))) return { passes: true };
     const bearer = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
     const given = bearer ?? request.headers.get("x-api-key") ?? undefined; // the header of Anthropic's clients
     if (given === undefined) return { passes: false };

@@ -68,6 +68,33 @@ export function openaiErrorBody(error: unknown) {
   return { error: { message: messageOf(error), type, param: null, code: status === 401 ? "invalid_api_key" : null } };
 }
 
+const LLAMA_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "invalid_request_error",
+  415: "invalid_request_error",
+  503: "unavailable_error",
+};
+
+/** The shape of llama-server. */
+export function llamaErrorBody(error: unknown) {
+  const code = statusOf(error);
+  return { error: { code, message: messageOf(error), type: LLAMA_TYPES[code] ?? "server_error" } };
+}
+
+const LLAMA_PATH = new RegExp(
+  `^/(${[
+    "props|slots|lora-adapters|apply-template|tokenize|detokenize",
+    "completions?|infill|embeddings?|rerank|reranking|models|chat/completions",
+  ].join("|")})(/|$)`,
+  "i",
+);
+
+/** True for the paths of llama-server that no other API has. */
+export const isLlamaPath = (path: string): boolean => LLAMA_PATH.test(path);
+
 const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -88,6 +115,7 @@ export function anthropicErrorBody(error: unknown, requestId: string) {
 
 /** The error format of the requested API. */
 export function errorBodyFor(request: Request): ErrorBody {
+  if (isLlamaPath(new URL(request.url).pathname)) return llamaErrorBody;
   if (!isV1(request)) return errorBody;
   return isAnthropic(request) ? anthropicErrorBody : openaiErrorBody;
 }

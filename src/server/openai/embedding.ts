@@ -21,6 +21,20 @@ export const EmbeddingBody = t.Object(
 );
 type EmbeddingBody = Static<typeof EmbeddingBody>;
 
+/** The body of llama-server's `POST /embedding`. */
+export const NativeEmbeddingBody = t.Object(
+  {
+    model: t.Optional(t.String()),
+    /** A text, or several. */
+    content: t.Optional(t.Unknown()),
+    input: t.Optional(t.Unknown()),
+    embd_normalize: t.Optional(Int),
+    keep_alive: t.Optional(t.Unknown()),
+    truncate: t.Optional(t.Boolean()),
+  },
+  { title: "NativeEmbeddingRequest" },
+);
+
 /** The texts to embed. Throws `bad_request`. */
 export function toInputs(input: unknown): string[] {
   if (input === undefined || (Array.isArray(input) && input.length === 0)) {

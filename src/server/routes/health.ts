@@ -9,7 +9,9 @@ import { get } from "./route.ts";
 /** With less free space uploads, downloads and caches fail. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
-export const healthRoutes = [get("/health", health, { api: "server", summary: "Whether this server can do its work" })];
+const HEALTH = { api: "server", summary: "Whether this server can do its work" } as const;
+
+export const healthRoutes = [get("/health", health, HEALTH), get("/v1/health", health, HEALTH)];
 
 async function health(deps: RouteDeps): Promise<Reply> {
   const body = await examine(deps);

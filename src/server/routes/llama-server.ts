@@ -1,22 +1,29 @@
 /**
- * Routes of llama-server that its clients read: `/props`, `/slots`, `/lora-adapters` and `/apply-template`. A request
- * that names no model means the one in memory that expires last.
+ * Routes of llama-server that its clients read: `/props`, `/slots`, `/lora-adapters`, `/apply-template` and
+ * `/embedding`. A request that names no model means the one in memory that expires last.
  */
 import { basename } from "node:path";
 import { AppError } from "../../base/index.ts";
-import { SAMPLING_DEFAULTS } from "../../engine/index.ts";
 import type { LoadedModel } from "../../runtime/portable.ts";
 import { readJson, readRequest } from "../http/body.ts";
 import { decode } from "../http/decode.ts";
+import { encodeJson } from "../http/json-pieces.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { ChatCompletionBody, toChat } from "../openai/chat.ts";
+import { NativeEmbeddingBody, toInputs } from "../openai/embedding.ts";
+import { nativeSettings } from "../openai/native-settings.ts";
+import { limitsOf } from "../openai/settings.ts";
 import { get, post } from "./route.ts";
 import { readLoraList } from "../answers/lora-fields.ts";
 import { LoraList, ScaleBody } from "../schema/lora.ts";
 import type { RouteDeps } from "./deps.ts";
 
 const API = "native";
+/** The normalization that all embeddings have. */
+const EUCLIDEAN = 2;
+
+const EMBEDDING = { api: API, summary: "Embeddings of texts, each in a list", body: NativeEmbeddingBody } as const;
 
 export const llamaServerRoutes = [
   get("/props", props, { api: API, summary: "A model's context, slots and template" }),
@@ -32,6 +39,8 @@ export const llamaServerRoutes = [
     summary: "The prompt of a conversation",
     body: ChatCompletionBody,
   }),
+  post("/embedding", embed, EMBEDDING),
+  post("/embeddings", embed, EMBEDDING),
 ];
 
 /** The model in a query, else the one in memory. Throws `bad_request` if there is neither. */
@@ -42,17 +51,17 @@ async function props(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
   const ref = await findModel(deps.store, nameIn(deps, request));
   const facts = await deps.inspect(ref);
   const loaded = deps.runtime.loaded().find((each) => each.name === ref.displayName);
-  const { samplers: _, ...sampling } = { ...SAMPLING_DEFAULTS, ...facts?.parameters, ...ref.parameters };
   const nCtx = loaded?.ctxLen ?? 0;
   return {
     kind: "json",
     body: {
-      default_generation_settings: { n_ctx: nCtx, params: { ...sampling, n_predict: sampling.num_predict } },
+      default_generation_settings: { n_ctx: nCtx, params: nativeSettings({ ...facts?.parameters, ...ref.parameters }) },
       total_slots: loaded ? slotCount(deps, loaded) : 0,
       model_path: ref.displayName,
       model_alias: ref.displayName,
+      model_ftype: facts?.gguf.fileType ?? "unknown",
       chat_template: await templateOf(deps, ref.displayName),
-      modalities: { vision: facts?.capabilities.includes("vision") ?? false, audio: false },
+      modalities: { vision: facts?.capabilities.includes("vision") ?? false, video: false, audio: false },
       build_info: `hearth-${deps.version}`,
       is_sleeping: loaded === undefined,
       endpoint_slots: true,
@@ -88,6 +97,7 @@ function slots(deps: RouteDeps, { request }: Exchange): Reply {
       id,
       model: loaded.name,
       n_ctx: loaded.ctxLen,
+      speculative: false,
       is_processing: id < running,
     }));
   });
@@ -109,6 +119,23 @@ async function scale(deps: RouteDeps, { request, note }: Exchange): Promise<Repl
   note({ model });
   await deps.runtime.scaleAdapters(await findModel(deps.store, model), readLoraList(list, "adapters"));
   return { kind: "json", body: { success: true } };
+}
+
+/** One list for each text, with one vector, as llama-server gives pooled embeddings. */
+async function embed(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {
+  const body = await readRequest(request, NativeEmbeddingBody);
+  const model = requireModel(body.model || loadedModel(deps));
+  note({ model });
+  if ((body.embd_normalize ?? EUCLIDEAN) !== EUCLIDEAN) {
+    const got = body.embd_normalize;
+    throw new AppError("bad_request", `embd_normalize: expected ${EUCLIDEAN}, vectors of unit length, got ${got}`);
+  }
+  const inputs = toInputs(body.input ?? body.content);
+  const ref = await findModel(deps.store, model);
+  const result = await deps.runtime.embed({ model, ref, inputs, options: {}, signal, ...limitsOf(body) });
+  note({ prompt_eval_count: result.promptEvalCount });
+  const list = result.embeddings.map((embedding, index) => ({ index, embedding: [embedding] }));
+  return { kind: "json", body: await encodeJson(list, signal) };
 }
 
 async function applyTemplate(deps: RouteDeps, { request, signal, note }: Exchange): Promise<Reply> {

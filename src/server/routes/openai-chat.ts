@@ -20,13 +20,16 @@ import { makeHead } from "../openai/reply.ts";
 import { limitsOf, progressOption, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
+const CHAT = {
+  api: "OpenAI",
+  summary: "The next message of a conversation",
+  body: ChatCompletionBody,
+  reply: ["json", "events"],
+} as const;
+
 export const openaiChatRoutes = [
-  post("/v1/chat/completions", chat, {
-    api: "OpenAI",
-    summary: "The next message of a conversation",
-    body: ChatCompletionBody,
-    reply: ["json", "events"],
-  }),
+  post("/v1/chat/completions", chat, CHAT),
+  post("/chat/completions", chat, CHAT), // as llama-server has it
 ];
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {

@@ -1,10 +1,10 @@
-/** `POST /api/rerank` and `/v1/rerank`: ranks documents by relevance to a query, the best first. */
+/** `POST /api/rerank`, `/v1/rerank` and llama-server's names: ranks documents by relevance to a query, best first. */
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { RankResult } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { findModel, requireModel } from "../models/find-model.ts";
+import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { post } from "./route.ts";
@@ -26,7 +26,27 @@ export const rerankRoutes = [
     summary: SUMMARY,
     body: RerankBody,
   }),
+  ...["/rerank", "/reranking", "/v1/reranking"].map((path) =>
+    post(path, llamaRerank, { api: "native", summary: SUMMARY, body: RerankBody }),
+  ),
 ];
+
+/** As llama-server ranks: scores are the model's raw ones; for `texts` the answer is a list, as TEI has it. */
+async function llamaRerank(deps: RouteDeps, exchange: Exchange): Promise<{ kind: "json"; body: object }> {
+  const body = await readRequest(exchange.request, RerankBody);
+  const { texts, return_text: returns = false } = body;
+  const model = body.model || loadedModel(deps);
+  const documents = body.documents ?? texts ?? [];
+  const asked = { ...body, raw_scores: body.raw_scores ?? true, documents, ...(model === undefined ? {} : { model }) };
+  const answer = await ranked(deps, exchange, { body: asked, more: usageFields });
+  if (!texts) return { kind: "json", body: answer };
+  const list = answer.results.map(({ index, relevance_score: score }) => ({
+    index,
+    score,
+    ...(returns ? { text: texts[index] } : {}),
+  }));
+  return { kind: "json", body: list };
+}
 
 /** Fields of an answer besides its results. */
 type MoreFields = (result: RankResult) => object;
@@ -43,12 +63,21 @@ const usageFields: MoreFields = ({ promptEvalCount: count }) => ({
   usage: { prompt_tokens: count, total_tokens: count },
 });
 
-async function rerank(
+async function rerank(deps: RouteDeps, exchange: Exchange, more: MoreFields): Promise<{ kind: "json"; body: object }> {
+  const body = await readRequest(exchange.request, RerankBody);
+  return { kind: "json", body: await ranked(deps, exchange, { body, more }) };
+}
+
+interface Ranked {
+  readonly model: string;
+  readonly results: readonly { readonly index: number; readonly relevance_score: number }[];
+}
+
+async function ranked(
   deps: RouteDeps,
-  { request, signal, note }: Exchange,
-  more: MoreFields,
-): Promise<{ kind: "json"; body: object }> {
-  const body = await readRequest(request, RerankBody);
+  { signal, note }: Exchange,
+  { body, more }: { readonly body: RerankBody; readonly more: MoreFields },
+): Promise<Ranked> {
   const model = requireModel(body.model);
   note({ model });
   const keepAliveMs = parseKeepAlive(body.keep_alive);
@@ -80,7 +109,7 @@ async function rerank(
       relevance_score,
       ...(returns ? { document: { text } } : {}),
     }));
-  return { kind: "json", body: { model, ...more(result), results } };
+  return { model, ...more(result), results };
 }
 
 function textsOf(documents: readonly unknown[] = []): string[] {

@@ -26,7 +26,8 @@ async function tokenize(deps: RouteDeps, exchange: Exchange, other?: string): Pr
   const body = withModel(await readRequest(exchange.request, TokenizeBody), other);
   const shared = await sharedFields(deps, exchange, body);
   const text = body.content ?? body.text ?? body.prompt;
-  if (text === undefined) throw new AppError("bad_request", "content is required");
+  if (text === undefined && other === undefined) throw new AppError("bad_request", "content is required");
+  if (text === undefined) return { kind: "json", body: { model: shared.model, tokens: [] } }; // as llama-server does
   checkLength("content", text.length, "characters");
   const { tokens, pieces, totalNs, loadNs } = await deps.runtime.tokenize({
     ...shared,
@@ -43,7 +44,8 @@ async function tokenize(deps: RouteDeps, exchange: Exchange, other?: string): Pr
 async function detokenize(deps: RouteDeps, exchange: Exchange, other?: string): Promise<Reply> {
   const body = withModel(await readRequest(exchange.request, DetokenizeBody), other);
   const shared = await sharedFields(deps, exchange, body);
-  if (!body.tokens) throw new AppError("bad_request", "tokens is required");
+  if (!body.tokens && other === undefined) throw new AppError("bad_request", "tokens is required");
+  if (!body.tokens) return { kind: "json", body: { model: shared.model, content: "" } }; // as llama-server does
   checkLength("tokens", body.tokens.length, "ids");
   const { text, totalNs, loadNs } = await deps.runtime.detokenize({ ...shared, tokens: body.tokens });
   const durations = { total_duration: totalNs, load_duration: loadNs };

@@ -10,6 +10,9 @@ export const RerankBody = t.Object(
     query: t.Optional(t.String()),
     /** Texts, or objects with a `text`. */
     documents: t.Optional(t.Array(t.Unknown())),
+    /** Another name of `documents` for llama-server's routes, and whether their answer has the texts. */
+    texts: t.Optional(t.Array(t.String())),
+    return_text: t.Optional(t.Boolean()),
     /** Number of results; all by default. */
     top_n: t.Optional(Int),
     /** True includes the texts in the answer. */
