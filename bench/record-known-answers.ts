@@ -4,10 +4,10 @@
  * cannot run stay as they are; a test refuses them where the library is another. AVX-512 VNNI needs such a processor,
  * arm64 `qemu-aarch64`.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { libraryFolder } from "../src/engine/backends/host/simd-library.ts";
-import { answerOfShipped, canAnswer } from "../test/engine/backends/simd/answers.ts";
+import { answerOfShipped, canAnswer, passLibraries } from "../test/engine/backends/simd/answers.ts";
 
 const file = join(libraryFolder(), "KNOWN_ANSWERS");
 const before = new Map(
@@ -15,9 +15,8 @@ const before = new Map(
     .split("\n")
     .flatMap((line) => (line === "" ? [] : [[line.split(/ +/)[1]!, line] as const])),
 );
-const names = readdirSync(libraryFolder()).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
 const lines: string[] = [];
-for (const name of names.toSorted()) {
+for (const name of passLibraries().toSorted()) {
   const library = new Bun.CryptoHasher("sha256").update(readFileSync(join(libraryFolder(), name))).digest("hex");
   if (canAnswer(name)) lines.push(`${await answerOfShipped(name)}  ${name}  ${library}`);
   else if (before.has(name)) lines.push(before.get(name)!);

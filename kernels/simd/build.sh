@@ -44,6 +44,11 @@ wasm() {
     -Wl,--no-entry -Wl,--export=hearth_run -Wl,--export=__stack_pointer -Wl,--import-memory -Wl,--shared-memory \
     -Wl,--max-memory=4294967296 -Wl,-z,stack-size=262144 -Wl,--global-base=65536 -Wl,-s -o "$out/simd.wasm"
 }
+# The quantizers: one module for every system, in a memory of its own.
+quantize() {
+  clang-19 "${flags[@]}" -Os --target=wasm32 -msimd128 -mbulk-memory -nostdlib -fuse-ld=/usr/bin/wasm-ld-19 \
+    -Wl,--no-entry -Wl,--export=__heap_base -Wl,-z,stack-size=65536 -Wl,-s -o "$out/quantize.wasm" quantize.c
+}
 
 jobs=(
   "linux linux-x64-vnni x86_64 ${vnni[*]}"
@@ -58,6 +63,7 @@ jobs=(
   "windows windows-x64-sse41 x86_64 ${sse41[*]} $no_red_zone"
   "windows windows-arm64 aarch64 ${neon[*]}"
   "wasm"
+  "quantize"
 )
 running=()
 for job in "${jobs[@]}"; do

@@ -1,6 +1,6 @@
 /** The sheets of the self-test, and the answers of libraries for this machine and for others. */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
@@ -8,7 +8,7 @@ import { libraryFolder } from "../../../src/engine/backends/host/simd-library.ts
 import { makeSheets } from "../../../src/engine/backends/selftest/sheets.ts";
 import { ops } from "../../../src/engine/backends/simd/lower.ts";
 import { weightsOf } from "../../../src/engine/program/describe.ts";
-import { answerOfShipped, canAnswer } from "./simd/answers.ts";
+import { answerOfShipped, canAnswer, passLibraries } from "./simd/answers.ts";
 import { everyLevel } from "./simd/levels.ts";
 
 /** Steps that no sheet has: their rows are given as vectors, and images test them where a model reads some. */
@@ -44,7 +44,7 @@ test("sheets agree with the reference at every level that this machine has", asy
   }
 }, 60_000);
 
-const libraries = readdirSync(libraryFolder()).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
+const libraries = passLibraries();
 const known = new Map(
   readFileSync(join(libraryFolder(), "KNOWN_ANSWERS"), "utf8")
     .trim()

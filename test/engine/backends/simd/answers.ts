@@ -1,4 +1,5 @@
 /** Computes the answers of shipped libraries to the self-test: in this process, or in an emulator. */
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { makeNativeMemory } from "../../../../src/engine/backends/host/simd-memory.ts";
@@ -7,6 +8,10 @@ import { wasmBackend } from "../../../../src/engine/backends/host/wasm.ts";
 import { answerOf } from "../../../../src/engine/backends/selftest/answer.ts";
 import { canLoadForeign, loadForeign } from "./foreign.ts";
 import { backendOf, canEmulate, startEmulated } from "./hosts.ts";
+
+/** Names of the shipped libraries that run passes, so that they have an answer. */
+export const passLibraries = (): string[] =>
+  readdirSync(libraryFolder()).filter((name) => /\.(so|dylib|dll)$|^simd\.wasm$/.test(name));
 
 /** The level of x64 for which a library is built, as it is in its name; undefined: it is for another processor. */
 const levelOf = (name: string): string | undefined => /-x64-(\w+)\./.exec(name)?.[1];

@@ -11,6 +11,8 @@ import { checkBackend } from "../../../../src/engine/backends/index.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
 const BYTES_MAX = 1.4e6;
+/** The limit for the quantizers, which only `create` and `quantize` load. */
+const QUANTIZE_BYTES_MAX = 40_000;
 const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -23,14 +25,15 @@ test("layout.h is what layout.ts gives", () => {
 test("every library is listed with its checksum, and all of them are small", () => {
   const sums = readFileSync(join(libraryFolder(), "SHA256SUMS"), "utf8").trim().split("\n");
   expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
-  let bytes = 0;
+  const bytes = { pass: 0, quantize: 0 };
   for (const line of sums) {
     const [sum, name] = line.split(/ +/) as [string, string]; // the format of sha256sum
     const library = readFileSync(join(libraryFolder(), name));
     expect(new Bun.CryptoHasher("sha256").update(library).digest("hex"), name).toBe(sum);
-    bytes += library.length;
+    bytes[name === "quantize.wasm" ? "quantize" : "pass"] += library.length;
   }
-  expect(bytes).toBeLessThan(BYTES_MAX);
+  expect(bytes.pass).toBeLessThan(BYTES_MAX);
+  expect(bytes.quantize).toBeLessThan(QUANTIZE_BYTES_MAX);
 });
 
 /** Other releases give other bytes. */
