@@ -69,7 +69,7 @@ type Part = (typeof PARTS)[number];
 function shippedPaths({ onnx, dawn, simd }: Target, without: readonly Part[]): Promise<string[]> {
   return pathsOf([
     "models/hearth/{Modelfile,hearth.gguf}",
-    `kernels/simd/lib/{SHA256SUMS,KNOWN_ANSWERS,simd.wasm,${simd}*}`,
+    `kernels/simd/lib/{SHA256SUMS,KNOWN_ANSWERS,simd.wasm,quantize.wasm,${simd}*}`,
     ...(onnx && !without.includes("onnx")
       ? [`node_modules/onnxruntime-node/bin/napi-v6/${onnx}/{libonnxruntime.so.1,libonnxruntime.1.dylib,*.dll}`]
       : []),

@@ -2,6 +2,7 @@
 export { slowOnCpu, chooseBackend, checkBackend, gpuTools, runSelftest } from "./registry.ts";
 export { needsDriver, probeDevice, type ProbedDevice } from "./device-probe.ts";
 export { loadOptionsFor } from "./small.ts";
+export { quantizeModule } from "./host/quantize-module.ts";
 export { NO_LEVEL, WASM_LEVEL } from "./host/simd-library.ts";
 export { Trust, type Verdict } from "./host/trust.ts";
 export { trimSnapshots } from "../formats/files/snapshots.ts";

@@ -17,4 +17,5 @@ export { bf16 } from "./quant/bf16.ts";
 export { f16 } from "./quant/f16.ts";
 export { f32 } from "./quant/f32.ts";
 export { quants, type QuantName } from "./quant/index.ts";
+export { QuantizeKernel } from "./quant/kernel.ts";
 export type { Quant } from "./quant/quant.ts";

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { layoutHeader } from "../../../../kernels/simd/layout.ts";
 import { SETTINGS } from "../../../../src/base/config/settings.ts";
 import { sleepFunctions } from "../../../../src/engine/backends/host/sleep-functions.ts";
+import { quantizeModule } from "../../../../src/engine/backends/host/quantize-module.ts";
 import { findLevel, levelsHere, libraryFolder, wasmDamage } from "../../../../src/engine/backends/host/simd-library.ts";
 import { checkBackend } from "../../../../src/engine/backends/index.ts";
 
@@ -95,6 +96,19 @@ test("kernels as WebAssembly that are missing or damaged are told before a model
   bytes[5000]! ^= 1;
   writeFileSync(join(damaged, "simd.wasm"), bytes);
   expect(wasmDamage(damaged)).toMatch(/simd\.wasm: damaged: expected SHA-256 /);
+});
+
+test("quantizers that are missing or damaged are refused by name, and are not used without SIMD", () => {
+  expect(quantizeModule()).toBeInstanceOf(WebAssembly.Module);
+  expect(() => quantizeModule(join(folder, "nowhere"))).toThrow(/cannot be read/);
+  const other = mkdtempSync(join(folder, "other-"));
+  writeFileSync(join(other, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
+  writeFileSync(join(other, "quantize.wasm"), "not WebAssembly");
+  expect(() => quantizeModule(other)).toThrow(/quantize\.wasm: damaged: expected SHA-256 /);
+  // as an engine sees it that lacks what the module uses
+  const sum = new Bun.CryptoHasher("sha256").update("not WebAssembly").digest("hex");
+  writeFileSync(join(other, "SHA256SUMS"), `${sum}  quantize.wasm\n`);
+  expect(quantizeModule(other)).toBeUndefined();
 });
 
 /** Where frames that are larger than a page are made at once, of instructions that are there for nothing else. */
