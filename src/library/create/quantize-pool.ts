@@ -1,6 +1,6 @@
 /** The threads of a quantizer. `quantize-worker.ts` does their work; `quantize.ts` orders the results. */
 import { AppError } from "../../base/index.ts";
-import type { Job, Reply } from "./quantize-worker.ts";
+import type { Begin, Job, Reply } from "./quantize-worker.ts";
 
 interface Pending {
   readonly worker: number;
@@ -18,13 +18,14 @@ export class QuantizePool implements Disposable {
   readonly #onAbort = (): void => this.#fail(new AppError("cancelled", "quantization: cancelled by the caller"));
   #failure: Error | undefined;
 
-  constructor(size: number, signal: AbortSignal | undefined) {
+  constructor({ size, signal, ...begin }: Begin & { readonly size: number; readonly signal: AbortSignal | undefined }) {
     this.size = Math.max(1, size);
     this.#loads = Array.from({ length: this.size }, () => 0);
     this.#workers = this.#loads.map(() => {
       const worker = new Worker(new URL("./quantize-worker.ts", import.meta.url));
       worker.onmessage = ({ data }: { data: Reply }) => this.#settle(data);
       worker.onerror = ({ message }) => this.#fail(new Error(`quantization: a thread failed: ${message}`));
+      worker.postMessage(begin satisfies Begin);
       return worker;
     });
     this.#signal = signal;

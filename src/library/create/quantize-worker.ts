@@ -5,7 +5,13 @@
  */
 import { openSync, readSync } from "node:fs";
 import { AppError, type Code, messageOf } from "../../base/index.ts";
-import { type QuantName, quants } from "../../engine/formats/index.ts";
+import { QuantizeKernel, type QuantName, quants } from "../../engine/formats/index.ts";
+
+/** The first message. */
+export interface Begin {
+  /** Absent: the quantizers of this program's own code do the work. */
+  readonly module: WebAssembly.Module | undefined;
+}
 
 /** Whole blocks of one tensor. */
 export interface Job {
@@ -26,21 +32,32 @@ export type Reply =
 
 /** The part of a worker's global object that we use. */
 interface Thread {
-  onmessage: ((event: { data: Job }) => void) | null;
+  onmessage: ((event: { data: Begin | Job }) => void) | null;
   postMessage(reply: Reply, transfer?: ArrayBuffer[]): void;
 }
 
 /** Converts jobs; throws an `AppError` for a problem of the file. */
-function makeConverter(): (job: Job) => Uint8Array<ArrayBuffer> {
+function makeConverter(module: WebAssembly.Module | undefined): (job: Job) => Uint8Array<ArrayBuffer> {
   const files = new Map<string, number>();
-  let source = new Uint8Array(0);
-  let weights = new Float32Array(0);
+  const kernel = module && new QuantizeKernel(module);
+  const convert = makePlainConverter();
   return (job) => {
-    const from = quants[job.from];
-    const to = quants[job.to];
     const file = files.get(job.path) ?? openSync(job.path, "r");
     files.set(job.path, file);
-    if (from === to) return readRange(file, job, new Uint8Array(job.byteLength));
+    if (job.from === job.to) return readRange(file, job, new Uint8Array(job.byteLength));
+    if (!kernel?.has(job.from, job.to)) return convert(file, job);
+    const blocks = kernel.quantize(job, (bytes) => readRange(file, job, bytes));
+    return typeof blocks === "number" ? convert(file, job) : blocks; // it throws: a weight is not finite
+  };
+}
+
+/** Without the kernel: slower, with the same bytes. */
+function makePlainConverter(): (file: number, job: Job) => Uint8Array<ArrayBuffer> {
+  let source = new Uint8Array(0);
+  let weights = new Float32Array(0);
+  return (file, job) => {
+    const from = quants[job.from];
+    const to = quants[job.to];
     if (source.length < job.byteLength) source = new Uint8Array(job.byteLength);
     readRange(file, job, source);
     const count = (job.byteLength / from.blockBytes) * from.blockLen;
@@ -81,14 +98,19 @@ function checkFinite(weights: Float32Array, { path, tensor }: Job): void {
 
 if (!Bun.isMainThread) {
   const thread = globalThis as unknown as Thread; // a worker's global object has these
-  const convert = makeConverter();
-  thread.onmessage = ({ data: job }) => {
+  let convert = makeConverter(undefined);
+  thread.onmessage = ({ data }) => {
+    if ("module" in data) {
+      convert = makeConverter(data.module);
+      return;
+    }
+    const { id } = data;
     try {
-      const bytes = convert(job);
-      thread.postMessage({ id: job.id, bytes }, [bytes.buffer]);
+      const bytes = convert(data);
+      thread.postMessage({ id, bytes }, [bytes.buffer]);
     } catch (error) {
       const code = error instanceof AppError ? error.code : undefined;
-      thread.postMessage({ id: job.id, problem: messageOf(error), code });
+      thread.postMessage({ id, problem: messageOf(error), code });
     }
   };
 }

@@ -6,6 +6,7 @@
 import { open, realpath } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { AppError } from "../../base/index.ts";
+import { quantizeModule } from "../../engine/backends/index.ts";
 import {
   MAX_HEADER_BYTES,
   type ModelHeader,
@@ -63,7 +64,8 @@ export async function quantizeFile(options: QuantizeOptions): Promise<Quantized>
   await checkApart(options);
   const tensorTypes = chooseTypes(model, type);
   const metadata = await newMetadata(model, fileTypeId(type));
-  using pool = new QuantizePool(options.threads ?? availableParallelism(), options.signal);
+  const { threads: size = availableParallelism(), signal } = options;
+  using pool = new QuantizePool({ size, signal, module: quantizeModule() });
   const jobs = jobsOf(model, tensorTypes);
   const chunks = inOrder(jobs.values(), pool);
   const total = jobs.reduce((sum, { byteLength }) => sum + byteLength, 0);
