@@ -1,13 +1,17 @@
 /**
- * Time to quantize a model by Hearth and by llama.cpp (`llama_model_quantize`, which `llama-quantize` calls), on the
- * same file and with the same number of threads, alternated, medians; and the number of tensors that differ. Without
- * FILE it makes the random-weight model of 1.2 B parameters in half floats.
+ * Time to quantize a model by Hearth and by llama.cpp, on the same file and with the same number of threads,
+ * alternated, medians, by the clock and of the processor (user and system); and the number of tensors that differ.
+ * Without FILE it makes the random-weight model of 1.2 B parameters in half floats.
  *
- *   bun bench/quantize.ts [q4_K_M q4_0 q8_0 …] [--file FILE.gguf] [--rounds 3] [--threads N]
+ *   bun bench/quantize.ts [q4_K_M q4_0 q8_0 …] [--file FILE.gguf] [--rounds 3] [--threads N] [--peer-program FILE]
+ *     [--out FOLDER]
+ *
+ * --peer-program: a `llama-quantize`, built for this CPU; else `llama_model_quantize`, which it calls, of
+ * node-llama-cpp's library. --out: where the results are, which are removed; else a temporary folder.
  */
 import { dlopen, ptr } from "bun:ffi";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
@@ -19,6 +23,8 @@ const { values: flags, positionals } = parseArgs({
     file: { type: "string" },
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: String(availableParallelism()) },
+    "peer-program": { type: "string" },
+    out: { type: "string", default: tmpdir() },
     /** internal: this process is llama.cpp's side, with IN OUT TYPE */
     peer: { type: "boolean", default: false },
   },
@@ -31,21 +37,22 @@ else await compare(positionals.length > 0 ? positionals : ["q4_K_M", "q4_0", "q8
 
 async function compare(types: readonly string[]): Promise<void> {
   const file = flags.file ? resolve(flags.file) : await ensureModel("f16", join(import.meta.dir, "out"));
-  const folder = mkdtempSync(join(tmpdir(), "hearth-quantize-"));
+  const folder = mkdtempSync(join(flags.out, "hearth-quantize-"));
   try {
     for (const type of types) {
-      const seconds: Record<"hearth" | "llama.cpp", number[]> = { hearth: [], "llama.cpp": [] };
+      const seconds: Record<"hearth" | "llama.cpp", Seconds[]> = { hearth: [], "llama.cpp": [] };
       for (let round = 0; round < Number(flags.rounds); round++) {
         for (const side of ["hearth", "llama.cpp"] as const) {
           seconds[side].push(timeOf(side, [file, join(folder, side), type]));
         }
       }
       const different = differences(join(folder, "hearth"), join(folder, "llama.cpp"));
-      const [ours, theirs] = [median(seconds.hearth), median(seconds["llama.cpp"])];
-      const ratio = `${ours.toFixed(1)} : ${theirs.toFixed(1)} s = ${(ours / theirs).toFixed(2)}`;
-      console.log(
-        `${type.padEnd(8)} ${ratio}, ${different} tensors differ, ${threads} threads, ${flags.rounds} rounds`,
-      );
+      const ratios = (["clock", "processor"] as const).map((measure) => {
+        const [ours, theirs] = [seconds.hearth, seconds["llama.cpp"]].map((all) => median(all.map((s) => s[measure])));
+        return `${measure} ${ours!.toFixed(1)} : ${theirs!.toFixed(1)} s = ${(ours! / theirs!).toFixed(2)}`; // two sides
+      });
+      const runs = `${threads} threads, ${flags.rounds} rounds, load ${loadavg()[0]!.toFixed(1)}`;
+      console.log(`${type.padEnd(8)} ${ratios.join(", ")}; ${different} tensors differ; ${runs}`);
     }
   } finally {
     rmSync(folder, { recursive: true });
@@ -66,16 +73,26 @@ function differences(...paths: [string, string]): number {
   return count;
 }
 
-function timeOf(side: "hearth" | "llama.cpp", paths: readonly string[]): number {
-  const program =
-    side === "hearth" ? [join(import.meta.dir, "../src/main.ts"), "quantize"] : [import.meta.path, "--peer"];
+interface Seconds {
+  readonly clock: number;
+  readonly processor: number;
+}
+
+function timeOf(side: "hearth" | "llama.cpp", paths: readonly string[]): Seconds {
   const startedMs = performance.now();
-  const child = Bun.spawnSync([process.execPath, ...program, ...paths, "--threads", flags.threads], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const child = Bun.spawnSync(commandOf(side, paths), { stdio: ["ignore", "ignore", "pipe"] });
   if (child.exitCode !== 0)
     throw new Error(`${side}: exit code ${child.exitCode}: ${String(child.stderr).slice(-500)}`);
-  return (performance.now() - startedMs) / 1000;
+  const processor = Number(child.resourceUsage.cpuTime.total) / 1e6;
+  return { clock: (performance.now() - startedMs) / 1000, processor };
+}
+
+function commandOf(side: "hearth" | "llama.cpp", paths: readonly string[]): string[] {
+  const program = flags["peer-program"];
+  if (side === "llama.cpp" && program) return [program, ...paths, flags.threads];
+  const script =
+    side === "hearth" ? [join(import.meta.dir, "../src/main.ts"), "quantize"] : [import.meta.path, "--peer"];
+  return [process.execPath, ...script, ...paths, "--threads", flags.threads];
 }
 
 function median(values: readonly number[]): number {
