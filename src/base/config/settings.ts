@@ -131,10 +131,10 @@ export const SETTINGS = {
     parse: (value) => BACKEND_CHOICES.find((name) => name === value),
     initial: () => "auto",
   }),
-  /** The GPU's name, or a part of it; undefined: the best. */
+  /** The GPU's name, or a part of it; several are separated by commas. Undefined: the best, and similar ones. */
   gpu: setting<string | undefined>({
     env: ["HEARTH_GPU"],
-    expected: "a GPU's name, or a part of it: 'hearth devices' lists them",
+    expected: "names of GPUs, or parts of them, separated by commas: 'hearth devices' lists them",
     parse: (value) => (typeof value === "string" && /^[\x20-\x7e]+$/.test(value) ? value : undefined),
     initial: () => undefined,
   }),

@@ -13,6 +13,8 @@ export interface Choice {
    */
   refuses?(options: { automatic: boolean; adapter?: string | undefined }): Promise<string | undefined>;
   open(): Promise<Backend>;
+  /** The same on other devices, best first, for models that do not fit on the first; absent: only one device. */
+  others?(adapter: string | undefined): Promise<readonly Backend[]>;
 }
 
 /** By name, best first. */
@@ -34,7 +36,10 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
     const reason = await choice.refuses?.({ automatic: automatic && adapter === undefined, adapter });
     if (reason && each === GPU && adapter !== undefined) throw new AppError("unsupported", reason);
     if (!reason && each !== GPU) return automatic ? withoutGpu(choices) : choice.open();
-    if (!reason) return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic }, offload);
+    if (!reason) {
+      const others = async (): Promise<readonly Backend[]> => (await choice.others?.(adapter)) ?? [];
+      return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic, others }, offload);
+    }
     if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);
   }
   throw new AppError("unsupported", "no backend can run on this machine");

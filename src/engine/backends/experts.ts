@@ -6,6 +6,7 @@
 import { assert, checkNotCancelled } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session, StepSession } from "../program/backend.ts";
 import { weightsOf } from "../program/describe.ts";
+import { describePlaces, placesOf } from "../program/places.ts";
 import { layerCount } from "../program/split.ts";
 import type { Step } from "../program/step.ts";
 
@@ -48,11 +49,12 @@ export async function loadWithExperts(
 /** @param layers the number of layers, and how many have their experts on the CPU */
 function joined(session: Session, experts: StepSession, { all, count }: { all: number; count: number }): Session {
   const sum = (key: keyof Session["bytes"]): number => session.bytes[key] + experts.bytes[key];
-  const which = `the experts of ${count} layer${count === 1 ? "" : "s"}`;
+  const places = [...placesOf(session, all), { device: experts.device, layers: 0, experts: count }];
   return {
     ...session,
     backend: `${session.backend}+${experts.backend}`,
-    device: `${session.device}: all ${all} layers, ${experts.device}: ${which}`,
+    device: describePlaces(places),
+    places,
     bytes: { weights: sum("weights"), kv: sum("kv"), scratch: sum("scratch") },
     gpuLayers: { count: all, all, cpuExperts: count },
     close() {

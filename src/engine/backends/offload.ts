@@ -2,7 +2,7 @@
  * Divides a program between a GPU and the CPU: the GPU takes the requested number of layers, or as many of the last
  * layers as fit; the others run on a backend without a GPU.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, type Code } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { cutProgram, layerCount, loadSplit } from "../program/split.ts";
 import type { Step } from "../program/step.ts";
@@ -13,7 +13,7 @@ export interface Offload {
   readonly layers?: number | undefined;
   /** Bytes that a model may take on the GPU; undefined: the GPU's free memory, asked at load time. */
   readonly memory?: number | undefined;
-  /** The name of the adapter, or a part of it; undefined: the best. */
+  /** The names of adapters, or parts of them, separated by commas; undefined: the best, and comparable ones. */
   readonly adapter?: string | undefined;
 }
 
@@ -22,6 +22,14 @@ interface Sides {
   readonly cpu: Backend;
   /** The user did not name the GPU: fall back to the CPU instead of failing. */
   readonly automatic: boolean;
+  /** More GPUs for a model that does not fit into the first, best first; absent: there are no others. */
+  others?(): Promise<readonly Backend[]>;
+}
+
+/** The parts of `Offload` that a load needs; `memory` in bytes. */
+interface Room {
+  readonly layers: number | undefined;
+  readonly memory: number;
 }
 
 /** Fewer than two layers (the output and one more) are not worth the transfers unless requested. */
@@ -36,13 +44,9 @@ export function offloading(sides: Sides, offload: Offload): Backend {
     name: gpu.name,
     ...(gpu.slotBytes && { slotBytes: gpu.slotBytes }),
     async load(program, options) {
-      const all = layerCount(program);
       const { layers, memory = Infinity } = offload;
       try {
-        if (layers === undefined) return await loadWhatFits(program, options, sides, memory);
-        const count = Math.min(layers, all);
-        checkRoom(await neededBytes(program, options, { gpu, count }), { program, count, memory });
-        return await loadWith(program, options, sides, count);
+        return await loadOnGpus(program, options, sides, { layers, memory });
       } catch (error) {
         // a requested layer count that does not fit is an error; a missing kernel only means the CPU
         const codes = layers === undefined ? ["too_large", "unsupported"] : ["unsupported"];
@@ -54,59 +58,127 @@ export function offloading(sides: Sides, offload: Offload): Backend {
 }
 
 /**
- * Loads the whole program if it fits; else all of it except the experts of as few layers as necessary; else as many of
- * the last layers as fit and as the GPU has kernels for.
+ * Loads the whole program, or the requested layers, on the first GPU if they fit there. Else spreads them over all
+ * GPUs. With one GPU and no request, loads all except the experts of as few layers as necessary; else as many of the
+ * last layers as fit and as the GPU has kernels for.
  */
-async function loadWhatFits(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
-  const { gpu, cpu } = sides;
-  const experts = cpu.loadSteps ? expertSteps(program) : [];
-  if (experts.length > 0) {
-    /** The experts that stay on the CPU: with a count of 1 all, with one more the last layer's are on the GPU. */
-    const onCpu = (count: number): Step[] => experts.slice(0, experts.length + 1 - count);
-    const needs = (count: number): Promise<number> =>
-      neededBytes(program, withoutExperts(options, onCpu(count)), { gpu, count: layerCount(program) }).catch(
-        (error) => {
-          unlessTooMuch(error);
-          return Infinity;
-        },
-      );
-    const load = (count: number): Promise<Session> =>
-      loadWithExperts(program, options, { gpu, cpu, steps: onCpu(count) });
-    const parts = { most: experts.length + 1, least: 1, needs, load };
-    const session = await loadMost(parts, memory).catch(unlessTooMuch);
-    if (session) return session;
+async function loadOnGpus(program: Program, options: LoadOptions, sides: Sides, room: Room): Promise<Session> {
+  const { gpu } = sides;
+  const { layers, memory } = room;
+  const all = layerCount(program);
+  const count = Math.min(layers ?? all, all);
+  let failure: AppError | undefined;
+  // The program cannot be cut, or a layer has no kernels; fewer layers may work.
+  const needed = await neededBytes(program, options, { gpu, count }).catch((error: unknown) => {
+    if (layers !== undefined || !isOf(error, "unsupported")) throw error;
+    failure = error;
+    return Infinity;
+  });
+  const fits = Number.isFinite(needed) && needed <= memory;
+  if (fits) {
+    try {
+      return await loadWith(program, options, sides, count);
+    } catch (error) {
+      if (!isOf(error, "too_large")) throw error;
+      failure = error;
+    }
   }
-  return loadLayers(program, options, sides, memory);
+  const left = { layers, memory, first: fits ? STEP_DOWN * needed : memory };
+  const spread = await loadOverSeveral(program, options, sides, left);
+  if (spread) return spread;
+  if (layers !== undefined) {
+    if (failure) throw failure;
+    throw tooLarge(needed, { program, count, memory });
+  }
+  const divided = await loadWithoutExperts(program, options, sides, left.first);
+  return divided ?? loadLayers(program, options, sides, { room: left.first, failure });
 }
 
-async function loadLayers(program: Program, options: LoadOptions, sides: Sides, memory: number): Promise<Session> {
+/**
+ * Loads the last layers on the first GPU, and the earlier ones on the others and the CPU. Undefined if there are no
+ * other GPUs.
+ * @param first bytes on the first GPU
+ */
+async function loadOverSeveral(
+  program: Program,
+  options: LoadOptions,
+  { gpu, cpu, others }: Sides,
+  { layers, memory, first }: Room & { readonly first: number },
+): Promise<Session | undefined> {
+  const [next, ...rest] = (await others?.()) ?? [];
+  if (!next) return undefined;
+  const sides = { gpu: next, cpu, automatic: layers === undefined, others: async () => rest };
+  const all = layerCount(program);
+  const needs = (count: number): Promise<number> => orInfinity(neededBytes(program, options, { gpu, count }));
+  const load = async (count: number): Promise<Session> => {
+    const left = { layers: layers === undefined ? undefined : layers - count, memory: memory - (await needs(count)) };
+    const { name, load: loadFront } = offloading(sides, left);
+    const fails = (cause: unknown): never => {
+      throw new FrontError("the front cannot be loaded", { cause });
+    };
+    const front = { name, load: (...given: Parameters<typeof loadFront>) => loadFront(...given).catch(fails) };
+    return loadSplit(program, options, { front, back: gpu, count });
+  };
+  const most = Math.min(layers ?? all, all) - 1;
+  const session = await loadMost({ most, least: LAYERS_MIN, needs, load }, first).catch((error: unknown) => {
+    if (error instanceof FrontError) throw error.cause;
+    return unlessTooMuch(error);
+  });
+  return session ?? offloading(sides, { layers, memory }).load(program, options);
+}
+
+/** Another count on the first GPU would not help. */
+class FrontError extends Error {}
+
+/** Undefined if the program has no experts, or does not fit without any. */
+async function loadWithoutExperts(
+  program: Program,
+  options: LoadOptions,
+  { gpu, cpu }: Sides,
+  room: number,
+): Promise<Session | undefined> {
+  const experts = cpu.loadSteps ? expertSteps(program) : [];
+  if (experts.length === 0) return undefined;
+  /** The experts that stay on the CPU: with a count of 1 all, with one more the last layer's are on the GPU. */
+  const onCpu = (count: number): Step[] => experts.slice(0, experts.length + 1 - count);
+  const needs = (count: number): Promise<number> => {
+    const bytes = neededBytes(program, withoutExperts(options, onCpu(count)), { gpu, count: layerCount(program) });
+    return bytes.catch((error: unknown) => unlessTooMuch(error) ?? Infinity);
+  };
+  const load = (count: number): Promise<Session> =>
+    loadWithExperts(program, options, { gpu, cpu, steps: onCpu(count) });
+  return loadMost({ most: experts.length, least: 1, needs, load }, room).catch(unlessTooMuch);
+}
+
+/** @param failure the reason why the whole program is not on the GPU, if it is not its size */
+async function loadLayers(
+  program: Program,
+  options: LoadOptions,
+  sides: Sides,
+  { room, failure }: { room: number; failure: AppError | undefined },
+): Promise<Session> {
   const { gpu } = sides;
   const all = layerCount(program);
-  let refusal: AppError | undefined;
-  // The program cannot be cut there, or a layer has no kernels; fewer layers may work.
-  const needs = (count: number): Promise<number> =>
-    orInfinity(neededBytes(program, options, { gpu, count }), (error) => {
-      if (count === all) refusal = error;
-    });
+  const needs = (count: number): Promise<number> => orInfinity(neededBytes(program, options, { gpu, count }));
   const least = Math.min(LAYERS_MIN, all);
   const load = (count: number): Promise<Session> => loadWith(program, options, sides, count);
-  const session = await loadMost({ most: all, least, needs, load }, memory);
+  const session = await loadMost({ most: all - 1, least, needs, load }, room);
   if (session) return session;
-  if (refusal) throw refusal;
-  checkRoom(await needs(least), { program, count: least, memory });
-  return load(0);
+  throw failure ?? tooLarge(await needs(least), { program, count: least, memory: room });
 }
+
+const isOf = (error: unknown, ...codes: readonly Code[]): error is AppError =>
+  error instanceof AppError && codes.includes(error.code);
 
 /** The undefined that stands for an error by which a program does not fit. */
 function unlessTooMuch(error: unknown): undefined {
-  if (!(error instanceof AppError) || !["too_large", "unsupported"].includes(error.code)) throw error;
+  if (!isOf(error, "too_large", "unsupported")) throw error;
 }
 
-/** Bytes; Infinity for a program that no memory is enough for. */
-const orInfinity = (bytes: Promise<number>, onRefusal?: (error: AppError) => void): Promise<number> =>
+/** Bytes; Infinity where a program cannot be cut or a layer has no kernels. */
+const orInfinity = (bytes: Promise<number>): Promise<number> =>
   bytes.catch((error: unknown) => {
-    if (!(error instanceof AppError) || error.code !== "unsupported") throw error;
-    onRefusal?.(error);
+    if (!isOf(error, "unsupported")) throw error;
     return Infinity;
   });
 
@@ -124,11 +196,11 @@ interface Parts {
  */
 async function loadMost({ most, least, needs, load }: Parts, room: number): Promise<Session | undefined> {
   let count = await mostThatFit({ most, needs, room });
-  while (count >= least) {
+  while (count >= Math.max(1, least)) {
     try {
       return await load(count);
     } catch (error) {
-      if (!(error instanceof AppError) || error.code !== "too_large") throw error;
+      if (!isOf(error, "too_large")) throw error;
       count = await mostThatFit({ most: count - 1, needs, room: STEP_DOWN * (await needs(count)) });
       if (count < least) throw error;
     }
@@ -173,12 +245,11 @@ async function neededBytes(
   return count === 0 ? 0 : gpu.neededBytes(cutProgram(program, count).back, options);
 }
 
-function checkRoom(
+function tooLarge(
   needed: number,
   { program, count, memory }: { program: Program; count: number; memory: number },
-): void {
-  if (needed <= memory) return;
+): AppError {
   const what = `${count} of ${layerCount(program)} layers on the GPU`;
   const text = `${program.weights.path}: ${what}: ${needed} bytes needed, ${memory} are there for a model`;
-  throw new AppError("too_large", text);
+  return new AppError("too_large", text);
 }

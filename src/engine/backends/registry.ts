@@ -17,6 +17,7 @@ const backends = {
     unavailable: () => undefined,
     refuses: (options) => adapterRefuses(dawn(), options),
     open: async () => (await import("./host/webgpu.ts")).webGpuBackend,
+    others: async (adapter) => (await import("./host/webgpu.ts")).otherBackends(adapter),
   },
   simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
   wasm: {

@@ -97,8 +97,8 @@ export interface EngineInfo {
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   /** Bytes on a GPU. */
   readonly vramBytes: number;
-  /** Layers on a GPU, the output counted as one; undefined: no GPU. */
   readonly gpuLayers: Session["gpuLayers"];
+  readonly places?: Session["places"];
   /** Kind of a reranker's scores; undefined: not a reranker. */
   readonly ranks: RankHead["kind"] | undefined;
   /** The model has markers for filling in the middle. */
@@ -237,10 +237,10 @@ function kvBytesOf(
 
 /** Facts on a model and its draft model, once they are loaded. */
 function factsOf(
-  { backend, device, bytes, vramBytes = 0, gpuLayers }: Session,
+  { backend, device, bytes, vramBytes = 0, gpuLayers, places }: Session,
   draft: LoadedDraft | undefined,
   layer: DraftLayer | undefined,
-): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused"> {
+): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "places" | "draftUnused"> {
   const drafting = [draft?.model?.session, layer?.session, layer?.head].flatMap((each) => each?.bytes ?? []);
   const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
   return {
@@ -249,6 +249,7 @@ function factsOf(
     bytes: { weights: all("weights"), kv: all("kv"), scratch: all("scratch") },
     vramBytes,
     gpuLayers,
+    ...(places && { places }),
     ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
   };
 }

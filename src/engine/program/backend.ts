@@ -6,6 +6,7 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { ByteSource } from "../formats/gguf/source.ts";
 import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
+import type { Place } from "./places.ts";
 import type { Buf, Step } from "./step.ts";
 
 /** The source of weight bytes: the mapped GGUF. Nothing is copied. */
@@ -291,6 +292,8 @@ export interface Session {
   };
   /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
+  /** The devices with parts of the model, its last layers first; undefined: all is on `device`. */
+  readonly places?: readonly Place[];
   /** Layers on a GPU, the output counted as one, and how many have their experts on the CPU; undefined: no GPU. */
   readonly gpuLayers?: { readonly count: number; readonly all: number; readonly cpuExperts?: number };
   /**

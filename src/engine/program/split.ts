@@ -18,6 +18,7 @@ import type {
 } from "./backend.ts";
 import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
+import { describePlaces, placesOf } from "./places.ts";
 import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
 import type { Buf, Step } from "./step.ts";
@@ -141,6 +142,7 @@ interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "span
 class SplitSession implements Session {
   readonly backend: string;
   readonly device: string;
+  readonly places: NonNullable<Session["places"]>;
   readonly lost?: Promise<Error>;
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
@@ -155,14 +157,18 @@ class SplitSession implements Session {
     const { first, last, cut, count } = parts;
     this.#parts = parts;
     const all = layerCount(cut.back) + layerCount(cut.front);
-    this.backend = `${last.backend}+${first.backend}`;
-    this.device = `${last.device}: ${count} of ${all} layers, ${first.device}: the others`;
+    const backends = new Set([last, first].flatMap(({ backend }) => backend.split("+")));
+    this.backend = [...backends].join("+");
+    this.places = [...placesOf(last, count), ...placesOf(first, all - count)];
+    this.device = describePlaces(this.places);
     const lost = [first.lost, last.lost].filter((each) => each !== undefined);
     if (lost.length > 0) this.lost = Promise.race(lost);
     const sum = (key: keyof Session["bytes"]): number => first.bytes[key] + last.bytes[key];
     this.bytes = { weights: sum("weights"), kv: sum("kv"), scratch: sum("scratch") };
     this.vramBytes = (first.vramBytes ?? 0) + (last.vramBytes ?? 0);
-    this.gpuLayers = { count, all };
+    const cpuExperts = (first.gpuLayers?.cpuExperts ?? 0) + (last.gpuLayers?.cpuExperts ?? 0);
+    const layers = (first.gpuLayers?.count ?? 0) + (last.gpuLayers?.count ?? count);
+    this.gpuLayers = { count: layers, all, ...(cpuExperts > 0 && { cpuExperts }) };
     const checkpoints = joinCheckpoints([first, last]);
     if (checkpoints) this.checkpoints = checkpoints;
     const blocks = joinBlocks([first, last]);

@@ -152,7 +152,10 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
         attempts.push(cut);
         if (bytesOf(part, cut) > room) throw new AppError("too_large", "no room");
         const session = await cpuBackend.load(part, options);
-        return Object.assign(session, { backend: "gpu", gpuLayers: { count: 3, all: 3 } });
+        return Object.assign(session, {
+          backend: "gpu",
+          gpuLayers: { count: layerCount(part), all: layerCount(part) },
+        });
       },
     };
     const session = await offloading({ gpu, cpu: simd!.backend, automatic: false }, offload).load(program, options);
@@ -181,6 +184,53 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
   test("are not divided where a number of layers was asked for, or the rest does not fit either", async () => {
     expect((await loadExperts({}, { layers: 2, memory: 250 })).gpuLayers).toEqual({ count: 2, all: 3 });
     await expect(loadExperts({}, { memory: 179 })).rejects.toThrow("2 of 3 layers on the GPU: 200 bytes needed");
+  });
+});
+
+describe("several GPUs", () => {
+  /** Loads the model on GPUs that have room for so many layers each; returns the places of its layers. */
+  async function loadOver(rooms: readonly number[], offload: Offload = {}, automatic = false): Promise<string> {
+    const gpus = rooms.map((room, i): Backend => {
+      return {
+        ...cpuBackend,
+        neededBytes: async (part) => LAYER_BYTES * layerCount(part),
+        async load(part) {
+          const count = layerCount(part);
+          if (count > room) throw new AppError("too_large", `no room for ${count} layers`);
+          const device = `GPU ${i + 1}`;
+          return Object.assign(await cpuBackend.load(part, options), { device, gpuLayers: { count, all: count } });
+        },
+      };
+    });
+    const others = async (): Promise<Backend[]> => gpus.slice(1);
+    const cpu: Backend = {
+      ...cpuBackend,
+      load: async (part) => Object.assign(await cpuBackend.load(part, options), { device: "CPU" }),
+    };
+    const { load: loadProgramOn } = offloading({ gpu: gpus[0]!, cpu, automatic, others }, offload);
+    const session = await loadProgramOn(loadProgram(gguf), options);
+    session.close();
+    return `${session.device} (${session.gpuLayers?.count ?? 0})`;
+  }
+
+  test("take a model that does not fit on the first, in order, and the CPU takes the rest", async () => {
+    expect(await loadOver([8, 8])).toBe("GPU 1 (8)");
+    expect(await loadOver([6, 8])).toBe("GPU 1: 6 of 8 layers, GPU 2: the others (8)");
+    expect(await loadOver([3, 2, 4])).toBe("GPU 1: 3 of 8 layers, GPU 2: 2 layers, GPU 3: the others (8)");
+    expect(await loadOver([3, 2])).toBe("GPU 1: 3 of 8 layers, GPU 2: 2 layers, CPU: the others (5)");
+    expect(await loadOver([3, 0])).toBe("GPU 1: 3 of 8 layers, CPU: the others (3)");
+    expect(await loadOver([1, 8])).toBe("GPU 2 (8)");
+  });
+
+  test("have so much memory together as is allowed", async () => {
+    expect(await loadOver([4, 8], { memory: 600 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
+  });
+
+  test("take a requested number of layers, or refuse it", async () => {
+    expect(await loadOver([4, 8], { layers: 6 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
+    expect(await loadOver([4, 8], { layers: 3 })).toBe("GPU 1: 3 of 8 layers, CPU: the others (3)");
+    for (const automatic of [false, true])
+      await expect(loadOver([4, 2], { layers: 7 }, automatic)).rejects.toThrow("no room for");
   });
 });
 

@@ -65,9 +65,12 @@ function makeProvider(toggles: string | undefined): GpuProvider {
     if (!mayHaveGpu() && !(software && (await (await import("./software-driver.ts")).loadSoftwareDriver()))) {
       throw new AppError("unsupported", "no GPU adapter: Vulkan (libvulkan.so.1) is not installed");
     }
-    return adapter === undefined ? make() : make(`adapter=${chooseName(await namesOf(), adapter)}`);
+    if (adapter === undefined) return make();
+    const [name, ...others] = chooseNames(await namesOf(), adapter);
+    if (others.length > 0) provider.name = name;
+    return make(`adapter=${name}`);
   };
-  return {
+  const provider: GpuProvider = {
     pump,
     open: (options = {}) => (entry ??= open(options)),
     async named() {
@@ -75,6 +78,7 @@ function makeProvider(toggles: string | undefined): GpuProvider {
       return Promise.all(names.map(async (name) => ({ name, gpu: await make(`adapter=${name}`) })));
     },
   };
+  return provider;
 }
 
 /** A name that no adapter has: Dawn answers with all names. */
@@ -85,11 +89,21 @@ const namesIn = (answer: string): string[] => [
   ...new Set([...answer.matchAll(/^ \* backend: '(?!null').*', name: '(.*)'$/gm)].map(([, name]) => name!)), // a group
 ];
 
+/** The adapters that are meant, separated by commas, each once; a name may contain commas itself. */
+export function chooseNames(names: readonly string[], meant: string): [first: string, ...others: string[]] {
+  const parts = namesLike(names, meant).length > 0 ? [meant] : meant.split(",").map((part) => part.trim());
+  const [first = meant, ...others] = parts.filter((part) => part !== "");
+  const found = chooseName(names, first);
+  return [found, ...new Set(others.map((part) => chooseName(names, part)).filter((name) => name !== found))];
+}
+
+const namesLike = (names: readonly string[], meant: string): string[] =>
+  names.filter((name) => name.toLowerCase().includes(meant.toLowerCase()));
+
 /** The adapter that is meant. Throws `unsupported` unless it is exactly one. */
-export function chooseName(names: readonly string[], meant: string): string {
-  const same = (name: string): boolean => name.toLowerCase() === meant.toLowerCase();
-  const like = names.filter((name) => name.toLowerCase().includes(meant.toLowerCase()));
-  const found = names.find(same) ?? (like.length === 1 ? like[0] : undefined);
+function chooseName(names: readonly string[], meant: string): string {
+  const like = namesLike(names, meant);
+  const found = like.find((name) => name.length === meant.length) ?? (like.length === 1 ? like[0] : undefined);
   if (found !== undefined) return found;
   const there = names.length > 0 ? names.map((name) => `'${name}'`).join(", ") : "none";
   const problem = like.length > 1 ? "several GPUs have such a name" : "no GPU has such a name";

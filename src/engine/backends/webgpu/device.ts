@@ -167,7 +167,7 @@ async function makeDevice(provider: GpuProvider, { without = [], limits = {} }: 
   const { pump } = provider;
   const adapter = await requestAdapter(provider);
   const own = adapterFacts(adapter);
-  const facts = { ...own, limits: { ...own.limits, ...limits } };
+  const facts = { ...own, name: provider.name ?? own.name, limits: { ...own.limits, ...limits } };
   const wanted = {
     requiredFeatures: FEATURES.filter((name) => adapter.features.has(name) && !without.includes(name)),
     requiredLimits: facts.limits,

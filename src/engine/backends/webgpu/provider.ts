@@ -5,7 +5,7 @@ import { makePump, type Pump } from "./pace.ts";
 export interface OpenOptions {
   /** Without a driver, uses one that computes on the CPU. */
   readonly software?: boolean;
-  /** The only adapter to use: its name, or a part of that which no other name has. */
+  /** The adapter to use: a part of its name that no other name has; of several, separated by commas, the first. */
   readonly adapter?: string | undefined;
 }
 
@@ -18,10 +18,14 @@ export interface GpuProvider {
   open(options?: OpenOptions): Promise<GPU>;
   /** Each adapter by its driver's name for it, with an entry that has only that; absent: they have no names here. */
   named?(): Promise<readonly { readonly name: string; readonly gpu: GPU }[]>;
+  /** The driver's name for the adapter, if it is one of several in use. */
+  name?: string;
   /** Every call that the GPU answers later goes through it. */
   readonly pump: Pump;
   /** The device, once open. */
   device?: Promise<unknown>;
+  /** The other adapters that a large model may use, once looked for. */
+  others?: Promise<readonly GpuProvider[]>;
 }
 
 /** The provider of a page, or of a runtime with WebGPU. */

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { allocate } from "../../../../src/engine/backends/webgpu/allocate.ts";
 import { adapterFacts, adapterRefusal } from "../../../../src/engine/backends/webgpu/adapters.ts";
-import { chooseName } from "../../../../src/engine/backends/host/dawn.ts";
+import { chooseNames } from "../../../../src/engine/backends/host/dawn.ts";
 import { Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { makePieces } from "../../../../src/engine/backends/webgpu/weights.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
@@ -30,11 +30,14 @@ const limits = {
 
 test("an adapter is named by its name or by a part of it that no other has", () => {
   const names = ["NVIDIA RTX 4090", "NVIDIA T400", "NVIDIA T400 4GB"];
-  expect(["4090", "nvidia t400", "4gb"].map((meant) => chooseName(names, meant))).toEqual(names);
-  expect(() => chooseName(names, "T40")).toThrow(
+  expect(["4090", "nvidia t400", "4gb"].flatMap((meant) => chooseNames(names, meant))).toEqual(names);
+  expect(() => chooseNames(names, "T40")).toThrow(
     "HEARTH_GPU='T40': several GPUs have such a name; there are 'NVIDIA RTX",
   );
-  expect(() => chooseName([], "T40")).toThrow("HEARTH_GPU='T40': no GPU has such a name; there are none");
+  expect(chooseNames(names, "4gb, 4090, 4GB")).toEqual(["NVIDIA T400 4GB", "NVIDIA RTX 4090"]);
+  expect(chooseNames(["llvmpipe (LLVM 15, 256 bits)"], "llvm 15, 256")).toHaveLength(1);
+  expect(() => chooseNames(names, "4090,T1000")).toThrow("HEARTH_GPU='T1000': no GPU has such a name");
+  expect(() => chooseNames([], "T40")).toThrow("HEARTH_GPU='T40': no GPU has such a name; there are none");
 });
 
 test("NaN in a weight: the error names the file, the step and the tensor, and the session goes on", async () => {

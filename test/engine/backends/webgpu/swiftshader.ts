@@ -2,7 +2,7 @@
  * A GPU for machines without one: SwiftShader, a Vulkan driver that computes on the CPU, out of the npm package of a
  * headless browser. Processes started with `swiftShaderEnv()` find it; nothing is installed.
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import {
@@ -33,6 +33,21 @@ export async function swiftShaderEnv(): Promise<Record<string, string>> {
     VK_DRIVER_FILES: driverFile(folder),
     MALLOC_MMAP_THRESHOLD_: "1048576", // set for runners: freed arenas return to the system
   };
+}
+
+/** Environment in which a process finds two adapters: the driver, and a copy that gives another name. */
+export async function twoSwiftShadersEnv(): Promise<Record<string, string>> {
+  const first = await unpackSoftwareDriver();
+  const second = `${first}-second`;
+  await fillOnce(second, async (partial) => {
+    const library = "libvk_swiftshader.so";
+    const bytes = Buffer.from(await readFile(join(first, library)));
+    bytes.write("SwiftShader Second", bytes.indexOf("SwiftShader Device"));
+    await writeFile(join(partial, library), bytes, { mode: 0o755 });
+    await copyFile(driverFile(first), driverFile(partial));
+  });
+  const drivers = [first, second].map(driverFile).join(":");
+  return { LD_LIBRARY_PATH: first, VK_DRIVER_FILES: drivers, MALLOC_MMAP_THRESHOLD_: "1048576" };
 }
 
 /** Path of the headless browser itself, with its driver beside it; extracted like the driver. */

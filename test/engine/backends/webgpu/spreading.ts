@@ -1,0 +1,52 @@
+/** Runs a model over two adapters, the first of which has room for a part; several-gpus.test.ts reads its output. */
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
+import { chooseBackend } from "../../../../src/engine/backends/index.ts";
+import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import type { Session } from "../../../../src/engine/program/backend.ts";
+import { nmse } from "../compare.ts";
+import { journey, options } from "../journey.ts";
+
+export interface Spread extends Pick<Session, "gpuLayers" | "places" | "backend" | "device"> {
+  /** The distance to the results of one adapter. */
+  readonly distance: number;
+}
+
+const [path, adapter] = process.argv.slice(2) as [string, string];
+const large = { ...options, ctxLen: 2048, slots: 8 };
+const backend = await chooseBackend("webgpu", { adapter });
+const { gpu } = await openDevice(dawn());
+const gguf = openGguf(path);
+const program = loadProgram(gguf);
+const whole = await backend.load(program, large);
+const expected = await journey(whole);
+whole.close();
+
+/** Bytes that the first adapter gives from now on. */
+let left = 0.6 * (await webGpuBackend.neededBytes!(program, large));
+const create = gpu.createBuffer.bind(gpu);
+gpu.createBuffer = (wish) => {
+  const hasRoom = wish.size <= left;
+  const buffer = create(hasRoom ? wish : { ...wish, size: 2 ** 50 }); // refused like one without room
+  if (!hasRoom) return buffer;
+  left -= wish.size;
+  const destroy = buffer.destroy.bind(buffer);
+  return Object.assign(buffer, { destroy: () => [destroy(), (left += wish.size)][0] });
+};
+const session = await backend.load(program, large);
+const distance = nmse(await journey(session), expected);
+const { gpuLayers, places, backend: name, device } = session;
+session.close();
+gguf.close();
+console.log(
+  JSON.stringify({
+    ...(gpuLayers && { gpuLayers }),
+    ...(places && { places }),
+    backend: name,
+    device,
+    distance,
+  } satisfies Spread),
+);
+process.exit(0); // a driver's threads may remain
