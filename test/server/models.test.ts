@@ -284,10 +284,14 @@ describe("the list of models in memory", () => {
   test("has all fields", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     const loaded = { name: "m:latest", digest: "d1", paths, sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
+    const places = [
+      { device: "GPU", layers: 3 },
+      { device: "CPU", layers: 0, experts: 2 },
+    ];
     const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [], files: [] } };
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
-      { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z") },
+      { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z"), places },
       { ...elsewhere, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z") },
     ];
     await putModel(harness.root, "broken");
@@ -304,8 +308,11 @@ describe("the list of models in memory", () => {
         size_vram: 4,
         context_length: 2048,
       },
-      expect.objectContaining({ name: "deleted:latest", details: UNKNOWN }),
+      expect.objectContaining({ name: "deleted:latest", details: UNKNOWN, placement: places }),
       expect.objectContaining({ name: "broken:latest", details: UNKNOWN }),
     ]);
+    expect(await get("/api/system")).toMatchObject({
+      divided_models: [{ name: "deleted:latest", placement: places }],
+    });
   });
 });

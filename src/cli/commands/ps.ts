@@ -22,6 +22,22 @@ export async function ps(
     until(expires_at, nowMs()),
   ]);
   terminal.write(formatTable(["NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL"], rows));
+  for (const { name, placement } of shown) if (placement) terminal.note(`${name}: ${placed(placement)}`);
+}
+
+/** Lists the devices of a model that is on several. */
+const placed = (placement: readonly Place[]): string =>
+  placement
+    .map(({ device, layers, experts = 0 }) => {
+      const of = experts > 0 ? `the experts of ${experts} layers` : `${layers} layer${layers === 1 ? "" : "s"}`;
+      return `${of} on ${device}`;
+    })
+    .join(", ");
+
+interface Place {
+  readonly device: string;
+  readonly layers: number;
+  readonly experts?: number;
 }
 
 /** The shares of the model on CPU and GPU. */

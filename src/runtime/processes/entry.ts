@@ -72,13 +72,14 @@ export function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOp
 export function describe(entry: Entry): LoadedModel[] {
   const { model, runner, beside } = entry;
   assert(runner, `${model.name} is listed before it is loaded`);
-  const { bytes, vramBytes, ctxLen } = runner.info;
+  const { bytes, vramBytes, ctxLen, places } = runner.info;
   const describeOne = (each: PoolModel): LoadedModel => ({
     name: each.name,
     digest: each.digest,
     paths: { model: each.path, adapters: each.adapters, files: each.files ?? [] },
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
     vramBytes,
+    ...(places && { places }),
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),
     pid: runner.pid,

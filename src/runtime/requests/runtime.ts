@@ -3,7 +3,7 @@
  * async generator of events, and ending the generator (or aborting its signal) stops the model.
  */
 import type { Trace } from "../../base/tracing.ts";
-import type { AnswerGrammar, Options, PromptMessage, Tool, ToolCall } from "../../engine/index.ts";
+import type { AnswerGrammar, EngineInfo, Options, PromptMessage, Tool, ToolCall } from "../../engine/index.ts";
 import type { ModelRef } from "../../library/portable.ts";
 
 export type { Tool, ToolCall };
@@ -257,6 +257,8 @@ export interface LoadedModel {
   /** Bytes of weights, KV cache and scratch together. */
   readonly sizeBytes: number;
   readonly vramBytes: number;
+  /** The devices with parts of it; absent: it is on one. */
+  readonly places?: NonNullable<EngineInfo["places"]>;
   readonly ctxLen: number;
   readonly expiresAt: Date;
   /** Runner process id. */

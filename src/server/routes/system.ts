@@ -13,5 +13,8 @@ export const systemRoutes = [
 
 async function system({ version, runtime, machine }: RouteDeps): Promise<Reply> {
   const { running, waiting, events } = runtime.activity();
-  return { kind: "json", body: { version, ...(await machine?.()), activity: { running, waiting, ...events } } };
+  const placed = runtime.loaded().flatMap(({ name, places }) => (places ? [{ name, placement: places }] : []));
+  const activity = { running, waiting, ...events };
+  const divided = placed.length > 0 && { divided_models: placed };
+  return { kind: "json", body: { version, ...(await machine?.()), activity, ...divided } };
 }
