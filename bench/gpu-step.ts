@@ -4,8 +4,12 @@
  * GPU; the bytes come from the lowered program. Once with all logits, once with `--candidates` (one at temperature 0),
  * step by step in turn.
  *
+ * The host's time is the processor time of this thread, which encodes, submits and reads, without its polls while it
+ * waits: those last as long as the adapter takes. For 200 dispatches: bun bench/make-model.ts q4_k_m --size deep
+ *
  *   bun bench/gpu-step.ts FILE.gguf [--tokens 8] [--at 0] [--candidates 1]
  */
+import { dlopen, FFIType } from "bun:ffi";
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/engine/architectures/index.ts";
 import { makeChooser } from "../src/engine/backends/webgpu/chooser.ts";
@@ -13,6 +17,7 @@ import { dawn } from "../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../src/engine/backends/webgpu/device.ts";
 import { makeShift } from "../src/engine/backends/webgpu/kv-cache.ts";
 import { makePlan } from "../src/engine/backends/webgpu/plan.ts";
+import { replay, type Pass } from "../src/engine/backends/webgpu/record.ts";
 import { WebGpuSession } from "../src/engine/backends/webgpu/session.ts";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import { decodeStepOf } from "../test/engine/backends/webgpu/decode-step.ts";
@@ -20,6 +25,11 @@ import { MAKERS } from "../test/engine/backends/webgpu/tally.ts";
 
 /** Context length: room after the first position. */
 const CTX_LEN = 256;
+/** `CLOCK_THREAD_CPUTIME_ID` of Linux. */
+const THREAD_CLOCK = 3;
+const ENCODINGS = 500;
+const timespec = new BigInt64Array(2); // seconds, nanoseconds
+const clock = dlopen("libc.so.6", { clock_gettime: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 } });
 
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -46,23 +56,33 @@ const step = (i: number, few: boolean) => {
   const row = { slot: 0, start: first + i, tokens: Int32Array.of(i), logits: "last" } as const;
   return few ? session.topK!.run([{ ...row, request }]) : session.run([row]);
 };
-const sides: Record<"logits" | "candidates", Step[]> = { logits: [], candidates: [] };
+const SIDES = { logits: false, candidates: true };
+type Side = keyof typeof SIDES;
+const counted: Record<Side, (Seen & { readonly stepMs: number })[]> = { logits: [], candidates: [] };
+const timed: Record<Side, Host[]> = { logits: [], candidates: [] };
 for (const few of [false, true]) await step(0, few); // warm-up compiles the driver's shaders
 for (let i = 1; i <= count; i++) {
-  for (const [name, side] of Object.entries(sides)) {
+  for (const [name, few] of Object.entries(SIDES) as [Side, boolean][]) {
+    if (i % 2 === 0) {
+      timed[name].push(await hostTimes(() => step(i, few), device.gpu.queue, plan.readback)); // counting takes time
+      continue;
+    }
     const seen = watch(device.gpu, plan.readback);
     const startedMs = performance.now();
-    await step(i, name === "candidates");
-    side.push({ stepMs: performance.now() - startedMs, ...seen.stop() });
+    await step(i, few);
+    counted[name].push({ stepMs: performance.now() - startedMs, ...seen.stop() });
   }
 }
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 const { moved, weights } = decodeStepOf(program, { ctxLen, position: first + count });
 console.log(`${device.facts.name}, ${count} tokens, ${request.k} of ${program.logits!.dim} candidates`);
-const row = (of: (step: Step) => number, sum: (values: number[]) => number) => ({
+const both = <T>(sides: Record<Side, readonly T[]>, of: (step: T) => number, sum: (values: number[]) => number) => ({
   logits: sum(sides.logits.map(of)),
   candidates: sum(sides.candidates.map(of)),
 });
+const row = (of: (step: (typeof counted)[Side][number]) => number, sum: (values: number[]) => number) =>
+  both(counted, of, sum);
+const least = (values: number[]): number => Math.min(...values);
 const most = (values: number[]): number => Math.max(...values);
 console.table({
   "dispatches per token, at most": row(({ dispatches }) => dispatches, most),
@@ -71,6 +91,10 @@ console.table({
   "bytes read back per token, at most": row(({ readBack }) => readBack, most),
   "encoding before the submit, median ms": row(({ encodeMs }) => encodeMs, median),
   "encoding of the next step meanwhile, median ms": row(({ aheadMs }) => aheadMs, median),
+  "host: encoding a step again and again, least ms": { logits: encodingMs(plan.passes.one) },
+  "host: the submit, least ms": both(timed, ({ submitMs }) => submitMs, least),
+  "host: all until it waits, least ms": both(timed, ({ beforeMs }) => beforeMs, least),
+  "host: after it waited, least ms": both(timed, ({ readMs }) => readMs, least),
   "step, median ms": row(({ stepMs }) => stepMs, median),
   "bytes moved over those of the weights that it needs": { logits: moved / weights },
 });
@@ -85,7 +109,57 @@ interface Seen {
   readonly encodeMs: number;
   readonly aheadMs: number;
 }
-type Step = Seen & { readonly stepMs: number };
+
+/** The processor time of this thread in a step, in milliseconds: until it waits, in the submit, after it waited. */
+interface Host {
+  readonly beforeMs: number;
+  readonly submitMs: number;
+  readonly readMs: number;
+}
+
+async function hostTimes(run: () => Promise<unknown>, queue: GPUQueue, readback: GPUBuffer): Promise<Host> {
+  const [submit, getMappedRange] = [queue.submit.bind(queue), readback.getMappedRange.bind(readback)];
+  let [submitMs, mappedMs] = [NaN, NaN];
+  queue.submit = (commands) => {
+    const startedMs = threadMs();
+    submit(commands);
+    submitMs = threadMs() - startedMs;
+  };
+  readback.getMappedRange = (...args) => {
+    mappedMs = threadMs();
+    return getMappedRange(...args);
+  };
+  const startedMs = threadMs();
+  const running = run(); // returns when it begins to wait
+  const beforeMs = threadMs() - startedMs;
+  await running;
+  const readMs = threadMs() - mappedMs;
+  Reflect.deleteProperty(queue, "submit");
+  Reflect.deleteProperty(readback, "getMappedRange");
+  return { beforeMs, submitMs, readMs };
+}
+
+/** The least processor time of encoding a step, when the code is compiled and in the cache as between two tokens. */
+function encodingMs({ dispatches }: Pass): number {
+  const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1 };
+  let least = Infinity;
+  for (let i = 0; i < ENCODINGS; i++) {
+    const startedMs = threadMs();
+    const encoder = device.gpu.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    for (const each of dispatches) replay(pass, each, counts);
+    pass.end();
+    encoder.finish();
+    least = Math.min(least, threadMs() - startedMs);
+  }
+  return least;
+}
+
+/** The processor time of this thread. `process.threadCpuUsage` only moves with the kernel's ticks. */
+function threadMs(): number {
+  clock.symbols.clock_gettime(THREAD_CLOCK, timespec);
+  return Number(timespec[0]!) * 1e3 + Number(timespec[1]!) / 1e6;
+}
 
 /**
  * Counts submits, dispatches, created objects and bytes read back; measures the time from the first encoder to the

@@ -22,6 +22,8 @@ import type { Quant } from "../src/engine/formats/quant/quant.ts";
 export const SHAPES = {
   tiny: { dim: 256, nLayers: 4, nHeads: 4, nKvHeads: 2, ffnDim: 768, vocabSize: 1024, ctxLen: 4096 },
   two: { dim: 1024, nLayers: 2, nHeads: 8, nKvHeads: 2, ffnDim: 2816, vocabSize: 2048, ctxLen: 4096 },
+  /** Narrow, with the dispatches of a large model. */
+  deep: { dim: 256, nLayers: 40, nHeads: 4, nKvHeads: 2, ffnDim: 256, vocabSize: 1024, ctxLen: 4096 },
   "135m": { dim: 576, nLayers: 30, nHeads: 9, nKvHeads: 3, ffnDim: 1536, vocabSize: 49_152, ctxLen: 8192 },
   "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
   /** Six layers of Qwen 3 30B-A3B: 128 experts, 8 per row. */
