@@ -14,6 +14,7 @@ import attention from "./attention.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
+import bytes16 from "./bytes16.wgsl" with { type: "text" };
 import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
 import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
 import cacheQ8 from "./cache_q8.wgsl" with { type: "text" };
@@ -54,6 +55,7 @@ import narrow from "./narrow.wgsl" with { type: "text" };
 import wide from "./wide.wgsl" with { type: "text" };
 import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
+import partial16 from "./partial_16.wgsl" with { type: "text" };
 import partialPacked from "./partial_packed.wgsl" with { type: "text" };
 import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
@@ -106,6 +108,8 @@ import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
+import loads16_q4_K from "./loads16/q4_K.wgsl" with { type: "text" };
+import loads16_q5_K from "./loads16/q5_K.wgsl" with { type: "text" };
 import packed_iq4_nl from "./packed/iq4_nl.wgsl" with { type: "text" };
 import packed_iq4_xs from "./packed/iq4_xs.wgsl" with { type: "text" };
 import packed_mxfp4 from "./packed/mxfp4.wgsl" with { type: "text" };
@@ -226,6 +230,9 @@ export const PACKED: Readonly<Record<string, string>> = {
   tq2_0: packed_tq2_0,
 };
 
+/** Unpackers of units of 16-byte runs: `fn unit_at(first_block: u32, unit: u32) -> Unit`, for types that have one. */
+export const LOADS16: Readonly<Record<string, string>> = { q4_K: loads16_q4_K, q5_K: loads16_q5_K };
+
 /** Formats of the KV cache. */
 const inGroupsOf = (count: number): string => cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`);
 const CACHES: Readonly<Record<CacheType, string>> = {
@@ -287,6 +294,7 @@ export const takesRows = (kernel: KernelName): boolean => ROWS.test(KERNELS[kern
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
   const { subgroups, tuning = PLAIN, rows = rowsAtOnce(tuning) } = variant;
   const features = new Set<string>();
+  const loads = tuning.loads16 && !tuning.packed ? multiplied(kernel).filter((i) => LOADS16[quants[i]!]) : [];
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
@@ -295,23 +303,45 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
       if (subgroups) features.add("subgroups");
       return subgroups ? sumSubgroups : sumShared;
     }
-    const matrix = matrixSnippets(quants[Number(number ?? 1) - 1], tuning.packed);
+    const index = Number(number ?? 1) - 1;
+    const matrix = matrixSnippets(quants[index], { packed: tuning.packed, loads16: loads.includes(index) });
     const snippet = what === "product" ? matrix.product : matrix.unpacking;
     return number === undefined
       ? snippet
       : numbered(snippet, { number, names: namesOf(`${matrix.unpacking}\n${matrix.product}`) });
   });
-  const sized = spliced.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
+  const bound = loads.reduce((text, index) => text.replace(bindingOf(index), "$1vec4<u32>>;"), spliced);
+  const sized = bound.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
   const few = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
   const halved = tuning.f16 ? few.replace(STORED, "alias Stored = vec4<f16>;") : few;
   if (halved !== few) features.add("f16");
   return [...features].map((feature) => `enable ${feature};\n`).join("") + halved;
 }
 
+/** The indices of the matrices that a kernel multiplies by few rows. Lowering gives each a type. */
+const multiplied = (kernel: KernelName): number[] =>
+  [...KERNELS[kernel].matchAll(SPLICE)].flatMap(([, what, number]) =>
+    what === "product" ? Number(number ?? 1) - 1 : [],
+  );
+
+/** The binding of a matrix as words. */
+const bindingOf = (index: number): RegExp => new RegExp(`(\\bw${index === 0 ? "" : `_${index + 1}`}: ?array<)u32>;`);
+
+interface MatrixForm {
+  readonly packed: boolean;
+  /** The matrix is bound as 16 bytes at a time. */
+  readonly loads16: boolean;
+}
+
 /** The snippets for a matrix's block type: unpacking, and products with few rows. */
-function matrixSnippets(quant: string | undefined, packed: boolean): { unpacking: string; product: string } {
-  const bytewise = packed && quant !== undefined ? PACKED[quant] : undefined;
-  const unpacking = `${bytes}\n${dequantizer(quant)}`;
+function matrixSnippets(quant: string | undefined, form: MatrixForm): { unpacking: string; product: string } {
+  const unpacker = dequantizer(quant);
+  if (form.loads16) {
+    const sizes = unpacker.match(/^const BLOCK_\w+: u32 = .*$/gm)!.join("\n"); // every block type has both
+    return { unpacking: `${bytes16}\n${sizes}`, product: `${product}\n${LOADS16[quant!]!}\n${partial16}` };
+  }
+  const unpacking = `${bytes}\n${unpacker}`;
+  const bytewise = form.packed && quant !== undefined ? PACKED[quant] : undefined;
   if (bytewise === undefined) return { unpacking, product: `${product}\n${partialPlain}` };
   return { unpacking, product: `${product}\n${bytewise}\n${partialPacked}` };
 }

@@ -3,7 +3,7 @@
  * fastest choice depends on the device and is measured there (`engine/backends/webgpu/tune.ts`).
  */
 
-/** Sizes change only the order of sums; `packed` and `f16` change rounding, as their snippets say. */
+/** Sizes and `loads16` change only the order of sums; `packed` and `f16` change rounding, as their snippets say. */
 export interface Tuning {
   /** Threads per workgroup in kernels for few rows. */
   readonly threads: number;
@@ -12,6 +12,8 @@ export interface Tuning {
   /** Rows and columns per workgroup in kernels for many rows. */
   readonly tileRows: number;
   readonly tileColumns: number;
+  /** Kernels for few rows read weights 16 bytes at a time, for the block types that have that. */
+  readonly loads16: boolean;
   /** Products on bytes for few rows, for the block types that have them: x is rounded to 8 bits. */
   readonly packed: boolean;
   /** Kernels for many rows keep weights in workgroup memory as float16. Requires `shader-f16`. */
@@ -19,7 +21,15 @@ export interface Tuning {
 }
 
 /** Runs on every device; precise mode uses it, except for the sizes. */
-export const PLAIN: Tuning = { threads: 64, columns: 4, tileRows: 32, tileColumns: 64, packed: false, f16: false };
+export const PLAIN: Tuning = {
+  threads: 64,
+  columns: 4,
+  tileRows: 32,
+  tileColumns: 64,
+  loads16: false,
+  packed: false,
+  f16: false,
+};
 
 /** Allowed sizes; any of them can be combined. */
 export const SIZES = {
@@ -68,8 +78,8 @@ export type KernelChoice = "auto" | "fast" | Tuning;
 
 /** The texts that `parseKernels` accepts. */
 export const KERNELS_EXPECTED =
-  "auto, fast, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32x64|32x128|64x64|64x128, packed and f16, " +
-  "separated by commas";
+  "auto, fast, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32x64|32x128|64x64|64x128, loads16, packed and " +
+  "f16, separated by commas";
 
 /** A choice from text, such as `threads=128,packed`; missing parts are as in `PLAIN`. Undefined: invalid. */
 export function parseKernels(text: string): KernelChoice | undefined {
@@ -85,7 +95,7 @@ export function parseKernels(text: string): KernelChoice | undefined {
 }
 
 function parsePart(part: string): Partial<Tuning> | undefined {
-  if (part === "packed" || part === "f16") return { [part]: true };
+  if (part === "loads16" || part === "packed" || part === "f16") return { [part]: true };
   const match = /^(?:(threads|columns)=([1-9]\d*)|tile=([1-9]\d*)x([1-9]\d*))$/.exec(part);
   if (!match) return undefined;
   const [, name, size, tileRows, tileColumns] = match;
@@ -97,7 +107,8 @@ function parsePart(part: string): Partial<Tuning> | undefined {
 }
 
 /** The text form of a tuning; `parseKernels` reads it back. */
-export function formatTuning({ threads, columns, tileRows, tileColumns, packed, f16 }: Tuning): string {
+export function formatTuning({ threads, columns, tileRows, tileColumns, loads16, packed, f16 }: Tuning): string {
   const sizes = [`threads=${threads}`, `columns=${columns}`, `tile=${tileRows}x${tileColumns}`];
-  return [...sizes, ...(packed ? ["packed"] : []), ...(f16 ? ["f16"] : [])].join(",");
+  const marks = Object.entries({ loads16, packed, f16 }).flatMap(([name, on]) => (on ? [name] : []));
+  return [...sizes, ...marks].join(",");
 }

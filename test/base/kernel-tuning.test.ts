@@ -30,7 +30,7 @@ test.each([
 ])("'%s' is no choice", (text) => expect(parseKernels(text)).toBeUndefined());
 
 test("a tuning as text reads as the same", () => {
-  for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=64x128,f16"]) {
+  for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=64x128,loads16"]) {
     const tuning = parseKernels(text);
     expect(parseKernels(formatTuning(tuning as typeof PLAIN))).toEqual(tuning); // a list makes a tuning
   }

@@ -3,6 +3,7 @@
  * margin. A tuning is only accepted if its results agree with the plain kernels'.
  */
 import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
+import { LOADS16 } from "../../../../kernels/wgsl/sources.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 
@@ -29,6 +30,10 @@ export interface Tunings {
 const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
   { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
   { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
+  {
+    kind: "few",
+    changes: [{}, { columns: 2 }, { threads: 32 }, { threads: 128 }].map((sizes) => ({ loads16: true, ...sizes })),
+  },
   {
     kind: "many",
     changes: SIZES.tileRows.flatMap((tileRows) => SIZES.tileColumns.map((tileColumns) => ({ tileRows, tileColumns }))),
@@ -63,7 +68,8 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
     let { exact, stages } = options.from ?? { exact: PLAIN, stages: 0 };
     for (; stages < CHANGES.length && search.hasTime(); stages++) {
       const { kind, changes } = CHANGES[stages]!; // by the condition
-      exact = await search.fastest(kind, exact, changes);
+      const possible = changes.filter(({ loads16 }) => !loads16 || LOADS16[shape.quant]);
+      exact = await search.fastest(kind, exact, possible);
     }
     exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
     if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages };

@@ -11,7 +11,7 @@ import { STAGES, type Tunings } from "./tune.ts";
 export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
   const { vendor, architecture, device: model, description } = device.gpu.adapterInfo;
   const { subgroups } = device;
-  const sources = [PLAIN, { ...PLAIN, packed: true, f16: true }].flatMap((tuning) =>
+  const sources = [PLAIN, { ...PLAIN, loads16: true }, { ...PLAIN, packed: true, f16: true }].flatMap((tuning) =>
     (["linear", "matmul"] as const).map((kernel) => kernelSource(kernel, [quant], { subgroups, tuning })),
   );
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8Bytes(sources.join())));

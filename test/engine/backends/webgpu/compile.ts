@@ -15,10 +15,11 @@ import { PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 
 /** The most that any device with our kernels needs. */
 const STORAGE_BUFFERS = 10;
-const WIDE: Tuning = { threads: 128, columns: 4, tileRows: 64, tileColumns: 64, packed: false, f16: false };
+const WIDE: Tuning = { ...PLAIN, threads: 128, tileRows: 64 };
 /** Variants besides the plain one. Size variants are compiled for some block types only. */
 const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [
   { name: "subgroups", variant: { subgroups: true } },
+  { name: "loads16", variant: { subgroups: false, tuning: { ...PLAIN, loads16: true } } },
   { name: "packed", variant: { subgroups: false, tuning: { ...PLAIN, packed: true } } },
   { name: "f16", variant: { subgroups: false, tuning: { ...PLAIN, f16: true } } },
   { name: "wide", variant: { subgroups: false, tuning: WIDE }, quants: ["f16", "q6_K"] },

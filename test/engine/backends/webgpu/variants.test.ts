@@ -3,7 +3,7 @@
  * awkward shapes, for few rows and for many.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { PACKED } from "../../../../kernels/wgsl/sources.ts";
+import { LOADS16, PACKED } from "../../../../kernels/wgsl/sources.ts";
 import { parseKernels, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 import type { Backend, LoadOptions, Rows } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
@@ -92,10 +92,10 @@ describe("products of bytes", () => {
 
   test("a row has the same bits alone and in company", async () => {
     const counts = [1, 2, 8, 9, 32];
-    const made = bytesCase("q6_K", 9);
+    const made = bytesCase("q4_K", 9);
     const batches = counts.map((count) => [rows(0, 0, count)]);
     const each = { ...made, options: { ...made.options, ctxLen: 32 }, batches };
-    for (const text of ["packed", "plain", "threads=32,columns=8"]) {
+    for (const text of ["packed", "plain", "threads=32,columns=8", "loads16"]) {
       const [alone, ...company] = await run(gpu.backend, each, { gpuKernels: tuningOf(text) });
       for (const results of company) expect(differences(results.slice(0, 9), alone!)).toBe(0);
     }
@@ -118,6 +118,37 @@ describe("products of bytes", () => {
     const expected = await run(gpu.backend, each, { gpuKernels: "auto", precise: true });
     const got = await run(gpu.backend, each, { gpuKernels: tuningOf("packed"), precise: true });
     expect(got).toEqual(expected);
+  }, 60_000);
+});
+
+describe("loads of 16 bytes", () => {
+  for (const quant of Object.keys(LOADS16) as QuantName[]) {
+    test(`${quant}: agree with the reference, and are others than plain ones`, async () => {
+      const each = bytesCase(quant, 9);
+      const expected = await run(cpuBackend, each);
+      const got = await run(gpu.backend, each, { gpuKernels: tuningOf("loads16") });
+      for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+      const plain = await run(gpu.backend, each, { gpuKernels: tuningOf("plain") });
+      expect(differences(join(got), join(plain))).toBeGreaterThan(0); // they were used
+    }, 60_000);
+  }
+
+  test("of several matrices, some of them of other types, behind a norm, and of experts", async () => {
+    const cases = [
+      makeCase("variants: normed", { dim: 256 }, (draft) => {
+        const h = { name: "h", dim: 256 };
+        draft.steps.push({ op: "rmsNorm", out: h, x: draft.x, w: draft.vector(256), eps: 1e-5 });
+        return gatedMlp({ ...draft, x: h }, { dim: 256, ffnDim: 256, act: "silu", quant: "q5_K" });
+      }),
+      makeCase("variants: experts", { dim: 256 }, (draft) =>
+        moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1, quant: "q4_K" }),
+      ),
+    ];
+    for (const each of cases) {
+      const expected = await run(cpuBackend, each);
+      const got = await run(gpu.backend, each, { gpuKernels: tuningOf("loads16,columns=2") });
+      for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
+    }
   }, 60_000);
 });
 

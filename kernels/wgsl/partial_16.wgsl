@@ -1,0 +1,49 @@
+// partial_16: a thread's part of a product in float32, for block types that are read 16 bytes at a time (loads16/).
+// Threads take turns at units of UNIT weights: RUNS runs of 16, the first of which begins at `unit_start`, and each
+// RUN_STEP after the one before. Scales multiply the sum of a run. The sums of a row are added in an order that does
+// not depend on other rows.
+
+/// A unit's weights: scale · q − least, with four q in each word and a scale for each run.
+struct Unit { q: array<vec4<u32>, RUNS>, scale: vec4<f32>, least: vec4<f32> }
+
+/// Sixteen values of the r-th multiplied row from `i`; the row begins at `row`.
+fn x_run(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> mat4x4<f32> {
+  let at = (row + i) / 4u;
+  return mat4x4<f32>(
+    normed(sums, r, i, x[at]),
+    normed(sums, r, i + 4u, x[at + 1u]),
+    normed(sums, r, i + 8u, x[at + 2u]),
+    normed(sums, r, i + 12u, x[at + 3u]),
+  );
+}
+
+/// Σ x · q of a run.
+fn dot_run(a: mat4x4<f32>, q: vec4<u32>) -> f32 {
+  return (dot(a[0], values_of(q.x)) + dot(a[1], values_of(q.y))) +
+    (dot(a[2], values_of(q.z)) + dot(a[3], values_of(q.w)));
+}
+
+/// A thread's part of the product of each row of x with each row of w.
+/// @param x_row the first of `rows` rows of x; @param w_row the first of `count` ≥ 1 rows of w, of `row_bytes` each
+fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread: Thread) -> Sums {
+  var sums = Sums();
+  let blocks = row_bytes / BLOCK_BYTES;
+  var units: array<Unit, COLUMNS>;
+  for (var unit = thread.t; unit < p.in_dim / UNIT; unit += WG) {
+    for (var c = 0u; c < COLUMNS; c++) {
+      // Beyond the matrix its last row is read again: the result is not stored.
+      units[c] = unit_at((w_row + min(c, count - 1u)) * blocks, unit);
+    }
+    for (var r = 0u; r < ROWS; r++) {
+      if (r >= rows) { break; }
+      for (var run = 0u; run < RUNS; run++) {
+        let a = x_run(&sums, r, (x_row + r) * p.in_dim, unit_start(unit) + run * RUN_STEP);
+        let total = dot((a[0] + a[1]) + (a[2] + a[3]), vec4<f32>(1.0));
+        for (var c = 0u; c < COLUMNS; c++) {
+          sums[r * TERMS + c] += units[c].scale[run] * dot_run(a, units[c].q[run]) - units[c].least[run] * total;
+        }
+      }
+    }
+  }
+  return sums;
+}
