@@ -23,3 +23,15 @@ export const testSeed: number = readSeed();
 export function testRng(stream: string | number): Rng {
   return makeRng(testSeed + 2 ** 32 * (Bun.hash.crc32(`${stream}`) & 0xf_ffff)); // a safe integer
 }
+
+/**
+ * Draws `count` of a list's cases by the seed, in the list's order: each tree runs others, and the same ones again.
+ * `HEARTH_TEST_CASES=all` takes all of them.
+ */
+export function drawn<T>(stream: string, list: readonly T[], count: number): T[] {
+  if (process.env["HEARTH_TEST_CASES"] === "all") return [...list];
+  const rng = testRng(stream);
+  const order = list.map((_, i) => ({ i, at: rng.uint32() })).toSorted((a, b) => a.at - b.at);
+  const taken = new Set(order.slice(0, count).map(({ i }) => i));
+  return list.filter((_, i) => taken.has(i));
+}

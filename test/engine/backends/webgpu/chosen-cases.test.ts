@@ -49,16 +49,14 @@ test("the cases for subgroups run all rows of theirs, few at once", () => {
   }
 });
 
-test("without a choice every kernel runs, every block type is multiplied, and some types in gated MLPs", () => {
+test("without a choice every kernel runs, every block type is unpacked, and some of the other cases", () => {
   const chosen = chosenCases(undefined, cases);
   expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
-  const names = chosen.map(({ name }) => name);
-  expect(names).toEqual(expect.arrayContaining(Object.keys(DEQUANTIZERS).map((quant) => `linear: ${quant}`)));
-  const left = cases.filter((each) => !chosen.includes(each));
-  expect(left.every(({ name }) => /^gatedMlp: \w+\d/.test(name))).toBe(true);
-  expect(left.length).toBe(Object.keys(DEQUANTIZERS).length - 8);
+  const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
+  expect([...unpacked].toSorted()).toEqual(Object.keys(DEQUANTIZERS).toSorted());
+  expect(chosen.length / cases.length).toBeWithin(0.3, 0.6);
 });
 
 test("asked for all, all cases run", () => {
-  expect(chosenCases("all", cases)).toBe(cases);
+  expect(chosenCases("all", cases)).toEqual(cases);
 });

@@ -1,8 +1,9 @@
 /**
- * Selects the conformance cases of a run: all but repetitions, or as HEARTH_TEST_CASES says: `all`; or a few, for
- * drivers that take seconds to compile a kernel: `kernels` reaches every kernel and unpacks every block type,
- * `subgroups` reaches every kernel whose arithmetic depends on the width of subgroups. The latter use few rows, so its
- * cases run in few at once, without attention: other kernels add without subgroups, and `kernels` reaches them.
+ * Selects the conformance cases of a run: cases that reach every kernel and unpack every block type, and some of the
+ * others, drawn by the seed; or as HEARTH_TEST_CASES says: `all`; or for drivers that take seconds to compile a kernel:
+ * `kernels` reaches every kernel and unpacks every block type, `subgroups` reaches every kernel whose arithmetic
+ * depends on the width of subgroups. The latter use few rows, so its cases run in few at once, without attention:
+ * other kernels add without subgroups, and `kernels` reaches them.
  */
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
@@ -12,7 +13,7 @@ import { missingOps } from "../../../../src/engine/backends/missing.ts";
 import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases, type Case } from "../../../conformance/cases.ts";
 import { rowCases } from "../../../conformance/row-cases.ts";
-import { testRng } from "../../../seed.ts";
+import { drawn } from "../../../seed.ts";
 
 /** Sources that depend on the width of a subgroup, or have a variant that does. */
 const SUBGROUPS = /^\/\/#splice sum|subgroup/m;
@@ -23,12 +24,10 @@ const LONG = 512;
 /** A second form of a kernel adds like the first: skipping it saves seconds of compilation. */
 const SECOND = /_shared$/;
 
-/**
- * Cases that differ in a block type alone. The matrices of `linear` unpack every type in every run; a run draws this
- * many of these, each of which compiles the same code into a larger kernel.
- */
-const REPEATED = new RegExp(`^gatedMlp: (${Object.keys(DEQUANTIZERS).join("|")})$`);
-const DRAWN = 8;
+/** Block types whose products a run draws: each costs a compilation of every kernel that multiplies. */
+const DRAWN_TYPES = 6;
+/** The share of the other cases that a run draws. */
+const DRAWN = 0.4;
 
 export const CHOICES = ["all", "kernels", "subgroups"] as const;
 export type Choice = (typeof CHOICES)[number];
@@ -52,23 +51,29 @@ export const runnableCases = (): Case[] =>
 const hasChangedTable = ({ steps: [first] }: Case["program"]): boolean =>
   first?.op === "embed" && first.table.lowRank !== undefined;
 
-/** All cases but the repeated ones that the run's seed does not draw. */
-function withoutRepeated(cases: readonly Case[]): Case[] {
-  const rng = testRng("repeated cases");
-  const repeated = cases.filter(({ name }) => REPEATED.test(name)).map((each) => ({ each, at: rng.uint32() }));
-  const left = new Set(
-    repeated
-      .toSorted((a, b) => a.at - b.at)
-      .slice(DRAWN)
-      .map(({ each }) => each),
-  );
-  return cases.filter((each) => !left.has(each));
+/** The cases of a choice; in the order of `cases`. */
+export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
+  if (choice === "all") return [...cases];
+  if (choice) {
+    const { candidates, compiled } = reach(choice, cases);
+    return candidates.filter(({ labels }) => labels.every((label) => compiled.has(label))).map(({ each }) => each);
+  }
+  const { candidates, compiled, needed } = reach("kernels", cases);
+  const types = drawn("block types on the GPU", Object.keys(DEQUANTIZERS), DRAWN_TYPES);
+  const mayCompile = (label: string): boolean =>
+    compiled.has(label) ||
+    label
+      .split(" ")
+      .slice(1)
+      .every((quant) => types.includes(quant));
+  const others = candidates.filter(({ each, labels }) => !needed.has(each) && labels.every(mayCompile));
+  const count = Math.ceil(DRAWN * others.length);
+  const some = new Set(drawn("conformance on the GPU", others, count).map(({ each }) => each));
+  return cases.filter((each) => needed.has(each) || some.has(each));
 }
 
-/** The cases of a choice, and all others that need no further kernel; in the order of `cases`. */
-export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
-  if (choice === "all") return cases;
-  if (!choice) return withoutRepeated(cases);
+/** The cases that a choice needs, all that it takes them from, and the kernels that they compile. */
+function reach(choice: "kernels" | "subgroups", cases: readonly Case[]) {
   const few = choice === "subgroups";
   const candidates = (few ? cases.flatMap(inFewRows) : cases).map((each) => {
     const pipelines = pipelinesOf(each, few ? [false] : [false, true]);
@@ -80,15 +85,17 @@ export function chosenCases(choice: Choice | undefined, cases = runnableCases())
   });
   const missing = new Set(candidates.flatMap(({ aims }) => [...aims]));
   const compiled = new Set<string>();
+  const needed = new Set<Case>();
   while (missing.size > 0) {
     // The first dispatch of a kernel costs most: takes the case that reaches most per kernel that it adds.
     const worth = ({ aims, labels }: (typeof candidates)[number]): number =>
       aims.intersection(missing).size / (1 + labels.filter((label) => !compiled.has(label)).length);
     const best = candidates.reduce((a, b) => (worth(b) > worth(a) ? b : a));
+    needed.add(best.each);
     for (const aim of best.aims) missing.delete(aim);
     for (const label of best.labels) compiled.add(label);
   }
-  return candidates.filter(({ labels }) => labels.every((label) => compiled.has(label))).map(({ each }) => each);
+  return { candidates, compiled, needed };
 }
 
 /** A kernel for matrices of some block types: the unit of compilation. */
