@@ -1,4 +1,7 @@
-/** Whole models on a software adapter against llama.cpp: the reference files, and models made in code. */
+/**
+ * Whole models on a software adapter against llama.cpp: reference files, and models made in code. A run draws some of
+ * them by its seed: the CPU's backends answer with all, and the conformance cases reach every kernel.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,6 +15,7 @@ import { cosine, embedOn } from "../../architectures/embed-on.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS } from "../../architectures/encoders.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../architectures/models.ts";
 import { golden, goldenTest } from "../../../golden.ts";
+import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -68,7 +72,7 @@ async function inParts(session: Session, tokens: Int32Array): Promise<Float32Arr
 const readFloats = async (path: string): Promise<Float32Array> => new Float32Array(await Bun.file(path).arrayBuffer());
 
 describe("the reference models", () => {
-  for (const name of GOLDEN) {
+  for (const name of drawn("reference models on the GPU", GOLDEN, 5)) {
     goldenTest(
       `${name} gives llama.cpp's logits`,
       async () => {
@@ -82,7 +86,7 @@ describe("the reference models", () => {
 });
 
 describe("models made in code", () => {
-  for (const name of Object.keys(specs)) {
+  for (const name of drawn("models on the GPU", Object.keys(specs), 8)) {
     test(`${name} gives llama.cpp's logits, whole and in parts`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
@@ -115,7 +119,8 @@ describe("models made in code", () => {
 });
 
 describe("a decoded row has the same bits alone and in company", () => {
-  for (const name of ["gemma3", "granitemoe", "llama-biases", "mistral3", "olmo2", "qwen3moe"]) {
+  const names = ["gemma3", "granitemoe", "llama-biases", "mistral3", "olmo2", "qwen3moe"];
+  for (const name of drawn("company on the GPU", names, 3)) {
     test(`of ${name}`, async () => {
       const path = join(folder, `${name}-company.gguf`);
       await writeGguf(path, makeModel(name));

@@ -9,6 +9,7 @@ import type { Backend, LoadOptions, Rows } from "../../../../src/engine/program/
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { quants, type QuantName } from "../../../../src/engine/formats/quant/index.ts";
 import { attention, gatedMlp, linear, makeCase, moe, type Case, type Draft } from "../../../conformance/draft.ts";
+import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
 import { differences, expectClose, nmse } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -61,7 +62,7 @@ function bytesCase(quant: QuantName, outDim: number): Case {
 }
 
 describe("products of bytes", () => {
-  for (const quant of Object.keys(PACKED) as QuantName[]) {
+  for (const quant of drawn("products of bytes", Object.keys(PACKED) as QuantName[], 5)) {
     test(`${quant}: agree with the reference, and are other than those of floats`, async () => {
       const each = bytesCase(quant, 33);
       const expected = join(await run(cpuBackend, each));
@@ -165,7 +166,8 @@ describe("sizes", () => {
       moe(draft, { experts: 7, nUsed: 3, normalize: false, scale: 1 }),
     ),
   ];
-  for (const text of ["threads=32,columns=1", "threads=256,columns=8,tile=64x128", "columns=2,tile=64x64"]) {
+  const tunings = ["threads=32,columns=1", "threads=256,columns=8,tile=64x128", "columns=2,tile=64x64"];
+  for (const text of drawn("sizes of kernels", tunings, 2)) {
     test(`${text}: agree with the reference`, async () => {
       for (const each of cases) {
         const expected = await run(cpuBackend, each);

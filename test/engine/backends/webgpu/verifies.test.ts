@@ -11,6 +11,7 @@ import { layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
 import type { Backend, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { makeModel, VOCAB } from "../../architectures/models.ts";
 import { answersOf, leaning, type Ask } from "../../batching/answers-of.ts";
+import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
 import { simdLevels } from "../simd/levels.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -47,6 +48,7 @@ const tokensOf = (text: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (i * (2 * text + 5) + 7 * text) % VOCAB);
 
 const [simd] = simdLevels;
+/** A run draws some by its seed, for drafts and for blocks. */
 const MODELS = [
   ["llama", "f16"],
   ["llama", "q8_0"],
@@ -62,7 +64,7 @@ const MODELS = [
 ] as const;
 
 describe("drafted rows have the bits of rows one by one, beside a prompt and more drafts than a pass for few rows", () => {
-  test.each(MODELS)("%s, keys in %s", (name, kvType) =>
+  test.each(drawn("drafts on the GPU", MODELS, 3))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
       expect(session.verifies).toBe(true);
@@ -91,7 +93,7 @@ describe("drafted rows have the bits of rows one by one, beside a prompt and mor
 });
 
 describe("a prefix read as blocks and written to another slot goes on with the same bits", () => {
-  test.each(MODELS)("%s, keys in %s", (name, kvType) =>
+  test.each(drawn("blocks on the GPU", MODELS, 3))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
       const { blocks, checkpoints } = session;
@@ -120,7 +122,7 @@ describe("a prefix read as blocks and written to another slot goes on with the s
 describe("an engine says the same with drafts as without", () => {
   /** The text that the logits lean to. */
   const prompt = Array.from({ length: 60 }, (_, i) => 10 + (i % 7));
-  test.each(["llama", "qwen35"])("%s", async (name) => {
+  test.each(drawn("an engine on the GPU", ["llama", "qwen35"], 1))("%s", async (name) => {
     const backend: Backend = {
       name: "webgpu",
       async load(program, { ctxLen, slots, threads, precise }) {
