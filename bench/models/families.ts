@@ -20,6 +20,7 @@ export interface Family {
 
 export const FAMILIES: Readonly<Record<string, Family>> = {
   afmoe: { name: "Trinity", calls: "hermes", thinks: true },
+  apertus: { name: "Apertus" },
   arcee: { name: "Arcee AFM", calls: "hermes" },
   arctic: { name: "Snowflake Arctic" },
   baichuan: { name: "Baichuan" },

@@ -97,7 +97,7 @@ MODELS = {
     "DeepseekV32": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}),
     "GlmMoeDsa": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, indexer_types=["full", "shared", "full"]),
     "MiniMaxM3VL": SIZES | EXPERTS | HEADS | dict(intermediate_size=48, dense_intermediate_size=96, shared_intermediate_size=48, index_n_heads=2, index_head_dim=16, index_block_size=8, index_topk_blocks=16, rotary_dim=8),
-    "Apertus": SIZES,
+    "Apertus": SIZES | dict(rope_parameters=LLAMA3),
     "GptOss": SIZES | EXPERTS | HEADS | dict(sliding_window=8, intermediate_size=64, num_hidden_layers=4),
     "Bert": SIZES | dict(num_key_value_heads=4, type_vocab_size=2),
     "Roberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
@@ -139,6 +139,8 @@ def build(name, to):
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
         gain = 5.0 if ".mixer." in part else 2.0  # a recurrence that matters beside the skip connection
         width = round(gain / old.shape[-1] ** 0.5, 4) if is_matrix else 0.3
+        if part.endswith("act_fn.eps"):  # a limit just below 0
+            middle, width = -1e-6, 0.0
         tensors[part] = [list(old.shape), middle, width]
     save_file({part: torch.from_numpy(weights(part, *each)) for part, each in tensors.items()}, path, {"format": "pt"})
     model = kind.from_pretrained(to, attn_implementation="eager", dtype=torch.float32).eval()

@@ -20,6 +20,8 @@ export function activate({ graph }: Lowering, act: Activation, x: string): strin
       return graph.node("Sigmoid", [x]);
     case "softplus":
       return graph.node("Softplus", [x]);
+    case "elu":
+      return graph.node("Elu", [x]);
     case "tanh":
       return graph.node("Tanh", [x]);
     default:

@@ -23,7 +23,7 @@ interface External {
 /** ai.onnx operators that are used here; all others are ONNX Runtime's own. */
 const STANDARD = new Set(
   (
-    "Add Clip Concat ConstantOfShape Div Gather GatherElements Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
+    "Add Clip Concat ConstantOfShape Div Elu Gather GatherElements Gelu LayerNormalization MatMul Mul NonZero ReduceSum Relu Reshape ScatterElements " +
     "ScatterND Shape Sigmoid SimplifiedLayerNormalization Slice Softmax Softplus Split Sub Tanh TopK Transpose"
   ).split(" "),
 );

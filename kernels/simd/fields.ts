@@ -23,6 +23,7 @@ export const ACTS = {
   tanh: 6,
   swiglu_oai: 7,
   softplus: 8,
+  elu: 9,
 } as const;
 /** Scores of experts: `Routing` of step.ts. */
 export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;

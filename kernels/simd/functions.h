@@ -85,6 +85,7 @@ NOINL vf activate(int act, vf x) {
       for (int i = 0; i < W; i++) x[i] = softplus(x[i]);
       return x;
     }
+    case ACT_ELU: return vmax(splat(0), x) + (vexp(vmin(splat(0), x)) - 1);
     default: {
       vf r = vmax(splat(0), x);
       return r * r;

@@ -25,6 +25,7 @@ fn activate(kind: u32, x: f32) -> f32 {
     case 5u: { return 1.0 / (1.0 + exp(-max(x, -80.0))); } // sigmoid
     case 6u: { return tanh(clamp(x, -15.0, 15.0)); } // tanh
     case 7u: { return select(log(1.0 + exp(min(x, 20.0))), x, x > 20.0); } // softplus
+    case 10u: { return select(exp(max(x, -80.0)) - 1.0, x, x > 0.0); } // elu
     default: { return x; } // none
   }
 }

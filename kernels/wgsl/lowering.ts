@@ -16,6 +16,7 @@ export const ACTIVATIONS: Readonly<Record<Act, number>> = {
   sigmoid: 5,
   tanh: 6,
   softplus: 7,
+  elu: 10, // 8 and 9 are the two below
 };
 /** For kernels whose activation is optional. */
 export const NO_ACTIVATION = 8;

@@ -22,6 +22,7 @@ const ACTIVATIONS: readonly Activation[] = [
   "sigmoid",
   "tanh",
   "softplus",
+  "elu",
 ];
 
 /** Two products of x, to be joined. */

@@ -212,7 +212,7 @@ static void attention(Pass *p, int rows) {
 }
 
 static const int ACTS[] = {
-  ACT_SILU, ACT_GELU, ACT_GELU_ERF, ACT_RELU, ACT_RELU_SQR, ACT_SIGMOID, ACT_TANH, ACT_SWIGLU_OAI, ACT_SOFTPLUS,
+  ACT_SILU, ACT_GELU, ACT_GELU_ERF, ACT_RELU, ACT_RELU_SQR, ACT_SIGMOID, ACT_TANH, ACT_SWIGLU_OAI, ACT_SOFTPLUS, ACT_ELU,
 };
 static int any_act(void) { return ACTS[below(sizeof ACTS / sizeof *ACTS)]; }
 static u64 packed_or_none(int rows, int n) {

@@ -63,14 +63,18 @@ export interface Keys {
   unread(prefixes: readonly string[]): readonly (readonly [string, MetadataValue])[];
 }
 
+/** Keys that files have without the architecture's name. */
+const BARE = /^xielu\./;
+
 export function keysOf(gguf: Gguf, arch: string): Keys {
   const asked = new Set<string>();
+  const whole = (key: string): string => (BARE.test(key) ? key : `${arch}.${key}`);
   const find = (key: string): MetadataValue | undefined => {
     asked.add(key);
-    return gguf.metadata.get(`${arch}.${key}`);
+    return gguf.metadata.get(whole(key));
   };
   const wrong = (key: string, expected: string, got: unknown): AppError =>
-    new AppError("bad_file", `${gguf.path}: '${arch}.${key}': expected ${expected}, got ${describe(got)}`);
+    new AppError("bad_file", `${gguf.path}: '${whole(key)}': expected ${expected}, got ${describe(got)}`);
   const number = (key: string, fallback?: number): number => {
     const value = find(key) ?? fallback;
     if (typeof value !== "number" || !Number.isFinite(value)) throw wrong(key, "a number", value);

@@ -9,6 +9,7 @@ import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { applyAdapters } from "./adapter.ts";
+import { apertus } from "./apertus.ts";
 import { deci, openelm } from "./deci.ts";
 import { afmoe, laguna, museGlimmer, spark25, step35 } from "./gated.ts";
 import { gemma3n } from "./gemma3n.ts";
@@ -69,6 +70,7 @@ interface Entry {
 
 export const archs = {
   afmoe: { build: afmoe },
+  apertus: { build: apertus },
   arcee: { build: sequential.arcee },
   arctic: { build: arctic },
   baichuan: { build: sequential.baichuan },

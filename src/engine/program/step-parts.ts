@@ -82,7 +82,8 @@ export interface RopeSections {
   readonly interleaved: boolean;
 }
 
-export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr" | "sigmoid" | "tanh" | "softplus";
+/** `elu`: x above 0, else e^x − 1. */
+export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr" | "sigmoid" | "tanh" | "softplus" | "elu";
 
 /**
  * The combination of gate and up in an MLP: act(gate) ⊙ up, or for `swiglu_oai` g · sigmoid(1.702 · g) · (u + 1) with g

@@ -64,6 +64,8 @@ export interface Architecture {
   metadata(config: Config): Record<string, WriteValue>;
   tensors(config: Config): TensorTable;
   computed?(config: Config): Computed;
+  /** Metadata keys, whole, by the names of one-value tensors; each gets a list of the layers' values. */
+  readonly layerValues?: Readonly<Record<string, string>>;
   /** Weights that no forward pass needs, by name without the prefix `model.`. */
   readonly unused?: RegExp;
   /** Default of the vocabulary if no file sets it. */

@@ -25,6 +25,7 @@ import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, t
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
 import { samplingDefaults } from "./sampling-defaults.ts";
+import { layerValues } from "./layer-values.ts";
 import { poolingType, textOptions } from "./sentence-transformers.ts";
 import { tensorData } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
@@ -105,6 +106,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
     metadata: {
       ...generalMetadata({ json, architecture, label, plan }),
       ...Object.fromEntries(hyperparameters),
+      ...(await layerValues(weights, { architecture, nLayers: layersOf(config), label })),
       [`${architecture.arch}.vocab_size`]: u32(rows),
       ...(architecture.arch === "bert" ? inputKinds(config) : {}),
       ...(config.find("is_causal") === false ? { [`${architecture.arch}.attention.causal`]: false } : {}),

@@ -320,7 +320,9 @@ export function makeFamily(name: string, vocabulary: Readonly<Record<string, Wri
     for (const [tensor, shape] of Object.entries(own)) add(`blk.${layer}.${tensor}`, shape);
   }
   const metadata: Record<string, WriteValue> = { "general.architecture": arch, ...vocabulary };
-  for (const [key, value] of Object.entries({ ...common(layers.length), ...keys })) metadata[`${arch}.${key}`] = value;
+  for (const [key, value] of Object.entries({ ...common(layers.length), ...keys })) {
+    metadata[key.startsWith("xielu.") ? key : `${arch}.${key}`] = value; // the only keys without a family's name
+  }
   return { metadata, tensors };
 }
 

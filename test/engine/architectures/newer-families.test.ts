@@ -32,7 +32,11 @@ const without = ({ steps, ...program }: Program, isLost: (step: Step) => boolean
   steps.some(isLost) ? { ...program, steps: steps.filter((step) => !isLost(step)) } : undefined;
 
 const OWN: readonly { readonly name: string; readonly apply: (program: Program) => Program | undefined }[] = [
-  { name: "gates of heads lost", apply: (program) => without(program, ({ op }) => op === "multiply") },
+  {
+    name: "gates of heads lost",
+    apply: (program) => without(program, (step) => step.op === "multiply" && step.act === "sigmoid"),
+  },
+  { name: "exponential part lost", apply: (program) => without(program, ({ op }) => op === "activate") },
   {
     name: "limits lost",
     apply({ steps, ...program }) {

@@ -77,6 +77,24 @@ const slides = [true, false, true];
 const headsOf = (layer: number): number => (slides[layer] ? 8 : 4);
 
 export const newerFamilies: Readonly<Record<string, Family>> = {
+  apertus: {
+    arch: "apertus",
+    keys: {
+      ...heads(4, 2),
+      "xielu.alpha_n": new Float32Array([0.3, -0.5]),
+      "xielu.alpha_p": new Float32Array([0.7, -0.2]),
+      "xielu.beta": new Float32Array([0.5, 0.4]),
+      "xielu.eps": new Float32Array([-1e-6, -1e-6]),
+    },
+    shapes: { output: [DIM, VOCAB], rope_freqs: [HEAD / 2] },
+    layers: each(2, () => ({
+      ...norms("attn_norm", "ffn_norm"),
+      ...attention(),
+      ...headNorms(),
+      ffn_up: [DIM, FFN],
+      ffn_down: [FFN, DIM],
+    })),
+  },
   plm: {
     arch: "plm",
     keys: {

@@ -140,6 +140,7 @@ export const activations: Readonly<Record<Activation, (x: number) => number>> = 
   sigmoid,
   tanh: Math.tanh,
   softplus,
+  elu: (x) => (x > 0 ? x : Math.expm1(x)),
 };
 
 const OAI_ALPHA = 1.702;

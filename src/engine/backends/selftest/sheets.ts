@@ -18,7 +18,17 @@ type Heads = Pick<Attention, "nHeads" | "nKvHeads" | "headDim"> & Partial<Attent
 /** Heads of attention. */
 const HEADS = { nHeads: 4, nKvHeads: 2, headDim: 32 };
 const ONE_HEAD = { nHeads: 1, nKvHeads: 1, headDim: 16 };
-const ACTS: readonly Activation[] = ["silu", "gelu", "gelu_erf", "relu", "relu_sqr", "sigmoid", "tanh", "softplus"];
+const ACTS: readonly Activation[] = [
+  "silu",
+  "gelu",
+  "gelu_erf",
+  "relu",
+  "relu_sqr",
+  "sigmoid",
+  "tanh",
+  "softplus",
+  "elu",
+];
 
 export const makeSheets = (): Sheet[] => [products(), small(), mixers(), experts(), parts(), encoder()];
 

@@ -20,6 +20,7 @@ import * as recurrent from "./recurrent.ts";
 import * as sequential from "./sequential.ts";
 
 export const convertible = {
+  ApertusForCausalLM: sequential.apertus,
   ArceeForCausalLM: sequential.arcee,
   BertModel: bert,
   BloomForCausalLM: gpt.bloom,

@@ -16,6 +16,7 @@ import {
   windowKeys,
   type DecoderDefaults,
 } from "../decoder.ts";
+import { llama3Factors } from "../rope.ts";
 
 const paired = (config: Config): TensorTable => llamaTable({ heads: headsOf(config) });
 const { "layers.*.mlp.gate_proj": _, ...UNGATED } = llamaTable();
@@ -86,6 +87,29 @@ export const graniteFactors = (config: Config): Record<string, WriteValue> => ({
   residual_scale: f32(config.number("residual_multiplier", 1)),
   logit_scale: f32(config.number("logits_scaling", 1)),
 });
+
+/** Apertus: norms of query and key, and an activation with parameters of its own in each layer. */
+export const apertus: Architecture = {
+  arch: "apertus",
+  metadata(config) {
+    checkActivation(config, ["xielu"]);
+    return decoderMetadata(config, { eps: 1e-5, ropeBase: 12_000_000 });
+  },
+  tensors: () => ({
+    ...without(UNGATED, "layers.*.input_layernorm", "layers.*.post_attention_layernorm"),
+    ...headNorms(),
+    "layers.*.attention_layernorm": { to: "blk.*.attn_norm" },
+    "layers.*.feedforward_layernorm": { to: "blk.*.ffn_norm" },
+  }),
+  computed: (config) => llama3Factors(config, headsOf(config).headDim),
+  layerValues: {
+    "layers.*.mlp.act_fn.alpha_n": "xielu.alpha_n",
+    "layers.*.mlp.act_fn.alpha_p": "xielu.alpha_p",
+    "layers.*.mlp.act_fn.beta": "xielu.beta",
+    "layers.*.mlp.act_fn.eps": "xielu.eps",
+  },
+  unused: /\.mlp\.act_fn\./,
+};
 
 export const arcee: Architecture = {
   arch: "arcee",
