@@ -1,4 +1,4 @@
-/** llama.cpp's own programs, built for this CPU, each run in a process of its own. */
+/** The programs of llama.cpp and of ik_llama.cpp, its fork, built for this CPU, each run in a process of its own. */
 import { join } from "node:path";
 
 /** Tokens per second. */
@@ -25,11 +25,26 @@ export interface LlamaPrograms {
   ): Promise<{ answer(prompt: string, tokens: number): Promise<number>; stop(): void }>;
 }
 
+export type Project = "llama.cpp" | "ik_llama.cpp";
+
 const START_TIMEOUT_MS = 30_000;
 const PARALLEL = 4;
+/** Columns of a row that `llama-batched-bench` prints where it knows no JSON. */
+const [PROMPT_COLUMN, DECODE_COLUMN, COLUMNS] = [5, 7, 10];
 
-/** @param folder of the programs and their libraries */
-export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
+export interface ProgramOptions {
+  readonly threads: number;
+  /** Default: llama.cpp. */
+  readonly project?: Project;
+  /** ik_llama.cpp's alone; default: off. */
+  readonly flash?: boolean;
+}
+
+/** @param folder of the programs and their libraries; ik_llama.cpp's servers are not used */
+export function llamaPrograms(
+  folder: string,
+  { threads, project = "llama.cpp", flash = false }: ProgramOptions,
+): LlamaPrograms {
   const start = (name: string, given: readonly string[]): Bun.Subprocess<"ignore", "pipe", "pipe"> => {
     const env = {
       ...process.env,
@@ -38,31 +53,14 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
     const command = [join(folder, name), ...given, "-t", String(threads)];
     return Bun.spawn(command, { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   };
-  const run = (name: string, given: readonly string[]): Promise<string> => outputOf(start(name, given), name);
+  const run: Run = (name, given) => outputOf(start(name, given), name);
   const serve = (file: string, given: readonly string[]): Promise<Server> => {
     const port = String(freePort());
     const child = start("llama-server", ["-m", file, "--host", "127.0.0.1", "--port", port, ...given]);
     return serverOf(child, `http://127.0.0.1:${port}`);
   };
   return {
-    async bench(file, { prompt, tokens, rounds }) {
-      const sizes = ["-p", prompt, "-n", tokens, "-r", rounds, "-o", "json"].map(String);
-      const tests = JSON.parse(await run("llama-bench", ["-m", file, ...sizes])) as {
-        n_gen: number;
-        samples_ts: number[];
-      }[];
-      const rate = (isDecode: boolean): number =>
-        median(tests.find(({ n_gen }) => n_gen > 0 === isDecode)?.samples_ts ?? []);
-      return { prompt: rate(false), decode: rate(true) };
-    },
-    async batched(file, { prompt, tokens, streams }) {
-      const room = streams * (prompt + tokens + 32);
-      const sizes = ["-npp", prompt, "-ntg", tokens, "-npl", streams, "-c", room].map(String);
-      const lines = await run("llama-batched-bench", ["-m", file, ...sizes, "--output-format", "jsonl"]);
-      const line = lines.split("\n").find((each) => each.startsWith("{"));
-      const { speed_pp, speed_tg } = JSON.parse(line ?? "{}") as { speed_pp: number; speed_tg: number };
-      return { prompt: speed_pp, decode: speed_tg };
-    },
+    ...ratesBy(run, { isIk: project === "ik_llama.cpp", flash }),
     async embedder(file, { tokens }) {
       const room = String(PARALLEL * tokens);
       const sizes = ["-np", String(PARALLEL), "-c", room, "-b", room, "-ub", room];
@@ -94,6 +92,45 @@ export function llamaPrograms(folder: string, threads: number): LlamaPrograms {
       };
     },
   };
+}
+
+type Run = (name: string, given: readonly string[]) => Promise<string>;
+
+function ratesBy(
+  run: Run,
+  { isIk, flash }: { isIk: boolean; flash: boolean },
+): Pick<LlamaPrograms, "bench" | "batched"> {
+  const attention = ["-fa", flash ? "1" : "0"];
+  return {
+    async bench(file, { prompt, tokens, rounds }) {
+      const sizes = ["-p", prompt, "-n", tokens, "-r", rounds, "-o", "json"].map(String);
+      const own = isIk ? ["-rtr", "1", ...attention] : []; // weights are interleaved when they are loaded
+      const tests = JSON.parse(await run("llama-bench", ["-m", file, ...sizes, ...own])) as {
+        n_gen: number;
+        samples_ts: number[];
+      }[];
+      const rate = (isDecode: boolean): number =>
+        median(tests.find(({ n_gen }) => n_gen > 0 === isDecode)?.samples_ts ?? []);
+      return { prompt: rate(false), decode: rate(true) };
+    },
+    async batched(file, { prompt, tokens, streams }) {
+      const room = streams * (prompt + tokens + 32);
+      const sizes = ["-npp", prompt, "-ntg", tokens, "-npl", streams, "-c", room].map(String);
+      const own = isIk ? ["-rtr", ...attention] : ["--output-format", "jsonl"];
+      const lines = (await run("llama-batched-bench", ["-m", file, ...sizes, ...own])).split("\n");
+      if (isIk) return ratesInTable(lines);
+      const line = lines.find((each) => each.startsWith("{"));
+      const { speed_pp, speed_tg } = JSON.parse(line ?? "{}") as { speed_pp: number; speed_tg: number };
+      return { prompt: speed_pp, decode: speed_tg };
+    },
+  };
+}
+
+function ratesInTable(lines: readonly string[]): Rates {
+  const rows = lines.map((line) => line.split("|").slice(1, -1).map(Number));
+  const row = rows.find((cells) => cells.length === COLUMNS && cells.every(Number.isFinite));
+  if (!row) throw new Error(`llama-batched-bench: expected a row of ${COLUMNS} numbers, got ${lines.join("\n")}`);
+  return { prompt: row[PROMPT_COLUMN]!, decode: row[DECODE_COLUMN]! };
 }
 
 interface Server {

@@ -1,7 +1,7 @@
 /**
- * Compares the SIMD kernels with llama.cpp's own programs on the same files and cores, alternated, each run in a
- * process of its own. Figures are medians of the rounds; a busy machine gives none worth quoting: the load is printed.
- * Each part can run alone, in less than ten minutes on two idle cores:
+ * Compares the SIMD kernels with the programs of llama.cpp, of ik_llama.cpp or of both, on the same files and cores,
+ * alternated, each run in a process of its own. Figures are medians of the rounds; a busy machine gives none worth
+ * quoting: the load is printed. Each part can run alone, in less than ten minutes on two idle cores:
  *
  *   files       prompts of 512 and decode, five files; decode's share of the memory bandwidth
  *   large       the same of an 8 B shape
@@ -12,11 +12,13 @@
  *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
  *   busy        decode beside one busy loop per core
  *
- *   bun bench/simd-peers.ts --llama FOLDER [--parts files,contexts,…] [--rounds 3] [--threads N] [--out FOLDER]
- *     [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8] [--level vnni] [--record]
+ *   bun bench/simd-peers.ts [--llama FOLDER] [--ik FOLDER] [--parts files,contexts,…] [--rounds 3] [--threads N]
+ *     [--out FOLDER] [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8]
+ *     [--level vnni] [--ik-flash] [--record]
  *
- * --llama: the folder of llama-bench, llama-batched-bench and llama-server, built for this CPU. --record: writes the
- * figures to bench/records/, from which `bun bench/report.ts` makes the report.
+ * --llama, --ik: the folders of llama-bench, llama-batched-bench and llama-server, built for this CPU; README.md says
+ * how. ik_llama.cpp's server is not used, and its flash attention with --ik-flash. --record: writes the figures to
+ * bench/records/, from which `bun bench/report.ts` makes the report.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -28,7 +30,15 @@ import { wordOf } from "../test/engine/architectures/encoders.ts";
 import { startHearth } from "../test/e2e/hearth.ts";
 import { ensureEncoder } from "./encoder-file.ts";
 import { installFile } from "./install-file.ts";
-import { llamaPrograms, median, outputOf, type Rates } from "./llama-programs.ts";
+import {
+  llamaPrograms,
+  median,
+  outputOf,
+  type LlamaPrograms,
+  type ProgramOptions,
+  type Project,
+  type Rates,
+} from "./llama-programs.ts";
 import { ensureModel, type Mix, type Size } from "./make-model.ts";
 import { ask, withServer, words } from "./streamed.ts";
 import { readBandwidth, writeRecord, type Figure, type Goal } from "./report/record.ts";
@@ -38,6 +48,8 @@ const PARTS = { files, large, streams, served, contexts, avx2, embeddings, busy 
 const { values: flags } = parseArgs({
   options: {
     llama: { type: "string" },
+    ik: { type: "string" },
+    "ik-flash": { type: "boolean", default: false },
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: String(physicalCores()) },
     out: { type: "string", default: join(import.meta.dir, "out") },
@@ -51,9 +63,11 @@ const { values: flags } = parseArgs({
     record: { type: "boolean", default: false },
   },
 });
-if (!flags.llama) throw new Error("usage: bun bench/simd-peers.ts --llama FOLDER_OF_LLAMA_BENCH");
+if (!flags.llama && !flags.ik) throw new Error("usage: bun bench/simd-peers.ts --llama FOLDER_OF_LLAMA_BENCH");
 const threads = Number(flags.threads);
-const theirs = llamaPrograms(flags.llama, threads);
+const projects = new Map<Project, LlamaPrograms>();
+addProject(flags.llama, { threads });
+addProject(flags.ik, { threads, project: "ik_llama.cpp", flash: flags["ik-flash"] });
 const usual = { prompt: Number(flags.prompt), tokens: Number(flags.tokens) };
 
 interface Sizes {
@@ -63,17 +77,35 @@ interface Sizes {
   readonly rounds?: number;
   readonly level?: string | undefined;
 }
-/** Relative to llama.cpp's rate. */
+/** Relative to a peer's rate. */
 type Goals = Partial<Record<keyof Rates, number>>;
+/** For one stream. */
+const BESIDE_IK: Goals = { prompt: 1.5, decode: 1.05 };
 
 interface Runs {
   readonly ours: () => Promise<Rates>;
-  readonly theirs: () => Promise<Rates>;
-  /** The program of the peer's figures. */
+  readonly theirs: ReadonlyMap<Project, () => Promise<Rates>>;
+  /** The program of the peers' figures. */
   readonly peer: string;
   /** Bytes of weights that a token reads. */
   readonly bytes?: number;
-  readonly goals?: Goals;
+  readonly goals?: Partial<Record<Project, Goals>>;
+}
+
+function addProject(folder: string | undefined, options: ProgramOptions): void {
+  if (folder) projects.set(options.project ?? "llama.cpp", llamaPrograms(folder, options));
+}
+
+const byPeers = (run: (programs: LlamaPrograms) => Promise<Rates>): Runs["theirs"] =>
+  new Map([...projects].map(([project, programs]) => [project, () => run(programs)]));
+
+const byLlama = (run: () => Promise<Rates>): Runs["theirs"] => new Map([["llama.cpp", run]]);
+
+/** llama.cpp's programs, for its server. */
+function llama(): LlamaPrograms {
+  const programs = projects.get("llama.cpp");
+  if (!programs) throw new Error("parts with a server need --llama");
+  return programs;
 }
 
 const TITLES: Readonly<Record<keyof typeof PARTS, string>> = {
@@ -91,7 +123,7 @@ const begun = Object.entries(PARTS).filter(([name]) => flags.parts.split(",").in
 if (begun.length === 0) throw new Error(`--parts ${flags.parts}: expected some of ${Object.keys(PARTS).join()}`);
 const bandwidth = await readBandwidth(threads);
 console.log(`${cpus()[0]?.model ?? "a CPU"}, ${threads} threads, which read ${(bandwidth / 1e9).toFixed(1)} GB/s`);
-console.log("tokens per second, ours / llama.cpp: prompt, decode; share of that bandwidth, for one stream's bytes");
+console.log("tokens per second, ours / a peer's: prompt, decode; share of that bandwidth, for one stream's bytes");
 let figures: Figure[] = [];
 for (const [name, part] of begun) {
   figures = [];
@@ -110,8 +142,9 @@ async function files(): Promise<void> {
     ["q4_k_m", "moe", 1],
   ] as const) {
     const file = await fileOf(mix, size);
-    const runs = { ours: () => ours(file, usual), theirs: () => bench(file, usual), peer: "llama-bench" };
-    await compare(`${size} ${mix}`, { ...runs, bytes: bytesPerToken(file), goals: { prompt: 2, decode } });
+    const runs = { ours: () => ours(file, usual), theirs: bench(file, usual), peer: "llama-bench" };
+    const goals = { "llama.cpp": { prompt: 2, decode }, "ik_llama.cpp": BESIDE_IK };
+    await compare(`${size} ${mix}`, { ...runs, bytes: bytesPerToken(file), goals });
   }
 }
 
@@ -121,8 +154,9 @@ async function streams(): Promise<void> {
   for (const count of flags.streams.split(",").map(Number)) {
     const sizes = { ...usual, prompt: 64, streams: count };
     const peer = "llama-batched-bench";
-    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.batched(file, sizes), peer };
-    const goals = count === 8 ? { decode: 1.3 } : {};
+    const runs = { ours: () => ours(file, sizes), theirs: byPeers((programs) => programs.batched(file, sizes)), peer };
+    const both = { "llama.cpp": { decode: 1.3 }, "ik_llama.cpp": { decode: 1.3 } };
+    const goals = count === 8 ? both : {};
     const rounds = await compare(`1.2b q4_0, ${count} streams`, { ...runs, goals });
     rates.set(
       count,
@@ -144,8 +178,9 @@ async function streams(): Promise<void> {
 
 async function large(): Promise<void> {
   const file = await fileOf("q4_0", "8b");
-  const runs = { ours: () => ours(file, usual), theirs: () => bench(file, usual), peer: "llama-bench" };
-  await compare("8b q4_0", { ...runs, bytes: bytesPerToken(file), goals: { prompt: 2, decode: 1 } });
+  const runs = { ours: () => ours(file, usual), theirs: bench(file, usual), peer: "llama-bench" };
+  const goals = { "llama.cpp": { prompt: 2, decode: 1 }, "ik_llama.cpp": BESIDE_IK };
+  await compare("8b q4_0", { ...runs, bytes: bytesPerToken(file), goals });
 }
 
 /** Tokens of all clients' answers, divided by the time until the last one. */
@@ -156,7 +191,7 @@ async function served(): Promise<void> {
     file,
     async ({ start, model }) => {
       const hearth = await start();
-      const peer = await theirs.server(file, { streams: most, ctxLen: 512 });
+      const peer = await llama().server(file, { streams: most, ctxLen: 512 });
       const options = { temperature: 1, top_k: 40, seed: 1, num_predict: tokens };
       const answer = async (prompt: string): Promise<number> =>
         Number((await ask(hearth, "/api/generate", { model, prompt, raw: true, options })).end["eval_count"]);
@@ -171,8 +206,9 @@ async function served(): Promise<void> {
       try {
         await Promise.all([answer("warm"), peer.answer("warm", 4)]);
         for (const clients of [1, most]) {
-          const runs = { ours: rate(clients, answer), theirs: rate(clients, (prompt) => peer.answer(prompt, tokens)) };
-          const goals = clients === most ? { decode: 1.3 } : {};
+          const answers = rate(clients, (prompt) => peer.answer(prompt, tokens));
+          const runs = { ours: rate(clients, answer), theirs: byLlama(answers) };
+          const goals = clients === most ? { "llama.cpp": { decode: 1.3 } } : {};
           await compare(`1.2b q4_0, ${clients} clients`, { ...runs, peer: "llama-server", goals });
         }
       } finally {
@@ -189,8 +225,9 @@ async function contexts(): Promise<void> {
   for (const prompt of flags.contexts.split(",").map(Number)) {
     const sizes = { ...usual, prompt, streams: 1 };
     const peer = "llama-batched-bench";
-    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs: () => theirs.batched(file, sizes), peer };
-    const goals = { prompt: 1.5, decode: 1.1 };
+    const theirs = byPeers((programs) => programs.batched(file, sizes));
+    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs, peer };
+    const goals = { "llama.cpp": { prompt: 1.5, decode: 1.1 }, "ik_llama.cpp": BESIDE_IK };
     await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file), goals }, 1);
   }
 }
@@ -199,8 +236,8 @@ async function avx2(): Promise<void> {
   for (const mix of ["q4_0", "q8_0", "q4_k_m"] as const) {
     const file = await fileOf(mix);
     const sizes = { ...usual, level: "avx2" };
-    const runs = { ours: () => ours(file, sizes), theirs: () => bench(file, usual), peer: "llama-bench" };
-    await compare(`1.2b ${mix}, ours with AVX2`, { ...runs, goals: { prompt: 1 } });
+    const runs = { ours: () => ours(file, sizes), theirs: bench(file, usual), peer: "llama-bench" };
+    await compare(`1.2b ${mix}, ours with AVX2`, { ...runs, goals: { "llama.cpp": { prompt: 1 } } });
   }
 }
 
@@ -211,8 +248,8 @@ async function busy(): Promise<void> {
     Bun.spawn([process.execPath, "-e", "for (;;);"], { stdout: "ignore", stderr: "ignore" }),
   );
   try {
-    const runs = { ours: () => ours(file, sizes), theirs: () => theirs.bench(file, sizes), peer: "llama-bench" };
-    await compare(`1.2b q4_0, ${threads} busy loops`, { ...runs, goals: { decode: 3 } });
+    const runs = { ours: () => ours(file, sizes), theirs: bench(file, sizes), peer: "llama-bench" };
+    await compare(`1.2b q4_0, ${threads} busy loops`, { ...runs, goals: { "llama.cpp": { decode: 3 } } });
   } finally {
     for (const loop of loops) loop.kill();
   }
@@ -229,7 +266,7 @@ async function embeddings(): Promise<void> {
     const home = mkdtempSync(join(tmpdir(), "hearth-simd-peers-"));
     const model = await installFile({ root: join(home, ".hearth", "models"), file, name: "bench" });
     const hearth = await startHearth({ home });
-    const peer = await theirs.embedder(file, { tokens: words + 2 });
+    const peer = await llama().embedder(file, { tokens: words + 2 });
     const embed = async (input: readonly string[]): Promise<number> => {
       const response = await hearth.post("/api/embed", { model, input });
       if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
@@ -239,9 +276,9 @@ async function embeddings(): Promise<void> {
       await Promise.all([embed(texts.slice(0, 1)), peer.embed(texts.slice(0, 1))]); // loads
       await compare(`BERT base ${quant}, ${count} texts`, {
         ours: () => promptRate(() => embed(texts)),
-        theirs: () => promptRate(() => peer.embed(texts)),
+        theirs: byLlama(() => promptRate(() => peer.embed(texts))),
         peer: "llama-server",
-        goals: { prompt: 1.5 },
+        goals: { "llama.cpp": { prompt: 1.5 } },
       });
     } finally {
       peer.stop();
@@ -258,8 +295,8 @@ async function promptRate(work: () => Promise<number>): Promise<Rates> {
   return { prompt: (tokens * 1000) / (performance.now() - startedMs), decode: Number.NaN };
 }
 
-function bench(file: string, sizes: Sizes): Promise<Rates> {
-  return theirs.bench(file, { rounds: 3, ...sizes });
+function bench(file: string, sizes: Sizes): Runs["theirs"] {
+  return byPeers((programs) => programs.bench(file, { rounds: 3, ...sizes }));
 }
 function fileOf(mix: Mix, size: Size = "1.2b"): Promise<string> {
   return ensureModel(mix, flags.out, size);
@@ -275,33 +312,38 @@ async function ours(file: string, { level = flags.level, ...sizes }: Sizes): Pro
 
 /** @returns our figures of each round */
 async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Rates[]> {
-  const [left, right]: [Rates[], Rates[]] = [[], []];
+  const left: Rates[] = [];
+  const right = new Map([...runs.theirs.keys()].map((project): [Project, Rates[]] => [project, []]));
   for (let round = 0; round < rounds; round++) {
     left.push(await runs.ours());
-    right.push(await runs.theirs());
+    for (const [project, run] of runs.theirs) right.get(project)!.push(await run());
   }
-  const found = (["prompt", "decode"] as const).flatMap((measure) => figureOf(what, { measure, runs, left, right }));
-  figures.push(...found);
-  print(what, found);
+  for (const [project, rates] of right) {
+    const parts = { runs, project, left, right: rates };
+    const found = (["prompt", "decode"] as const).flatMap((measure) => figureOf(what, { measure, ...parts }));
+    figures.push(...found);
+    print(right.size > 1 ? `${what}, ${project}` : what, found);
+  }
   return left;
 }
 
 interface Rounds {
   readonly measure: keyof Rates;
   readonly runs: Runs;
+  readonly project: Project;
   readonly left: readonly Rates[];
   readonly right: readonly Rates[];
 }
 
-/** Undefined if a program does not report it. */
-function figureOf(what: string, { measure, runs, left, right }: Rounds): Figure[] {
+/** Empty if a program does not report it. */
+function figureOf(what: string, { measure, runs, project, left, right }: Rounds): Figure[] {
   const of = (rates: readonly Rates[]): number[] => rates.map((each) => each[measure]);
   const [ours, rounds] = [of(left), of(right)];
   if (![...ours, ...rounds].every(Number.isFinite)) return [];
   const share = measure === "decode" && runs.bytes ? (median(ours) * runs.bytes) / bandwidth : undefined;
-  const least = runs.goals?.[measure];
+  const least = runs.goals?.[project]?.[measure];
   const goal: Goal | undefined = least === undefined ? undefined : { of: "ratio", atLeast: least };
-  const peer = { name: runs.peer, rounds };
+  const peer = { name: project === "llama.cpp" ? runs.peer : `${project}'s ${runs.peer}`, rounds };
   const usual = { what, measure, unit: "tokens/s", ours, peer };
   return [{ ...usual, ...(share ? { bandwidthShare: share } : {}), ...(goal ? { goal } : {}) }];
 }
@@ -323,5 +365,5 @@ function print(what: string, found: readonly Figure[]): void {
     const share = bandwidthShare ? `, ${Math.round(100 * bandwidthShare)} %` : "";
     return `${measure} ${x.toFixed(1)} / ${y.toFixed(1)} = ${(x / y).toFixed(2)}${share}`.padEnd(36);
   });
-  console.log(`${what.padEnd(28)} ${cells.join(" ")} load ${loadavg()[0]!.toFixed(1)}`);
+  console.log(`${what.padEnd(projects.size > 1 ? 42 : 28)} ${cells.join(" ")} load ${loadavg()[0]!.toFixed(1)}`);
 }
