@@ -1,5 +1,5 @@
 // embed: y[r] = table[token[r]] · scale, where the token's row lies in this piece of the table. A row given as a vector
-// gets that of `given_token`, or stays.
+// gets that of `given_token`, or stays. With `by_row`, y[r] = table[r] · scale.
 //
 //   binding 0  w      storage, read        raw blocks, rows of row_bytes
 //   binding 1  batch  storage, read        see batch.ts
@@ -15,6 +15,7 @@ struct Params {
   row_bytes: u32,
   scale: f32,
   given_token: u32, // NONE: rows given as vectors stay
+  by_row: u32, // 0 or 1
 }
 @group(0) @binding(0) var<storage, read> w: array<u32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;
@@ -28,6 +29,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x * 8u;
   var token = batch[1u + 3u * id.y].x;
   if (token >= 0x80000000u) { token = p.given_token; }
+  if (p.by_row != 0u) { token = id.y; }
   let row = token + p.row_start;
   if (i >= p.dim || token == NONE || row < p.first || row - p.first >= p.count) { return; }
   let eight = dequant8((row - p.first) * p.row_bytes + (i / BLOCK_LEN) * BLOCK_BYTES, i % BLOCK_LEN);

@@ -121,7 +121,11 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
-    const looked = lookUp("embed", { table, out: y, scale, more: { givenToken: vectorToken ?? NO_TOKEN } }, context);
+    const looked = lookUp(
+      "embed",
+      { table, out: y, scale, more: { givenToken: vectorToken ?? NO_TOKEN, byRow: 0 } },
+      context,
+    );
     return vectorToken === undefined ? [...looked, ...give(y.value, { at: 0, adds: 0 }, context)] : looked;
   },
 
@@ -130,7 +134,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     const operands: Operand[] = [{ kind: "input" }, batch, y];
     // a table whose row r is the run's row r
     const table = { first: 0, count: ROWS_ALL, rowStart: 0, rowBytes: 4 * out.dim };
-    const params = { dim: out.dim, ...table, scale: 1, givenToken: NO_TOKEN };
+    const params = { dim: out.dim, ...table, scale: 1, givenToken: NO_TOKEN, byRow: 1 };
     return [{ kernel: "embed", quants: ["f32"], operands, params, grid: grid(y.value, EIGHT) }];
   },
 

@@ -87,6 +87,8 @@ export interface LoadOptions {
   readonly hostSteps?: HostSteps | undefined;
   /** Aborts the load with `cancelled`, at the next piece of weights, and frees its memory. */
   readonly signal?: AbortSignal | undefined;
+  /** Weights of a session of this backend that stays open longer. Weights of the same file are not copied. */
+  readonly beside?: HeldWeights | undefined;
   /** Work that the backend began earlier; a session may take it over. */
   readonly begun?: Begun | undefined;
   /** Called with 0…1 while loading. */
@@ -124,6 +126,13 @@ export interface Begun {
   opened(source: ByteSource): void;
   /** Ends work that no session has taken over. */
   end(): void;
+}
+
+/** Weights on a device that other sessions of the same file may use while the session that holds them is open. */
+export interface HeldWeights {
+  /** The file. */
+  readonly path: string;
+  has(tensor: string): boolean;
 }
 
 /** Options that determine the bytes of a token in the cache. */
@@ -183,6 +192,16 @@ export interface TopKRows extends Rows {
   readonly request?: TopKRequest | undefined;
 }
 
+/** The result of a run of `TopKRuns`. */
+export interface TopKResult {
+  readonly logits: Float32Array;
+  readonly topK: readonly TopK[];
+}
+
+export interface RunWithStates extends TopKResult {
+  readonly states: Float32Array;
+}
+
 /** Selects candidates on the device, where the logits are. */
 export interface TopKRuns {
   readonly limits: TopKLimits;
@@ -190,7 +209,7 @@ export interface TopKRuns {
    * As `run` of the session. Returns `logits` of the wanted rows without a request and `topK` of the rows with one,
    * both in batch order. Throws `runner` if a logit is NaN or infinite, as `run` does.
    */
-  run(batch: readonly TopKRows[]): Promise<{ readonly logits: Float32Array; readonly topK: readonly TopK[] }>;
+  run(batch: readonly TopKRows[]): Promise<TopKResult>;
 }
 
 /** A saved copy of a slot's states besides keys and values. Belongs to the session that made it. */
@@ -303,6 +322,13 @@ export interface Session {
   run(batch: readonly Rows[]): Promise<Float32Array>;
   /** Undefined: logits are in the sampler's memory anyway. */
   readonly topK?: TopKRuns;
+  /**
+   * As the run of `topK`, and returns the final hidden states of all wanted rows in batch order, (wantedRows, dim).
+   * Absent: see `keepStates` in engine/batching.
+   */
+  readonly runWithStates?: (batch: readonly TopKRows[]) => Promise<RunWithStates>;
+  /** Undefined: each session copies its weights, or uses a mapped file. */
+  readonly held?: HeldWeights;
   /** Accepts `drafted` rows. For slots that continue only from checkpoints, see engine/batching/rollback.ts. */
   readonly verifies?: boolean;
   /**

@@ -7,8 +7,10 @@ import type {
   Backend,
   Checkpoint,
   Checkpoints,
+  HeldWeights,
   KvBlocks,
   LoadOptions,
+  TopKResult,
   TopKRows,
   TopKRuns,
   Program,
@@ -49,13 +51,21 @@ interface Parcel {
   readonly tensors: ReadonlyMap<string, Uint8Array>;
 }
 
-type Load = { parcel: Parcel; options: Omit<LoadOptions, "onProgress">; settings: LoadSettings; dieAt: number };
+type Load = {
+  parcel: Parcel;
+  options: Omit<LoadOptions, "onProgress" | "beside">;
+  /** The number of the session whose weights it may use. */
+  beside: number | undefined;
+  settings: LoadSettings;
+  dieAt: number;
+};
 /** Requests to the child; each has a session's number, from `load`. */
 type Request =
   | ({ op: "load" } & Load)
   | { op: "run"; batch: readonly Rows[] }
   | { op: "states"; batch: readonly StateRows[] }
   | { op: "topK"; batch: readonly TopKRows[] }
+  | { op: "runWithStates"; batch: readonly TopKRows[] }
   | { op: "shift"; args: Parameters<Session["shift"]> }
   | { op: "copy"; args: Parameters<Session["copy"]> }
   | { op: "save"; slot: number; length: number; into: number | undefined }
@@ -71,8 +81,14 @@ type Request =
   | { op: "close" };
 /** A checkpoint of the child's session. */
 type RemoteCheckpoint = Checkpoint & { readonly id: number };
+/** The weights of a session of the child. */
+type RemoteWeights = HeldWeights & { readonly session: number };
 /** The answer to a load. */
 type Facts = Pick<Session, "backend" | "device" | "bytes" | "verifies"> & {
+  /** The path of weights that other sessions may use. */
+  heldPath?: string;
+  /** A run can return logits and states. */
+  returnsStates?: boolean;
   limits?: TopKRuns["limits"];
   /** Slots continue only from checkpoints. */
   checks: boolean;
@@ -134,10 +150,11 @@ function startChild(
     pid: child.pid,
     backend: {
       name,
-      async load(program, { onProgress: _onProgress, ...loadOptions }) {
+      async load(program, { onProgress: _onProgress, beside: held, ...options }) {
         const session = ++count;
-        const facts = await ask(session, { op: "load", parcel: wrap(program), options: loadOptions, settings, dieAt });
-        return remoteSession((request) => ask(session, request), facts as Facts);
+        const beside = (held as RemoteWeights | undefined)?.session; // `remoteSession` made it
+        const facts = await ask(session, { op: "load", parcel: wrap(program), options, beside, settings, dieAt });
+        return remoteSession((request) => ask(session, request), session, facts as Facts);
       },
     },
     tally: () => ask(0, { op: "tally" }) as Promise<Tally>,
@@ -150,7 +167,8 @@ function startChild(
 
 function remoteSession(
   ask: (request: Request) => Promise<unknown>,
-  { limits, checks, blocks, sliceRowsMax, ...facts }: Facts,
+  number: number,
+  { limits, checks, blocks, sliceRowsMax, heldPath, returnsStates, ...facts }: Facts,
 ): Session {
   let sent: Promise<unknown> = Promise.resolve();
   const send = (request: Request): void => {
@@ -177,7 +195,9 @@ function remoteSession(
     shift: (...args) => send({ op: "shift", args }),
     copy: (...args) => send({ op: "copy", args }),
     close: () => send({ op: "close" }),
-    ...(limits ? { topK: { limits, run: (batch) => askAfter({ op: "topK", batch: batch.map(own) }) } } : {}),
+    ...(limits && { topK: { limits, run: (batch) => askAfter({ op: "topK", batch: batch.map(own) }) } }),
+    ...(returnsStates && { runWithStates: (batch) => askAfter({ op: "runWithStates", batch: batch.map(own) }) }),
+    ...(heldPath !== undefined && { held: { path: heldPath, has: () => true, session: number } as RemoteWeights }),
     ...(sliceRowsMax !== undefined && { slices: remoteSlices(sliceRowsMax, { askAfter, send }) }),
     ...(checks && { checkpoints: remoteCheckpoints({ askAfter, send }) }),
     ...(blocks && { blocks: remoteBlocks(blocks, checks, { askAfter, send }) }),
@@ -308,9 +328,9 @@ async function answer(state: State, { session: number, request }: Question): Pro
   const { sessions } = state;
   if (request.op === "tally") return state.tally;
   if (request.op === "load") {
-    const { parcel, options, settings, dieAt } = request;
+    const { parcel, options, beside = NaN, settings, dieAt } = request;
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
-    const loading = { ...options, onProgress };
+    const loading = { ...options, beside: sessions.get(beside)?.held, onProgress };
     const [name, ...without] = process.argv.slice(2);
     if (name === "webgpu") state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu);
     const session =
@@ -318,13 +338,7 @@ async function answer(state: State, { session: number, request }: Question): Pro
         ? await webGpuBackend.load(unwrap(parcel), loading)
         : await loadSession(unwrap(parcel), loading, settings);
     sessions.set(number, session);
-    const { backend, device, bytes, topK, checkpoints, blocks, verifies = false } = session;
-    const facts: Facts = { backend, device, bytes, verifies, checks: checkpoints !== undefined };
-    if (topK) facts.limits = topK.limits;
-    if (session.slices) facts.sliceRowsMax = session.slices.rowsMax;
-    if (!blocks) return facts;
-    const { length, layout } = blocks;
-    return { ...facts, blocks: { length, layout, bytes: Array.from({ length }, (_, i) => blocks.bytesOf(i + 1)) } };
+    return factsOf(session);
   }
   const session = sessions.get(number);
   assert(session, `session ${number} is open`);
@@ -333,10 +347,10 @@ async function answer(state: State, { session: number, request }: Question): Pro
       return (await session.run(request.batch)).slice();
     case "states":
       return (await session.states(request.batch)).slice();
-    case "topK": {
-      const { logits, topK } = await session.topK!.run(request.batch); // its limits were sent
-      return { logits: logits.slice(), topK };
-    }
+    case "topK":
+      return ownLogits(await session.topK!.run(request.batch)); // its limits were sent
+    case "runWithStates":
+      return ownLogits(await session.runWithStates!(request.batch)); // its presence was sent
     case "shift":
       return session.shift(...request.args);
     case "copy":
@@ -373,6 +387,21 @@ async function answer(state: State, { session: number, request }: Question): Pro
       return request satisfies never;
   }
 }
+
+function factsOf(session: Session): Facts {
+  const { backend, device, bytes, topK, slices, held, checkpoints, blocks, verifies = false } = session;
+  const facts: Facts = { backend, device, bytes, verifies, checks: checkpoints !== undefined };
+  if (topK) facts.limits = topK.limits;
+  if (slices) facts.sliceRowsMax = slices.rowsMax;
+  if (session.runWithStates) facts.returnsStates = true;
+  if (held) facts.heldPath = held.path;
+  if (!blocks) return facts;
+  const { length, layout } = blocks;
+  return { ...facts, blocks: { length, layout, bytes: Array.from({ length }, (_, i) => blocks.bytesOf(i + 1)) } };
+}
+
+/** A view sends its whole buffer. */
+const ownLogits = <T extends TopKResult>(result: T): T => ({ ...result, logits: result.logits.slice() });
 
 async function nextPart(run: SlicedRun, budgetNs: number): Promise<Part> {
   const logits = (await run.next(budgetNs))?.slice();

@@ -47,7 +47,7 @@ export function allocate(
     for (const [at, { name, end }] of results.entries()) {
       if (end !== i) continue;
       finals[at] = present(name);
-      finals[at].last = Math.max(finals[at].last, i);
+      finals[at].last = dispatches.length; // a run may return several results
     }
   };
   for (const [i, { operands }] of dispatches.entries()) {

@@ -70,7 +70,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
         first = -i; // where the sequence would begin
       }
       chunk.rows.push({
-        token: options.hasInput ? chunk.rows.length : tokens[i] === -1 ? vectors.next(chunk) : tokens[i]!,
+        token: tokens[i] === -1 && !options.hasInput ? vectors.next(chunk) : tokens[i]!,
         slot: entry.slot,
         cell: entry.start + i,
         first: Math.max(0, first),

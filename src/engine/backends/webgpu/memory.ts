@@ -146,7 +146,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const read = host && want("inputs of the CPU, read", 4 * capacity.all * host.handed, mapRead | copyDst);
   const returned = host && want("results of the CPU", 4 * capacity.all * host.returned, storage | copyDst);
   const params = want("parameters", PARAMS_STRIDE * dispatchCount, uniform | copyDst);
-  const results = Math.max(program.states.dim, program.logits?.dim ?? 0);
+  const results = program.states.dim + (program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const memoryOf = (all: readonly GPUBuffer[], room: KvRoom): Memory => {

@@ -8,7 +8,7 @@ import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, PLAIN } from "../../../base/index.ts";
-import type { LoadOptions, Program } from "../../program/backend.ts";
+import type { HeldWeights, LoadOptions, Program } from "../../program/backend.ts";
 import { runsWhole, weightsOf } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";
 import { vectorDimOf } from "../check-batch.ts";
@@ -45,6 +45,7 @@ export interface Plan extends Pick<Memory, "input" | "given" | "readback" | "hos
   readonly capacity: Capacity;
   readonly ropes: readonly DeviceRope[];
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
+  readonly held: HeldWeights;
   /** Keys and values by layer. */
   readonly caches: KvRoom["caches"];
   /** Makes room for keys and values; undefined: there is room. Throws `busy` if the device has none. */
@@ -119,7 +120,8 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     givenDim,
   });
   const matrices = matricesOf(own.steps);
-  const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices });
+  const beside = besideOf(program, options);
+  const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices, beside });
   return { few, many, isApart, capacity, memory, weights };
 }
 
@@ -143,6 +145,7 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       source: program.weights,
       signal,
       onProgress: (fraction) => options.onProgress?.(UPLOAD_SHARE * fraction),
+      beside: besideOf(program, options),
     });
     try {
       await memory.room.shrink();
@@ -192,6 +195,7 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     reach: (size) => (room.has(size) ? undefined : room.reach(size, rebind)),
     ropes: [...memory.ropes.values()],
     bytes: { weights: weights.bytes, kv: room.bytes + kept, scratch },
+    held: weights,
     destroy() {
       weights.destroy();
       destroyMemory(memory);
@@ -207,6 +211,9 @@ function destroyMemory({ all, room }: Memory): void {
 /** The steps that the device computes, and whose weights it needs. */
 const withoutHostSteps = (program: Program, { hostSteps }: LoadOptions): Program =>
   hostSteps ? { ...program, steps: program.steps.filter((step) => !hostSteps.steps.has(step)) } : program;
+
+const besideOf = ({ weights }: Program, { beside }: LoadOptions): LoadOptions["beside"] =>
+  beside?.path === weights.path ? beside : undefined;
 
 /** Passes that never run at the same time share their buffers. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {

@@ -38,8 +38,12 @@ export function copyParts(encoder: GPUCommandEncoder, parts: readonly Part[], re
   return at;
 }
 
-/** Values go to `out`, candidates are returned; undefined if a row reports a NaN logit. */
-export function readParts(bytes: ArrayBuffer, parts: readonly Part[], out: Float32Array): TopK[] | undefined {
+/** Values go to `out` and then to `more`; candidates are returned, undefined if a row reports a NaN logit. */
+export function readParts(
+  bytes: ArrayBuffer,
+  parts: readonly Part[],
+  [out, more]: readonly [Float32Array, Float32Array],
+): TopK[] | undefined {
   const topK: TopK[] = [];
   let [at, done] = [0, 0];
   for (const { size, request } of parts) {
@@ -48,8 +52,10 @@ export function readParts(bytes: ArrayBuffer, parts: readonly Part[], out: Float
       if (!top) return undefined;
       topK.push(top);
     } else {
-      out.set(new Float32Array(bytes, at, size / 4), done);
-      done += size / 4;
+      const values = new Float32Array(bytes, at, size / 4);
+      if (done < out.length) out.set(values, done);
+      else more.set(values);
+      done += values.length;
     }
     at += size;
   }

@@ -7,7 +7,7 @@ import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
-import type { LoadOptions, TopKRows, TopKRuns, Program, Rows, Session, StateRows } from "../../program/backend.ts";
+import type { LoadOptions, TopKRows, TopKRuns, Program, Rows, RunWithStates, Session } from "../../program/backend.ts";
 import { checkRequest, type Chooser } from "./chooser.ts";
 import { chunksOf, longestOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
@@ -23,6 +23,7 @@ import type { KeptSlots } from "./slot-states.ts";
 import { copyParts, partsOf, readParts } from "./readback.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
+import { makeRowInputs, type RowInputs } from "./row-inputs.ts";
 import { makeSlices, type Uploaded } from "./slices.ts";
 import { layerCount } from "../../program/split.ts";
 import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
@@ -49,6 +50,13 @@ export interface SessionParts {
 
 type ResultName = "logits" | "states";
 
+/** Receives the logits of wanted rows without a request, and the states of all wanted rows; empty if not wanted. */
+interface Results {
+  readonly out: Float32Array;
+  readonly states: Float32Array;
+}
+const NONE = new Float32Array(0);
+
 /** The dispatches of a chunk whose rows are on the device, and what they compute. */
 interface UploadedChunk extends StepCommands {
   readonly name: ResultName;
@@ -62,6 +70,8 @@ export class WebGpuSession implements Session {
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
   readonly topK?: TopKRuns;
+  readonly runWithStates?: NonNullable<Session["runWithStates"]>;
+  readonly held: NonNullable<Session["held"]>;
   readonly checkpoints?: NonNullable<Session["checkpoints"]>;
   readonly blocks?: NonNullable<Session["blocks"]>;
   readonly slices?: NonNullable<Session["slices"]>;
@@ -72,8 +82,7 @@ export class WebGpuSession implements Session {
   readonly #limits: BatchLimits;
   /** True if a sequence may be divided into several chunks. */
   readonly #splits: boolean;
-  /** Values per input row; 0 if the program begins with tokens. */
-  readonly #inputDim: number;
+  readonly #inputs: RowInputs;
   /** Mean durations of runs, by their number of rows. */
   readonly #durations = makeDurations<number>();
   readonly #next = makeNextStep(({ pass, counts, end }) => {
@@ -83,7 +92,6 @@ export class WebGpuSession implements Session {
   });
   /** Set if the CPU computes some steps. */
   readonly #hostRuns: HostRuns | undefined;
-  #inputs = new Float32Array(0);
   #results = new Float32Array(0);
   /** True while a run in parts keeps its activations in the pass for many rows. */
   #isDivided = false;
@@ -100,9 +108,9 @@ export class WebGpuSession implements Session {
     const count = layerCount(parts.program);
     this.gpuLayers = { count, all: count };
     const given = parts.program.steps.find(({ op }) => op === "input");
-    this.#inputDim = given ? writtenBy(given).dim : 0;
+    this.#inputs = makeRowInputs(parts.device, parts.plan, given ? writtenBy(given).dim : 0);
     this.#splits = !runsWhole(parts.program.steps);
-    const anyRows = this.#inputDim > 0 || parts.options.images !== undefined;
+    const anyRows = this.#inputs.dim > 0 || parts.options.images !== undefined;
     this.#limits = batchLimits(parts.program, { ...parts.options, anyRows });
     this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
     const checkpoints = parts.states?.checkpoints;
@@ -131,7 +139,10 @@ export class WebGpuSession implements Session {
         onDivided: (isDivided) => void (this.#isDivided = isDivided),
       });
     }
-    if (parts.chooser) this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
+    this.held = parts.plan.held;
+    if (!parts.chooser) return;
+    this.topK = { limits: TOP_K_LIMITS, run: (batch) => this.#runTopK(batch) };
+    this.runWithStates = (batch) => this.#runTopK(batch, true);
   }
 
   readonly run: Session["run"] = async (batch) => {
@@ -140,24 +151,24 @@ export class WebGpuSession implements Session {
     return (await this.#run(rows, "logits")).values;
   };
 
-  readonly states: Session["states"] = async (batch, pause) => (await this.#run(batch, "states", pause)).values;
+  readonly states: Session["states"] = async (batch, pause) => (await this.#run(batch, "states", { pause })).values;
 
-  async #runTopK(batch: readonly TopKRows[]): ReturnType<TopKRuns["run"]> {
+  async #runTopK(batch: readonly TopKRows[], keepsStates = false): Promise<RunWithStates> {
     for (const { request, logits, slot } of batch) {
       assert(!request || logits === "last", `slot ${slot}: candidates of ${logits} rows, expected the last`);
       if (request) checkRequest(request, this.#parts.program.logits!.dim); // a chooser exists
     }
     const rows = batch.map(({ logits: states, ...each }) => ({ ...each, states }));
-    const { values, topK } = await this.#run(rows, "logits");
-    return { logits: values, topK };
+    const { values, topK, states } = await this.#run(rows, "logits", { keepsStates });
+    return { logits: values, topK, states };
   }
 
   async #run(
     batch: readonly WantedRows[],
     result: ResultName,
-    pause?: () => Promise<void>,
-  ): Promise<{ values: Float32Array; topK: TopK[] }> {
-    const { plan, states } = this.#parts;
+    { pause, keepsStates = false }: { pause?: (() => Promise<void>) | undefined; keepsStates?: boolean } = {},
+  ): Promise<{ values: Float32Array; topK: TopK[]; states: Float32Array }> {
+    const { plan, program, states: kept } = this.#parts;
     const making = this.#makeRoom(batch);
     if (making) await making;
     const { capacity } = plan;
@@ -165,22 +176,24 @@ export class WebGpuSession implements Session {
       ? { ...capacity, all: FEW_ROWS, wanted: Math.min(FEW_ROWS, capacity.wanted) }
       : capacity;
     const chunks = this.#chunksOf(batch, few);
-    if (this.#inputDim > 0) this.#gather(batch);
-    const dim = this.#parts.program[result]!.dim; // encoders were refused
+    this.#inputs.gather(batch);
+    const dim = program[result]!.dim; // encoders were refused
+    const wanted = chunks.reduce((sum, { requests }) => sum + requests.length, 0);
+    const states = new Float32Array(keepsStates ? wanted * program.states.dim : 0);
     const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
     const topK: TopK[] = [];
-    let done = 0;
-    let first = 0;
+    let [done, first, known] = [0, 0, 0];
     for (const chunk of chunks) {
-      this.#give(first, chunk.rows.length);
+      this.#inputs.give(first, chunk.rows.length);
       first += chunk.rows.length;
       const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
-      topK.push(...(await this.#runChunk(chunk, result, { out, pause })));
+      const own = states.subarray(known, (known += keepsStates ? chunk.requests.length * program.states.dim : 0));
+      topK.push(...(await this.#runChunk(chunk, result, { out, states: own, pause })));
       done += out.length;
     }
-    states?.lengths.ran(batch);
-    return { values: this.#results.subarray(0, size), topK };
+    kept?.lengths.ran(batch);
+    return { values: this.#results.subarray(0, size), topK, states };
   }
 
   /** Checks a batch; makes room for its keys and values, and for its rotations. */
@@ -198,7 +211,7 @@ export class WebGpuSession implements Session {
   }
 
   #chunksOf(batch: readonly WantedRows[], capacity: Plan["capacity"]): Chunk[] {
-    return chunksOf(batch, { capacity, splits: this.#splits, hasInput: this.#inputDim > 0, ...this.#limits });
+    return chunksOf(batch, { capacity, splits: this.#splits, hasInput: this.#inputs.dim > 0, ...this.#limits });
   }
 
   async #uploadDivided({ logits: states, ...rest }: Rows): Promise<Uploaded> {
@@ -222,54 +235,24 @@ export class WebGpuSession implements Session {
         const size = wholeRows(chunk) * this.#parts.program.logits!.dim; // only generating models have slices
         if (this.#results.length < size) this.#results = new Float32Array(size);
         const out = this.#results.subarray(0, size);
-        await this.#finish(chunk, upload, { first, out });
+        await this.#finish(chunk, upload, { first, out, states: NONE });
         this.#parts.states?.lengths.ran(batch);
         return out;
       },
     };
   }
 
-  /** Concatenates the input rows of a batch. */
-  #gather(batch: readonly StateRows[]): void {
-    const size = batch.reduce((sum, { tokens }) => sum + tokens.length * this.#inputDim, 0);
-    if (this.#inputs.length < size) this.#inputs = new Float32Array(size);
-    let at = 0;
-    for (const { slot, tokens, input } of batch) {
-      const expected = tokens.length * this.#inputDim;
-      assert(input?.length === expected, `slot ${slot}: input of ${input?.length} values, expected ${expected}`);
-      this.#inputs.set(input, at);
-      at += expected;
-    }
-  }
-
-  /** Uploads `count` input rows from `first` on. */
-  #give(first: number, count: number): void {
-    const { plan, device } = this.#parts;
-    const dim = this.#inputDim;
-    if (plan.input) device.gpu.queue.writeBuffer(plan.input, 0, this.#inputs, first * dim, count * dim);
-  }
-
-  /** Uploads the vectors of a chunk. */
-  #giveVectors({ vectors }: Chunk): void {
-    const { plan, device } = this.#parts;
-    let at = 0;
-    for (const each of vectors) {
-      device.gpu.queue.writeBuffer(plan.given!, at, each as Float32Array<ArrayBuffer>); // the batch was checked
-      at += each.byteLength;
-    }
-  }
-
   async #runChunk(
     chunk: Chunk,
     name: ResultName,
-    { out, pause }: { out: Float32Array; pause: (() => Promise<void>) | undefined },
+    { pause, ...results }: Results & { pause: (() => Promise<void>) | undefined },
   ): Promise<TopK[]> {
     const step = this.#upload(chunk, name);
     const { pass, counts, end } = step;
     const isWhole = this.#splits && !this.#hostRuns;
     const earlier = { end, drafted: chunk.decodes, pause };
     const first = isWhole ? 0 : await this.#runEarlier(pass, counts, earlier);
-    return this.#finish(chunk, step, { first, out });
+    return this.#finish(chunk, step, { first, ...results });
   }
 
   /** Uploads the rows of a chunk; returns the dispatches that compute its result. */
@@ -281,7 +264,7 @@ export class WebGpuSession implements Session {
     const sequences = writeBatch(rows, this.#words);
     const splits = splitsOf(longestOf(rows));
     const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
-    this.#giveVectors(chunk);
+    this.#inputs.giveVectors(chunk);
     device.gpu.queue.writeBuffer(pass.batch, 0, this.#words, 0, batchWords(rows.length));
     return { pass, counts, end: pass[name]!.end, name }; // encoders were refused
   }
@@ -290,7 +273,7 @@ export class WebGpuSession implements Session {
   async #finish(
     chunk: Chunk,
     step: UploadedChunk,
-    { first, out }: { first: number; out: Float32Array },
+    { first, out, states }: Results & { first: number },
   ): Promise<TopK[]> {
     const { rows, requests } = chunk;
     const { pass, counts, end } = step;
@@ -302,6 +285,7 @@ export class WebGpuSession implements Session {
     const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
     if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
     const parts = partsOf(requests, { result, chooser });
+    if (states.length > 0) parts.push({ ...pass.states, offset: 0, size: states.byteLength, request: undefined });
     const size = copyParts(encoder, parts, plan.readback);
     const submittedMs = performance.now();
     // A software adapter needs the cores itself.
@@ -317,7 +301,7 @@ export class WebGpuSession implements Session {
     await mapped;
     if (first === 0) this.#durations.took(rows.length, performance.now() - submittedMs);
     this.#checkOpen();
-    const topK = readParts(plan.readback.getMappedRange(0, size), parts, out);
+    const topK = readParts(plan.readback.getMappedRange(0, size), parts, [out, states]);
     plan.readback.unmap();
     if (!topK || !isFinite(out)) throw await this.#faultOf(pass, counts, chunk.decodes);
     return topK;

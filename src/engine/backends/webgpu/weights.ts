@@ -5,7 +5,7 @@
 import { rowBytesOf } from "../../formats/quant/blocks.ts";
 import type { Dispatch, Piece, Vector } from "../../../../kernels/wgsl/dispatch.ts";
 import { AppError, checkNotCancelled } from "../../../base/index.ts";
-import type { WeightSource } from "../../program/backend.ts";
+import type { HeldWeights, WeightSource } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import { unpackRows } from "../../program/unpack.ts";
 import { readRange } from "../../program/weight-range.ts";
@@ -59,7 +59,7 @@ interface Part {
   readonly buffer: GPUBuffer;
 }
 
-export interface DeviceWeights {
+export interface DeviceWeights extends HeldWeights {
   readonly bytes: number;
   matrix(tensor: string, piece: number): GPUBuffer;
   vector(weight: Weight | undefined): GPUBufferBinding;
@@ -78,10 +78,20 @@ export interface WeightsPlan {
 /** @param matrices the program's: every weight that a dispatch reads as blocks */
 export function planWeights(
   dispatches: readonly Dispatch[],
-  { piecesOf, matrices }: { piecesOf: (weight: Weight) => readonly Piece[]; matrices: readonly Weight[] },
+  {
+    piecesOf,
+    matrices,
+    beside,
+  }: {
+    piecesOf: (weight: Weight) => readonly Piece[];
+    matrices: readonly Weight[];
+    /** Weights of the same file that are on the device. */
+    beside: HeldWeights | undefined;
+  },
 ): WeightsPlan {
   const vectors = placeVectors(dispatches);
-  const distinct = [...new Map(matrices.map((weight) => [weight.name, weight])).values()];
+  const own = matrices.filter(({ name }) => !beside?.has(name));
+  const distinct = [...new Map(own.map((weight) => [weight.name, weight])).values()];
   const pieces = distinct.flatMap((weight) =>
     piecesOf(weight).map((piece) => {
       return { weight, piece, size: align(piece.count * rowBytesOf(weight) + tailBytesOf(weight), 4) };
@@ -94,6 +104,8 @@ export interface UploadOptions {
   readonly source: WeightSource;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (fraction: number) => void;
+  /** Serves the weights that the plan left out. */
+  readonly beside: HeldWeights | undefined;
 }
 
 /**
@@ -122,13 +134,20 @@ export async function uploadWeights(
     throw error;
   }
   const byName = new Map(parts.map((part) => [`${part.weight.name} ${part.piece.index}`, part.buffer]));
+  const names = new Set(parts.map(({ weight }) => weight.name));
+  const beside = options.beside as DeviceWeights | undefined; // a session of this backend holds them
   const bind = (key: unknown): GPUBufferBinding => {
     const place = vectors.places.get(key) ?? { offset: 0, size: BINDING_ALIGN };
     return { buffer: vectorBuffer!, ...place };
   };
   return {
+    path: source.path,
     bytes,
-    matrix: (tensor, piece) => byName.get(`${tensor} ${piece}`)!, // every operand was lowered from `pieces`
+    has: (tensor) => names.has(tensor),
+    matrix(tensor, piece) {
+      const found = byName.get(`${tensor} ${piece}`) ?? beside?.matrix(tensor, piece);
+      return found!; // every operand was lowered from `pieces`
+    },
     vector: bind,
     vectors: bind,
     constant: bind,
