@@ -3,7 +3,7 @@
  * after it, it predicts the next token. It sees only rows of the answer, whose states were kept, and continues from its
  * own states after its own drafts.
  */
-import type { Session, StateRows } from "../program/backend.ts";
+import type { Rows, Session, StateRows } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { Ahead } from "../text/sampling/sampler.ts";
 import { makeDecodeCosts } from "./decode-costs.ts";
@@ -16,10 +16,10 @@ const DRAFTED_MAX = 4;
 
 /** Belongs to the engine, which closes its sessions. */
 export interface DraftLayer {
-  /** The layer's session; its output is hidden states. */
+  /** The layer's session. */
   readonly session: Session;
-  /** Computes logits from its states. */
-  readonly head: Session;
+  /** Computes logits from its states; undefined: the session returns both. */
+  readonly head: Session | undefined;
   /** Size of states. */
   readonly dim: number;
   readonly vocabSize: number;
@@ -76,14 +76,24 @@ function pendingOf(
   return { rows, first };
 }
 
+/** The last state of each sequence, and its logits. */
+async function outputsOf(
+  { session, head, dim }: Pick<DraftLayer, "session" | "head" | "dim">,
+  open: readonly Open[],
+): Promise<{ states: Float32Array; logits: Float32Array }> {
+  const rows = open.map((each) => each.rows);
+  if (!head) return session.runWithStates!(rows.map((each): Rows => ({ ...each, logits: "last" }))); // see `head`
+  const states = (await session.states(rows)).slice(); // the next run reuses the array
+  return { states, logits: await logitsOf(head, states, dim) };
+}
+
 /** Drafts one more token for each sequence, in one run. */
 async function goOn(
   open: readonly Open[],
   { session, head, dim, vocabSize }: DraftLayer,
   aheadOf: (sequence: Sequence) => Ahead,
 ): Promise<void> {
-  const states = (await session.states(open.map(({ rows }) => rows))).slice();
-  const logits = await logitsOf(head, states, dim);
+  const { states, logits } = await outputsOf({ session, head, dim }, open);
   for (const [i, each] of open.entries()) {
     const { slot, start, tokens, positions } = each.rows;
     const id = aheadOf(each.sequence).next(logits.subarray(i * vocabSize, (i + 1) * vocabSize));
@@ -141,7 +151,7 @@ export function makeLayerDrafter(layer: DraftLayer, { loop }: { readonly loop: E
     },
     close() {
       layer.session.close();
-      layer.head.close();
+      layer.head?.close();
     },
   };
 }

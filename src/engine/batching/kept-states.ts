@@ -1,8 +1,9 @@
 /**
- * A session that keeps the final hidden states of its last decode step's rows, the input of a draft layer; a separate
- * program computes logits from them, with the same bits.
+ * A session that keeps the final hidden states of its last decode step's rows, the input of a draft layer. If the
+ * session does not return them with the logits, a separate program computes logits from them, with the same bits.
  */
-import type { Rows, Session } from "../program/backend.ts";
+import type { Rows, Session, TopKResult, TopKRows } from "../program/backend.ts";
+import { assert } from "../../base/index.ts";
 
 /** The rows of a slot's last run. */
 interface KeptRows {
@@ -39,22 +40,67 @@ export function logitsOf(
   );
 }
 
-/** @param dim size of the states */
-export function keepStates(session: Session, { head, dim }: { head: Session; dim: number }): KeptStates {
-  const kept = new Map<number, KeptRows>();
-  const isDecode = ({ tokens, logits, drafted = false }: Rows): boolean =>
-    logits !== "none" && (tokens.length === 1 || (drafted && logits === "all"));
+interface Keeping {
+  /** Computes logits from states; undefined for a session that returns both. */
+  readonly head: Session | undefined;
+  /** Size of the states. */
+  readonly dim: number;
+}
+
+const isDecode = ({ tokens, logits, drafted = false }: Rows): boolean =>
+  logits !== "none" && (tokens.length === 1 || (drafted && logits === "all"));
+
+/** The rows of the last decode step, by slot. */
+class Kept extends Map<number, KeptRows> {
+  /** @param states of the rows in order, (rows, dim), which stay unchanged */
+  keep(batch: readonly Rows[], states: Float32Array, dim: number): void {
+    let at = 0;
+    for (const { slot, start, tokens } of batch) {
+      const end = at + tokens.length * dim;
+      this.set(slot, { start, tokens, states: states.subarray(at, end) });
+      at = end;
+    }
+  }
+}
+
+export function keepStates(session: Session, { head, dim }: Keeping): KeptStates {
+  const kept = new Kept();
+  const { runWithStates } = session;
+  return runWithStates
+    ? keepReturned(session, { kept, runWithStates, dim })
+    : keepComputed(session, { kept, head, dim });
+}
+
+function keepReturned(
+  session: Session,
+  { kept, runWithStates, dim }: { kept: Kept; runWithStates: NonNullable<Session["runWithStates"]>; dim: number },
+): KeptStates {
+  const { topK } = session;
+  const run = async (batch: readonly TopKRows[]): Promise<TopKResult> => {
+    for (const { slot } of batch) kept.delete(slot);
+    if (!batch.every(isDecode)) return topK ? topK.run(batch) : { logits: await session.run(batch), topK: [] };
+    const { states, ...result } = await runWithStates(batch);
+    kept.keep(batch, states, dim);
+    return result;
+  };
+  return {
+    session: {
+      ...session,
+      run: async (batch) => (await run(batch)).logits,
+      ...(topK && { topK: { limits: topK.limits, run } }),
+    },
+    of: (slot) => kept.get(slot),
+  };
+}
+
+function keepComputed(session: Session, { kept, head, dim }: Keeping & { kept: Kept }): KeptStates {
+  assert(head, "a session that keeps states without their logits");
   const run: Session["run"] = async (batch) => {
     for (const { slot } of batch) kept.delete(slot);
     if (!batch.every(isDecode)) return session.run(batch);
     const all = await session.states(batch.map(({ logits, ...rows }) => ({ ...rows, states: logits })));
     const states = all.slice(); // the next run reuses the array
-    let at = 0;
-    for (const { slot, start, tokens } of batch) {
-      const end = at + tokens.length * dim;
-      kept.set(slot, { start, tokens, states: states.subarray(at, end) });
-      at = end;
-    }
+    kept.keep(batch, states, dim);
     const adapters = batch.flatMap((rows) => Array.from(rows.tokens, () => rows.adapters));
     return logitsOf(head, states, dim, adapters);
   };

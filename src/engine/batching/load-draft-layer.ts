@@ -40,14 +40,19 @@ export async function withDraftLayer(
     return one;
   };
   try {
-    const mapped = !["wasm", "webgpu"].includes(backend.name); // there each session copies its weights
-    const own = isWanted && mapped && session.verifies ? loadDraftLayer(gguf) : undefined;
+    const { held: beside } = session;
+    const isMapped = !["wasm", "webgpu"].includes(backend.name);
+    const shares = isMapped || beside !== undefined; // otherwise each session has weights of its own
+    const own = isWanted && shares && session.verifies ? loadDraftLayer(gguf) : undefined;
     if (!own || (backend.missing?.(own) ?? []).length > 0) return { session, layer: undefined };
     const { dim } = program.states;
-    const kept = keepStates(session, { head: await load(headOf(program), HEAD), dim });
+    const headFor = async (each: Session, of: Program): Promise<Session | undefined> =>
+      each.runWithStates ? undefined : load(headOf(of), { ...HEAD, beside });
+    const kept = keepStates(session, { head: await headFor(session, program), dim });
+    const drafts = await load(own, { beside });
     const layer: DraftLayer = {
-      session: await load(own, {}),
-      head: await load(headOf(own), HEAD),
+      session: drafts,
+      head: await headFor(drafts, own),
       dim,
       vocabSize: own.shape.vocabSize,
       ctxLen: options.ctxLen,

@@ -3,13 +3,13 @@
  * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
  * the accepted rows once more in the same run, as rows of decode, which have the same bits.
  */
-import type { TopK } from "../text/sampling/top-k.ts";
 import type {
   Checkpoint,
   Checkpoints,
+  TopKResult,
   TopKRows,
-  TopKRuns,
   Rows,
+  RunWithStates,
   Session,
   SlicedRuns,
   StateRows,
@@ -41,7 +41,8 @@ interface Kind<T extends AnyRows> {
   /** Rows with others before them that are evaluated again. */
   readonly all: (rows: T) => T;
   readonly dim: number;
-  readonly run: (batch: readonly T[]) => Promise<Float32Array>;
+  /** @param again rows of each entry that are evaluated again */
+  readonly run: (batch: readonly T[], again: readonly number[]) => Promise<Float32Array>;
 }
 
 const endOf = ({ checkpoint, tokens }: DraftedRows): number => checkpoint.length + tokens.length;
@@ -132,7 +133,7 @@ function makeRun(session: Session, states: States) {
       states.pending.set(slot, { checkpoint, tokens, stands: true });
     }
     try {
-      return without(await kind.run(rows), { rows, again, kind });
+      return without(await kind.run(rows, again), { rows, again, kind });
     } catch (error) {
       for (const { slot } of rows) {
         const before = states.pending.get(slot);
@@ -150,8 +151,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   assert(session.checkpoints, "a session that goes on from any length");
   const states = makeStates(session.checkpoints);
   const run = makeRun(session, states);
-  const { slices } = session;
-  const { topK } = session;
+  const { slices, topK, runWithStates } = session;
   const forget = (slot: number): void => void states.pending.delete(slot);
   const start: SlicedRuns["start"] = (rows) => {
     forget(rows.slot);
@@ -160,7 +160,10 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   return {
     ...session,
     checkpoints: states,
-    ...(topK && { topK: { limits: topK.limits, run: (batch) => runTopK(batch, { topK, run, dims }) } }),
+    ...(topK && {
+      topK: { limits: topK.limits, run: (batch) => runTopK(batch, { of: (rows) => topK.run(rows), run, dims }) },
+    }),
+    ...(runWithStates && { runWithStates: (batch) => runTopK(batch, { of: runWithStates, run, dims }) }),
     ...(slices && { slices: { rowsMax: slices.rowsMax, start } }),
     run: (batch) =>
       run(batch, {
@@ -188,23 +191,37 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
 }
 
 /** A row with a request returns its candidates only, however many rows are evaluated again before it. */
-async function runTopK(
+async function runTopK<T extends TopKResult | RunWithStates>(
   batch: readonly TopKRows[],
-  { topK, run, dims }: { topK: TopKRuns; run: ReturnType<typeof makeRun>; dims: { readonly logits: number } },
-): ReturnType<TopKRuns["run"]> {
-  let chosen: readonly TopK[] = [];
-  const logits = await run(batch, {
+  {
+    of,
+    run,
+    dims,
+  }: {
+    of: (rows: readonly TopKRows[]) => Promise<T>;
+    run: ReturnType<typeof makeRun>;
+    dims: { readonly logits: number; readonly states: number };
+  },
+): Promise<T> {
+  let made: T | undefined;
+  const kind: Omit<Kind<TopKRows>, "run"> = {
     wanted: ({ logits }) => logits,
     returned: ({ request, logits }) => (request ? "none" : logits),
     all: (rows) => (rows.request ? rows : { ...rows, logits: "all" as const }),
     dim: dims.logits,
-    async run(rows) {
-      const result = await topK.run(rows);
-      chosen = result.topK;
-      return result.logits;
+  };
+  const logits = await run(batch, {
+    ...kind,
+    async run(rows, again) {
+      made = await of(rows);
+      if ("states" in made) {
+        const ofStates = { wanted: kind.wanted, dim: dims.states };
+        made = { ...made, states: without(made.states, { rows, again, kind: ofStates }) };
+      }
+      return made.logits;
     },
   });
-  return { logits, topK: chosen };
+  return { ...made!, logits }; // the run above made it
 }
 
 /** Results without the rows that were evaluated again. */
@@ -214,13 +231,13 @@ function without<T extends AnyRows>(
     rows,
     again,
     kind: { wanted, returned = wanted, dim },
-  }: { rows: readonly T[]; again: readonly number[]; kind: Kind<T> },
+  }: { rows: readonly T[]; again: readonly number[]; kind: Pick<Kind<T>, "wanted" | "returned" | "dim"> },
 ): Float32Array {
   if (again.every((count) => count === 0)) return values;
   let [from, to] = [0, 0];
   for (const [i, each] of rows.entries()) {
     const count = returned(each) === "all" ? each.tokens.length : returned(each) === "none" ? 0 : 1;
-    const left = Math.max(0, count - again[i]!);
+    const left = returned(each) === "all" ? count - again[i]! : count;
     values.copyWithin(to * dim, (from + count - left) * dim, (from + count) * dim);
     [from, to] = [from + count, to + left];
   }

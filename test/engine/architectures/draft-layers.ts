@@ -52,3 +52,30 @@ function reversed({ data, quant, name }: WriteTensor): Uint8Array {
   if (quant !== quants.f32 || !(data instanceof Uint8Array)) throw new Error(`${name}: expected float32 in memory`);
   return new Uint8Array(new Float32Array(data.slice().buffer).toReversed().buffer);
 }
+
+/**
+ * A model whose next token depends only on the last one, with a draft layer that gives the same for its input token:
+ * only the embedding has an effect.
+ */
+export function makeMarkov(): WriteModel {
+  const dim = 64;
+  const { metadata, tensors } = makeModel("qwen35");
+  const layers = Math.max(...tensors.map(({ name }) => Number(/^blk\.(\d+)/.exec(name)?.[1] ?? 0))) + 1;
+  const floats = (name: string, shape: readonly number[], value: (i: number) => number): WriteTensor => {
+    const values = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => value(i));
+    return { name, shape, quant: quants.f32, data: new Uint8Array(values.buffer) };
+  };
+  const ones = (name: string): WriteTensor => floats(name, [dim], () => 1);
+  const silent = /attn_output|ssm_out|ffn_down/;
+  const hushed = tensors.map((each) => (silent.test(each.name) ? floats(each.name, each.shape, () => 0) : each));
+  const last = `blk.${layers}`;
+  const attention = hushed.filter(({ name }) => name.startsWith(`blk.${layers - 1}.`));
+  const own = attention.map((each) => ({ ...each, name: each.name.replace(`blk.${layers - 1}.`, `${last}.`) }));
+  const drafts = [
+    ones(`${last}.nextn.enorm.weight`),
+    ones(`${last}.nextn.hnorm.weight`),
+    floats(`${last}.nextn.eh_proj.weight`, [2 * dim, dim], (i) => Number(i % (2 * dim) === Math.floor(i / (2 * dim)))),
+  ];
+  const keys = { "qwen35.block_count": { u32: layers + 1 }, "qwen35.nextn_predict_layers": { u32: 1 } };
+  return { metadata: { ...metadata, ...keys }, tensors: [...hushed, ...own, ...drafts] };
+}

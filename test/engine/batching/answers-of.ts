@@ -89,6 +89,12 @@ const costing = (session: Session, note: (batch: Batch) => void): Session => ({
     note(batch);
     return session.states(batch, pause);
   },
+  ...(session.runWithStates && {
+    runWithStates(batch) {
+      note(batch);
+      return session.runWithStates!(batch);
+    },
+  }),
 });
 
 /** Logits that lean to a text which repeats itself but for every ninth token. */
