@@ -30,6 +30,7 @@ process.on("message", (received: ToRunner) => {
         ranks: undefined,
         bytes,
         vramBytes: hasGpu ? onGpu : 4,
+        slots: message.slots === "auto" ? 5 : message.slots,
         gpuLayers: hasGpu ? { count: onGpu, all: 8 } : undefined,
         canFill: false,
         parameters: {},

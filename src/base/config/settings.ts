@@ -173,13 +173,13 @@ export const SETTINGS = {
     parse: (value) => (value === "off" || value === false || Number(value) === 0 ? 0 : parseBytes(value)),
     initial: () => 4 * 2 ** 30,
   }),
-  /** Sequences that one model decodes at once. */
-  numParallel: setting<number>({
+  /** Sequences that one model decodes at once; `auto`: on a GPU as many as its memory allows. */
+  numParallel: setting<number | "auto">({
     env: ["HEARTH_NUM_PARALLEL", "OLLAMA_NUM_PARALLEL"],
-    expected: "a whole number from 1 to 256",
-    parse: (value) => parseInteger(value, { min: 1, max: 256 }),
+    expected: "'auto' or a whole number from 1 to 256",
+    parse: (value) => (value === "auto" ? "auto" : parseInteger(value, { min: 1, max: 256 })),
     tolerates: orDefault,
-    initial: () => 4,
+    initial: () => "auto",
   }),
   /** `auto`: as many as fit. */
   maxLoadedModels: setting<number | "auto">({

@@ -1,4 +1,7 @@
-/** The default context length: as large as memory allows, in the steps that clients know. */
+/**
+ * The default context length: as large as memory allows, in the steps that clients know; and the default number of
+ * sequences that decode at once: on a GPU, as many as memory allows.
+ */
 import type { SlotBytes } from "../program/backend.ts";
 
 /** From the longest to the minimum for every model. */
@@ -6,6 +9,11 @@ const STEPS = [262_144, 131_072, 65_536, 32_768, 16_384, 8192, 4096] as const;
 const LEAST = 4096;
 /** A CPU takes minutes to read a longer prompt. */
 const CPU_MOST = 32_768;
+
+/** Sequences on a CPU, and on a GPU whose memory is unknown; the default context has room for as many. */
+export const DEFAULT_SLOTS = 4;
+/** Bounds on a GPU: fewer would make every second client wait, more would share its bandwidth too finely. */
+const GPU_SLOTS = { least: 2, most: 16 };
 
 interface ContextMemory {
   /** Bytes for all slots together. */
@@ -22,4 +30,15 @@ export function defaultCtxLen(
   const most = Math.min(onGpu ? STEPS[0] : CPU_MOST, Math.floor(tokensMax / slots));
   const fitting = STEPS.find((step) => step <= most && slots * (once + step * perToken) <= bytes);
   return fitting ?? Math.min(LEAST, most);
+}
+
+/** The number of sequences of that context for which `bytes` are enough when full; undefined: unknown memory. */
+export function defaultSlots(
+  { perToken, once, tokensMax = Infinity }: SlotBytes,
+  { bytes, ctxLen, onGpu }: { bytes: number | undefined; ctxLen: number; onGpu: boolean },
+): number {
+  const each = once + ctxLen * perToken;
+  if (!onGpu || bytes === undefined || each === 0) return DEFAULT_SLOTS;
+  const fitting = Math.floor(Math.min(bytes / each, tokensMax / ctxLen));
+  return Math.min(GPU_SLOTS.most, Math.max(GPU_SLOTS.least, fitting));
 }

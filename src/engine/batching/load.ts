@@ -19,7 +19,7 @@ import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
 import type { Options } from "../text/sampling/options.ts";
 import { loadTokenizer, TEXT_KEYS } from "../text/tokenizer/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
-import { defaultCtxLen } from "./context-length.ts";
+import { defaultCtxLen, defaultSlots, DEFAULT_SLOTS } from "./context-length.ts";
 import type { DraftLayer } from "./draft-layer.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
@@ -48,7 +48,7 @@ const SHORT_TEXT = 1024;
 /** Share of the KV cache's memory for prefixes outside slots; at most as much as the slots have. */
 const PREFIX_SHARE = 1 / 4;
 
-interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
+interface EngineOptions extends Omit<LoadOptions, "ctxLen" | "slots"> {
   readonly backend: Backend;
   readonly loop: EventLoop;
   /** Opens the model's files. */
@@ -61,10 +61,12 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen"> {
   readonly draft?: string | undefined;
   /** Requested context length, or `auto`: limited by `cacheMemory`. The model's trained length is the maximum. */
   readonly ctxLen: number | "auto";
+  /** Sequences that decode at once, or `auto`: on a GPU limited by `cacheMemory`. */
+  readonly slots: number | "auto";
   /** Set if images can be decoded here, with the file that encodes them unless the model's own does. */
   readonly vision?: { readonly projector: string | undefined } | undefined;
-  /** Bytes for the KV cache; undefined if unknown. */
-  readonly cacheMemory?: number | undefined;
+  /** Bytes for the KV cache of a program; undefined if unknown. */
+  readonly cacheMemory?: number | ((program: Program) => number | undefined) | undefined;
   /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
   /** Starts a thread for grammars of large schemas; undefined: all are compiled between steps. */
@@ -88,6 +90,8 @@ export interface EngineInfo {
   readonly backend: string;
   readonly device: string;
   readonly ctxLen: number;
+  /** Sequences that decode at once. */
+  readonly slots: number;
   /** Context length of training, the maximum of `ctxLen`; Infinity if the file does not say. */
   readonly ctxLenTrained: number;
   /** Values per embedding. */
@@ -160,14 +164,15 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program, fixed } = opened;
-    const loadOptions = loadOptionsFor(program, options);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
     const ctxLenTrained = ctxLenOf(gguf, program, options);
     const encoder = program.logits === undefined;
-    const preferred = Math.max(await preferredCtxLen(program, loadOptions), projector ? VISION_CTX_LEN : 0);
-    const ctxLen = Math.max(CTX_LEN_MIN, Math.min(preferred, ctxLenTrained));
+    const cacheMemory = cacheMemoryOf(program, options);
+    const wanted = { ...options, cacheMemory, ctxLenTrained, sees: projector !== undefined };
+    const { ctxLen, slots } = await sequencesOf(program, loadOptionsFor(program, wanted));
+    const loadOptions = loadOptionsFor(program, { ...options, slots });
     const chatTemplate = chatTemplateOf(gguf, tokenizer);
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
@@ -175,13 +180,15 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const images = projector && (await imagesOf(projector));
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
     void own.lost?.then(options.onLost);
-    const draft = drafting && (await loadDraft(drafting, { ...options, ctxLen, verifies: own.verifies ?? false }));
+    const verifies = own.verifies ?? false;
+    const draft = drafting && (await loadDraft(drafting, { ...options, ctxLen, slots, verifies }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
     const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
     const info: EngineInfo = {
       arch,
       ...factsOf(session, draft, layer),
       ctxLen,
+      slots,
       ctxLenTrained,
       dim: program.states.dim,
       embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
@@ -199,10 +206,10 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       grammars: makeGrammars({ tokenizer, vocabSize: program.shape.vocabSize, open: options.grammarThread }),
       vocabSize: program.shape.vocabSize,
       ctxLen,
-      slots: options.slots,
-      kvBytes: kvBytesOf(session, { ...options, ctxLen }),
+      slots,
+      kvBytes: kvBytesOf(session, { cacheMemory, slots, ctxLen }),
       freeBytes: options.freeBytes,
-      prefixBytes: Math.min(session.bytes.kv, (options.cacheMemory ?? 0) * PREFIX_SHARE),
+      prefixBytes: Math.min(session.bytes.kv, (cacheMemory ?? 0) * PREFIX_SHARE),
       snapshots: options.snapshots && ((layout) => options.snapshots!(layout, fixed)),
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       draft: draft?.model,
@@ -210,9 +217,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    const { changed } = files;
     const rankPrompt = rankPromptOf(gguf, encoder);
-    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed };
+    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed: files.changed };
   } catch (error) {
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
@@ -291,13 +297,27 @@ function ctxLenOf({ metadata, path }: Gguf, { shape, ctxLenMax = Infinity }: Pro
   return Math.min(getNumber(metadata, `${shape.arch}.context_length`, Infinity), ctxLenMax);
 }
 
-/** The context length without the limit of training. */
-async function preferredCtxLen(program: Program, options: EngineOptions): Promise<number> {
-  const { ctxLen, cacheMemory = 0, slots, backend } = options;
+const cacheMemoryOf = (program: Program, { cacheMemory }: EngineOptions): number | undefined =>
+  typeof cacheMemory === "function" ? cacheMemory(program) : cacheMemory;
+
+type Wanted = Pick<EngineOptions, "backend" | "ctxLen" | "slots" | "precise" | "small" | "kvType"> & {
+  readonly cacheMemory: number | undefined;
+  readonly ctxLenTrained: number;
+  /** True for a model with an image encoder. */
+  readonly sees: boolean;
+};
+
+/** The number of sequences and their context length. */
+async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: number; slots: number }> {
+  const { cacheMemory: bytes, backend, ctxLenTrained, sees } = wanted;
   const onGpu = backend.name === "webgpu";
-  const slotBytes = (await backend.slotBytes?.(program, options)) ?? floatBytes(program.steps);
-  const preferred = ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: cacheMemory, slots, onGpu }) : ctxLen;
-  return program.logits === undefined ? Math.max(preferred, ENCODER_CTX_LEN) : preferred;
+  const slotBytes = (await backend.slotBytes?.(program, wanted)) ?? floatBytes(program.steps);
+  const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;
+  const preferred =
+    wanted.ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: bytes ?? 0, slots, onGpu }) : wanted.ctxLen;
+  const least = Math.max(sees ? VISION_CTX_LEN : 0, program.logits === undefined ? ENCODER_CTX_LEN : 0);
+  const ctxLen = Math.max(CTX_LEN_MIN, Math.min(Math.max(preferred, least), ctxLenTrained));
+  return { ctxLen, slots: wanted.slots === "auto" ? defaultSlots(slotBytes, { bytes, ctxLen, onGpu }) : slots };
 }
 
 /** The file's prompt, else the one for models known to rank by answering. */

@@ -14,7 +14,7 @@ import type { PromptMessage, PromptTool, Think } from "../text/template/messages
 
 export interface LoadMessage extends Pick<
   LoadOptions,
-  "slots" | "precise" | "threads" | "cacheDir" | "gpuKernels" | "simdLevel" | "kvType"
+  "precise" | "threads" | "cacheDir" | "gpuKernels" | "simdLevel" | "kvType"
 > {
   readonly kind: "load";
   /** GGUF file. */
@@ -41,6 +41,8 @@ export interface LoadMessage extends Pick<
   readonly gpu?: string | undefined;
   /** `auto`: limited by `cacheMemory`. */
   readonly ctxLen: number | "auto";
+  /** Sequences that decode at once; `auto`: as many as the GPU's memory allows. */
+  readonly slots: number | "auto";
   /** Bytes of the machine's memory for the KV cache. */
   readonly cacheMemory?: number | undefined;
   /** Maximum prompt tokens per run. */

@@ -37,7 +37,7 @@ export function startRunnerProcess(channel: Channel): void {
     decodeImage,
     grammarThread: openGrammarThread,
     ...(process.platform === "linux" && { freeBytes: () => availableMemory({ swaps: true }) }),
-    gpuFreeBytes: async () => (await import("../backends/host/gpu-free.ts")).gpuFreeBytes(),
+    gpuFreeBytes: async (wanted) => (await import("../backends/host/gpu-free.ts")).gpuFreeBytes(wanted),
     tuningsIn: tuningFile,
     snapshotsOf,
   });

@@ -2,13 +2,14 @@
  * The runner: owns one loaded model and executes messages from a channel, in a separate process (`process.ts`) or in a
  * Worker of a page.
  */
-import type { Backend, TuningStore } from "../program/backend.ts";
+import type { Backend, Program, TuningStore } from "../program/backend.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
 import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/index.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { adapterSet } from "../batching/adapter-set.ts";
 import { tooLong } from "../batching/context.ts";
+import { gpuCacheBytes } from "../batching/gpu-cache.ts";
 import { failureOf } from "../batching/events.ts";
 import { loadEngine, type LoadedEngine } from "../batching/load.ts";
 import type { PromptSegment } from "../batching/prompt.ts";
@@ -47,7 +48,7 @@ export interface RunnerHost {
   /** Memory that this process can still allocate; undefined: unknown. */
   readonly freeBytes?: () => number;
   /** Bytes of the GPU's memory that no process uses; undefined: unknown. */
-  gpuFreeBytes?(): Promise<number | undefined>;
+  gpuFreeBytes?(wanted?: { bytes: number; adapter: string | undefined }): Promise<number | undefined>;
   /** The store of a GPU's fastest kernels in a cache folder; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
   /** The store of prefixes for a model of these files, which outlives the process; undefined: there is no store. */
@@ -218,18 +219,19 @@ function snapshotsOf(
   return (layout, adapters) => open([...paths, ...adapters], { cacheDir, bytesMax: snapshotBytes })(layout);
 }
 
-/** Half of the GPU memory that the weights leave free; 0 if its size is unknown. */
+/** Bytes for the KV cache of a program on GPUs; undefined if their memory is unknown. */
 async function cacheMemoryOnGpu(
-  { path, projector, gpuMemory }: LoadMessage,
+  { path, projector, gpuMemory, gpu: adapter }: LoadMessage,
   { open, gpuFreeBytes }: RunnerHost,
-): Promise<number> {
-  const memory = gpuMemory ?? (await gpuFreeBytes?.()) ?? 0;
+): Promise<(program: Program) => number | undefined> {
   const sizeOf = (each: string): number => {
     const file = open(each);
     file.close();
     return file.byteLength;
   };
-  return Math.max(0, memory - sizeOf(path) - (projector === undefined ? 0 : sizeOf(projector))) / 2;
+  const weights = sizeOf(path) + (projector === undefined ? 0 : sizeOf(projector));
+  const memory = gpuMemory ?? (await gpuFreeBytes?.({ bytes: weights, adapter }));
+  return (program) => memory && gpuCacheBytes(program, { memory, weights });
 }
 
 /** Ends the process, so that the next request gets a fresh one; running requests report their failures first. */

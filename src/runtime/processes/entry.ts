@@ -68,6 +68,13 @@ export function compatible(entry: Entry, wanted: LoadMessage, options: LoadingOp
   );
 }
 
+/** Sequences that are assumed to decode at once until a runner has chosen their number. */
+const SLOTS_LOADING = 4;
+
+/** Sequences that decode at once. */
+export const slotsOf = ({ load, runner }: Entry): number =>
+  runner?.info.slots ?? (load.slots === "auto" ? SLOTS_LOADING : load.slots);
+
 /** The model of a runner, and the models that use it with other adapters, which need few more bytes. */
 export function describe(entry: Entry): LoadedModel[] {
   const { model, runner, beside } = entry;

@@ -35,7 +35,8 @@ type ForAllModels = "backend" | "cacheDir" | "snapshotBytes" | "gpu" | "gpuKerne
 export interface PoolOptions extends Pick<LoadMessage, ForAllModels> {
   /** Default for requests without one; `auto`: depends on memory. */
   readonly ctxLen: number | "auto";
-  readonly numParallel: number;
+  /** Sequences that a model decodes at once; `auto`: depends on the GPU's memory. */
+  readonly numParallel: number | "auto";
   /** undefined: the pool decides. */
   readonly maxLoaded: number | undefined;
   readonly maxQueue: number;

@@ -1,12 +1,11 @@
 /** Activity by model name: loaded models, loading ones, and ones that requests wait for. */
 import type { ModelActivity } from "../requests/runtime.ts";
-import type { Entry } from "./entry.ts";
+import { slotsOf, type Entry } from "./entry.ts";
 import type { PoolModel } from "./load-message.ts";
 
 const NO_ROOM = { used: 0, room: 0 };
 
-/** @param slots of each runner */
-export function modelActivity(entries: readonly Entry[], queued: readonly PoolModel[], slots: number): ModelActivity[] {
+export function modelActivity(entries: readonly Entry[], queued: readonly PoolModel[]): ModelActivity[] {
   const found = new Map<string, ModelActivity>();
   const add = (model: PoolModel, more: Omit<ModelActivity, "name" | "hasAdapters">): void => {
     const { running = 0, waiting = 0, isLoaded = false, kv = NO_ROOM } = found.get(model.name) ?? {};
@@ -19,7 +18,9 @@ export function modelActivity(entries: readonly Entry[], queued: readonly PoolMo
       kv: { used: kv.used + more.kv.used, room: kv.room + more.kv.room },
     });
   };
-  for (const { model, runner, users, beside } of entries) {
+  for (const entry of entries) {
+    const { model, runner, users, beside } = entry;
+    const slots = slotsOf(entry);
     const kv = runner ? { used: runner.kvTokens, room: runner.info.ctxLen * slots } : NO_ROOM;
     const others = [...beside.values()];
     const own = { model, users: others.reduce((left, other) => left - other.users, users) };

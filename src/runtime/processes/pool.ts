@@ -5,7 +5,7 @@
  */
 import { abortable, AppError, assert, reasonOf, shuttingDown } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
-import { compatible, describe, joinBeside, stays, type Entry } from "./entry.ts";
+import { compatible, describe, joinBeside, slotsOf, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import { modelActivity } from "./model-activity.ts";
@@ -98,7 +98,7 @@ export class Pool {
     const entries = [...this.#entries.values()];
     const runners = entries.flatMap(({ runner }) => runner ?? []);
     const users = entries.map((entry) => entry.users);
-    const running = users.map((count) => Math.min(count, this.#options.numParallel));
+    const running = entries.map((entry) => Math.min(entry.users, slotsOf(entry)));
     const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
     return {
       running: sum(running),
@@ -109,7 +109,7 @@ export class Pool {
         encoded: this.#images.encoded + sum(runners.map(({ images }) => images.encoded)),
         reused: this.#images.reused + sum(runners.map(({ images }) => images.reused)),
       },
-      models: modelActivity(entries, this.#queued, this.#options.numParallel),
+      models: modelActivity(entries, this.#queued),
       modelsMax: this.#options.maxLoaded ?? MAX_LOADED_AUTO,
     };
   }
@@ -123,8 +123,7 @@ export class Pool {
   }
 
   async #lease(entry: Entry, model: PoolModel, request: LeaseRequest): Promise<Lease<RunnerProcess>> {
-    const { numParallel, maxQueue } = this.#options;
-    if (entry.users >= numParallel + maxQueue) throw tooBusy();
+    if (entry.users >= slotsOf(entry) + this.#options.maxQueue) throw tooBusy();
     if (entry.users === 0) entry.receivedIdle = entry.runner?.received;
     entry.users++;
     const leave = joinBeside(entry, model);

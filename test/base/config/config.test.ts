@@ -33,7 +33,7 @@ test("nothing set gives the documented defaults", () => {
     gpuKernels: "auto",
     simd: "auto",
     kvCacheType: "f16",
-    numParallel: 4,
+    numParallel: "auto",
     maxLoadedModels: "auto",
     maxQueue: 512,
     keepAliveMs: 300_000,
@@ -113,7 +113,11 @@ describe("variables of the server that people come from are understood", () => {
 describe("what Ollama starts with, this server starts with, and says what it took it for", () => {
   const all = "0.0.0.0";
   test.each([
-    [{ OLLAMA_NUM_PARALLEL: "0" }, { numParallel: 4 }, "expected a whole number from 1 to 256; the default is taken"],
+    [
+      { OLLAMA_NUM_PARALLEL: "0" },
+      { numParallel: "auto" },
+      "expected 'auto' or a whole number from 1 to 256; the default is taken",
+    ],
     [{ OLLAMA_MAX_QUEUE: "0" }, { maxQueue: 512 }, "expected a whole number from 1; the default is taken"],
     [{ OLLAMA_MAX_LOADED_MODELS: "some" }, { maxLoadedModels: "auto" }, "the default is taken"],
     [{ OLLAMA_CONTEXT_LENGTH: "long" }, { contextLength: "auto" }, "the default is taken"],
@@ -194,8 +198,8 @@ describe("an invalid setting is an error naming setting, place, value and expect
     ],
     ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
-    ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected a whole number from 1 to 256, got '0'"],
-    ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected a whole number from 1 to 256, got '2.5'"],
+    ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected 'auto' or a whole number from 1 to 256, got '0'"],
+    ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected 'auto' or a whole number from 1 to 256, got '2.5'"],
     ["HEARTH_MAX_LOADED_MODELS", "some", "setting 'maxLoadedModels': expected 'auto' or a whole number, got 'some'"],
     ["HEARTH_KEEP_ALIVE", "5x", "setting 'keepAlive': expected a duration"],
     ["HEARTH_HOST", "host:99999", "setting 'host': expected [http://]host[:port]"],

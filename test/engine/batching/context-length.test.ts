@@ -2,7 +2,9 @@ import { expect, test } from "bun:test";
 import type { Program, SlotBytes } from "../../../src/engine/program/backend.ts";
 import { floatBytes } from "../../../src/engine/program/sequence-state.ts";
 import { slotBytes } from "../../../src/engine/backends/simd/kv.ts";
-import { defaultCtxLen } from "../../../src/engine/batching/context-length.ts";
+import { f32 } from "../../../src/engine/formats/quant/f32.ts";
+import { gpuCacheBytes } from "../../../src/engine/batching/gpu-cache.ts";
+import { defaultCtxLen, defaultSlots } from "../../../src/engine/batching/context-length.ts";
 
 /** The part of a model that its cache depends on. */
 const model = (step: object, layers: number) =>
@@ -49,4 +51,23 @@ test("the context is not longer than a device can address for all slots, even be
   const bytes: SlotBytes = { perToken: 2 ** 10, once: 0, tokensMax: 40_000 };
   const ctxLen = (slots: number) => defaultCtxLen(bytes, { bytes: 1000 * GIB, slots, onGpu: true });
   expect([ctxLen(1), ctxLen(4), ctxLen(16)]).toEqual([32_768, 8192, 2500]);
+});
+
+test("a GPU decodes as many sequences as fit with their context, from 2 to 16; a CPU four", () => {
+  const bytes: SlotBytes = { perToken: 2 ** 17, once: 0, tokensMax: 400_000 };
+  const slots = (gib: number | undefined, ctxLen = 8192, onGpu = true) =>
+    defaultSlots(bytes, { bytes: gib === undefined ? undefined : gib * GIB, ctxLen, onGpu });
+  expect([0, 1, 3, 5, 8, 80].map((gib) => slots(gib))).toEqual([2, 2, 3, 5, 8, 16]);
+  expect([slots(undefined), slots(80, 8192, false), slots(80, 65_536)]).toEqual([4, 4, 6]);
+  expect(defaultSlots({ perToken: 0, once: 0 }, { bytes: GIB, ctxLen: 512, onGpu: true })).toBe(4);
+});
+
+test("the cache on a GPU has half of what the weights leave free, without experts where these have to leave", () => {
+  const up = { name: "up", quant: f32, inDim: 4, outDim: 1, rowStart: 0, tensorRows: 1, experts: 2 };
+  const moe = { op: "moe", up, down: { ...up, name: "down", experts: 3 }, router: { ...up, name: "router" } };
+  const bytes = (step: object, memory: number, weights: number) => gpuCacheBytes(model(step, 1), { memory, weights });
+  expect(bytes(moe, 240, 160)).toBe(40);
+  expect(bytes(moe, 240, 250)).toBe((240 - (250 - 80)) / 2);
+  expect(bytes(moe, 80, 85)).toBe(80 / 4);
+  expect(bytes({ op: "scale" }, 240, 400)).toBe(0);
 });

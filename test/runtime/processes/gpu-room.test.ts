@@ -24,7 +24,7 @@ let pool: Pool | undefined;
 afterEach(() => pool?.close(0));
 
 /** A GPU with room for this many layers; undefined: unknown. */
-function makeGpu(gpuMemory: number | undefined): void {
+function makeGpu(gpuMemory: number | undefined, more: { numParallel?: "auto"; maxQueue?: number } = {}): void {
   const spawn = { command: COMMAND, env: { PATH: process.env["PATH"] }, loadTimeoutMs: 20_000 };
   pool = new Pool({
     backend: "webgpu",
@@ -37,6 +37,7 @@ function makeGpu(gpuMemory: number | undefined): void {
     freeBytes: () => 1e12,
     gpuMemory,
     start: (load, signal) => RunnerProcess.start(load, spawn, signal),
+    ...more,
   });
 }
 
@@ -100,4 +101,13 @@ test("a model too large for the whole GPU is split once nothing idle is left the
   await load(first, 3);
   await load(second);
   expect(onGpu()).toEqual({ second: 5 });
+});
+
+test("a runner that chose its number of sequences takes so many requests at once, and the queue holds the others", async () => {
+  makeGpu(10, { numParallel: "auto", maxQueue: 1 }); // the fake runner chooses five
+  await load(first);
+  const leases = await Promise.all(Array.from({ length: 6 }, () => use(first)));
+  expect(pool!.activity()).toMatchObject({ running: 5, waiting: 1 });
+  await expect(use(first)).rejects.toMatchObject({ code: "busy" });
+  for (const lease of leases) lease.release();
 });
