@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the kernels for every platform with clang 19 and lld 19 of Debian (apt-get install clang-19 lld-19), without any
-# platform's headers or libraries. The same source gives the same bytes. Usage: build.sh [FOLDER]
+# platform's headers or libraries. The same source gives the same bytes. Usage: build.sh [FOLDER [NAME…]], where the names
+# of libraries, without their endings, are those to build.
 set -euo pipefail
 cd "$(dirname "$0")"
 out=${1:-lib}
@@ -62,13 +63,16 @@ jobs=(
   "windows windows-x64-avx2 x86_64 ${avx2[*]} $no_red_zone"
   "windows windows-x64-sse41 x86_64 ${sse41[*]} $no_red_zone"
   "windows windows-arm64 aarch64 ${neon[*]}"
-  "wasm"
-  "quantize"
+  "wasm simd"
+  "quantize quantize"
 )
 running=()
 for job in "${jobs[@]}"; do
+  read -r _ name _ <<<"$job"
+  [ $# -lt 2 ] || [[ " ${*:2} " == *" $name "* ]] || continue
   $job &
   running+=($!)
 done
 for each in "${running[@]}"; do wait "$each"; done
+shopt -s nullglob # some may not be wanted
 (cd "$out" && sha256sum -- *.so *.dylib *.dll *.wasm > SHA256SUMS)
