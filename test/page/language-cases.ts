@@ -1,15 +1,14 @@
-/** Every view in every language: axe in both colours, and room for its texts at both widths. */
+/** Every view in every language: room for its texts at both widths, and axe for some languages. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { LANGUAGES } from "../../src/page/app/words/index.ts";
 import type { Words } from "../../src/page/app/words/index.ts";
+import { drawn } from "../seed.ts";
 import { violationsOf } from "./axe.ts";
 import { ask, GATEWAY_TOKEN, keepShot, NARROW, openPage, WIDE, type World } from "./page.ts";
 
 const SIZES = [
   { viewport: WIDE, colorScheme: "light" },
-  { viewport: WIDE, colorScheme: "dark" },
-  { viewport: NARROW, colorScheme: "light" },
   { viewport: NARROW, colorScheme: "dark" },
 ] as const;
 
@@ -17,6 +16,9 @@ const SIZES = [
 const LOCALES = { de: "de-AT", es: "es-MX", fr: "fr-CA", ja: "ja", zh: "zh-CN" } as const satisfies Partial<
   Record<keyof typeof LANGUAGES, string>
 >;
+const CODES = Object.keys(LOCALES) as (keyof typeof LOCALES)[];
+/** Axe sees texts and names of elements: what it finds in one language, it mostly finds in all. */
+const SEEN_BY_AXE = drawn("languages for axe", CODES, 1);
 
 /** Text that is cut or outside of the page, except scrolling elements and long names. */
 const cutTexts = (page: Page): Promise<string[]> =>
@@ -33,10 +35,14 @@ const cutTexts = (page: Page): Promise<string[]> =>
       .map((each) => `${each.className}: ${each.textContent}`);
   });
 
-async function lookAt(page: Page, name: string, { viewport, colorScheme }: (typeof SIZES)[number]): Promise<void> {
+async function lookAt(
+  page: Page,
+  name: string,
+  { viewport, colorScheme, axe }: (typeof SIZES)[number] & { axe: boolean },
+): Promise<void> {
   expect([name, await cutTexts(page)]).toEqual([name, []]);
   expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, viewport.width]);
-  expect([name, await violationsOf(page)]).toEqual([name, []]);
+  if (axe) expect([name, await violationsOf(page)]).toEqual([name, []]);
   await keepShot(page, `${name}-${viewport.width}-${colorScheme}`);
 }
 
@@ -47,8 +53,9 @@ const VIEWS: readonly { readonly view: string; readonly until: (words: Words) =>
   { view: "system", until: () => ".table" },
 ];
 
-const languages = (Object.keys(LOCALES) as (keyof typeof LOCALES)[]).map((code) => (world: () => World): void => {
-  test(`${code}: every view has room for its texts at both widths, and axe finds nothing in either colour`, async () => {
+const languages = CODES.map((code) => (world: () => World): void => {
+  const axe = SEEN_BY_AXE.includes(code);
+  test(`${code}: every view has room for its texts at both widths${axe ? ", and axe finds nothing" : ""}`, async () => {
     const { browser, hearth } = world();
     const words = await LANGUAGES[code].load();
     const { page, troubles } = await openPage(browser, `${hearth.url}/ui`, WIDE, LOCALES[code]);
@@ -63,12 +70,12 @@ const languages = (Object.keys(LOCALES) as (keyof typeof LOCALES)[]).map((code) 
       for (const { view, until } of VIEWS) {
         await page.goto(view === "chat" ? chat : `${hearth.url}/ui#/${view}`);
         await page.locator(until(words)).first().waitFor();
-        await lookAt(page, `${code}-${view}`, size);
+        await lookAt(page, `${code}-${view}`, { ...size, axe });
       }
       await page.goto(chat);
       await page.getByRole("button", { name: words.options.title }).click();
       await page.getByRole("textbox", { name: words.chat.systemPrompt }).waitFor();
-      await lookAt(page, `${code}-settings`, size);
+      await lookAt(page, `${code}-settings`, { ...size, axe });
       await page.keyboard.press("Escape");
     }
     expect(troubles).toEqual([]);
