@@ -2,21 +2,28 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { writeGguf } from "../../src/engine/formats/files/write.ts";
+import { quantizedTo } from "../engine/architectures/adapters.ts";
+import { makeModel } from "../engine/architectures/models.ts";
 import { nmse } from "../engine/backends/compare.ts";
 import { swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { runHearth, startHearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000); // a CPU that plays a GPU
 
-const MODEL = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
-let home = "";
-beforeAll(async () => void (home = await mkdtemp(join(tmpdir(), "hearth-kernels-"))));
+let [home, file] = ["", ""];
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "hearth-kernels-"));
+  file = join(home, "small.gguf");
+  const model = makeModel("llama"); // the embedded one takes seconds
+  await writeGguf(file, { ...model, tensors: model.tensors.map((tensor) => quantizedTo("q4_0", tensor)) });
+});
 afterAll(() => rm(home, { recursive: true }));
 
 const logits = async (kernels: string, ...more: string[]) => {
   const out = join(home, "logits.f32");
-  const model = ["--model", MODEL, "--tokens", "30,31", "--out", out, "--backend", "webgpu"];
+  const model = ["--model", file, "--tokens", "30,31", "--out", out, "--backend", "webgpu"];
   const args = ["logits", ...model, "--kernels", kernels, ...more];
   const { code, stderr } = await runHearth(args, { env: await swiftShaderEnv(), home });
   return { code, stderr, values: code === 0 ? new Float32Array(await Bun.file(out).arrayBuffer()) : undefined };
