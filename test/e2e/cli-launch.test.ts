@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { shareMachineCache } from "../program.ts";
 import { runHearth } from "./hearth.ts";
 import { sitDownAt } from "./person.ts";
 
@@ -24,6 +25,7 @@ let server: ReturnType<typeof Bun.serve>;
 let url = "";
 beforeAll(() => {
   mkdirSync(bin);
+  shareMachineCache(home); // not the command's
   const files = 'for each in "$@"; do if [ -f "$each" ]; then echo "file $(cat "$each")"; fi; done';
   for (const name of ["claude", "codex", "opencode", "cn", "pi", "cline", "aider"]) {
     writeFileSync(join(bin, name), `#!/bin/sh\nprintf "arg %s\\n" "$@"\n${files}\nenv\nexit 7\n`);
