@@ -12,6 +12,9 @@ import { startHearth, type Hearth } from "../e2e/hearth.ts";
 export const WIDE = { width: 1440, height: 900 } as const;
 export const NARROW = { width: 390, height: 844 } as const;
 
+/** Longest wait for an element: other processes share the processors. */
+const WAIT_MS_MAX = 45_000;
+
 /** Folder of screenshots; undefined: none are taken, which saves a tenth of a second each. */
 const ARTEFACTS = process.env["HEARTH_TEST_ARTEFACTS"];
 
@@ -73,6 +76,7 @@ export async function openPage(
   locale = "en-US",
 ): Promise<Watched> {
   const context = await browser.newContext({ viewport, locale });
+  context.setDefaultTimeout(WAIT_MS_MAX);
   const troubles: string[] = [];
   const page = await watched(context, troubles);
   await page.goto(url);
