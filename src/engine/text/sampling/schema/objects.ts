@@ -38,12 +38,12 @@ export function objectGrammar(flat: Flat, parts: ObjectParts): string {
   const wanted = names.filter((name) => required.has(name) || (valueOf(name) !== false && !lacks.includes(name)));
   const optional = wanted.filter((name) => !required.has(name)).length;
   if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
-  const other = otherPairs(flat, { declared, excluded: [...names, ...lacks] }, parts);
+  const isOpen = declared.length === 0; // then a required name has the value of any other
+  const other = otherPairs(flat, { declared, excluded: isOpen ? lacks : [...names, ...lacks] }, parts);
   const pairOf = (name: string): string => {
     const value = lacks.includes(name) ? false : valueOf(name);
     return define(rules, `${literal(JSON.stringify(name))} ":" ws ${parts.inside(value, `${path}.${name}`)}`);
   };
-  const isOpen = declared.length === 0;
   if (isOpen && required.size > 0) {
     const pairs = [...required].map(pairOf);
     const room = { min: Math.max(0, min - pairs.length), max: max - pairs.length };
@@ -78,7 +78,9 @@ function valuesByName(flat: Flat, path: string): (name: string) => unknown {
 
 /** Each pair once, and then `rest`. */
 function inAnyOrder(rules: Rules, pairs: readonly string[], rest: string): string {
-  if (pairs.length > MAX_UNORDERED) return `${pairs.join(' "," ws ')} ${rest}`;
+  const states = 2 ** pairs.length;
+  if (pairs.length > MAX_UNORDERED || rules.budget.units < states) return `${pairs.join(' "," ws ')} ${rest}`;
+  rules.budget.units -= states;
   const made = new Map<number, string>();
   const after = (used: number): string => {
     const known = made.get(used);
