@@ -85,6 +85,8 @@ test("answers have the fields of llama-server's, and its texts for the embedded 
   const hi = { messages: [{ role: "user", content: "hi" }] };
   expect(await same("/apply-template", more.template, hi)).toEqual(more.template);
   await same("/completion", more.error, { n_predict: 2 });
+  await call("/api/generate", { model: "hearth", keep_alive: 0 }); // other tests begin without a model in memory
+  while ((await call("/slots")).body.length > 0) await Bun.sleep(20);
 });
 
 test("a stream tells how much of its prompt is read, and how long it took", async () => {

@@ -1,6 +1,6 @@
 /**
- * Answers of llama-server (v0.5.0) with the embedded model, recorded on its routes, and the comparison of their shapes
- * with ours. Long lists and texts are cut.
+ * Answers of llama-server (v0.5.0) with the embedded model, which bench/record-llama-server.ts records, and the
+ * comparison of their shapes with ours. Long vectors and texts are cut.
  */
 import { isObject } from "../../src/base/index.ts";
 import recorded from "./llama-server-answers.json";
