@@ -23,13 +23,13 @@ fn word_at(i: u32) -> u32 {
   return (low >> shift) | (w[(i >> 2u) + 1u] << (32u - shift));
 }
 
-/// Sixteen bytes from any byte.
+/// Sixteen bytes from any byte. Neighbouring threads read at different shifts, so that a branch would cost both ways.
 fn words_at(i: u32) -> vec4<u32> {
   let at = i >> 2u;
-  let shift = vec4<u32>((i & 3u) * 8u);
+  let shift = (i & 3u) * 8u;
   let low = vec4<u32>(w[at], w[at + 1u], w[at + 2u], w[at + 3u]);
-  if (shift.x == 0u) { return low; }
-  return (low >> shift) | (vec4<u32>(low.yzw, w[at + 4u]) << (32u - shift));
+  let next = vec4<u32>(low.yzw, w[at + 4u]);
+  return (low >> vec4<u32>(shift)) | ((next << vec4<u32>(31u - shift)) << vec4<u32>(1u));
 }
 
 /// The bytes of a word, unsigned.

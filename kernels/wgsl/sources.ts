@@ -108,8 +108,12 @@ import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
+import neighbours from "./loads16/neighbours.wgsl" with { type: "text" };
+import loads16_q2_K from "./loads16/q2_K.wgsl" with { type: "text" };
+import loads16_q3_K from "./loads16/q3_K.wgsl" with { type: "text" };
 import loads16_q4_K from "./loads16/q4_K.wgsl" with { type: "text" };
 import loads16_q5_K from "./loads16/q5_K.wgsl" with { type: "text" };
+import loads16_q6_K from "./loads16/q6_K.wgsl" with { type: "text" };
 import packed_iq4_nl from "./packed/iq4_nl.wgsl" with { type: "text" };
 import packed_iq4_xs from "./packed/iq4_xs.wgsl" with { type: "text" };
 import packed_mxfp4 from "./packed/mxfp4.wgsl" with { type: "text" };
@@ -230,8 +234,21 @@ export const PACKED: Readonly<Record<string, string>> = {
   tq2_0: packed_tq2_0,
 };
 
-/** Unpackers of units of 16-byte runs: `fn unit_at(first_block: u32, unit: u32) -> Unit`, for types that have one. */
-export const LOADS16: Readonly<Record<string, string>> = { q4_K: loads16_q4_K, q5_K: loads16_q5_K };
+/** Unpackers of units of runs: `fn unit_at(first_block: u32, unit: u32) -> Unit`, for block types that have one. */
+export const LOADS16: Readonly<Record<string, string>> = {
+  q2_K: loads16_q2_K,
+  q3_K: loads16_q3_K,
+  q4_K: loads16_q4_K,
+  q5_K: loads16_q5_K,
+  q6_K: loads16_q6_K,
+  ...Object.fromEntries(
+    Object.entries(PACKED)
+      .filter(([name]) => /^q[458]_[01]$|^iq4|^mxfp4$/.test(name))
+      .map(([name, unpack]) => [name, `${neighbours}\n${unpack}`]),
+  ),
+};
+/** Block types of a multiple of 16 bytes, whose `unit_at` reads a matrix as vectors. */
+const ALIGNED = new Set(["q4_K", "q5_K"]);
 
 /** Formats of the KV cache. */
 const inGroupsOf = (count: number): string => cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`);
@@ -310,7 +327,8 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
       ? snippet
       : numbered(snippet, { number, names: namesOf(`${matrix.unpacking}\n${matrix.product}`) });
   });
-  const bound = loads.reduce((text, index) => text.replace(bindingOf(index), "$1vec4<u32>>;"), spliced);
+  const aligned = loads.filter((i) => ALIGNED.has(quants[i]!));
+  const bound = aligned.reduce((text, index) => text.replace(bindingOf(index), "$1vec4<u32>>;"), spliced);
   const sized = bound.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
   const few = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
   const halved = tuning.f16 ? few.replace(STORED, "alias Stored = vec4<f16>;") : few;
@@ -327,20 +345,19 @@ const multiplied = (kernel: KernelName): number[] =>
 /** The binding of a matrix as words. */
 const bindingOf = (index: number): RegExp => new RegExp(`(\\bw${index === 0 ? "" : `_${index + 1}`}: ?array<)u32>;`);
 
-interface MatrixForm {
-  readonly packed: boolean;
-  /** The matrix is bound as 16 bytes at a time. */
-  readonly loads16: boolean;
-}
+/** How kernels for few rows multiply a matrix. */
+type MatrixForm = Pick<Tuning, "packed" | "loads16">;
 
 /** The snippets for a matrix's block type: unpacking, and products with few rows. */
 function matrixSnippets(quant: string | undefined, form: MatrixForm): { unpacking: string; product: string } {
   const unpacker = dequantizer(quant);
-  if (form.loads16) {
+  const by16 = form.loads16 ? `${product}\n${LOADS16[quant!]!}\n${partial16}` : undefined;
+  if (by16 !== undefined && ALIGNED.has(quant!)) {
     const sizes = unpacker.match(/^const BLOCK_\w+: u32 = .*$/gm)!.join("\n"); // every block type has both
-    return { unpacking: `${bytes16}\n${sizes}`, product: `${product}\n${LOADS16[quant!]!}\n${partial16}` };
+    return { unpacking: `${bytes16}\n${sizes}`, product: by16 };
   }
   const unpacking = `${bytes}\n${unpacker}`;
+  if (by16 !== undefined) return { unpacking, product: by16 };
   const bytewise = form.packed && quant !== undefined ? PACKED[quant] : undefined;
   if (bytewise === undefined) return { unpacking, product: `${product}\n${partialPlain}` };
   return { unpacking, product: `${product}\n${bytewise}\n${partialPacked}` };
