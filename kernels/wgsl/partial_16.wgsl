@@ -1,7 +1,7 @@
-// partial_16: a thread's part of a product in float32, for block types that are read 16 bytes at a time (loads16/).
-// Threads take turns at units of UNIT weights: RUNS runs of 16, the first of which begins at `unit_start`, and each
-// RUN_STEP after the one before. Scales multiply the sum of a run. The sums of a row are added in an order that does
-// not depend on other rows.
+// partial_16: a thread's part of a product for block types whose weights are read 16 bytes at a time (loads16/), after
+// `runs_float` or `runs_packed`. Threads take turns at units of UNIT weights: RUNS runs of 16, the first of which
+// begins at `unit_start`, and each RUN_STEP after the one before. The order of a row's sums does not depend on other
+// rows.
 
 /// A unit's weights: scale · q − least, with four q in each word and a scale for each run.
 struct Unit { q: array<vec4<u32>, RUNS>, scale: vec4<f32>, least: vec4<f32> }
@@ -15,12 +15,6 @@ fn x_run(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> mat4x4<f32> {
     normed(sums, r, i + 8u, x[at + 2u]),
     normed(sums, r, i + 12u, x[at + 3u]),
   );
-}
-
-/// Σ x · q of a run.
-fn dot_run(a: mat4x4<f32>, q: vec4<u32>) -> f32 {
-  return (dot(a[0], values_of(q.x)) + dot(a[1], values_of(q.y))) +
-    (dot(a[2], values_of(q.z)) + dot(a[3], values_of(q.w)));
 }
 
 /// A thread's part of the product of each row of x with each row of w.
@@ -37,10 +31,9 @@ fn partial(x_row: u32, rows: u32, w_row: u32, row_bytes: u32, count: u32, thread
     for (var r = 0u; r < ROWS; r++) {
       if (r >= rows) { break; }
       for (var run = 0u; run < RUNS; run++) {
-        let a = x_run(&sums, r, (x_row + r) * p.in_dim, unit_start(unit) + run * RUN_STEP);
-        let total = dot((a[0] + a[1]) + (a[2] + a[3]), vec4<f32>(1.0));
+        let a = values_at(&sums, r, (x_row + r) * p.in_dim, unit_start(unit) + run * RUN_STEP);
         for (var c = 0u; c < COLUMNS; c++) {
-          sums[r * TERMS + c] += units[c].scale[run] * dot_run(a, units[c].q[run]) - units[c].least[run] * total;
+          sums[r * TERMS + c] += dot_run(a, units[c].q[run], units[c].scale[run], units[c].least[run]);
         }
       }
     }

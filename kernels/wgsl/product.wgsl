@@ -1,5 +1,5 @@
 // product: products of up to ROWS rows of x with up to COLUMNS neighbouring rows of w, spliced into the matrix-vector
-// kernels, on top of a thread's part: `partial_plain` or `partial_packed`.
+// kernels, on top of a thread's part: `partial_plain` or `partial_16`.
 
 /// Eight values of x from `i`, zeros beyond the row, which begins at `row`.
 fn x_eight(row: u32, i: u32) -> Eight {

@@ -56,9 +56,10 @@ import wide from "./wide.wgsl" with { type: "text" };
 import norm from "./norm.wgsl" with { type: "text" };
 import positionScale from "./position_scale.wgsl" with { type: "text" };
 import partial16 from "./partial_16.wgsl" with { type: "text" };
-import partialPacked from "./partial_packed.wgsl" with { type: "text" };
 import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
+import runsFloat from "./runs_float.wgsl" with { type: "text" };
+import runsPacked from "./runs_packed.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
@@ -109,25 +110,20 @@ import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
 import neighbours from "./loads16/neighbours.wgsl" with { type: "text" };
+import loads16_iq4_nl from "./loads16/iq4_nl.wgsl" with { type: "text" };
+import loads16_iq4_xs from "./loads16/iq4_xs.wgsl" with { type: "text" };
+import loads16_mxfp4 from "./loads16/mxfp4.wgsl" with { type: "text" };
 import loads16_q2_K from "./loads16/q2_K.wgsl" with { type: "text" };
 import loads16_q3_K from "./loads16/q3_K.wgsl" with { type: "text" };
+import loads16_q4_0 from "./loads16/q4_0.wgsl" with { type: "text" };
+import loads16_q4_1 from "./loads16/q4_1.wgsl" with { type: "text" };
 import loads16_q4_K from "./loads16/q4_K.wgsl" with { type: "text" };
+import loads16_q5_0 from "./loads16/q5_0.wgsl" with { type: "text" };
+import loads16_q5_1 from "./loads16/q5_1.wgsl" with { type: "text" };
 import loads16_q5_K from "./loads16/q5_K.wgsl" with { type: "text" };
 import loads16_q6_K from "./loads16/q6_K.wgsl" with { type: "text" };
-import packed_iq4_nl from "./packed/iq4_nl.wgsl" with { type: "text" };
-import packed_iq4_xs from "./packed/iq4_xs.wgsl" with { type: "text" };
-import packed_mxfp4 from "./packed/mxfp4.wgsl" with { type: "text" };
-import packed_q2_K from "./packed/q2_K.wgsl" with { type: "text" };
-import packed_q3_K from "./packed/q3_K.wgsl" with { type: "text" };
-import packed_q4_0 from "./packed/q4_0.wgsl" with { type: "text" };
-import packed_q4_1 from "./packed/q4_1.wgsl" with { type: "text" };
-import packed_q4_K from "./packed/q4_K.wgsl" with { type: "text" };
-import packed_q5_0 from "./packed/q5_0.wgsl" with { type: "text" };
-import packed_q5_1 from "./packed/q5_1.wgsl" with { type: "text" };
-import packed_q5_K from "./packed/q5_K.wgsl" with { type: "text" };
-import packed_q6_K from "./packed/q6_K.wgsl" with { type: "text" };
-import packed_q8_0 from "./packed/q8_0.wgsl" with { type: "text" };
-import packed_tq2_0 from "./packed/tq2_0.wgsl" with { type: "text" };
+import loads16_q8_0 from "./loads16/q8_0.wgsl" with { type: "text" };
+import loads16_tq2_0 from "./loads16/tq2_0.wgsl" with { type: "text" };
 
 /** Kernels by file name; two have a second form: with twice as many matrices to compile, and with larger heads. */
 export const KERNELS = {
@@ -216,36 +212,28 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   q2_0,
 };
 
-/** Unpackers of 32 weights as bytes: `fn unpack32(block: u32, at: u32) -> Run`, for block types that have one. */
-export const PACKED: Readonly<Record<string, string>> = {
-  iq4_nl: packed_iq4_nl,
-  iq4_xs: packed_iq4_xs,
-  mxfp4: packed_mxfp4,
-  q2_K: packed_q2_K,
-  q3_K: packed_q3_K,
-  q4_0: packed_q4_0,
-  q4_1: packed_q4_1,
-  q4_K: packed_q4_K,
-  q5_0: packed_q5_0,
-  q5_1: packed_q5_1,
-  q5_K: packed_q5_K,
-  q6_K: packed_q6_K,
-  q8_0: packed_q8_0,
-  tq2_0: packed_tq2_0,
-};
+/** A unit of 32 neighbouring weights, by `fn unpack32(block: u32, at: u32) -> Run`. */
+const inUnits = (unpack: string): string => `${neighbours}\n${unpack}`;
 
-/** Unpackers of units of runs: `fn unit_at(first_block: u32, unit: u32) -> Unit`, for block types that have one. */
+/**
+ * Unpackers of units of runs, for block types that have one: `fn unit_at(first_block: u32, unit: u32) -> Unit`. Their
+ * weights are bytes, for products of floats or of bytes.
+ */
 export const LOADS16: Readonly<Record<string, string>> = {
+  iq4_nl: inUnits(loads16_iq4_nl),
+  iq4_xs: inUnits(loads16_iq4_xs),
+  mxfp4: inUnits(loads16_mxfp4),
   q2_K: loads16_q2_K,
   q3_K: loads16_q3_K,
+  q4_0: inUnits(loads16_q4_0),
+  q4_1: inUnits(loads16_q4_1),
   q4_K: loads16_q4_K,
+  q5_0: inUnits(loads16_q5_0),
+  q5_1: inUnits(loads16_q5_1),
   q5_K: loads16_q5_K,
   q6_K: loads16_q6_K,
-  ...Object.fromEntries(
-    Object.entries(PACKED)
-      .filter(([name]) => /^q[458]_[01]$|^iq4|^mxfp4$/.test(name))
-      .map(([name, unpack]) => [name, `${neighbours}\n${unpack}`]),
-  ),
+  q8_0: inUnits(loads16_q8_0),
+  tq2_0: loads16_tq2_0,
 };
 /** Block types of a multiple of 16 bytes, whose `unit_at` reads a matrix as vectors. */
 const ALIGNED = new Set(["q4_K", "q5_K"]);
@@ -311,7 +299,7 @@ export const takesRows = (kernel: KernelName): boolean => ROWS.test(KERNELS[kern
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
   const { subgroups, tuning = PLAIN, rows = rowsAtOnce(tuning) } = variant;
   const features = new Set<string>();
-  const loads = tuning.loads16 && !tuning.packed ? multiplied(kernel).filter((i) => LOADS16[quants[i]!]) : [];
+  const loads = tuning.loads16 || tuning.packed ? multiplied(kernel).filter((i) => LOADS16[quants[i]!]) : [];
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
@@ -321,7 +309,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
       return subgroups ? sumSubgroups : sumShared;
     }
     const index = Number(number ?? 1) - 1;
-    const matrix = matrixSnippets(quants[index], { packed: tuning.packed, loads16: loads.includes(index) });
+    const matrix = matrixSnippets(quants[index], loads.includes(index) ? { packed: tuning.packed } : undefined);
     const snippet = what === "product" ? matrix.product : matrix.unpacking;
     return number === undefined
       ? snippet
@@ -345,22 +333,21 @@ const multiplied = (kernel: KernelName): number[] =>
 /** The binding of a matrix as words. */
 const bindingOf = (index: number): RegExp => new RegExp(`(\\bw${index === 0 ? "" : `_${index + 1}`}: ?array<)u32>;`);
 
-/** How kernels for few rows multiply a matrix. */
-type MatrixForm = Pick<Tuning, "packed" | "loads16">;
-
-/** The snippets for a matrix's block type: unpacking, and products with few rows. */
-function matrixSnippets(quant: string | undefined, form: MatrixForm): { unpacking: string; product: string } {
+/**
+ * The snippets for a matrix's block type: unpacking, and products with few rows.
+ * @param by16 set if weights are read 16 bytes at a time
+ */
+function matrixSnippets(
+  quant: string | undefined,
+  by16: { readonly packed: boolean } | undefined,
+): { unpacking: string; product: string } {
   const unpacker = dequantizer(quant);
-  const by16 = form.loads16 ? `${product}\n${LOADS16[quant!]!}\n${partial16}` : undefined;
-  if (by16 !== undefined && ALIGNED.has(quant!)) {
-    const sizes = unpacker.match(/^const BLOCK_\w+: u32 = .*$/gm)!.join("\n"); // every block type has both
-    return { unpacking: `${bytes16}\n${sizes}`, product: by16 };
-  }
   const unpacking = `${bytes}\n${unpacker}`;
-  if (by16 !== undefined) return { unpacking, product: by16 };
-  const bytewise = form.packed && quant !== undefined ? PACKED[quant] : undefined;
-  if (bytewise === undefined) return { unpacking, product: `${product}\n${partialPlain}` };
-  return { unpacking, product: `${product}\n${bytewise}\n${partialPacked}` };
+  if (!by16) return { unpacking, product: `${product}\n${partialPlain}` };
+  const runs = [product, LOADS16[quant!]!, by16.packed ? runsPacked : runsFloat, partial16].join("\n");
+  if (!ALIGNED.has(quant!)) return { unpacking, product: runs };
+  const sizes = unpacker.match(/^const BLOCK_\w+: u32 = .*$/gm)!.join("\n"); // every block type has both
+  return { unpacking: `${bytes16}\n${sizes}`, product: runs };
 }
 
 function dequantizer(quant: string | undefined): string {

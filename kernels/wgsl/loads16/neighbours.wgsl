@@ -1,4 +1,4 @@
-// neighbours: a unit of 32 neighbouring weights, for block types whose `unpack32` (packed/) uses all bits that it reads.
+// neighbours: a unit of 32 neighbouring weights, for block types with `unpack32`.
 
 /// Thirty-two weights as signed bytes: scale · q − least, of each half.
 struct Run { lo: vec4<u32>, hi: vec4<u32>, scale: vec2<f32>, least: vec2<f32> }

@@ -1,5 +1,5 @@
-// q6_K: 16 bytes are the lower bits of 16 weights, and of 16 that come 64 later; the upper bits of four such runs are in
-// 16 other bytes. Formula: quant/q6_K.wgsl.
+// q6_K: 16 bytes are the lower bits of 16 weights, and of 16 that come 64 later; the upper bits of four such runs are
+// in 16 other bytes. Formula: quant/q6_K.wgsl.
 const UNIT: u32 = 32u;
 const RUNS: u32 = 2u;
 const RUN_STEP: u32 = 64u;

@@ -73,7 +73,7 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
     }
     exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
     if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages };
-    const packed = await search.fastest("few", exact, PACKED_CHANGES);
+    const packed = await search.fastest("few", exact, LOADS16[shape.quant] ? PACKED_CHANGES : []);
     const fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast });
     return { exact, fast, stages: STAGES };
   } finally {

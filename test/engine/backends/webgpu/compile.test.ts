@@ -1,6 +1,6 @@
 /** Every source that any device may get passes the compiler's front end, whatever drivers this machine has. */
 import { expect, test } from "bun:test";
-import { DEQUANTIZERS, PACKED } from "../../../../kernels/wgsl/sources.ts";
+import { DEQUANTIZERS, LOADS16 } from "../../../../kernels/wgsl/sources.ts";
 import { everySource } from "./compile.ts";
 
 async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {
@@ -26,7 +26,7 @@ test("each block type gives matrix kernels of its own, in every variant that the
   for (const quant of Object.keys(DEQUANTIZERS)) {
     const own = [`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`, `matmul ${quant} f16`];
     expect(names).toEqual(expect.arrayContaining(own));
-    expect(names.includes(`linear ${quant} packed`)).toBe(Object.hasOwn(PACKED, quant));
+    expect(names.includes(`linear ${quant} packed`)).toBe(Object.hasOwn(LOADS16, quant));
   }
   expect(names).toContain("linear_3 q4_K q4_K q4_K all");
 });
