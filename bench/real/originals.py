@@ -35,6 +35,12 @@ INDEXER = dict(index_n_heads=2, index_head_dim=16, index_topk=64)
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
 DELTA |= dict(num_hidden_layers=4)
 
+GEMMA4 = SIZES | HEADS | dict(num_hidden_layers=4, tie_word_embeddings=True, sliding_window=8, global_head_dim=32, pad_token_id=0)
+GEMMA4 |= dict(hidden_size_per_layer_input=0, vocab_size_per_layer_input=VOCAB, layer_types=["sliding_attention", "full_attention"] * 2)
+
+# GGUF programs divide by n - 1 in Gemma 3n's deviation of gates, transformers by n: the same for as many values as real models have
+WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], intermediate_size=[8192] * 2)
+
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
 MODELS = {
     "Llama": SIZES,
@@ -49,6 +55,10 @@ MODELS = {
     "Gemma": SIZES | HEADS | dict(tie_word_embeddings=True),
     "Gemma2": SIZES | HEADS | dict(tie_word_embeddings=True, query_pre_attn_scalar=16, sliding_window=8),
     "Gemma3": SIZES | HEADS | dict(tie_word_embeddings=True, query_pre_attn_scalar=16, sliding_window=8, num_hidden_layers=7),
+    "Gemma4": GEMMA4 | dict(vocab_size=VOCAB + 60, attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=20.0),
+    "Gemma4 2": GEMMA4 | dict(hidden_size_per_layer_input=8, num_kv_shared_layers=2, use_double_wide_mlp=True),
+    "Gemma4 3": GEMMA4 | dict(enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=48),
+    "Gemma3n": GEMMA4 | WIDE | dict(num_kv_shared_layers=0, laurel_rank=8, activation_sparsity_pattern=[0.95] * 2, vocab_size_per_layer_input=300),
     "Phi": SIZES | dict(num_key_value_heads=4, partial_rotary_factor=0.5),
     "Phi3": SIZES,
     "Olmo": SIZES | dict(clip_qkv=2.0),
@@ -103,7 +113,7 @@ MODELS = {
     "Roberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
     "XLMRoberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
     "DistilBert": dict(dim=64, n_layers=3, n_heads=4, hidden_dim=96, vocab_size=VOCAB, max_position_embeddings=256),
-    "NomicBert": SIZES,
+    "NomicBert": SIZES | dict(num_key_value_heads=4, pad_token_id=0, type_vocab_size=2),
     "EuroBert": SIZES,
     "JinaEmbeddingsV3": SIZES | dict(num_key_value_heads=4, type_vocab_size=1),
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
@@ -157,6 +167,21 @@ def tokenizer():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>")
 
 
+def text_bpe():
+    """Gemma 4's kind: merges of text, bytes for what has no piece."""
+    made = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    made.normalizer = normalizers.Replace(" ", "▁")
+    marks = ["<pad>", "<eos>", "<bos>", "<unk>", "<|channel>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    made.train_from_iterator(TEXT * 20, trainers.BpeTrainer(vocab_size=VOCAB + 60, special_tokens=marks))
+    vocabulary = json.loads(made.to_str())
+    vocabulary["added_tokens"] = [each for each in vocabulary["added_tokens"] if not each["content"].startswith("<0x")]
+    vocabulary["decoder"] = {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]}
+    made = Tokenizer.from_str(json.dumps(vocabulary))
+    made.post_processor = processors.TemplateProcessing(single="<bos> $A", pair="<bos> $A $B", special_tokens=[("<bos>", 2)])
+    names = dict(bos_token="<bos>", eos_token="<eos>", unk_token="<unk>", pad_token="<pad>")
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
 def unigram(folder):
     """XLM-RoBERTa's kind: SentencePiece's pieces and its map of characters."""
     prefix = os.path.join(folder, "pieces")
@@ -179,7 +204,7 @@ def unigram(folder):
 
 
 def main(folder, *names):
-    byte_level, pieces = tokenizer(), unigram(folder)
+    byte_level, pieces, merged = tokenizer(), unigram(folder), text_bpe()
     for name in names or MODELS:
         to = os.path.join(folder, name.replace(" ", "-"))
         try:
@@ -188,10 +213,10 @@ def main(folder, *names):
             with torch.no_grad():
                 out = model(torch.tensor([ids]), **({} if name in ENCODERS else {"use_cache": False}))
             rows = out.last_hidden_state if name in ENCODERS else out.logits
-            words = pieces if name == "XLMRoberta" else byte_level
+            words = {"XLMRoberta": pieces, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)
             rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
-            texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta") else []
+            texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "Gemma4") else []
             made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))
             print(name, "made", flush=True)

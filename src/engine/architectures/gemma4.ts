@@ -66,21 +66,23 @@ function attentionOf(model: Model): (layer: number) => Step[] {
     const same = { out, q, layer, nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0, oneWay };
     // a layer without keys reads the cache of the last layer of its kind that has keys
     const source = nLayers - shared - (window > 0 ? 2 : 1);
-    const keysAndValues: Step[] = [
+    const keysAndValues = (): Step[] => [
       project(k, "attn_k"),
       ...(model.has(`${blk}.attn_v.weight`) ? [project(v, "attn_v")] : []),
       { op: "bareRmsNorm", out: v, x: model.has(`${blk}.attn_v.weight`) ? v : k, run: headDim, eps },
       { op: "rmsNorm", out: k, x: k, w: model.vector(`${blk}.attn_k_norm`, headDim), eps },
       { op: "rope", x: k, heads: nKvHeads, headDim, rope },
     ];
+    const isShared = layer >= nLayers - shared;
+    if (isShared && model.has(`${blk}.attn_k.weight`)) keysAndValues(); // some files have them, and nothing uses them
     return [
       ...normSteps(model, "rms", { out: h, x, name: `${blk}.attn_norm` }),
       project(q, "attn_q"),
       { op: "rmsNorm", out: q, x: q, w: model.vector(`${blk}.attn_q_norm`, headDim), eps },
       { op: "rope", x: q, heads: nHeads, headDim, rope },
-      ...(layer < nLayers - shared
-        ? [...keysAndValues, { op: "attention", ...same, k, v, rope } as const]
-        : [{ op: "sharedAttention", ...same, source } as const]),
+      ...(isShared
+        ? [{ op: "sharedAttention", ...same, source } as const]
+        : [...keysAndValues(), { op: "attention", ...same, k, v, rope } as const]),
       { op: "linear", out: y, x: out, ...model.linear(`${blk}.attn_output`, { inDim: out.dim, outDim: dim }) },
     ];
   };

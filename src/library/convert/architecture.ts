@@ -68,6 +68,8 @@ export interface Architecture {
   readonly layerValues?: Readonly<Record<string, string>>;
   /** Weights that no forward pass needs, by name without the prefix `model.`. */
   readonly unused?: RegExp;
+  /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */
+  readonly textTokens?: { readonly model: string; readonly visible: readonly string[] };
   /** Default of the vocabulary if no file sets it. */
   readonly addSpacePrefix?: boolean;
   /**

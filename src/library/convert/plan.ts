@@ -110,16 +110,17 @@ interface FoundRule {
 }
 
 const LAYER = /^(?:(?:encoder\.)?layers?|h|blocks)\.(\d{1,6})\./;
-const EXPERT = /\.experts\.(\d{1,6})\./;
+/** Matrices that a GGUF stacks: of experts, or of streams. */
+const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1,6})(?=\.|$)/;
 
 /** The rules for a weight, each with its name in the GGUF; empty if no rule matches, or the layer does not exist. */
 export function findRules(table: TensorTable, name: string, nLayers: number): FoundRule[] {
   const part = /\.(weight|bias|gamma|beta)$/.exec(name)?.[1]; // a name without one of these is whole
   const bare = part === undefined ? name : name.slice(0, -part.length - 1);
   const layer = LAYER.exec(name)?.[1];
-  const expert = EXPERT.exec(name)?.[1];
+  const expert = EXPERT.exec(name)?.[2];
   if (layer !== undefined && Number(layer) >= nLayers) return [];
-  const key = (layer === undefined ? bare : bare.replace(`.${layer}.`, ".*.")).replace(EXPERT, ".experts.#.");
+  const key = (layer === undefined ? bare : bare.replace(`.${layer}.`, ".*.")).replace(EXPERT, "$1.#");
   const rules = [Object.hasOwn(table, key) ? table[key]! : []].flat();
   const suffix = part === undefined ? "" : part === "bias" || part === "beta" ? ".bias" : ".weight";
   return rules

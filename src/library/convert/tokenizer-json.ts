@@ -8,7 +8,7 @@ import { describe, type JsonObject } from "./folder.ts";
 import { preTokenizerName } from "./pre-tokenizer.ts";
 import { complete, wrong, type Model, type Tokens, type TokensPlace } from "./tokens.ts";
 import { readUnigram } from "./unigram-json.ts";
-import { addedTokens, BYTE, CONTROL, NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
+import { addedTokens, BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, vocabularyMetadata } from "./vocabulary.ts";
 
 /** Four times the largest published vocabulary or list of merges. */
 const PIECES_MAX = 2 ** 20;
@@ -123,6 +123,13 @@ function readTextBpe(parts: Model): Tokens {
     scores: pieces.map((piece) => -(rank.get(piece) ?? rank.size)),
   };
   const leftOut = complete(vocabulary, parts);
+  if (parts.textTokens) {
+    const { model: name, visible } = parts.textTokens;
+    const types = vocabulary.types.map((type, id) => (visible.includes(pieces[id]!) ? USER_DEFINED : type));
+    const merges = { "tokenizer.ggml.merges": readMerges(parts) };
+    const metadata = { "tokenizer.ggml.model": name, ...vocabularyMetadata({ ...vocabulary, types }), ...merges };
+    return { metadata, pieces, leftOut };
+  }
   const metadata = {
     "tokenizer.ggml.model": "llama",
     "tokenizer.ggml.pre": "default",

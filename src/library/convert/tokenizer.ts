@@ -16,7 +16,7 @@ interface TokenizerSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
-  readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix">;
+  readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix" | "textTokens">;
   /** Rows of the embedding. */
   readonly rows: number;
 }
@@ -29,9 +29,11 @@ interface ConvertedTokenizer {
 /** Throws `bad_file` if the tokenizer is missing or damaged, and `unsupported` for unknown kinds. */
 export async function convertTokenizer(sources: TokenizerSources): Promise<ConvertedTokenizer> {
   const { folder, config, architecture, rows } = sources;
-  const place = { rows, label: folder.label };
+  const { textTokens } = architecture;
+  const place = { rows, label: folder.label, ...(textTokens && { textTokens }) };
   const json = await findJson(folder, "tokenizer.json");
-  const model = json && isByteLevel(json) ? undefined : await findBytes(folder, "tokenizer.model");
+  const isWhole = json && (textTokens || isByteLevel(json));
+  const model = isWhole ? undefined : await findBytes(folder, "tokenizer.model");
   if (!json && !model) {
     throw new AppError("bad_file", `${folder.label}: expected 'tokenizer.json' or 'tokenizer.model', got neither`);
   }

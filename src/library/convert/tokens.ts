@@ -1,6 +1,7 @@
 /** Types and helpers that the readers of all kinds of `tokenizer.json` share. */
 import { AppError } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
+import type { Architecture } from "./architecture.ts";
 import { describe, type JsonObject } from "./folder.ts";
 import { addedTokens, completeVocabulary, type AddedToken, type Vocabulary } from "./vocabulary.ts";
 
@@ -15,6 +16,8 @@ export interface TokensPlace {
   /** Rows of the embedding. */
   readonly rows: number;
   readonly label: string;
+  /** As for `Architecture`. */
+  readonly textTokens?: Architecture["textTokens"];
 }
 
 /** A file and its `model`. */

@@ -97,6 +97,23 @@ const own: Readonly<Record<string, Outline>> = {
       ...inLayers({ ...bertLayer, "ffn_up+": [DIM, FFN], "ffn_down+": down! }),
     }),
   },
+  "nomic-bert-moe": {
+    arch: "nomic-bert-moe",
+    numbers: numbers({
+      ...LAYER,
+      "rope.freq_base": 10_000,
+      moe_every_n_layers: 2,
+      expert_count: 4,
+      expert_used_count: 2,
+    }),
+    others: { "attention.causal": false },
+    shapes: tensors({
+      ...bertStart,
+      ...inLayers(bertLayer),
+      ...inLayers({ "ffn_up+": [DIM, FFN], "ffn_down+": down! }, "0,2"),
+      ...inLayers({ ffn_gate_inp: [DIM, 4], ffn_up_exps: [DIM, FFN, 4], ffn_down_exps: [FFN, DIM, 4] }, "1"),
+    }),
+  },
   eurobert: {
     arch: "eurobert",
     numbers: numbers({ ...RMS, "attention.head_count_kv": 2, "rope.freq_base": 250_000 }),

@@ -68,10 +68,13 @@ test.each([
 /** Compared elsewhere, or with a known difference. */
 const ELSEWHERE: readonly string[] = [
   "DistilBertForMaskedLM", // as without the output
+  "EuroBertForMaskedLM",
   "ModernBertForMaskedLM",
   "RobertaForMaskedLM",
   "XLMRobertaForMaskedLM",
   "Gemma3ForConditionalGeneration", // the text model of an image model
+  "Gemma3nForConditionalGeneration",
+  "Gemma4ForConditionalGeneration",
   "PhimoeForCausalLM", // a GGUF routes by softmax, as llama.cpp does; the original by a sparse mixer
   "Qwen3_5ForConditionalGeneration",
   "Qwen3_5MoeForConditionalGeneration",

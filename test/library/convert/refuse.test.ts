@@ -44,7 +44,7 @@ test.each<[string, Change, string]>([
   [
     "an unknown architecture",
     { config: { architectures: ["FooForCausalLM"] } },
-    "unsupported architecture \"FooForCausalLM\": folder: 'architectures': expected one of ArceeForCausalLM, ",
+    "unsupported architecture \"FooForCausalLM\": folder: 'architectures': expected one of ApertusForCausalLM, ",
   ],
   ["no architecture", { config: { architectures: undefined } }, "unknown architecture: folder: 'architectures'"],
   [

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { AppError } from "../../../src/base/errors.ts";
+import type { Architecture } from "../../../src/library/convert/architecture.ts";
+import { gemma4 } from "../../../src/library/convert/archs/gemma4.ts";
 import { llama } from "../../../src/library/convert/archs/llama.ts";
 import { parseSentencePieceModel } from "../../../src/library/convert/sentence-piece-model.ts";
 import { convertTokenizer } from "../../../src/library/convert/tokenizer.ts";
@@ -41,9 +43,15 @@ afterAll(() => rm(root, { recursive: true }));
 type Files = Readonly<Record<string, object | string | Uint8Array>>;
 const rowsOf = (metadata: Metadata): number => piecesOf(metadata).length;
 
-async function convert(files: Files, { rows, config = {} }: { rows: number; config?: Record<string, unknown> }) {
+interface ConvertOptions {
+  readonly rows: number;
+  readonly config?: Record<string, unknown>;
+  readonly architecture?: Architecture;
+}
+
+async function convert(files: Files, { rows, config = {}, architecture = llama }: ConvertOptions) {
   const folder = await writeFolder(join(root, crypto.randomUUID()), files);
-  return convertTokenizer({ folder: { ...folder, label: "folder" }, config, architecture: llama, rows });
+  return convertTokenizer({ folder: { ...folder, label: "folder" }, config, architecture, rows });
 }
 
 /** The metadata as a loader reads it from a file. */
@@ -386,4 +394,19 @@ describe("published vocabularies:", () => {
       60_000,
     );
   }
+});
+
+test("Gemma 4 keeps its merges, although `tokenizer.model` is there, and shows the marks of its calls", async () => {
+  const vocab = Object.fromEntries(["<unk>", "a", "b", "ab", "<|channel>", "<0x0A>"].map((piece, id) => [piece, id]));
+  const model = { type: "BPE", unk_token: "<unk>", vocab, merges: [["a", "b"]], byte_fallback: true };
+  const added = [{ id: 4, content: "<|channel>", special: true }];
+  const json = { model, normalizer: { type: "Replace", pattern: { String: " " }, content: "▁" }, added_tokens: added };
+  const files = { "tokenizer.json": json, "tokenizer.model": new Uint8Array([1]) };
+  const { metadata } = await convert(files, { rows: 6, config: { bos_token_id: 0 }, architecture: gemma4 });
+  const read = await written(metadata, "gemma4");
+  expect(read.get("tokenizer.ggml.model")).toBe("gemma4");
+  expect(read.get("tokenizer.ggml.merges")).toEqual(["a b"]);
+  expect(Array.from(read.get("tokenizer.ggml.token_type") as Int32Array)).toEqual([2, 1, 1, 1, 4, 6]);
+  const { encode } = loadTokenizer(read, "gemma4");
+  expect([...encode("ab\nb", { addSpecial: false, parseSpecial: false })]).toEqual([3, 5, 2]);
 });

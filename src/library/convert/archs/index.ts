@@ -3,11 +3,14 @@ import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
 import { describe, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
+import * as embedders from "./embedders.ts";
 import * as encoders from "./encoders.ts";
 import * as experts from "./experts.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3 } from "./gemma3.ts";
+import { gemma3n } from "./gemma3n.ts";
+import { gemma4 } from "./gemma4.ts";
 import * as gpt from "./gpt.ts";
 import { gptOss } from "./gpt-oss.ts";
 import * as indexed from "./indexed.ts";
@@ -34,6 +37,8 @@ export const convertible = {
   Dots1ForCausalLM: experts.dots1,
   Ernie4_5ForCausalLM: sequential.ernie45,
   Ernie4_5_MoeForCausalLM: experts.ernie45moe,
+  EuroBertForMaskedLM: embedders.euroBert,
+  EuroBertModel: embedders.euroBert,
   Exaone4ForCausalLM: sequential.exaone4,
   ExaoneMoeForCausalLM: experts.exaoneMoe,
   FalconForCausalLM: gpt.falcon,
@@ -44,6 +49,10 @@ export const convertible = {
   Gemma2ForCausalLM: gemma2,
   Gemma3ForCausalLM: gemma3,
   Gemma3ForConditionalGeneration: gemma3,
+  Gemma3nForCausalLM: gemma3n,
+  Gemma3nForConditionalGeneration: gemma3n,
+  Gemma4ForCausalLM: gemma4,
+  Gemma4ForConditionalGeneration: gemma4,
   GemmaForCausalLM: gemma,
   Glm4ForCausalLM: sequential.glm4,
   Glm4MoeForCausalLM: experts.glm4moe,
@@ -54,6 +63,7 @@ export const convertible = {
   GraniteMoeForCausalLM: experts.graniteMoe,
   HunYuanDenseV1ForCausalLM: sequential.hunyuanDense,
   HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
+  JinaEmbeddingsV3Model: embedders.jinaBertV3,
   Lfm2ForCausalLM: recurrent.lfm2,
   Lfm2MoeForCausalLM: recurrent.lfm2moe,
   LlamaForCausalLM: llama,
@@ -66,6 +76,7 @@ export const convertible = {
   ModernBertModel: encoders.modernBert,
   MptForCausalLM: gpt.mpt,
   NemotronForCausalLM: sequential.nemotron,
+  NomicBertModel: embedders.nomicBert,
   Olmo2ForCausalLM: sequential.olmo2,
   Olmo3ForCausalLM: sequential.olmo2,
   OlmoForCausalLM: sequential.olmo,
