@@ -11,12 +11,16 @@ beforeAll(async () => {
     stdio: ["ignore", "pipe", "inherit"],
   });
   report = JSON.parse(await new Response(child.stdout).text());
-}, 180_000);
+}, 1_800_000);
 
 test("attention, dense layers and experts run there without the fusions that need more buffers", () => {
   expect(report.limits).toMatchObject({ maxStorageBuffersPerShaderStage: 8, maxStorageBufferBindingSize: 2 ** 27 });
-  expect(Object.keys(report.differences)).toHaveLength(7);
+  expect(Object.keys(report.differences).length).toBeGreaterThanOrEqual(7);
   for (const [name, worst] of Object.entries(report.differences)) expect(worst, name).toBeLessThanOrEqual(1);
+});
+
+test("HEARTH_TEST_CASES=all: every other case is refused by the name of its step", () => {
+  for (const refusal of report.refusals) expect(refusal).toMatch(/step \d+ \(\w+\): the GPU binds 8 storage buffers/);
 });
 
 test("a step whose kernel binds more is refused by its name, so that its layers stay on the CPU", () => {
