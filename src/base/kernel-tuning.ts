@@ -71,19 +71,19 @@ export function fits(
 }
 
 /**
- * The user's choice of kernels: `auto`, the fastest whose results agree with the reference as float32 does; `fast`, the
- * fastest of all; or an exact tuning.
+ * The user's choice of kernels: `auto`, the fastest whose results are within the bounds of a trial, which may round
+ * activations to 8 bits; `exact`, the fastest with float32's accuracy; or a tuning.
  */
-export type KernelChoice = "auto" | "fast" | Tuning;
+export type KernelChoice = "auto" | "exact" | Tuning;
 
 /** The texts that `parseKernels` accepts. */
 export const KERNELS_EXPECTED =
-  "auto, fast, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32x64|32x128|64x64|64x128, loads16, packed and " +
+  "auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32x64|32x128|64x64|64x128, loads16, packed and " +
   "f16, separated by commas";
 
 /** A choice from text, such as `threads=128,packed`; missing parts are as in `PLAIN`. Undefined: invalid. */
 export function parseKernels(text: string): KernelChoice | undefined {
-  if (text === "auto" || text === "fast") return text;
+  if (text === "auto" || text === "exact") return text;
   if (text === "plain") return PLAIN;
   let tuning = PLAIN;
   for (const part of text.split(",")) {

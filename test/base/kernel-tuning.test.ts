@@ -4,7 +4,7 @@ import { fits, formatTuning, parseKernels, PLAIN } from "../../src/base/kernel-t
 
 test("a choice is a word, or what differs from the plain kernels", () => {
   expect(parseKernels("auto")).toBe("auto");
-  expect(parseKernels("fast")).toBe("fast");
+  expect(parseKernels("exact")).toBe("exact");
   expect(parseKernels("plain")).toEqual(PLAIN);
   expect(parseKernels("threads=256, columns=1 ,tile=64x128,packed")).toEqual({
     ...PLAIN,
@@ -26,7 +26,7 @@ test.each([
   "tile=16x64",
   "tile=64x",
   "f32",
-  "fast,f16",
+  "exact,f16",
 ])("'%s' is no choice", (text) => expect(parseKernels(text)).toBeUndefined());
 
 test("a tuning as text reads as the same", () => {

@@ -54,5 +54,5 @@ test("logits --kernels: products of bytes stay within 1e-3 of those of floats, a
 test("logits --kernels: what is no choice is refused with those that there are", async () => {
   const { code, stderr } = await logits("quick");
   expect(code).toBe(1);
-  expect(stderr).toContain("expected auto, fast, plain, or some of threads=32|64|128|256, columns=1|2|4|8");
+  expect(stderr).toContain("expected auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8");
 });

@@ -196,7 +196,7 @@ describe("an invalid setting is an error naming setting, place, value and expect
       "wasm",
       "setting 'simd': expected auto, vnni, avxvnni, avx2, sse41, i8mm, neon, neon80, got 'wasm'; HEARTH_BACKEND=wasm",
     ],
-    ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, fast, plain, or some of threads=32"],
+    ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, exact, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
     ["HEARTH_NUM_PARALLEL", "0", "setting 'numParallel': expected 'auto' or a whole number from 1 to 256, got '0'"],
     ["HEARTH_NUM_PARALLEL", "2.5", "setting 'numParallel': expected 'auto' or a whole number from 1 to 256, got '2.5'"],

@@ -20,13 +20,13 @@ export async function chooseTuning(
   shape: ShapeClass | undefined,
   { gpuKernels = "auto", precise, small = false, tunings, signal }: LoadOptions,
 ): Promise<Tuning> {
+  const exact = precise || (small && typeof gpuKernels === "string"); // explicitly requested kernels are used
   let tuning = PLAIN;
   if (typeof gpuKernels !== "string") tuning = checked(device, gpuKernels);
   else if (tunings && shape && !device.facts.software) {
     const found = await tuningsOf(device, shape, { store: tunings, signal });
-    tuning = gpuKernels === "fast" ? found.fast : found.exact;
+    tuning = exact || gpuKernels === "exact" ? found.exact : found.fast;
   }
-  const exact = precise || (small && typeof gpuKernels === "string"); // explicitly requested kernels are used
   return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
 }
 

@@ -112,6 +112,14 @@ describe("the file of what was found", () => {
   );
 });
 
+test("products of bytes are chosen by themselves, unless precision is asked for or the model is small", async () => {
+  const key = await ask<string>("key");
+  const [exact, fast] = ["threads=128,columns=2,tile=32x64,loads16", "threads=32,columns=8,tile=32x64,packed"];
+  await Bun.write(join(folder, "gpu-kernels.json"), JSON.stringify({ [key]: { exact, fast, stages: STAGES } }));
+  const chosen = await ask<Record<string, string>>("choose as on hardware", folder);
+  expect(chosen).toEqual({ auto: fast, exact, precise: exact, small: exact });
+}, 60_000);
+
 test("a software adapter runs the plain kernels, and nothing is searched", async () => {
   const empty = join(folder, "empty");
   expect(await ask<Tuning>("choose", empty)).toEqual(PLAIN);
