@@ -95,8 +95,8 @@ async function loadOnGpus(program: Program, options: LoadOptions, sides: Sides, 
 }
 
 /**
- * Loads the last layers on the first GPU, and the earlier ones on the others and the CPU. Undefined if there are no
- * other GPUs.
+ * Loads the whole program, or the requested layers, on another GPU; else the last layers on the first GPU, and the
+ * earlier ones on the others and the CPU. Undefined if there are no other GPUs.
  * @param first bytes on the first GPU
  */
 async function loadOverSeveral(
@@ -105,8 +105,13 @@ async function loadOverSeveral(
   { gpu, cpu, others }: Sides,
   { layers, memory, first }: Room & { readonly first: number },
 ): Promise<Session | undefined> {
-  const [next, ...rest] = (await others?.()) ?? [];
+  const there = (await others?.()) ?? [];
+  const [next, ...rest] = there;
   if (!next) return undefined;
+  for (const each of there) {
+    const whole = await loadIfFits(program, elsewhere(options), { gpu: each, cpu }, { layers, memory });
+    if (whole) return whole;
+  }
   const sides = { gpu: next, cpu, automatic: layers === undefined, others: async () => rest };
   const all = layerCount(program);
   const needs = (count: number): Promise<number> => orInfinity(neededBytes(program, options, { gpu, count }));
@@ -116,7 +121,10 @@ async function loadOverSeveral(
     const fails = (cause: unknown): never => {
       throw new FrontError("the front cannot be loaded", { cause });
     };
-    const front = { name, load: (...given: Parameters<typeof loadFront>) => loadFront(...given).catch(fails) };
+    const front: Backend = {
+      name,
+      load: (part, own) => loadFront(part, elsewhere(own)).catch(fails),
+    };
     return loadSplit(program, options, { front, back: gpu, count });
   };
   const most = Math.min(layers ?? all, all) - 1;
@@ -124,7 +132,26 @@ async function loadOverSeveral(
     if (error instanceof FrontError) throw error.cause;
     return unlessTooMuch(error);
   });
-  return session ?? offloading(sides, { layers, memory }).load(program, options);
+  return session ?? offloading(sides, { layers, memory }).load(program, elsewhere(options));
+}
+
+/** Options for another GPU than the one with the weights that `beside` holds. */
+const elsewhere = (options: LoadOptions): LoadOptions => ({ ...options, beside: undefined });
+
+/** Undefined if the whole program, or the requested layers, do not fit on that GPU. */
+async function loadIfFits(
+  program: Program,
+  options: LoadOptions,
+  sides: Pick<Sides, "gpu" | "cpu">,
+  { layers = Infinity, memory }: Room,
+): Promise<Session | undefined> {
+  const count = Math.min(layers, layerCount(program));
+  try {
+    const needed = await neededBytes(program, options, { gpu: sides.gpu, count });
+    return needed <= memory ? await loadWith(program, options, sides, count) : undefined;
+  } catch (error) {
+    return unlessTooMuch(error);
+  }
 }
 
 /** Another count on the first GPU would not help. */
@@ -228,7 +255,12 @@ async function mostThatFit(search: {
   return fits;
 }
 
-async function loadWith(program: Program, options: LoadOptions, { gpu, cpu }: Sides, count: number): Promise<Session> {
+async function loadWith(
+  program: Program,
+  options: LoadOptions,
+  { gpu, cpu }: Pick<Sides, "gpu" | "cpu">,
+  count: number,
+): Promise<Session> {
   if (count === layerCount(program)) return gpu.load(program, options); // also 0 of 0: a projector without attention
   if (count === 0) return cpu.load(program, options);
   return loadSplit(program, options, { front: cpu, back: gpu, count });

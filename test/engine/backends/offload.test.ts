@@ -215,7 +215,8 @@ describe("several GPUs", () => {
 
   test("take a model that does not fit on the first, in order, and the CPU takes the rest", async () => {
     expect(await loadOver([8, 8])).toBe("GPU 1 (8)");
-    expect(await loadOver([6, 8])).toBe("GPU 1: 6 of 8 layers, GPU 2: the others (8)");
+    expect(await loadOver([6, 7, 8])).toBe("GPU 3 (8)");
+    expect(await loadOver([6, 7])).toBe("GPU 1: 6 of 8 layers, GPU 2: the others (8)");
     expect(await loadOver([3, 2, 4])).toBe("GPU 1: 3 of 8 layers, GPU 2: 2 layers, GPU 3: the others (8)");
     expect(await loadOver([3, 2])).toBe("GPU 1: 3 of 8 layers, GPU 2: 2 layers, CPU: the others (5)");
     expect(await loadOver([3, 0])).toBe("GPU 1: 3 of 8 layers, CPU: the others (3)");
@@ -223,12 +224,13 @@ describe("several GPUs", () => {
   });
 
   test("have so much memory together as is allowed", async () => {
-    expect(await loadOver([4, 8], { memory: 600 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
+    expect(await loadOver([4, 5], { memory: 600 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
   });
 
   test("take a requested number of layers, or refuse it", async () => {
-    expect(await loadOver([4, 8], { layers: 6 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
-    expect(await loadOver([4, 8], { layers: 3 })).toBe("GPU 1: 3 of 8 layers, CPU: the others (3)");
+    expect(await loadOver([4, 5], { layers: 6 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
+    expect(await loadOver([4, 5], { layers: 3 })).toBe("GPU 1: 3 of 8 layers, CPU: the others (3)");
+    expect(await loadOver([4, 5], { layers: 5 })).toBe("GPU 2: 5 of 8 layers, CPU: the others (5)");
     for (const automatic of [false, true])
       await expect(loadOver([4, 2], { layers: 7 }, automatic)).rejects.toThrow("no room for");
   });

@@ -1,9 +1,10 @@
-/** Runs a model over two adapters, the first of which has room for a part; several-gpus.test.ts reads its output. */
+/** Runs a model over two adapters, each of which has room for a part; several-gpus.test.ts reads its output. */
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { otherGpus } from "../../../../src/engine/backends/host/other-gpus.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { chooseBackend } from "../../../../src/engine/backends/index.ts";
-import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
+import { openDevice, type Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import type { Session } from "../../../../src/engine/program/backend.ts";
 import { nmse } from "../compare.ts";
@@ -17,24 +18,30 @@ export interface Spread extends Pick<Session, "gpuLayers" | "places" | "backend"
 const [path, adapter] = process.argv.slice(2) as [string, string];
 const large = { ...options, ctxLen: 2048, slots: 8 };
 const backend = await chooseBackend("webgpu", { adapter });
-const { gpu } = await openDevice(dawn());
 const gguf = openGguf(path);
 const program = loadProgram(gguf);
 const whole = await backend.load(program, large);
 const expected = await journey(whole);
 whole.close();
 
-/** Bytes that the first adapter gives from now on. */
-let left = 0.6 * (await webGpuBackend.neededBytes!(program, large));
-const create = gpu.createBuffer.bind(gpu);
-gpu.createBuffer = (wish) => {
-  const hasRoom = wish.size <= left;
-  const buffer = create(hasRoom ? wish : { ...wish, size: 2 ** 50 }); // refused like one without room
-  if (!hasRoom) return buffer;
-  left -= wish.size;
-  const destroy = buffer.destroy.bind(buffer);
-  return Object.assign(buffer, { destroy: () => [destroy(), (left += wish.size)][0] });
-};
+/** Lets a device refuse buffers beyond so many bytes from now on. */
+function limit({ gpu }: Device, bytes: number): void {
+  let left = bytes;
+  const create = gpu.createBuffer.bind(gpu);
+  gpu.createBuffer = (wish) => {
+    const hasRoom = wish.size <= left;
+    const buffer = create(hasRoom ? wish : { ...wish, size: 2 ** 50 }); // refused like one without room
+    if (!hasRoom) return buffer;
+    left -= wish.size;
+    const destroy = buffer.destroy.bind(buffer);
+    return Object.assign(buffer, { destroy: () => [destroy(), (left += wish.size)][0] });
+  };
+}
+
+const bytes = await webGpuBackend.neededBytes!(program, large);
+const [second] = await otherGpus(dawn(), adapter);
+limit(await openDevice(dawn()), 0.7 * bytes);
+limit(await openDevice(second!), 0.9 * bytes);
 const session = await backend.load(program, large);
 const distance = nmse(await journey(session), expected);
 const { gpuLayers, places, backend: name, device } = session;
