@@ -1,4 +1,4 @@
-/** Images of a model on the WebGPU backend, through the three stock clients; the encoder runs on the CPU. */
+/** Images of a model on the WebGPU backend, through the three stock clients, and after a restart of the server. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,14 +18,19 @@ const MODEL = "sees";
 const QUESTION = "what is this?";
 const TOKENS = 6;
 const image = picture(1).toString("base64");
+const home = join(folder, "home");
 let hearth: Hearth;
+
+async function start(): Promise<Hearth> {
+  const driver = { ...(await swiftShaderEnv()), HEARTH_GPU_KERNELS: QUICK_KERNELS };
+  return startHearth({ env: { ...driver, HEARTH_BACKEND: "webgpu" }, home });
+}
 
 beforeAll(async () => {
   await writeGguf(join(folder, "text.gguf"), makeVisionText());
   await writeGguf(join(folder, "projector.gguf"), makeProjector());
   writeFileSync(join(folder, "Modelfile"), "FROM ./text.gguf\nFROM ./projector.gguf\nPARAMETER num_ctx 512\n");
-  const driver = { ...(await swiftShaderEnv()), HEARTH_GPU_KERNELS: QUICK_KERNELS };
-  hearth = await startHearth({ env: { ...driver, HEARTH_BACKEND: "webgpu" } });
+  hearth = await start();
   const env = { HEARTH_HOST: hearth.url };
   const made = await runHearth(["create", MODEL, "-f", join(folder, "Modelfile")], { home: hearth.home, env });
   expect(made.code).toBe(0);
@@ -46,17 +51,8 @@ async function askOllama(content: string, layers?: number): Promise<string> {
   return reply.message.content;
 }
 
-async function encodedSoFar(): Promise<number> {
-  const text = await (await fetch(`${hearth.url}/metrics`)).text();
-  return Number(/^hearth_images_encoded_total (\d+)$/m.exec(text)?.[1]);
-}
-
-test("each client gets the CPU's answer, and the second question about an image encodes nothing", async () => {
-  const expected = await askOllama(QUESTION, 0);
-  const before = await encodedSoFar();
-  expect(await askOllama(QUESTION, 99)).toBe(expected);
-  expect(await encodedSoFar()).toBe(before + 1); // a load forgets the images of the last one
-
+/** An answer through OpenAI's client, and the numbers of tokens of the prompt, all and cached. */
+async function askOpenAi(): Promise<{ said: string | null; prompt: number; cached: number }> {
   const openai = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
   const completed = await openai.chat.completions.create({
     model: MODEL,
@@ -72,7 +68,22 @@ test("each client gets the CPU's answer, and the second question about an image 
       },
     ],
   });
-  expect(completed.choices[0]!.message.content).toBe(expected);
+  const { prompt_tokens: prompt, prompt_tokens_details: details } = completed.usage!;
+  return { said: completed.choices[0]!.message.content, prompt, cached: details?.cached_tokens ?? 0 };
+}
+
+async function encodedSoFar(): Promise<number> {
+  const text = await (await fetch(`${hearth.url}/metrics`)).text();
+  return Number(/^hearth_images_encoded_total (\d+)$/m.exec(text)?.[1]);
+}
+
+test("each client gets the CPU's answer, and the second question about an image encodes nothing", async () => {
+  const expected = await askOllama(QUESTION, 0);
+  const before = await encodedSoFar();
+  expect(await askOllama(QUESTION, 99)).toBe(expected);
+  expect(await encodedSoFar()).toBe(before + 1); // a load forgets the images of the last one
+
+  expect((await askOpenAi()).said).toBe(expected);
 
   const anthropic = new Anthropic({ baseURL: hearth.url, apiKey: "none", maxRetries: 0 });
   const message = await anthropic.messages.create({
@@ -92,4 +103,13 @@ test("each client gets the CPU's answer, and the second question about an image 
   expect(message.content).toEqual([expect.objectContaining({ type: "text", text: expected })]);
   expect(await askOllama("and what colour has it?")).not.toBe(expected);
   expect(await encodedSoFar()).toBe(before + 1);
+});
+
+test("after a restart the prompt with its image is in the cache", async () => {
+  const before = await askOpenAi();
+  await hearth.stop();
+  hearth = await start();
+  const after = await askOpenAi();
+  expect(after.said).toBe(before.said);
+  expect(after.cached).toBeGreaterThan(after.prompt - 4); // a few tokens at the end are read again
 });

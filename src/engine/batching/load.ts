@@ -67,6 +67,8 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen" | "slots"> {
   readonly vision?: { readonly projector: string | undefined } | undefined;
   /** Bytes for the KV cache of a program; undefined if unknown. */
   readonly cacheMemory?: number | ((program: Program) => number | undefined) | undefined;
+  /** The machine's memory for prefixes, which are kept there on a GPU too; default: `cacheMemory`. */
+  readonly prefixMemory?: number | undefined;
   /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
   /** Starts a thread for grammars of large schemas; undefined: all are compiled between steps. */
@@ -209,7 +211,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       slots,
       kvBytes: kvBytesOf(session, { cacheMemory, slots, ctxLen }),
       freeBytes: options.freeBytes,
-      prefixBytes: Math.min(session.bytes.kv, (cacheMemory ?? 0) * PREFIX_SHARE),
+      prefixBytes: Math.min(session.bytes.kv, (options.prefixMemory ?? cacheMemory ?? 0) * PREFIX_SHARE),
       snapshots: options.snapshots && ((layout) => options.snapshots!(layout, fixed)),
       limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       draft: draft?.model,

@@ -165,6 +165,7 @@ async function load(
       freeBytes: host.freeBytes,
       grammarThread: host.grammarThread,
       vision: decode && { projector: message.projector },
+      prefixMemory: message.cacheMemory,
       cacheMemory: backend.name === "webgpu" ? await cacheMemoryOnGpu(message, host) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
       emit: (events) => channel.send({ kind: "events", events }),
