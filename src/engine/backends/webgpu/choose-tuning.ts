@@ -5,7 +5,7 @@ import type { LoadOptions, TuningStore } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
-import { canRun, searchTunings, STAGES, type TuneOptions, type Tunings } from "./tune.ts";
+import { canRun, checkedFor, searchTunings, STAGES, type TuneOptions, type Tunings } from "./tune.ts";
 import { readTunings, tuningKey, writeTunings } from "./tunings.ts";
 
 /** Classes of row lengths: each covers lengths up to 1.5 times its own. */
@@ -42,9 +42,11 @@ export async function tuningsOf(
   const key = await tuningKey(device, shape);
   const stored = await readTunings(store, key);
   const known = stored && canRun(device, stored.exact) && canRun(device, stored.fast) ? stored : undefined;
-  if (known?.stages === STAGES) return known;
+  const isChecked = (shape.others ?? []).every((quant) => known?.checked?.includes(quant));
+  if (known?.stages === STAGES && isChecked) return known;
   try {
-    const found = await searchTunings(device, shape, { ...options, from: known });
+    const searched = known?.stages === STAGES ? known : await searchTunings(device, shape, { ...options, from: known });
+    const found = shape.others ? await checkedFor(device, shape, searched) : searched;
     await writeTunings(store, key, found).catch(() => {}); // it is searched again later
     return found;
   } catch (error) {
@@ -53,7 +55,7 @@ export async function tuningsOf(
   }
 }
 
-/** The kind of matrix that has most of a program's bytes, and so determines its speed. */
+/** The kind of matrix that has most of a program's bytes, and so determines its speed; and its other block types. */
 export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
   const bytes = new Map<string, number>();
   let largest: ShapeClass | undefined;
@@ -65,7 +67,9 @@ export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
     if (total >= Math.max(...bytes.values()) && Object.hasOwn(quants, quant.name))
       largest = { quant: quant.name as QuantName, dim }; // a registered type
   }
-  return largest;
+  const names = new Set(matrices.map(({ quant }) => quant.name).filter((name) => Object.hasOwn(quants, name)));
+  names.delete(largest?.quant ?? "");
+  return largest && names.size > 0 ? { ...largest, others: [...names] as QuantName[] } : largest; // registered types
 }
 
 function checked(device: Device, tuning: Tuning): Tuning {

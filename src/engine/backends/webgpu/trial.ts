@@ -22,6 +22,8 @@ const MIB = 2 ** 20;
 const TRIAL_SIZES = {
   hardware: { bytes: 256 * MIB, columns: 4096, rows: 512 },
   software: { bytes: 64 * 1024, columns: 32, rows: 8 },
+  /** To compare results only. */
+  check: { bytes: MIB, columns: 32, rows: 8 },
 };
 /** Number of results by which two tunings are compared. */
 const COMPARED = 4096;
@@ -29,10 +31,12 @@ const COMPARED = 4096;
 const PARAMS_STRIDE = 256;
 const PARAMS_BYTES = 64;
 
-/** A matrix's block type and row length, a multiple of 256. */
+/** The block type that has most of a program's bytes, and its row length, a multiple of 256. */
 export interface ShapeClass {
   readonly quant: QuantName;
   readonly dim: number;
+  /** The program's other block types; absent: none. */
+  readonly others?: readonly QuantName[];
 }
 
 /** For few rows, limited by memory, or for many. */
@@ -82,12 +86,12 @@ export class Trial {
     this.#stamps = canStamp ? device.gpu.createQuerySet({ type: "timestamp", count: 2 }) : undefined;
   }
 
-  /** Throws `too_large` if the device has no room for it. */
-  static async make(device: Device, shape: ShapeClass): Promise<Trial> {
+  /** Throws `too_large` if the device has no room for it. @param checks only compares results: takes little room */
+  static async make(device: Device, shape: ShapeClass, checks = false): Promise<Trial> {
     const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
     const { blockLen, blockBytes } = quants[shape.quant];
     const rowBytes = (shape.dim / blockLen) * blockBytes;
-    const size = TRIAL_SIZES[device.facts.software ? "software" : "hardware"];
+    const size = TRIAL_SIZES[device.facts.software ? "software" : checks ? "check" : "hardware"];
     const room = Math.min(size.bytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
     const columns = Math.min(size.columns, Math.floor(room / rowBytes));
     const matrices = Math.floor(room / (columns * rowBytes));

@@ -4,6 +4,7 @@
  */
 import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
 import { LOADS16 } from "../../../../kernels/wgsl/sources.ts";
+import type { QuantName } from "../../formats/quant/index.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 
@@ -24,6 +25,8 @@ export interface Tunings {
   readonly fast: Tuning;
   /** Stages of the search that were finished; a later search goes on from there. */
   readonly stages: number;
+  /** Block types besides the searched one for which the results were compared too. */
+  readonly checked?: readonly QuantName[];
 }
 
 /** The stages of a search before the last: changes to try, in order. Each modifies the best so far. */
@@ -76,6 +79,25 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
   } finally {
     trial.destroy();
   }
+}
+
+/** Compares the results for further block types: kernels that are wrong for one of them are not used. */
+export async function checkedFor(
+  device: Device,
+  { dim, others = [] }: ShapeClass,
+  { checked = [], ...tunings }: Tunings,
+): Promise<Tunings> {
+  let { exact, fast } = tunings;
+  for (const quant of others.filter((each) => !checked.includes(each))) {
+    const trial = await Trial.make(device, { quant, dim }, true);
+    try {
+      exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
+      fast = await checkedOr(exact, trial, { tuning: fast, nmseMax: NMSE_MAX.fast });
+    } finally {
+      trial.destroy();
+    }
+  }
+  return { ...tunings, exact, fast, checked: [...new Set([...checked, ...others])] };
 }
 
 /** Owns the time that is left. */

@@ -1,6 +1,7 @@
 /** Stored results of searches for the fastest kernels: their keys and their text form. */
 import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
 import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/index.ts";
+import { quants, type QuantName } from "../../formats/quant/index.ts";
 import { utf8Bytes } from "../../text/utf8.ts";
 import type { TuningStore } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
@@ -23,15 +24,19 @@ export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Pro
 export async function readTunings(store: TuningStore, key: string): Promise<Tunings | undefined> {
   const stored = await store.read(key);
   if (typeof stored !== "object" || stored === null) return undefined;
-  const { exact, fast, stages } = stored as Partial<Record<keyof Tunings, unknown>>; // checked next
+  const { exact, fast, stages, checked } = stored as Partial<Record<keyof Tunings, unknown>>; // checked next
   const [exactly, fastest] = [exact, fast].map(parseTuning);
   const isCount = typeof stages === "number" && Number.isInteger(stages) && stages >= 0 && stages <= STAGES;
-  return exactly && fastest && !exactly.packed && isCount ? { exact: exactly, fast: fastest, stages } : undefined;
+  if (!exactly || !fastest || exactly.packed || !isCount) return undefined;
+  const names = Array.isArray(checked) ? checked.filter(isQuantName) : [];
+  return { exact: exactly, fast: fastest, stages, ...(names.length > 0 ? { checked: names } : {}) };
 }
 
-export function writeTunings(store: TuningStore, key: string, { exact, fast, stages }: Tunings): Promise<void> {
-  return store.write(key, { exact: formatTuning(exact), fast: formatTuning(fast), stages });
+export function writeTunings(store: TuningStore, key: string, { exact, fast, ...others }: Tunings): Promise<void> {
+  return store.write(key, { exact: formatTuning(exact), fast: formatTuning(fast), ...others });
 }
+
+const isQuantName = (name: unknown): name is QuantName => typeof name === "string" && Object.hasOwn(quants, name);
 
 function parseTuning(text: unknown): Tuning | undefined {
   const choice = typeof text === "string" ? parseKernels(text) : undefined;

@@ -112,6 +112,18 @@ describe("the file of what was found", () => {
   );
 });
 
+test("block types besides the searched one are compared once for each device", async () => {
+  const path = join(folder, "gpu-kernels.json");
+  const key = await ask<string>("key");
+  const tuning = "threads=32,columns=8,tile=32x64,packed";
+  const entry = { exact: "threads=64,columns=4,tile=32x64,loads16", fast: tuning, stages: STAGES };
+  await Bun.write(path, JSON.stringify({ [key]: entry }));
+  const { exact, fast, checked } = await ask<Tunings>("others", folder);
+  expect([exact, fast].map(formatTuning)).toEqual([entry.exact, tuning]);
+  expect(checked).toEqual(["q6_K", "f32"]);
+  expect(await Bun.file(path).json()).toEqual({ [key]: { ...entry, checked } });
+}, 60_000);
+
 test("products of bytes are chosen by themselves, unless precision is asked for or the model is small", async () => {
   const key = await ask<string>("key");
   const [exact, fast] = ["threads=128,columns=2,tile=32x64,loads16", "threads=32,columns=8,tile=32x64,packed"];
@@ -133,6 +145,7 @@ test("what most of a model's bytes are decides which kernels it gets", () => {
   expect(shapeOf([matrix("q6_K", 2048, 100), matrix("q4_K", 2048, 90), matrix("q4_K", 4096, 60)])).toEqual({
     quant: "q4_K",
     dim: 4096,
+    others: ["q6_K"],
   });
-  expect(shapeOf([matrix("q6_K", 1536, 10), matrix("q4_K", 14_336, 1)])).toEqual({ quant: "q6_K", dim: 1024 });
+  expect(shapeOf([matrix("q6_K", 1536, 10), matrix("q6_K", 14_336, 1)])).toEqual({ quant: "q6_K", dim: 1024 });
 });

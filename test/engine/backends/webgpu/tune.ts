@@ -26,6 +26,8 @@ async function work(): Promise<unknown> {
       return tuningsOf(device, shape, { store, budgetMs: AMPLE_MS });
     case "cached":
       return tuningsOf(device, shape, { store, budgetMs: 0 });
+    case "others":
+      return tuningsOf(device, { ...shape, others: ["q6_K", "f32"] }, { store, budgetMs: 0 });
     case "key":
       return tuningKey(device, shape);
     case "choose":
@@ -43,7 +45,7 @@ async function work(): Promise<unknown> {
       };
     }
     default:
-      throw new Error(`${what}: expected search, hurry, resume, cached, key, choose or choose as on hardware`);
+      throw new Error(`${what}: expected search, hurry, resume, cached, others, key, choose or choose as on hardware`);
   }
 }
 
