@@ -38,6 +38,8 @@ static llama_sampler * sampler(std::istringstream & in, const std::string & name
     if (name == "min_p") { const float p = number(); return llama_sampler_init_min_p(p, number()); }
     if (name == "xtc") { const float p = number(), t = number(); return llama_sampler_init_xtc(p, t, number(), own_seed); }
     if (name == "temperature") { const float t = number(), r = number(); return llama_sampler_init_temp_ext(t, r, number()); }
+    if (name == "mirostat") { const float tau = number(), eta = number(); return llama_sampler_init_mirostat(llama_vocab_n_tokens(vocabulary), own_seed, tau, eta, 100); }
+    if (name == "mirostat_2") { const float tau = number(), eta = number(); return llama_sampler_init_mirostat_v2(own_seed, tau, eta); }
     fprintf(stderr, "unknown sampler %s\n", name.c_str());
     exit(2);
 }
@@ -65,7 +67,7 @@ static void run(const std::string & line) {
     for (size_t i = 0; i < left.size; i++)
         if (left.data[i].logit != -INFINITY) printf(" %d:%.9g", left.data[i].id, std::exp(left.data[i].logit - max) / sum);
     printf("\n%s", name.c_str());
-    llama_sampler_chain_add(chain, llama_sampler_init_dist(seed));
+    if (left.selected < 0) llama_sampler_chain_add(chain, llama_sampler_init_dist(seed)); // mirostat draws by itself
     std::map<llama_token, int> counts;
     for (int i = 0; i < draws; i++) {
         auto again = candidates();

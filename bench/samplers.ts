@@ -2,13 +2,15 @@
  * Are our samplers llama.cpp's? The same logits and history through both: the distributions that the samplers leave,
  * and 20,000 draws of each as a χ² test.
  *
- *   bun bench/samplers.ts LLAMA_CPP [--record]    a source folder, built in its folder `build`
+ *   bun bench/samplers.ts LLAMA_CPP [--record] [--only NAME]    a source folder, built in its folder `build`
  *
- * `--record` writes llama.cpp's distributions for test/engine/text/sampling. Needs g++.
+ * `--only` takes the cases whose names begin so. `--record` writes llama.cpp's distributions for
+ * test/engine/text/sampling. Needs g++.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { DEFAULT_ORDER, type SamplerName } from "../src/engine/text/sampling/sampler-order.ts";
 import { makeSampler } from "../src/engine/text/sampling/sampler.ts";
 import type { SamplingOptions } from "../src/engine/text/sampling/options.ts";
@@ -26,20 +28,28 @@ import { programBeside } from "./llama-source.ts";
 
 const DRAWS = 20_000;
 const RECORDED = resolve(import.meta.dir, "../test/engine/text/sampling/llama-distributions.json");
-/** Only drawn: XTC decides at random. */
+/** Only drawn: XTC decides at random, and mirostat's cutoff depends on the draws before. */
 const DRAWN: readonly Case[] = [
   { name: "xtc-sometimes", options: { xtc_probability: 0.3, xtc_threshold: 0.005 } },
   {
     name: "xtc-mixed",
     options: { xtc_probability: 0.5, xtc_threshold: 0.02, top_k: 30, min_p: 0.05, temperature: 0.7 },
   },
+  { name: "mirostat-adapts", options: { mirostat: 1, mirostat_tau: 4 } },
+  { name: "mirostat-2-adapts", options: { mirostat: 2, mirostat_tau: 4 } },
+  { name: "mirostat-2-wide", options: { mirostat: 2, mirostat_tau: 6, mirostat_eta: 0.3, temperature: 1.5 } },
 ];
 
-const [source, flag] = process.argv.slice(2);
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { record: { type: "boolean", default: false }, only: { type: "string", default: "" } },
+});
+const [source] = positionals;
 if (source === undefined) throw new Error("expected a folder with the source of llama.cpp");
+const wanted = [...CASES, ...DRAWN].filter(({ name }) => name.startsWith(flags.only));
 const setting = makeSetting();
 const [left, drawn] = await llamas(resolve(source));
-const broken = [...CASES, ...DRAWN].filter((each) => {
+const broken = wanted.filter((each) => {
   const [p, ours] = [left.get(each.name)!, distributionOf(each, setting)];
   const isDrawn = DRAWN.includes(each);
   const apart = isDrawn ? 0 : Math.max(...[...p.keys(), ...ours.keys()].map((id) => difference(id, p, ours)));
@@ -50,13 +60,14 @@ const broken = [...CASES, ...DRAWN].filter((each) => {
   );
   return !isFine;
 });
-if (flag === "--record") {
-  const recorded = CASES.map(({ name }) => {
+if (flags.record) {
+  const known = JSON.parse(await Bun.file(RECORDED).text()) as object;
+  const recorded = CASES.filter((each) => wanted.includes(each)).map(({ name }) => {
     const all = left.get(name)!;
     const likely = [...all].filter(([, p]) => p >= 0.002).map(([id, p]) => [id, Number(p.toPrecision(6))]);
     return [name, { left: all.size, likely: Object.fromEntries(likely) }];
   });
-  await Bun.write(RECORDED, `${JSON.stringify(Object.fromEntries(recorded))}\n`);
+  await Bun.write(RECORDED, `${JSON.stringify({ ...known, ...Object.fromEntries(recorded) })}\n`);
 }
 process.exitCode = broken.length > 0 ? 1 : 0;
 
@@ -111,7 +122,7 @@ async function llamas(llamaCpp: string): Promise<[Map<string, Map<number, number
       `logits ${[...setting.logits].join(" ")}`,
       `history ${setting.history.join(" ")}`,
       `draws ${DRAWS} 9`,
-      ...[...CASES, ...DRAWN].map((each) => `case ${each.name} ${chainOf(optionsOf(each))}`),
+      ...wanted.map((each) => `case ${each.name} ${chainOf(optionsOf(each))}`),
     ];
     const env = { ...process.env, LD_LIBRARY_PATH: join(llamaCpp, "build/bin") };
     const stdin = new Blob([lines.join("\n")]);
@@ -130,6 +141,10 @@ async function llamas(llamaCpp: string): Promise<[Map<string, Map<number, number
 /** The chain as llama.cpp's server makes it of the same options (`common_sampler_init`). */
 function chainOf(options: SamplingOptions): string {
   const keep = options.min_keep;
+  if (options.mirostat > 0) {
+    const name = options.mirostat === 1 ? "mirostat" : "mirostat_2";
+    return `temperature ${options.temperature} 0 1 ${name} ${options.mirostat_tau} ${options.mirostat_eta}`;
+  }
   const words = (name: SamplerName): string => {
     switch (name) {
       case "penalties":

@@ -1,6 +1,6 @@
 /**
  * Samples the next token: biases, suppressed tokens, a grammar's mask, then the samplers in their order (chain.ts), or
- * penalties → temperature → mirostat, then one draw. A sampler belongs to one sequence and shares nothing: its draws
+ * temperature → mirostat, then one draw. A sampler belongs to one sequence and shares nothing: its draws
  * depend only on its seed and the number of earlier draws.
  */
 import { makeRng, randomSeed, type Rng } from "../rng.ts";
@@ -67,13 +67,17 @@ export function makeSampler(options: SamplingOptions, parts: SamplerParts): Samp
   return makeChain(makeState(options, parts), { options, parts });
 }
 
-const makeState = (options: SamplingOptions, parts: SamplerParts): State => ({
-  addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
-  penalties: makePenalties(options, parts),
-  dry: makeDry(options, { breakers: new Map(), ...parts }),
-  rng: makeRng(options.seed === -1 ? randomSeed() : options.seed),
-  mirostat: makeMirostat(options),
-});
+function makeState(options: SamplingOptions, parts: SamplerParts): State {
+  const mirostat = makeMirostat(options);
+  return {
+    addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
+    // mirostat replaces all samplers but the temperature
+    penalties: mirostat ? undefined : makePenalties(options, parts),
+    dry: mirostat ? undefined : makeDry(options, { breakers: new Map(), ...parts }),
+    rng: makeRng(options.seed === -1 ? randomSeed() : options.seed),
+    mirostat,
+  };
+}
 
 function makeChain(
   state: State,
@@ -91,11 +95,11 @@ function makeChain(
     addBias?.(logits);
     for (const id of suppressed) logits[id] = -Infinity;
     if (mask) applyMask(logits, mask);
-    if (greedy || mirostat) {
+    if (greedy) {
       penalties?.apply(logits);
-      if (greedy) dry?.apply(logits);
+      dry?.apply(logits);
+      return argmax(logits);
     }
-    if (greedy) return argmax(logits);
     if (mirostat) {
       coolLogits(logits, options.temperature);
       return drawMirostat(mirostat, { candidates: at.candidates, logits, scratch, rng });

@@ -4,10 +4,11 @@
  */
 import { join } from "node:path";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
-import { makeScratch, makeCandidates } from "../../../../src/engine/text/sampling/candidates.ts";
+import { makeCandidates, makeScratch, type Candidates } from "../../../../src/engine/text/sampling/candidates.ts";
 import { makeStages } from "../../../../src/engine/text/sampling/chain.ts";
 import { makeBreakers, type Breakers } from "../../../../src/engine/text/sampling/dry-breakers.ts";
 import { makeDry } from "../../../../src/engine/text/sampling/dry.ts";
+import { drawMirostat } from "../../../../src/engine/text/sampling/mirostat.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../../src/engine/text/sampling/options.ts";
 import { makePenalties } from "../../../../src/engine/text/sampling/penalties.ts";
 import { makeRng } from "../../../../src/engine/text/rng.ts";
@@ -69,6 +70,15 @@ export const CASES: readonly Case[] = [
     options: { samplers: ["xtc", "top_k", "temperature"], xtc_probability: 1, xtc_threshold: 0.004, top_k: 9 },
   },
   { name: "twice", options: { samplers: ["temperature", "temperature", "min_p"], temperature: 1.5, min_p: 0.1 } },
+  { name: "mirostat", options: { mirostat: 1, mirostat_tau: 6, mirostat_eta: 0 } },
+  { name: "mirostat-wide", options: { mirostat: 1, mirostat_tau: 5, mirostat_eta: 0, temperature: 0.6 } },
+  { name: "mirostat-2", options: { mirostat: 2, mirostat_tau: 4, mirostat_eta: 0 } },
+  { name: "mirostat-2-narrow", options: { mirostat: 2, mirostat_tau: 0.1, mirostat_eta: 0 } },
+  { name: "mirostat-2-hot", options: { mirostat: 2, mirostat_tau: 5, mirostat_eta: 0, temperature: 1.4 } },
+  {
+    name: "mirostat-alone",
+    options: { mirostat: 2, mirostat_tau: 3, mirostat_eta: 0, repeat_penalty: 1.5, top_k: 3, min_p: 0.3, ...DRY },
+  },
   { name: "none", options: { samplers: [], temperature: 0.1, top_k: 1 } },
 ];
 
@@ -101,6 +111,7 @@ export function makeSetting(): Setting {
 /** The probabilities that our samplers leave, by token; XTC drops tokens wherever it may. */
 export function distributionOf(each: Case, { logits, history, breakersOf }: Setting): ReadonlyMap<number, number> {
   const options = optionsOf(each);
+  if (options.mirostat > 0) return mirostatOf(options, logits);
   const parts = { vocabSize: logits.length, ctxLen: 512, breakers: breakersOf(options) };
   const [penalties, dry] = [makePenalties(options, parts), makeDry(options, parts)];
   for (const id of history) {
@@ -110,6 +121,19 @@ export function distributionOf(each: Case, { logits, history, breakersOf }: Sett
   const chain = makeStages({ options, penalties, dry, scratch: makeScratch(), random: () => 0 });
   const candidates = makeCandidates();
   chain.run({ logits: logits.slice(), candidates, isSelected: false, count: logits.length });
+  return sharesOf(candidates);
+}
+
+/** The distribution of the first draw. */
+function mirostatOf({ mirostat, temperature, mirostat_tau: tau }: SamplingOptions, logits: Float32Array) {
+  const candidates = makeCandidates();
+  const state = { version: mirostat === 1 ? 1 : 2, tau, eta: 0, mu: 2 * tau } as const;
+  const cooled = logits.map((logit) => logit / temperature);
+  drawMirostat(state, { candidates, logits: cooled, scratch: makeScratch(), rng: makeRng(1) });
+  return sharesOf(candidates);
+}
+
+function sharesOf(candidates: Candidates): ReadonlyMap<number, number> {
   const weights = candidates.weights.subarray(0, candidates.length);
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return new Map(Array.from(weights, (weight, i) => [candidates.ids[i]!, weight / sum]));

@@ -52,6 +52,19 @@ test("biases are added first of all: they forbid a token, choose one, or change 
   expect(samplerOf({ temperature: 0, mirostat: 2, logit_bias: { "2": 100 } }, 3).sample(logits.slice())).toBe(2);
 });
 
+test("mirostat replaces penalties and DRY, as in llama.cpp", () => {
+  const logits = logitsOf(0.5, 0.3, 0.2);
+  const penalized = { repeat_penalty: 4, presence_penalty: 3, dry_multiplier: 5, dry_allowed_length: 1, seed: 5 };
+  for (const own of [{ mirostat: 1 }, { mirostat: 2 }, { mirostat: 2, temperature: 0 }] as const) {
+    const [plain, other] = [samplerOf({ ...own, seed: 5 }, 3), samplerOf({ ...own, ...penalized }, 3)];
+    for (let i = 0; i < 40; i++) {
+      const id = plain.sample(logits.slice());
+      expect(other.sample(logits.slice())).toBe(id);
+      for (const sampler of [plain, other]) sampler.accept(id);
+    }
+  }
+});
+
 test("a device that gives only its likeliest tokens is asked for all where there are biases", () => {
   const limits = { k: 64, apart: 64 };
   expect(samplerOf({ temperature: 0 }, 3).topKRequest(limits)).toBeDefined();
