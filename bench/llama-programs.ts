@@ -1,5 +1,6 @@
 /** The programs of llama.cpp and of ik_llama.cpp, its fork, built for this CPU, each run in a process of its own. */
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { resolve } from "node:path";
 
 /** Tokens per second. */
 export interface Rates {
@@ -45,22 +46,32 @@ export function llamaPrograms(
   folder: string,
   { threads, project = "llama.cpp", flash = false }: ProgramOptions,
 ): LlamaPrograms {
+  const isIk = project === "ik_llama.cpp";
   const start = (name: string, given: readonly string[]): Bun.Subprocess<"ignore", "pipe", "pipe"> => {
     const env = {
       ...process.env,
-      LD_LIBRARY_PATH: [folder, process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":"),
+      LD_LIBRARY_PATH: [resolve(folder), process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":"),
     };
-    const command = [join(folder, name), ...given, "-t", String(threads)];
-    return Bun.spawn(command, { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const command = [resolve(folder, name), ...given, "-t", String(threads)];
+    const cwd = isIk ? tmpdir() : process.cwd(); // its batched-bench writes a log where it runs
+    return Bun.spawn(command, { env, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   };
-  const run: Run = (name, given) => outputOf(start(name, given), name);
-  const serve = (file: string, given: readonly string[]): Promise<Server> => {
+  const run: Run = (name, given) => textsOf(start(name, given), name);
+  const serve: Serve = (file, given) => {
     const port = String(freePort());
     const child = start("llama-server", ["-m", file, "--host", "127.0.0.1", "--port", port, ...given]);
     return serverOf(child, `http://127.0.0.1:${port}`);
   };
   return {
-    ...ratesBy(run, { isIk: project === "ik_llama.cpp", flash }),
+    ...ratesBy(run, { isIk, flash }),
+    ...serversBy(serve),
+  };
+}
+
+type Serve = (file: string, given: readonly string[]) => Promise<Server>;
+
+function serversBy(serve: Serve): Pick<LlamaPrograms, "embedder" | "server"> {
+  return {
     async embedder(file, { tokens }) {
       const room = String(PARALLEL * tokens);
       const sizes = ["-np", String(PARALLEL), "-c", room, "-b", room, "-ub", room];
@@ -94,7 +105,7 @@ export function llamaPrograms(
   };
 }
 
-type Run = (name: string, given: readonly string[]) => Promise<string>;
+type Run = (name: string, given: readonly string[]) => Promise<Texts>;
 
 function ratesBy(
   run: Run,
@@ -105,7 +116,8 @@ function ratesBy(
     async bench(file, { prompt, tokens, rounds }) {
       const sizes = ["-p", prompt, "-n", tokens, "-r", rounds, "-o", "json"].map(String);
       const own = isIk ? ["-rtr", "1", ...attention] : []; // weights are interleaved when they are loaded
-      const tests = JSON.parse(await run("llama-bench", ["-m", file, ...sizes, ...own])) as {
+      const { out } = await run("llama-bench", ["-m", resolve(file), ...sizes, ...own]);
+      const tests = JSON.parse(out) as {
         n_gen: number;
         samples_ts: number[];
       }[];
@@ -117,9 +129,9 @@ function ratesBy(
       const room = streams * (prompt + tokens + 32);
       const sizes = ["-npp", prompt, "-ntg", tokens, "-npl", streams, "-c", room].map(String);
       const own = isIk ? ["-rtr", ...attention] : ["--output-format", "jsonl"];
-      const lines = (await run("llama-batched-bench", ["-m", file, ...sizes, ...own])).split("\n");
-      if (isIk) return ratesInTable(lines);
-      const line = lines.find((each) => each.startsWith("{"));
+      const { out, errors } = await run("llama-batched-bench", ["-m", resolve(file), ...sizes, ...own]);
+      if (isIk) return ratesInTable(errors.split("\n"));
+      const line = out.split("\n").find((each) => each.startsWith("{"));
       const { speed_pp, speed_tg } = JSON.parse(line ?? "{}") as { speed_pp: number; speed_tg: number };
       return { prompt: speed_pp, decode: speed_tg };
     },
@@ -158,12 +170,21 @@ async function serverOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, url: st
   };
 }
 
-/** The output of a process; throws if it failed. */
-export async function outputOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<string> {
+interface Texts {
+  readonly out: string;
+  readonly errors: string;
+}
+
+/** The texts that a process wrote; throws if it failed. */
+async function textsOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<Texts> {
   const [out, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   if (code !== 0) throw new Error(`${name}: ended with ${code}: ${errors.slice(-500)}`);
-  return out;
+  return { out, errors };
 }
+
+/** The output of a process; throws if it failed. */
+export const outputOf = async (child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<string> =>
+  (await textsOf(child, name)).out;
 
 export const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
