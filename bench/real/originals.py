@@ -38,6 +38,8 @@ DELTA |= dict(num_hidden_layers=4)
 GEMMA4 = SIZES | HEADS | dict(num_hidden_layers=4, tie_word_embeddings=True, sliding_window=8, global_head_dim=32, pad_token_id=0)
 GEMMA4 |= dict(hidden_size_per_layer_input=0, vocab_size_per_layer_input=VOCAB, layer_types=["sliding_attention", "full_attention"] * 2)
 
+# Nemotron's own code bounds time steps on slow paths only, transformers always
+UNBOUNDED = dict(time_step_min=1e-9)
 # GGUF programs divide by n - 1 in Gemma 3n's deviation of gates, transformers by n: the same for as many values as real models have
 WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], intermediate_size=[8192] * 2)
 
@@ -109,6 +111,21 @@ MODELS = {
     "MiniMaxM3VL": SIZES | EXPERTS | HEADS | dict(intermediate_size=48, dense_intermediate_size=96, shared_intermediate_size=48, index_n_heads=2, index_head_dim=16, index_block_size=8, index_topk_blocks=16, rotary_dim=8),
     "Apertus": SIZES | dict(rope_parameters=LLAMA3),
     "GptOss": SIZES | EXPERTS | HEADS | dict(sliding_window=8, intermediate_size=64, num_hidden_layers=4),
+    "Glm4MoeLite": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4),
+    "Ministral3": SIZES | HEADS | dict(rope_parameters=YARN | {"original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0}),
+    "SolarOpen": SIZES | EXPERTS | HEADS | dict(n_shared_experts=1, n_group=1, topk_group=1),
+    "Jais2": SIZES | HEADS,
+    "Mellum": SIZES | EXPERTS | HEADS | dict(num_hidden_layers=4, sliding_window=8),
+    "HYV3": SIZES | EXPERTS | HEADS | dict(first_k_dense_replace=1, num_shared_experts=1),
+    "BitNet": SIZES,
+    "Cohere2Moe": SIZES | EXPERTS | HEADS | dict(num_hidden_layers=4, sliding_window=8),
+    "GraniteSWA": SIZES | dict(num_hidden_layers=4, sliding_window=8),
+    "GraniteMoeHybrid": SIZES | EXPERTS | dict(layer_types=["mamba", "attention", "mamba"], shared_intermediate_size=48, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, embedding_multiplier=12.0, attention_multiplier=0.125, residual_multiplier=0.22, logits_scaling=8.0),
+    "NemotronH 2": SIZES | HEADS | UNBOUNDED | dict(layers_block_type=["linear_attention", "full_attention", "mlp", "linear_attention"], mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16),
+    "GraniteMoeHybrid 2": SIZES | dict(num_local_experts=0, position_embedding_type="rope", layer_types=["attention"] * 3, shared_intermediate_size=96, mamba_n_heads=8, mamba_d_head=16),
+    "FalconH1": SIZES | HEADS | dict(mamba_d_ssm=128, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16),
+    "Jamba": SIZES | EXPERTS | dict(num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1, mamba_d_state=8, mamba_dt_rank=8),
+    "NemotronH": SIZES | EXPERTS | HEADS | UNBOUNDED | dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], moe_shared_expert_intermediate_size=48, routed_scaling_factor=2.5, mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16),
     "Bert": SIZES | dict(num_key_value_heads=4, type_vocab_size=2),
     "Roberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),
     "XLMRoberta": SIZES | dict(num_key_value_heads=4, type_vocab_size=1, pad_token_id=1),

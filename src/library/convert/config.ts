@@ -89,9 +89,15 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
   };
 }
 
+/** The number of listed kinds of layers; undefined if the configuration counts layers. */
+function countedKinds(config: Config): number | undefined {
+  const kinds = config.find("num_hidden_layers") === undefined ? config.find("layers_block_type") : undefined;
+  return Array.isArray(kinds) && kinds.length > 0 && kinds.length <= LAYERS_MAX ? kinds.length : undefined;
+}
+
 /** The first of several names that a configuration has: families name the same size differently. */
 export const nameOf = (config: Config, ...names: readonly [string, ...string[]]): string =>
   names.find((name) => config.find(name) !== undefined) ?? names[0];
 
 export const layersOf = (config: Config): number =>
-  config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers"), { max: LAYERS_MAX });
+  countedKinds(config) ?? config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers"), { max: LAYERS_MAX });

@@ -65,6 +65,19 @@ test.each([
   await expect(convert(`${name}-${JSON.stringify(change)}`.slice(0, 60), changed)).rejects.toThrow(says);
 });
 
+test.each([
+  ["Mistral", "mistral", "llama"],
+  ["Ministral3", "ministral3", "mistral3"],
+])("an image model of Mistral whose text model is %s's is %s", async (name, kind, arch) => {
+  const { config, tensors, ...rest } = originals[name]!;
+  const inner = Object.entries(tensors).map(([key, value]) => [`language_model.${key}`, value] as const);
+  const whole = { architectures: ["Mistral3ForConditionalGeneration"], text_config: { ...config, model_type: kind } };
+  const gguf = openGguf(await convert(`image-${name}`, { ...rest, config: whole, tensors: Object.fromEntries(inner) }));
+  expect(gguf.metadata.get("general.architecture")).toBe(arch);
+  loadProgram(gguf);
+  gguf.close();
+});
+
 /** Compared elsewhere, or with a known difference. */
 const ELSEWHERE: readonly string[] = [
   "DistilBertForMaskedLM", // as without the output
@@ -75,6 +88,7 @@ const ELSEWHERE: readonly string[] = [
   "Gemma3ForConditionalGeneration", // the text model of an image model
   "Gemma3nForConditionalGeneration",
   "Gemma4ForConditionalGeneration",
+  "Mistral3ForConditionalGeneration",
   "PhimoeForCausalLM", // a GGUF routes by softmax, as llama.cpp does; the original by a sparse mixer
   "Qwen3_5ForConditionalGeneration",
   "Qwen3_5MoeForConditionalGeneration",

@@ -12,7 +12,6 @@ import {
   rotaryPart,
   windowKeys,
 } from "../decoder.ts";
-import { ropeParameters, ropeType } from "../rope.ts";
 import { graniteFactors, HUNYUAN_NORMS } from "./sequential.ts";
 
 /** Routing scores, as `expert_gating_func` numbers them. */
@@ -59,7 +58,7 @@ export function sharedExpert(at: string): TensorTable {
 }
 
 /** Llama's weights where some layers have experts and others an MLP. */
-function mixedTable(table = llamaTable()): TensorTable {
+export function mixedTable(table = llamaTable()): TensorTable {
   const entries = Object.entries(table).map(([name, rule]) =>
     name.includes(".mlp.")
       ? ([name, { ...(rule as TensorRule), optional: "layers" }] as const)
@@ -95,7 +94,7 @@ function firstOf(config: Config, key: string): number {
 }
 
 /** DeepSeek's routing: sigmoid scores with a bias, from the best groups, after some dense layers. */
-function deepseekRouting(config: Config): Record<string, WriteValue> {
+export function deepseekRouting(config: Config): Record<string, WriteValue> {
   const groups = config.findCount("n_group") ?? 1;
   return {
     leading_dense_block_count: u32(config.count("first_k_dense_replace", { fallback: 0, min: 0 })),
@@ -109,7 +108,7 @@ function deepseekRouting(config: Config): Record<string, WriteValue> {
   };
 }
 
-const CORRECTION: TensorTable = {
+export const CORRECTION: TensorTable = {
   "layers.*.mlp.gate.e_score_correction_bias": { to: "blk.*.exp_probs_b.bias", optional: "layers" },
 };
 
@@ -178,7 +177,8 @@ export const phimoe: Architecture = {
   tensors: () => ({ ...bareTable(), ...inSparseBlock() }),
 };
 
-const halfOf =
+/** Gate and up of stacked matrices that have both, in this order. */
+export const halfOf =
   (second: boolean) =>
   ([experts = 0, rows = 0, dim = 0]: readonly number[]) => {
     const half = rows / 2;
@@ -225,6 +225,34 @@ export const glm4moe: Architecture = {
     ...CORRECTION,
     ...sharedExpert("layers.*.mlp.shared_experts"),
     "layers.*.post_attention_layernorm": { to: "blk.*.post_attention_norm" },
+  }),
+};
+
+/** Solar Open: GLM 4.5 whose heads rotate whole. */
+export const solarOpen: Architecture = {
+  ...glm4moe,
+  metadata: (config) => ({ ...glm4moe.metadata(config), ...rotaryPart(config, { part: 1 }) }),
+};
+
+/** Hunyuan 3: DeepSeek's experts under names of its own, and norms of query and key. */
+export const hyV3: Architecture = {
+  arch: "hy_v3",
+  metadata(config) {
+    checkActivation(config, ["silu"]);
+    return {
+      ...decoderMetadata(config, { eps: 1e-5 }),
+      ...expertMetadata(config),
+      ...deepseekRouting(config),
+      expert_weights_scale: f32(config.number("router_scaling_factor", 1)),
+      expert_gating_func: SIGMOID,
+    };
+  },
+  tensors: () => ({
+    ...mixedTable(),
+    ...headNorms(),
+    ...inMlp("layers.*.mlp.router.gate"),
+    "layers.*.mlp.expert_bias": { to: "blk.*.exp_probs_b.bias", optional: "layers" },
+    ...sharedExpert("layers.*.mlp.shared_mlp"),
   }),
 };
 
@@ -322,58 +350,3 @@ export const minimaxM2: Architecture = {
     "layers.*.block_sparse_moe.e_score_correction_bias": { to: "blk.*.exp_probs_b.bias" },
   }),
 };
-
-/** YaRN whose magnitude scales all of the scores, not the rotated part. A GGUF has a tenth of its factor. */
-function latentYarn(config: Config): Record<string, WriteValue> {
-  const parameters = ropeParameters(config);
-  if (!parameters || ropeType(parameters) !== "yarn") return {};
-  const ofAll = parameters.number("mscale_all_dim", 0);
-  if (ofAll === 0 || parameters.number("mscale", 1) !== ofAll) {
-    throw parameters.wrong("mscale_all_dim", "the same number as 'mscale', not 0");
-  }
-  return { "rope.scaling.yarn_log_multiplier": f32(ofAll / 10), "rope.scaling.attn_factor": f32(1) };
-}
-
-/** DeepSeek 2 and 3: latent attention, whose unpacking matrices stay fused. */
-export function deepseek(score: 1 | 2): Architecture {
-  return {
-    arch: "deepseek2",
-    metadata(config) {
-      checkActivation(config, ["silu"]);
-      const rotary = config.count("qk_rope_head_dim");
-      const queryRank = config.findCount("q_lora_rank");
-      return {
-        ...decoderMetadata(config),
-        "attention.head_count_kv": u32(config.count("num_attention_heads")),
-        "attention.key_length": u32(config.count("qk_nope_head_dim") + rotary),
-        "attention.value_length": u32(config.count("v_head_dim")),
-        "attention.kv_lora_rank": u32(config.count("kv_lora_rank")),
-        ...(queryRank === undefined ? {} : { "attention.q_lora_rank": u32(queryRank) }),
-        "rope.dimension_count": u32(rotary),
-        ...latentYarn(config),
-        ...expertMetadata(config),
-        ...deepseekRouting(config),
-        expert_gating_func: u32(score),
-      };
-    },
-    tensors: () => ({
-      ...mixedTable(withoutKeys()),
-      "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", optional: true },
-      "layers.*.self_attn.q_a_proj": { to: "blk.*.attn_q_a", optional: true },
-      "layers.*.self_attn.q_a_layernorm": { to: "blk.*.attn_q_a_norm", optional: true },
-      "layers.*.self_attn.q_b_proj": { to: "blk.*.attn_q_b", optional: true },
-      "layers.*.self_attn.kv_a_proj_with_mqa": { to: "blk.*.attn_kv_a_mqa" },
-      "layers.*.self_attn.kv_a_layernorm": { to: "blk.*.attn_kv_a_norm" },
-      "layers.*.self_attn.kv_b_proj": { to: "blk.*.attn_kv_b" },
-      ...inMlp(),
-      ...CORRECTION,
-      ...sharedExpert("layers.*.mlp.shared_experts"),
-    }),
-  };
-}
-
-const withoutKeys = (): TensorTable =>
-  Object.fromEntries(Object.entries(llamaTable()).filter(([name]) => !/\.[qkv]_proj$/.test(name)));
-
-export const deepseek2 = deepseek(1);
-export const deepseek3 = deepseek(2);

@@ -1,8 +1,10 @@
 /** The registry of convertible architectures, by the name in `architectures` of `config.json`. */
 import { AppError } from "../../../base/index.ts";
 import type { Architecture } from "../architecture.ts";
-import { describe, type JsonObject } from "../folder.ts";
+import { configOf, type Config } from "../config.ts";
+import { describe, textConfig, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
+import * as deepseek from "./deepseek.ts";
 import * as embedders from "./embedders.ts";
 import * as encoders from "./encoders.ts";
 import * as experts from "./experts.ts";
@@ -13,8 +15,11 @@ import { gemma3n } from "./gemma3n.ts";
 import { gemma4 } from "./gemma4.ts";
 import * as gpt from "./gpt.ts";
 import { gptOss } from "./gpt-oss.ts";
+import { graniteHybrid } from "./hybrid.ts";
 import * as indexed from "./indexed.ts";
 import { llama } from "./llama.ts";
+import { mistral3 } from "./mistral3.ts";
+import { nemotronH, nemotronHasExperts, nemotronHMoe } from "./nemotron-h.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
@@ -29,9 +34,9 @@ export const convertible = {
   BloomForCausalLM: gpt.bloom,
   Cohere2ForCausalLM: sequential.cohere2,
   CohereForCausalLM: sequential.commandR,
-  DeepseekV2ForCausalLM: experts.deepseek2,
+  DeepseekV2ForCausalLM: deepseek.deepseek2,
   DeepseekV32ForCausalLM: indexed.deepseek32,
-  DeepseekV3ForCausalLM: experts.deepseek3,
+  DeepseekV3ForCausalLM: deepseek.deepseek3,
   DistilBertForMaskedLM: encoders.distilBert,
   DistilBertModel: encoders.distilBert,
   Dots1ForCausalLM: experts.dots1,
@@ -55,14 +60,18 @@ export const convertible = {
   Gemma4ForConditionalGeneration: gemma4,
   GemmaForCausalLM: gemma,
   Glm4ForCausalLM: sequential.glm4,
+  Glm4MoeLiteForCausalLM: deepseek.deepseek3,
   Glm4MoeForCausalLM: experts.glm4moe,
   GlmForCausalLM: sequential.glm,
   GlmMoeDsaForCausalLM: indexed.glmDsa,
   GptOssForCausalLM: gptOss,
   GraniteForCausalLM: sequential.granite,
+  GraniteMoeHybridForCausalLM: graniteHybrid,
   GraniteMoeForCausalLM: experts.graniteMoe,
+  HYV3ForCausalLM: experts.hyV3,
   HunYuanDenseV1ForCausalLM: sequential.hunyuanDense,
   HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
+  Jais2ForCausalLM: sequential.jais2,
   JinaEmbeddingsV3Model: embedders.jinaBertV3,
   Lfm2ForCausalLM: recurrent.lfm2,
   Lfm2MoeForCausalLM: recurrent.lfm2moe,
@@ -70,11 +79,14 @@ export const convertible = {
   Mamba2ForCausalLM: recurrent.mamba2,
   MambaForCausalLM: recurrent.mamba,
   MiniMaxM2ForCausalLM: experts.minimaxM2,
+  Ministral3ForCausalLM: mistral3,
+  Mistral3ForConditionalGeneration: mistral3,
   MistralForCausalLM: llama,
   MixtralForCausalLM: experts.mixtral,
   ModernBertForMaskedLM: encoders.modernBert,
   ModernBertModel: encoders.modernBert,
   MptForCausalLM: gpt.mpt,
+  NemotronHForCausalLM: nemotronH,
   NemotronForCausalLM: sequential.nemotron,
   NomicBertModel: embedders.nomicBert,
   Olmo2ForCausalLM: sequential.olmo2,
@@ -97,18 +109,27 @@ export const convertible = {
   RobertaModel: encoders.roberta,
   SeedOssForCausalLM: sequential.seedOss,
   SmolLM3ForCausalLM: sequential.smollm3,
+  SolarOpenForCausalLM: experts.solarOpen,
   StableLmForCausalLM: sequential.stablelm,
   Starcoder2ForCausalLM: sequential.starcoder2,
   XLMRobertaForMaskedLM: encoders.roberta,
   XLMRobertaModel: encoders.roberta,
 } as const satisfies Record<string, Architecture>;
 
+/** Families within a class, by their configuration. */
+const VARIANTS: Readonly<Record<string, (config: Config) => Architecture | undefined>> = {
+  // Mistral Small 3.1 and 3.2 are Llama; later models are a family of their own
+  Mistral3ForConditionalGeneration: (config) => (config.find("model_type") === "mistral" ? llama : undefined),
+  NemotronHForCausalLM: (config) => (nemotronHasExperts(config) ? nemotronHMoe : undefined),
+};
+
 /** Throws `unsupported` naming the architecture and the known ones. */
 export function findArchitecture(config: JsonObject, label: string): Architecture {
   const listed = config["architectures"];
   const name: unknown = Array.isArray(listed) ? listed[0] : undefined;
   const found = Object.entries<Architecture>(convertible).find(([known]) => known === name)?.[1];
-  if (found) return found;
+  const variant = typeof name === "string" && Object.hasOwn(VARIANTS, name) ? VARIANTS[name] : undefined;
+  if (found) return variant?.(configOf(textConfig(config), `${label}: 'config.json'`)) ?? found;
   const known = Object.keys(convertible).join(", ");
   const problem = typeof name === "string" ? `unsupported architecture ${describe(name)}` : "unknown architecture";
   throw new AppError("unsupported", `${problem}: ${label}: 'architectures': expected one of ${known}`);

@@ -2,7 +2,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { u32, type Architecture, type TensorTable } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import { deepseek } from "./experts.ts";
+import { deepseek } from "./deepseek.ts";
 
 const deepseek3 = deepseek(2);
 

@@ -73,21 +73,20 @@ export const mamba2: Architecture = {
     };
   },
   tensors(config) {
-    const groups = config.count("n_groups", { fallback: 1 });
-    const column = ([heads = 0]: readonly number[]) => ({ shape: [heads, 1] });
-    return {
-      ...SSM,
-      "layers.*.mixer.dt_bias": { to: "blk.*.ssm_dt.bias" },
-      "layers.*.mixer.A_log": { to: "blk.*.ssm_a", value: decay, precise: true, rows: column },
-      "layers.*.mixer.D": { to: "blk.*.ssm_d", precise: true, rows: column },
-      "layers.*.mixer.norm": {
-        to: "blk.*.ssm_norm",
-        precise: true,
-        rows: ([dim = 0]) => ({ shape: [groups, dim / groups] }),
-      },
-    };
+    return { ...SSM, ...mamba2Parts("layers.*.mixer", config.count("n_groups", { fallback: 1 })) };
   },
 };
+
+/** Weights of the heads of Mamba 2, and the norm of its groups. */
+export function mamba2Parts(at: string, groups: number): TensorTable {
+  const column = ([heads = 0]: readonly number[]) => ({ shape: [heads, 1] });
+  return {
+    [`${at}.dt_bias`]: { to: "blk.*.ssm_dt.bias" },
+    [`${at}.A_log`]: { to: "blk.*.ssm_a", value: decay, precise: true, rows: column },
+    [`${at}.D`]: { to: "blk.*.ssm_d", precise: true, rows: column },
+    [`${at}.norm`]: { to: "blk.*.ssm_norm", precise: true, rows: ([dim = 0]) => ({ shape: [groups, dim / groups] }) },
+  };
+}
 
 /** LFM 2: short convolutions between layers of attention. */
 export const lfm2: Architecture = {

@@ -214,6 +214,15 @@ export const nemotron: Architecture = {
   tensors: () => without(llamaTable({ shift: 1 }), "layers.*.mlp.gate_proj"),
 };
 
+export const jais2: Architecture = {
+  arch: "jais2",
+  metadata(config) {
+    checkActivation(config, ["relu2"]);
+    return layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5));
+  },
+  tensors: () => UNGATED,
+};
+
 export const starcoder2: Architecture = {
   arch: "starcoder2",
   metadata(config) {
