@@ -143,15 +143,15 @@ export async function showKernels(
   const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
-  const found: { quant: string; rowsOf: number; auto: string; fast: string }[] = [];
+  const found: { quant: string; rowsOf: number; auto: string; exact: string }[] = [];
   for (const quant of TUNED_QUANTS)
     for (const dim of TUNED_DIMS) {
       const { exact, fast } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
-      found.push({ quant, rowsOf: dim, auto: formatTuning(exact), fast: formatTuning(fast) });
+      found.push({ quant, rowsOf: dim, auto: formatTuning(fast), exact: formatTuning(exact) });
     }
   if (json) return terminal.write(`${JSON.stringify({ device: name, kernels: found }, null, 2)}\n`);
-  const rows = found.map(({ quant, rowsOf, auto, fast }) => [quant, String(rowsOf), auto, fast]);
-  terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "FAST"], rows)}`);
+  const rows = found.map(({ quant, rowsOf, auto, exact }) => [quant, String(rowsOf), auto, exact]);
+  terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "EXACT"], rows)}`);
 }
 
 /** Quantizes a file, with progress at a terminal. */
