@@ -14,11 +14,11 @@ import {
 } from "../../../../src/engine/backends/host/software-driver.ts";
 
 /**
- * Sizes of kernels, in the format of `HEARTH_GPU_KERNELS`, with which SwiftShader answers with the embedded model in
+ * Kernels, in the format of `HEARTH_GPU_KERNELS`, with which SwiftShader answers with the embedded model in
  * about half of the time: its rows are too short for 64 threads. For tests around the kernels; plain ones answer in a
  * page that loses its GPU (test/page) and in `logits` (test/e2e/webgpu-anywhere.test.ts).
  */
-export const QUICK_KERNELS = "threads=32,columns=8";
+export const QUICK_KERNELS = "threads=32,columns=8,loads16";
 
 /**
  * Environment in which a process finds the driver, extracted on first use and kept between runs.
