@@ -56,7 +56,8 @@ export function objectGrammar(flat: Flat, parts: ObjectParts): string {
   const next = other ? repeat(rules.budget, `"," ws ${other}`, counted) : "";
   const others = other && max > 0 ? (min > 0 ? `${other} ${next}` : `(${other} ${next})?`) : min > 0 ? undefined : '""';
   const rest = other && wanted.length > 0 ? `("," ws ${other})*` : "";
-  const pairs = wanted.map((name) => ({ pair: pairOf(name), isRequired: required.has(name) }));
+  // the last ones first: they are paid from the budget in this order
+  const pairs = wanted.toReversed().map((name) => ({ pair: pairOf(name), isRequired: required.has(name) }));
   const all = inOrder(rules, pairs, { first: others, rest });
   return all === undefined
     ? failAt(path, `minProperties ${min}, but no property is allowed`)
@@ -95,7 +96,7 @@ function inAnyOrder(rules: Rules, pairs: readonly string[], rest: string): strin
 }
 
 /**
- * Pairs in their order; undefined if no object fits.
+ * Pairs, given from last to first; undefined if no object fits.
  * @param tails `first`: an object without any of the pairs, undefined if it cannot exist; `rest`: the text after a pair
  */
 function inOrder(
@@ -104,7 +105,7 @@ function inOrder(
   tails: { readonly first: string | undefined; readonly rest: string },
 ): string | undefined {
   let { first, rest } = tails;
-  for (const { pair, isRequired } of pairs.toReversed()) {
+  for (const { pair, isRequired } of pairs) {
     if (isRequired) {
       first = `${pair} ${rest}`;
       rest = `"," ws ${pair} ${rest}`;
