@@ -107,7 +107,8 @@ test("each client gets the CPU's answer, and the second question about an image 
 
 test("after a restart the prompt with its image is in the cache", async () => {
   const before = await askOpenAi();
-  await hearth.stop();
+  hearth.process.kill("SIGTERM"); // prefixes in memory are written then
+  await hearth.process.exited;
   hearth = await start();
   const after = await askOpenAi();
   expect(after.said).toBe(before.said);
