@@ -22,6 +22,8 @@ export function withOwnInput(program: Program): Program {
 export interface Divided extends Pick<Session, "gpuLayers" | "backend" | "device"> {
   /** The distance to the CPU kernels' results. */
   readonly distance: number;
+  /** A decoded row has the same bits alone, beside others, and drafted. */
+  readonly keepsBits: boolean;
 }
 
 export interface Dividing {
@@ -44,9 +46,20 @@ async function divide(program: Program, count: number): Promise<Divided> {
   whole.close();
   const session = await load(program, count);
   const distance = nmse(await journey(session), expected);
+  const keepsBits = await hasSameBits(session, program.logits!.dim);
   const { gpuLayers, backend, device } = session;
   session.close();
-  return { ...(gpuLayers && { gpuLayers }), backend, device, distance };
+  return { ...(gpuLayers && { gpuLayers }), backend, device, distance, keepsBits };
+}
+
+async function hasSameBits(session: Session, vocabSize: number): Promise<boolean> {
+  const rows = (slot: number, start: number, ...tokens: number[]) => ({ slot, start, tokens: Int32Array.from(tokens) });
+  for (const slot of [0, 1, 2]) await session.run([{ ...rows(slot, 0, 3, 5 + slot), logits: "none" }]);
+  const alone = (await session.run([{ ...rows(1, 2, 7), logits: "last" }])).slice();
+  const beside = [0, 1, 2].map((slot) => ({ ...rows(slot, 2, 7), logits: "last" as const }));
+  const company = (await session.run(beside)).slice(vocabSize, 2 * vocabSize);
+  const drafted = await session.run([{ ...rows(1, 2, 7, 8, 9), logits: "all", drafted: true }]);
+  return alone.every((value, i) => value === company[i] && value === drafted[i]);
 }
 
 /** The error of a model with a tensor full of NaN. */

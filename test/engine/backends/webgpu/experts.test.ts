@@ -78,7 +78,10 @@ test("experts on the CPU give the numbers of a whole model, and faults name thei
     { backend: "webgpu+simd", gpuLayers: { count: 3, all: 3, cpuExperts: 2 } },
   ]);
   expect(divided[0]!.device).toMatch(/^SwiftShader.*: all 3 layers, CPU .*: the experts of 1 layer$/);
-  for (const { distance } of divided) expect(distance).toBeLessThan(NMSE_MAX);
+  for (const { distance, keepsBits } of divided) {
+    expect(distance).toBeLessThan(NMSE_MAX);
+    expect(keepsBits).toBe(true);
+  }
   expect(faults[0]).toMatch(/broken: moe with .*'blk\.0\.ffn_down_exps\.weight'.*: expected numbers, got NaN/);
   expect(faults[1]).toMatch(/broken: step \d+ \(add with 'blk\.1\.attn_output\.weight'\): expected numbers/);
 });
