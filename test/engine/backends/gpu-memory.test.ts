@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gpuMemory, type MemorySources } from "../../../src/engine/backends/host/gpu-memory.ts";
+import { comparableOf } from "../../../src/engine/backends/host/other-gpus.ts";
 
 const GIB = 2 ** 30;
 let folder = "";
@@ -54,4 +55,21 @@ test("an AMD card's comes from sysfs, and cards of others are left out", async (
   expect(await gpuMemory(amd, sources({ drm }))).toEqual({ total: 24 * GIB, free: 23 * GIB });
   expect(await gpuMemory({ vendor: "intel", name: "Arc" }, sources({ drm }))).toBeUndefined();
   expect(await gpuMemory(amd, sources())).toBeUndefined();
+});
+
+test("a large model may use the other cards that surely have half of the first one's memory", () => {
+  const names = (first: string, cards: Readonly<Record<string, readonly number[]>>): string[] =>
+    comparableOf(
+      first,
+      Object.entries(cards).map(([name, totals]) => ({ name, totals })),
+    ).map(({ name }) => name);
+  expect(names("RTX 4090", { "RTX 4090": [24], "RTX 3060": [12], "RTX 3090": [24], T400: [2] })).toEqual([
+    "RTX 3090",
+    "RTX 3060",
+  ]);
+  // AMD's driver names no card: one of the two may have the processor's small part
+  expect(names("RX 7900", { "RX 7900": [24, 0.5], "Radeon Graphics": [24, 0.5] })).toEqual([]);
+  expect(names("RX 7900 (RADV NAVI31)", { "RX 7900": [24, 16], "RX 7900 (RADV NAVI31)": [24, 16] })).toEqual([]);
+  expect(names("Arc", { Arc: [], "RTX 3060": [12] })).toEqual([]);
+  expect(names("RTX 3060", { Arc: [], "RTX 3060": [12] })).toEqual([]);
 });

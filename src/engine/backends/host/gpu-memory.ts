@@ -40,9 +40,13 @@ const MIB = 2 ** 20;
 const VENDORS: Readonly<Record<string, string>> = { amd: "0x1002", intel: "0x8086", nvidia: "0x10de" };
 
 /** The memory of an adapter; undefined: unknown. The card with the most free memory stands for several alike. */
-export async function gpuMemory(adapter: Adapter, sources: MemorySources = SYSTEM): Promise<GpuMemory | undefined> {
+export const gpuMemory = async (adapter: Adapter, sources?: MemorySources): Promise<GpuMemory | undefined> =>
+  (await gpuMemories(adapter, sources))[0];
+
+/** The memory of each card that the adapter may be, the one with the most free memory first. */
+export async function gpuMemories(adapter: Adapter, sources: MemorySources = SYSTEM): Promise<GpuMemory[]> {
   const found = adapter.vendor === "nvidia" ? await fromNvidia(adapter, sources) : await fromSysfs(adapter, sources);
-  return found.toSorted((a, b) => b.free - a.free)[0];
+  return found.toSorted((a, b) => b.free - a.free);
 }
 
 async function fromNvidia({ name, device }: Adapter, { nvidiaSmi }: MemorySources): Promise<GpuMemory[]> {
