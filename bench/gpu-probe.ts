@@ -128,6 +128,8 @@ const FEW = tunings(
   { columns: 8 },
   { threads: 32 },
   { threads: 128 },
+  { loads16: true },
+  { loads16: true, columns: 2 },
   { packed: true },
   { packed: true, columns: 8 },
 );
