@@ -91,6 +91,8 @@ export async function checkedFor(
   for (const quant of others.filter((each) => !checked.includes(each))) {
     const trial = await Trial.make(device, { quant, dim }, true);
     try {
+      const compared = [PLAIN, exact, fast];
+      await Promise.all((["few", "many"] as const).map((kind) => trial.compile(kind, compared))); // at once
       exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
       fast = await checkedOr(exact, trial, { tuning: fast, nmseMax: NMSE_MAX.fast });
     } finally {
