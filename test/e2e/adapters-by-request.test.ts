@@ -156,7 +156,7 @@ describe("lora", () => {
     expect(await say("hearth")).toBe(bobs);
     expect(await say("hearth", lora())).toBe(hearths);
     expect(await post("hearth", [{ id: 9, scale: 1 }])).toMatchObject({
-      error: expect.stringContaining("no adapter 9"),
+      error: { message: expect.stringContaining("no adapter 9") },
     });
     expect(await post("hearth", [])).toEqual({ success: true });
     expect(await say("hearth")).toBe(hearths);
