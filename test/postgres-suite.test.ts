@@ -1,8 +1,11 @@
-/** The gateway's own tests on PostgreSQL: both databases must behave the same. */
+/**
+ * The gateway's own tests on PostgreSQL: both databases must behave the same. A run draws half of the files by its
+ * seed, beside the files that mostly wait.
+ */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { hasPostgres, startPostgres } from "./postgres-server.ts";
-import { testSeed } from "./seed.ts";
+import { drawn, testSeed } from "./seed.ts";
 import { importedTests, testFiles } from "./tiers.ts";
 
 /** Tests of the gateway that open a store through `stores.ts`, except tests for one database only. */
@@ -49,11 +52,12 @@ test.skipIf(!hasPostgres)(
     try {
       const files = await suite();
       const others = files.filter((file) => !WAITING.includes(file));
-      expect([files.length - others.length, others.length]).toEqual([WAITING.length, expect.any(Number)]);
-      const ends = await Promise.all([run(server.url, WAITING), run(server.url, others)]);
+      expect(files.length - others.length).toBe(WAITING.length);
+      const some = drawn("files on PostgreSQL", others, Math.ceil(others.length / 2));
+      const ends = await Promise.all([run(server.url, WAITING), run(server.url, some)]);
       expect(ends.map(({ failed }) => failed)).toEqual([[], []]);
       expect(ends[0]!.passed).toBeGreaterThan(20);
-      expect(ends[1]!.passed).toBeGreaterThan(500);
+      expect(ends[1]!.passed).toBeGreaterThan(150);
     } finally {
       await server.remove();
     }
