@@ -5,7 +5,7 @@
 import type { Tool } from "../requests/runtime.ts";
 import type { CallEvent } from "./format.ts";
 import { makeCall } from "./json-calls.ts";
-import { isNested } from "./typed-values.ts";
+import { hasJsonStrings } from "./typed-values.ts";
 
 /** The parts of a call. The patterns are sticky, and take the blanks after a part. */
 interface CallPatterns {
@@ -48,7 +48,7 @@ function read(text: string, { patterns, tools, valueOf }: ExactCalls): CallEvent
       const argument = each[1]!.trim(); // it always matches
       const place = { name, argument };
       const end = patterns.end(each);
-      const to = endOfValue(text, { from: at, end, isJson: isNested(tools, place) });
+      const to = endOfValue(text, { from: at, end, isJson: hasJsonStrings(tools, place) });
       if (typeof to !== "number") return to;
       args.push([argument, valueOf(place, text.slice(at, to), each)]);
       at = to + end.length;

@@ -13,7 +13,7 @@ import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
 import { propertiesOf, rawArgument } from "./raw-arguments.ts";
 import { scanToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
-import { isNested, typedValue } from "./typed-values.ts";
+import { hasJsonStrings, typedValue } from "./typed-values.ts";
 
 const MARK = "]<]minimax[>[";
 const OPENS = [`${MARK}<tool_call>`];
@@ -70,7 +70,7 @@ function readElements(body: string, tools: readonly Tool[]): Element | "open" | 
   const open: Element[] = [{ tag: "", children: [], text: "" }];
   for (let at = 0; at < body.length;) {
     const last = open.at(-1)!;
-    const isJson = open.length === 3 && isNested(tools, { name: nameIn(open[1]!) ?? "", argument: last.tag });
+    const isJson = open.length === 3 && hasJsonStrings(tools, { name: nameIn(open[1]!) ?? "", argument: last.tag });
     const to = endOfValue(body, { from: at, end: MARK, isJson });
     if (to === "open") return to;
     last.text += body.slice(at, to);

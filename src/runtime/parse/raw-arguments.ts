@@ -14,7 +14,7 @@ import {
   union,
 } from "../../engine/index.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
-import { declaredIn, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
+import { declaredIn, isLoose, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
 
 /** The marks around one argument. */
 interface ArgumentMarks {
@@ -123,20 +123,6 @@ const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.s
 
 /** A letter that no JSON value and no constant begins with: a text behind it is a text. */
 const UNLIKE_JSON = "[a-eg-mo-su-zA-EG-MO-SU-Z]";
-
-/** Returns whether a union has no constraints but its types. */
-function isLoose(schema: Schema): boolean {
-  const { type, anyOf, oneOf } = schema;
-  const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
-  const types = [type].flat();
-  const isPlain = types.every((each) => ["string", "number", "boolean", "null", undefined].includes(each as string));
-  return (
-    isPlain &&
-    keys.every((key) => key === "type" || key === "anyOf" || key === "oneOf") &&
-    branches.every((branch) => isObject(branch) && isLoose(branch))
-  );
-}
 
 /** A text with a pattern, a format or lengths; undefined: it has none that a grammar can hold here. */
 function boundedText(

@@ -1,6 +1,6 @@
 /** Types for arguments that a format writes as bare text, from the tool's schema. */
 import { isObject } from "../../base/index.ts";
-import { targetOf } from "../../engine/index.ts";
+import { ANNOTATIONS, targetOf } from "../../engine/index.ts";
 import type { Tool } from "../requests/runtime.ts";
 import { parseJson } from "./json-calls.ts";
 import { literalInPython } from "./python-calls.ts";
@@ -24,10 +24,31 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   return value;
 }
 
-/** Returns whether the schema of an argument allows lists or objects. */
-export function isNested(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
-  const types = typesOf(tools, at);
-  return types !== undefined && (types.has("array") || types.has("object"));
+/**
+ * Returns whether an argument may be written with strings in JSON: in a list or an object, or as a text whose schema
+ * allows other types too, with constraints.
+ */
+export function hasJsonStrings(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
+  const found = schemaOf(tools, at);
+  const types = found && namedTypes(found.schema, found.root);
+  if (!found || !types) return false;
+  if (types.has("array") || types.has("object")) return true;
+  const schema = resolved(found.schema, found.root) ?? {};
+  return types.has("string") && types.size > 1 && !("enum" in schema || "const" in schema || isLoose(schema));
+}
+
+/** Returns whether a schema has no constraints but types that are not nested, and unions of those. */
+export function isLoose(schema: Record<string, unknown>): boolean {
+  const { type, anyOf, oneOf } = schema;
+  const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
+  const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
+  const types = [type].flat();
+  const isPlain = types.every((each) => ["string", "number", "boolean", "null", undefined].includes(each as string));
+  return (
+    isPlain &&
+    keys.every((key) => key === "type" || key === "anyOf" || key === "oneOf") &&
+    branches.every((branch) => isObject(branch) && isLoose(branch))
+  );
 }
 
 const ofType = (types: ReadonlySet<string>, value: unknown): unknown => (types.has(typeOf(value)) ? value : undefined);
@@ -35,13 +56,19 @@ const ofType = (types: ReadonlySet<string>, value: unknown): unknown => (types.h
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
 /** Allowed JSON types of an argument; undefined: the schema does not say. */
-function typesOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
+function typesOf(tools: readonly Tool[], at: { name: string; argument: string }): ReadonlySet<string> | undefined {
+  const found = schemaOf(tools, at);
+  return found && namedTypes(found.schema, found.root);
+}
+
+/** The schema of an argument, with the one that its references point into. */
+function schemaOf(tools: readonly Tool[], { name, argument }: { name: string; argument: string }) {
   const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
   if (!isObject(parameters)) return undefined;
   const parts = partsOf(parameters, parameters);
   const declared = declaredIn(parts);
   const own = declared.has(argument) ? declared.get(argument) : parts[0]?.["additionalProperties"];
-  return namedTypes(own, parameters);
+  return { schema: own, root: parameters };
 }
 
 /** Nested deeper, parts and unions are not read. */

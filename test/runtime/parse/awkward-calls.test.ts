@@ -10,6 +10,7 @@ const properties = {
   mixed: { anyOf: [{ type: "array", items: { type: "string" } }, { type: "string" }] },
   "a b": { type: "integer" },
   null: { type: "null" },
+  size: { anyOf: [{ type: "integer" }, { type: "string", maxLength: 200 }] },
 };
 const TOOLS: Tool[] = [{ type: "function", function: { name: "f", parameters: { type: "object", properties } } }];
 
@@ -79,6 +80,16 @@ test.each(Object.keys(LISTS) as ToolFormatName[])("%s: a string in a list may co
         { kind: "toolCall", name: "f", arguments: { list: [said, "b"] } },
       ]);
     }
+  }
+});
+
+test.each(Object.keys(LISTS) as ToolFormatName[])("%s: so may a short text in the place of a number", (name) => {
+  const [write, list] = LISTS[name]!;
+  const marks = list.replaceAll(/\blist\b/g, "size");
+  const text = write(JSON.stringify(list)).replaceAll(/\blist\b/g, "size");
+  for (const length of [1, 5, text.length]) {
+    const events = parseWith(toolFormats[name].makeParser(TOOLS), cut(text, endless(length)));
+    expect(events).toEqual([{ kind: "toolCall", name: "f", arguments: { size: marks } }]);
   }
 });
 
