@@ -12,7 +12,7 @@ interface Abilities {
   readonly requestAddresses: RequestAddresses;
 }
 
-export interface AskedServer {
+export interface RemoteServer {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ export class McpServers {
   }
 
   /** A server that a request names by its address; the caller closes it. Throws `bad_request` naming the problem. */
-  openAt({ name, url, headers }: AskedServer): McpServer {
+  openAt({ name, url, headers }: RemoteServer): McpServer {
     if (this.#addresses === "none") {
       const message =
         "requests name a server of the configuration, without address or key ('mcp.requestAddresses' is \"none\")";
@@ -64,7 +64,7 @@ export class McpServers {
     if (!isServerName(name)) {
       throw new AppError("bad_request", "expected a name of at most 64 letters, digits, '-' and '_' for the server");
     }
-    return new McpServer(requestConfig(url), { name, env: {}, folder: ".", asked: { headers, isPublicOnly } });
+    return new McpServer(requestConfig(url), { name, env: {}, folder: ".", remote: { headers, isPublicOnly } });
   }
 
   async close(): Promise<void> {

@@ -16,16 +16,16 @@ export interface TransportParts {
   readonly env: ConfigSources["env"];
   readonly folder: string;
   /** For a server that a request names by its address. */
-  readonly asked?: { readonly headers: Readonly<Record<string, string>>; readonly isPublicOnly: boolean };
+  readonly remote?: { readonly headers: Readonly<Record<string, string>>; readonly isPublicOnly: boolean };
 }
 
 /** A transport that is not connected yet; `kill` ends its program at once, `lastWords` is its last error output. */
 export async function makeTransport(config: ServerConfig, parts: TransportParts) {
-  const { name, env, folder, asked } = parts;
+  const { name, env, folder, remote } = parts;
   if (config.url !== undefined) {
     const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const headers = asked?.headers ?? named(config.headers ?? {}, { env, place: `mcp.servers.${name}.headers` });
-    const send = asked?.isPublicOnly ? (await import("./public-fetch.ts")).publicFetch : fetch;
+    const headers = remote?.headers ?? named(config.headers ?? {}, { env, place: `mcp.servers.${name}.headers` });
+    const send = remote?.isPublicOnly ? (await import("./public-fetch.ts")).publicFetch : fetch;
     const transport = new StreamableHTTPClientTransport(new URL(config.url), {
       requestInit: { headers },
       fetch: (url, init) => boundedFetch(send, url, init),

@@ -18,7 +18,7 @@ export interface McpOffer {
 }
 
 /** A server as a request names it. A path is the place of a field in the request, for errors. */
-export interface Wish {
+export interface RequestedServer {
   readonly label: { readonly text: string; readonly path: string };
   /** Absent: a server of the configuration. */
   readonly url: { readonly text: string; readonly path: string } | undefined;
@@ -37,19 +37,19 @@ type Servers = Pick<McpServers, "get" | "openAt">;
 /** Asks the servers for their tools. Throws `bad_request`, or `upstream` if a server does not answer. */
 export async function offerTools(
   servers: Servers | undefined,
-  wishes: readonly Wish[],
+  requested: readonly RequestedServer[],
   signal: AbortSignal,
 ): Promise<readonly McpOffer[]> {
-  const [first] = wishes;
-  const labels = new Set(wishes.map(({ label }) => label.text));
-  if (first && labels.size < wishes.length) {
+  const [first] = requested;
+  const labels = new Set(requested.map(({ label }) => label.text));
+  if (first && labels.size < requested.length) {
     throw new AppError("bad_request", `${first.label.path}: expected each name of a server once`);
   }
   const opened: McpServer[] = [];
   try {
-    const found = wishes.map((wish) => findServer(servers, wish, opened));
+    const found = requested.map((each) => findServer(servers, each, opened));
     return await Promise.all(
-      wishes.map(async ({ label: { text: label }, accepts, named }, i): Promise<McpOffer> => {
+      requested.map(async ({ label: { text: label }, accepts, named }, i): Promise<McpOffer> => {
         const server = found[i]!;
         const { tools } = await server.tools(signal);
         const unknown = named.names.find((name) => !tools.some((tool) => tool.name === name));
@@ -69,7 +69,11 @@ export const closeOffers = async (offers: readonly McpOffer[]): Promise<void> =>
   void (await Promise.all(offers.map(({ close }) => close?.())));
 
 /** @param opened gets a server that is named by its address */
-function findServer(servers: Servers | undefined, { label, url, headers }: Wish, opened: McpServer[]): McpServer {
+function findServer(
+  servers: Servers | undefined,
+  { label, url, headers }: RequestedServer,
+  opened: McpServer[],
+): McpServer {
   if (!servers) {
     throw new AppError("bad_request", `${label.path}: no tool server is configured here ('mcp.servers')`);
   }

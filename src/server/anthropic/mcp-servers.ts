@@ -12,22 +12,22 @@ import {
   unexpected,
   type Fields,
 } from "../../base/index.ts";
-import { bearerOf, type Wish } from "../answers/server-tools.ts";
+import { bearerOf, type RequestedServer } from "../answers/server-tools.ts";
 import type { MessagesBody } from "../schema/messages.ts";
 
 /** True for a tool that stands for tools of a server. */
 export const isToolset = (type: unknown): boolean => type === "mcp_toolset";
 
-type Choice = Pick<Wish, "accepts" | "named">;
+type Choice = Pick<RequestedServer, "accepts" | "named">;
 
 /** Throws `bad_request`. */
-export function readWishes({ mcp_servers: given, tools }: MessagesBody): readonly Wish[] {
+export function readRequestedServers({ mcp_servers: given, tools }: MessagesBody): readonly RequestedServer[] {
   const toolsets = readToolsets(tools ?? []);
   const servers = readList(readFields)(given ?? [], "mcp_servers");
   const names = servers.map((server, i) => readText(server["name"], `mcp_servers.${i}.name`));
   const stray = [...toolsets].find(([name]) => !names.includes(name));
   if (stray) throw unexpected(`${stray[1].named.path}.mcp_server_name`, "a name of 'mcp_servers'", stray[0]);
-  return servers.map((server, i): Wish => {
+  return servers.map((server, i): RequestedServer => {
     const path = `mcp_servers.${i}`;
     const name = names[i]!;
     const url = optional(readText)(server["url"], `${path}.url`) ?? "";

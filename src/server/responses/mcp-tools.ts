@@ -9,14 +9,14 @@ import {
   unexpected,
   type Fields,
 } from "../../base/index.ts";
-import { bearerOf, readHeaders, type Wish } from "../answers/server-tools.ts";
+import { bearerOf, readHeaders, type RequestedServer } from "../answers/server-tools.ts";
 
 export const isMcp = (tool: Fields): boolean => tool["type"] === "mcp";
 
 /** Throws `bad_request`. */
-export function readWishes(body: { tools?: unknown[] }): readonly Wish[] {
+export function readRequestedServers(body: { tools?: unknown[] }): readonly RequestedServer[] {
   const all = readList(readFields)(body.tools ?? [], "tools");
-  return all.flatMap((tool, i) => (isMcp(tool) ? [readWish(tool, `tools.${i}`)] : []));
+  return all.flatMap((tool, i) => (isMcp(tool) ? [readRequestedServer(tool, `tools.${i}`)] : []));
 }
 
 /** Fields with which a request would choose a server in other ways. */
@@ -24,7 +24,7 @@ const OTHER_WAYS = ["connector_id", "tunnel_id"];
 /** Fields that belong to `server_url`. */
 const KEYS = ["authorization", "headers"];
 
-function readWish(tool: Fields, path: string): Wish {
+function readRequestedServer(tool: Fields, path: string): RequestedServer {
   const isGiven = (key: string): boolean => tool[key] !== undefined && tool[key] !== null;
   const url = optional(readText)(tool["server_url"], `${path}.server_url`);
   const wrong = [...OTHER_WAYS, ...(url === undefined ? KEYS : [])].find(isGiven);

@@ -2,7 +2,7 @@
 import { assert } from "../../base/index.ts";
 import type { ChatRequest } from "../../runtime/portable.ts";
 import { type Said, streamSteps, wholeMessage } from "../anthropic/events.ts";
-import { readWishes } from "../anthropic/mcp-servers.ts";
+import { readRequestedServers } from "../anthropic/mcp-servers.ts";
 import { checkThread, readMessagesRequest, requireMaxTokens, requireMessages } from "../anthropic/request.ts";
 import { readRequest } from "../http/body.ts";
 import { firstCallOnly } from "../answers/call-ids.ts";
@@ -78,7 +78,7 @@ async function chatRequest(
 ): Promise<Prepared & { readonly offers: readonly McpOffer[] }> {
   checkThread(body);
   requireMessages(body);
-  const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
+  const offers = await offerTools(deps.mcp, readRequestedServers(body), exchange.signal);
   try {
     return { offers, ...(await offeredRequest(deps, exchange, { body, offers })) };
   } catch (error) {

@@ -11,7 +11,7 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import type { AnswerEvent } from "../answers/answer.ts";
 import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
 import { answerWithTools, type ToolEvent } from "../answers/tool-loop.ts";
-import { readWishes } from "../responses/mcp-tools.ts";
+import { readRequestedServers } from "../responses/mcp-tools.ts";
 import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { seconds } from "../openai/reply.ts";
 import { makeId, ResponseWriter, type StreamEvent } from "../responses/events.ts";
@@ -128,7 +128,7 @@ async function count(deps: Deps, exchange: Exchange): Promise<Reply> {
 async function readRequestOf(deps: Deps, exchange: Exchange) {
   const body = await readRequest(exchange.request, ResponsesBody);
   const model = requireModel(body.model);
-  const offers = await offerTools(deps.mcp, readWishes(body), exchange.signal);
+  const offers = await offerTools(deps.mcp, readRequestedServers(body), exchange.signal);
   try {
     return { body, model, offers, ...(await readOffered(deps, exchange, { body, model, offers })) };
   } catch (error) {
