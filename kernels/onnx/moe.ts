@@ -67,13 +67,13 @@ function choose(step: Moe, lowering: Lowering, logits: string): { indices: strin
       : score === "sigmoid"
         ? graph.node("Sigmoid", [biased])
         : graph.node("Softmax", [biased], { axis: -1 });
-  let wishes = scores;
-  if (step.selectB) wishes = graph.node("Add", [wishes, graph.floats(vectorOf(lowering, step.selectB))]);
-  if (groups) wishes = keepGroups(lowering, wishes, { ...groups, experts: step.router.outDim });
+  let selection = scores;
+  if (step.selectB) selection = graph.node("Add", [selection, graph.floats(vectorOf(lowering, step.selectB))]);
+  if (groups) selection = keepGroups(lowering, selection, { ...groups, experts: step.router.outDim });
   const values = graph.fresh("share");
   const indices = graph.fresh("expert");
-  graph.nodes("TopK", [wishes, graph.ints([step.nUsed])], { outputs: [values, indices], attributes: { axis: -1 } });
-  let weights = wishes === scores ? values : graph.node("GatherElements", [scores, indices], { axis: -1 });
+  graph.nodes("TopK", [selection, graph.ints([step.nUsed])], { outputs: [values, indices], attributes: { axis: -1 } });
+  let weights = selection === scores ? values : graph.node("GatherElements", [scores, indices], { axis: -1 });
   if (score === "softmax_chosen") weights = graph.node("Softmax", [weights], { axis: -1 });
   if (step.normalize) {
     const sum = graph.node("ReduceSum", [weights, graph.ints([-1])]);
@@ -86,11 +86,11 @@ function choose(step: Moe, lowering: Lowering, logits: string): { indices: strin
 /** Makes scores of experts outside the groups with the best sums of their two best too small to be chosen. */
 function keepGroups(
   { graph }: Lowering,
-  wishes: string,
+  selection: string,
   { count, used, experts }: { count: number; used: number; experts: number },
 ): string {
   const size = experts / count;
-  const grouped = graph.node("Reshape", [wishes, graph.ints([-1, count, size])]);
+  const grouped = graph.node("Reshape", [selection, graph.ints([-1, count, size])]);
   const [best, group] = [graph.fresh("best"), graph.fresh("group")];
   const attributes = { axis: -1 };
   graph.nodes("TopK", [grouped, graph.ints([Math.min(2, size)])], {

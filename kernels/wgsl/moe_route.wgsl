@@ -29,7 +29,7 @@ const SOFTMAX: u32 = 0u;
 const SIGMOID: u32 = 1u;
 const SOFTMAX_CHOSEN: u32 = 2u;
 var<workgroup> scores: array<f32, 512>;
-var<workgroup> wishes: array<vec4<f32>, 128>; // scores with their bias
+var<workgroup> selection: array<vec4<f32>, 128>; // scores with their bias
 var<workgroup> chosen: array<u32, 512>; // outputs
 var<workgroup> sums: array<f32, 128>; // per group
 var<workgroup> each: array<f32, WG>; // each thread's result
@@ -78,14 +78,14 @@ fn wish_of(row: u32, e: u32) -> f32 {
   return scores[e];
 }
 
-/// Fills `sums`: of each group the two best wishes.
+/// Fills `sums`: of each group the two best scores with their bias.
 fn sum_groups(t: u32) {
   let size = p.outputs / p.groups;
   for (var g = t; g < p.groups; g += WG) {
     var best = vec2<f32>(LOWEST);
     for (var e = g * size; e < (g + 1u) * size; e++) {
-      let wish = wishes[e / 4u][e % 4u];
-      if (wish > best.x) { best = vec2<f32>(wish, best.x); } else { best.y = max(best.y, wish); }
+      let score = selection[e / 4u][e % 4u];
+      if (score > best.x) { best = vec2<f32>(score, best.x); } else { best.y = max(best.y, score); }
     }
     sums[g] = best.x + select(best.y, 0.0, size == 1u);
   }
@@ -103,22 +103,22 @@ fn is_kept(e: u32) -> bool {
 
 /// The number of outputs that rank before e.
 fn place_of(e: u32) -> u32 {
-  let own = vec4<f32>(wishes[e / 4u][e % 4u]);
+  let own = vec4<f32>(selection[e / 4u][e % 4u]);
   var before = vec4<u32>();
   for (var i = 0u; i < p.outputs; i += 4u) {
-    let others = wishes[i / 4u];
+    let others = selection[i / 4u];
     let lower = vec4<u32>(i, i + 1u, i + 2u, i + 3u) < vec4<u32>(e);
     before += select(vec4<u32>(), vec4<u32>(1u), (others > own) | ((others == own) & lower));
   }
   return before.x + before.y + before.z + before.w;
 }
 
-/// Fills `chosen`. Fours of wishes belong to one thread, because writes of one component may touch all.
+/// Fills `chosen`. Four such scores belong to one thread, because writes of one component may touch all.
 fn choose(row: u32, t: u32) {
   for (var i = t; 4u * i < p.outputs; i += WG) {
     var four = vec4<f32>(LOWEST);
     for (var j = 0u; j < 4u && 4u * i + j < p.outputs; j++) { four[j] = wish_of(row, 4u * i + j); }
-    wishes[i] = four;
+    selection[i] = four;
   }
   for (var j = t; j < p.used; j += WG) { chosen[j] = 0u; } // if logits are NaN, some places stay unset
   workgroupBarrier();
@@ -126,7 +126,7 @@ fn choose(row: u32, t: u32) {
     sum_groups(t);
     workgroupBarrier();
     for (var i = t; 4u * i < p.outputs; i += WG) {
-      for (var j = 0u; j < 4u; j++) { if (!is_kept(4u * i + j)) { wishes[i][j] = LOWEST; } }
+      for (var j = 0u; j < 4u; j++) { if (!is_kept(4u * i + j)) { selection[i][j] = LOWEST; } }
     }
     workgroupBarrier();
   }

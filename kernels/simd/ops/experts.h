@@ -5,14 +5,14 @@
 #include "linear.h"
 
 // Excludes experts outside the groups with the best sums of their two best scores.
-INL void keep_groups(const Route *op, f32 *wishes) {
+INL void keep_groups(const Route *op, f32 *selection) {
   const int size = op->experts / op->groups;
-  f32 *sums = wishes + op->experts;
+  f32 *sums = selection + op->experts;
   for (int g = 0; g < op->groups; g++) {
     f32 first = -__builtin_inff(), second = first;
     for (int i = g * size; i < (g + 1) * size; i++) {
-      if (wishes[i] > first) second = first, first = wishes[i];
-      else if (wishes[i] > second) second = wishes[i];
+      if (selection[i] > first) second = first, first = selection[i];
+      else if (selection[i] > second) second = selection[i];
     }
     sums[g] = size > 1 ? first + second : first;
   }
@@ -21,7 +21,7 @@ INL void keep_groups(const Route *op, f32 *wishes) {
     for (int g = 0; g < op->groups; g++) if (sums[g] == sums[g] && (worst < 0 || sums[g] <= sums[worst])) worst = g;
     if (worst < 0) return;
     sums[worst] = __builtin_nanf("");
-    for (int i = worst * size; i < (worst + 1) * size; i++) wishes[i] = -__builtin_inff();
+    for (int i = worst * size; i < (worst + 1) * size; i++) selection[i] = -__builtin_inff();
   }
 }
 INL f32 largest_of(const f32 *x, int n) {
@@ -34,7 +34,7 @@ INL void route_row(Thread *t, const Route *op, i64 row) {
   const f32 *logits = AT(f32, op->logits) + row * op->experts, *bias = AT(f32, op->bias);
   i32 *chosen = AT(i32, op->chosen) + row * op->used;
   f32 *shares = AT(f32, op->shares) + row * op->used;
-  f32 *scores = (f32 *)t->scratch, *wishes = scores + op->experts, total = 0, sum = 0;
+  f32 *scores = (f32 *)t->scratch, *selection = scores + op->experts, total = 0, sum = 0;
   const f32 most = largest_of(logits, op->experts);
   for (int e = 0; e < op->experts; e++) {
     if (op->score == SCORE_SOFTMAX) total += scores[e] = vexp(splat(logits[e] - most))[0];
@@ -42,15 +42,15 @@ INL void route_row(Thread *t, const Route *op, i64 row) {
   }
   for (int e = 0; e < op->experts; e++) {
     if (op->score == SCORE_SOFTMAX) scores[e] /= total;
-    wishes[e] = scores[e] + (bias ? bias[e] : 0);
+    selection[e] = scores[e] + (bias ? bias[e] : 0);
   }
-  if (op->groups) keep_groups(op, wishes);
+  if (op->groups) keep_groups(op, selection);
   for (int k = 0; k < op->used; k++) {
     int best = 0;
-    for (int e = 1; e < op->experts; e++) if (wishes[e] > wishes[best]) best = e;
+    for (int e = 1; e < op->experts; e++) if (selection[e] > selection[best]) best = e;
     chosen[k] = best / op->perExpert;
     shares[k] = scores[chosen[k]];
-    wishes[best] = -__builtin_inff();
+    selection[best] = -__builtin_inff();
   }
   if (op->score == SCORE_SOFTMAX_CHOSEN) {
     const f32 high = largest_of(shares, op->used);

@@ -103,14 +103,14 @@ export async function listAdapters(provider: GpuProvider): Promise<AdapterFacts[
 
 async function listUnnamed(provider: GpuProvider): Promise<AdapterFacts[]> {
   const gpu = await provider.open();
-  const wishes: GPURequestAdapterOptions[] = [
+  const choices: GPURequestAdapterOptions[] = [
     { powerPreference: "high-performance" },
     { powerPreference: "low-power" },
     { forceFallbackAdapter: true },
   ];
   const found = new Map<string, AdapterFacts>();
-  for (const wish of wishes) {
-    const adapter = await provider.pump.start(() => gpu.requestAdapter(wish));
+  for (const choice of choices) {
+    const adapter = await provider.pump.start(() => gpu.requestAdapter(choice));
     if (!adapter || adapterRefusal(adapter)) continue;
     const facts = adapterFacts(adapter);
     found.set(`${facts.vendor} ${facts.name}`, facts);

@@ -60,26 +60,26 @@ const bytesOf = (layers: readonly KvShape[], { slots, positions }: KvSize): numb
   layers.reduce((sum, { keyBytes, valueBytes }) => sum + (keyBytes + valueBytes) * slots * positions, 0);
 
 /** Descriptors of a layer's buffers. */
-export const kvWishes = (
+export const kvDescriptors = (
   { layer, keyBytes, valueBytes }: KvShape,
   { slots, positions }: KvSize,
 ): [keys: GPUBufferDescriptor, values: GPUBufferDescriptor] => {
   const usage = USAGE.storage | USAGE.copySrc | USAGE.copyDst;
-  const wish = (what: string, bytes: number): GPUBufferDescriptor => {
+  const descriptor = (what: string, bytes: number): GPUBufferDescriptor => {
     return {
       label: `${what} of layer ${layer}`,
       size: Math.max(16, Math.ceil((bytes * slots * positions) / 16) * 16),
       usage,
     };
   };
-  return [wish("keys", keyBytes), wish("values", valueBytes)];
+  return [descriptor("keys", keyBytes), descriptor("values", valueBytes)];
 };
 
 /** Allocates all of it, so that a load finds out whether it fits. Throws `too_large`. */
 export async function makeKvRoom(device: Device, { path, layers, most }: RoomOptions): Promise<KvRoom> {
   const allocate = async (some: readonly KvShape[], size: KvSize): Promise<KvBuffers[]> => {
     const make = (): GPUBuffer[] =>
-      some.flatMap((each) => kvWishes(each, size).map((wish) => device.gpu.createBuffer(wish)));
+      some.flatMap((each) => kvDescriptors(each, size).map((descriptor) => device.gpu.createBuffer(descriptor)));
     const buffers = some.length > 0 ? await device.allocate(`${path}: KV cache`, make) : [];
     return some.map((each, i) => ({ ...each, keys: buffers[2 * i]!, values: buffers[2 * i + 1]!, size })); // two each
   };

@@ -10,7 +10,7 @@ import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.t
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
-import { kvWishes, makeKvRoom, type KvRoom, type KvShape, type KvSize } from "./kv-room.ts";
+import { kvDescriptors, makeKvRoom, type KvRoom, type KvShape, type KvSize } from "./kv-room.ts";
 import { USAGE } from "./usage.ts";
 import { PADDING_BYTES } from "./weights.ts";
 
@@ -82,7 +82,7 @@ export interface MemoryParts {
 /** Sizes of all buffers, computed before allocating any. */
 export interface MemoryPlan {
   readonly what: string;
-  readonly wishes: readonly GPUBufferDescriptor[];
+  readonly descriptors: readonly GPUBufferDescriptor[];
   readonly bytes: number;
   /** @param all one buffer per request */
   memoryOf(all: readonly GPUBuffer[], room: KvRoom): Memory;
@@ -100,7 +100,7 @@ export const kvShapes = (steps: Program["steps"], cacheType: CacheType): KvShape
 
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
-  const make = (): GPUBuffer[] => plan.wishes.map((wish) => device.gpu.createBuffer(wish));
+  const make = (): GPUBuffer[] => plan.descriptors.map((descriptor) => device.gpu.createBuffer(descriptor));
   const room = await makeKvRoom(device, { path: plan.what, ...plan.kv });
   try {
     return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), room);
@@ -115,10 +115,10 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const { program, options, cacheType, dispatchCount, capacity, givenDim } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
-  const wishes: { label: string; size: number; usage: number }[] = [];
+  const descriptors: { label: string; size: number; usage: number }[] = [];
   const want = (label: string, size: number, usage: number): number => {
     checkSize(device, { path, label, size });
-    return wishes.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
+    return descriptors.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
   const wantPass = (sizes: readonly number[]) => ({
     scratch: sizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc)),
@@ -127,8 +127,8 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const few = wantPass(parts.scratchSizes);
   const many = parts.ownSizes ? wantPass(parts.ownSizes) : few;
   const kv = { layers: kvShapes(program.steps, cacheType), most: { slots: options.slots, positions: options.ctxLen } };
-  const cacheWishes = kv.layers.flatMap((layer) => kvWishes(layer, kv.most));
-  for (const { label, size } of cacheWishes) checkSize(device, { path, label: label!, size }); // all have labels
+  const cacheDescriptors = kv.layers.flatMap((layer) => kvDescriptors(layer, kv.most));
+  for (const { label, size } of cacheDescriptors) checkSize(device, { path, label: label!, size }); // all have labels
   const states = keepingSteps(program.steps).flatMap(({ step, state }) => {
     if (state.kind === "kv") return [];
     const size = 4 * options.slots * valuesOf(state);
@@ -172,8 +172,8 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       readback: at(readback),
     };
   };
-  const bytes = [...wishes, ...cacheWishes].reduce((sum, { size }) => sum + size, 0);
-  return { what: path, wishes, kv, bytes, memoryOf };
+  const bytes = [...descriptors, ...cacheDescriptors].reduce((sum, { size }) => sum + size, 0);
+  return { what: path, descriptors, kv, bytes, memoryOf };
 }
 
 /** The longest rows of inputs and of results of the CPU's steps; undefined: it computes none. */
