@@ -28,7 +28,7 @@ export const ACTS = {
 /** Scores of experts: `Routing` of step.ts. */
 export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
 /** Formats of the KV cache. */
-export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2 } as const;
+export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2, q4_0: 3 } as const;
 /** Features of a processor beyond a library's build target; bits. */
 export const FEATURES = { avxvnni: 1, i8mm: 2, halves: 4 } as const;
 /** Placeholder for an address: the result of the pass, whose address is in the header. */
@@ -214,6 +214,17 @@ export const RECORDS = {
   keepLargest: { x: "u64", n: "i32", factor: "f32" },
   clamp: { x: "u64", n: "i32", min: "f32", max: "f32" },
   slice: { x: "u64", out: "u64", heads: "i32", from: "i32", to: "i32", at: "i32" },
+  /** Heads times a Hadamard matrix: `dim` values of each, filled up with zeros, of which `outDim` are wanted. */
+  rotate: {
+    x: "u64",
+    out: "u64",
+    n: "i32", // values of a row of x
+    heads: "i32",
+    stride: "i32", // distance of x's heads
+    dim: "i32",
+    filled: "i32",
+    outDim: "i32",
+  },
   join: { a: "u64", b: "u64", out: "u64", heads: "i32", first: "i32", second: "i32" },
   /** A separate matrix per head. */
   headLinear: { x: "u64", out: "u64", matrix: "matrix", n: "i32", heads: "i32", transposed: "i32" },

@@ -5,9 +5,9 @@
 enum { ROWS_ALL = 0, ROWS_WANTED = 1 };
 enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR = 4, ACT_SIGMOID = 5, ACT_TANH = 6, ACT_SWIGLU_OAI = 7, ACT_SOFTPLUS = 8, ACT_ELU = 9 };
 enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
-enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2 };
+enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2, KV_Q4_0 = 3 };
 enum { FEATURE_AVXVNNI = 1, FEATURE_I8MM = 2, FEATURE_HALVES = 4 };
-enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_ROUTE = 11, OP_WEIGH = 12, OP_GROUP = 13, OP_COMBINE = 14, OP_MULTIPLY = 15, OP_MULTIPLY_VECTOR = 16, OP_MATCH_LENGTH = 17, OP_KEEP_LARGEST = 18, OP_CLAMP = 19, OP_SLICE = 20, OP_JOIN = 21, OP_HEAD_LINEAR = 22, OP_CAUSAL_CONV = 23, OP_DELTA_RULE = 24, OP_SELECTIVE_SCAN = 25, OP_GATE = 26, OP_ADD = 27, OP_ADD_VECTOR = 28, OP_ADD_GIVEN = 29, OP_ADD_POSITION = 30, OP_POSITION_SCALE = 31, OP_SOFT_CAP = 32, OP_SCALE = 33, OP_TAKE = 34, OP_SHIFT = 35 };
+enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_ROUTE = 11, OP_WEIGH = 12, OP_GROUP = 13, OP_COMBINE = 14, OP_MULTIPLY = 15, OP_MULTIPLY_VECTOR = 16, OP_MATCH_LENGTH = 17, OP_KEEP_LARGEST = 18, OP_CLAMP = 19, OP_SLICE = 20, OP_ROTATE = 21, OP_JOIN = 22, OP_HEAD_LINEAR = 23, OP_CAUSAL_CONV = 24, OP_DELTA_RULE = 25, OP_SELECTIVE_SCAN = 26, OP_GATE = 27, OP_ADD = 28, OP_ADD_VECTOR = 29, OP_ADD_GIVEN = 30, OP_ADD_POSITION = 31, OP_POSITION_SCALE = 32, OP_SOFT_CAP = 33, OP_SCALE = 34, OP_TAKE = 35, OP_SHIFT = 36 };
 #define RESULT 1
 #define RECORD_BYTES 320
 
@@ -57,6 +57,8 @@ typedef struct { Head head; u64 x; i32 n; f32 min; f32 max; } Clamp;
 _Static_assert(sizeof(Clamp) == 56, "Clamp");
 typedef struct { Head head; u64 x; u64 out; i32 heads; i32 from; i32 to; i32 at; } Slice;
 _Static_assert(sizeof(Slice) == 64, "Slice");
+typedef struct { Head head; u64 x; u64 out; i32 n; i32 heads; i32 stride; i32 dim; i32 filled; i32 outDim; } Rotate;
+_Static_assert(sizeof(Rotate) == 72, "Rotate");
 typedef struct { Head head; u64 a; u64 b; u64 out; i32 heads; i32 first; i32 second; } Join;
 _Static_assert(sizeof(Join) == 72, "Join");
 typedef struct { Head head; u64 x; u64 out; Matrix matrix; i32 n; i32 heads; i32 transposed; } HeadLinear;

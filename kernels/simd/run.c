@@ -100,6 +100,7 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_CLAMP, Clamp, clamp_row)
     ROW_OP(OP_SLICE, Slice, slice_row)
     ROW_OP(OP_JOIN, Join, join_row)
+    ROW_OP(OP_ROTATE, Rotate, rotate_row)
 #if WORD_PANELS
     ROW_OP(OP_PACK_WORDS, PackWords, pack_words_row)
 #endif

@@ -20,8 +20,8 @@ interface CacheOptions {
 }
 
 /**
- * The wanted format: 8 bits if every head divides into groups, else float16. float32 if the run is precise, if some
- * head does not divide by four, and for small models unless 8 bits are wanted.
+ * The wanted format, but 8 bits for 4: if every head divides into groups, else float16. float32 if the run is precise,
+ * if some head does not divide by four, and for small models unless fewer bits are wanted.
  */
 export function cacheTypeOf(steps: readonly Step[], { precise, small = false, kvType }: CacheOptions): CacheType {
   const dims = steps.flatMap((step) =>
@@ -30,6 +30,6 @@ export function cacheTypeOf(steps: readonly Step[], { precise, small = false, kv
   const divide = (by: number): boolean => dims.every((dim) => dim % by === 0);
   if (precise) return "f32";
   const eight = (["q8_0", "q8_0/16", "q8_0/8"] as const).find((type) => divide(CACHE_GROUPS[type]));
-  if (kvType === "q8_0" && eight) return eight;
+  if (kvType !== undefined && kvType !== "f16" && eight) return eight;
   return small || !divide(4) ? "f32" : "f16";
 }

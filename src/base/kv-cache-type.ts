@@ -1,5 +1,5 @@
-/** Formats of the KV cache: float16, or 8 bits with a scale per 32 values. */
-export const KV_CACHE_TYPES = ["f16", "q8_0"] as const;
+/** Formats of the KV cache: float16, or 8 or 4 bits with a scale for each 32 values. */
+export const KV_CACHE_TYPES = ["f16", "q8_0", "q4_0"] as const;
 export type KvCacheType = (typeof KV_CACHE_TYPES)[number];
 
 export const parseKvCacheType = (value: unknown): KvCacheType | undefined =>

@@ -184,9 +184,10 @@ static void experts(int rows) {
 
 // Stores keys and values, and attends to them, in every type of cache.
 static void attention(Pass *p, int rows) {
-  const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), dim = 1 + below(below(4) ? 100 : 300);
-  const int value_dim = 1 + below(100);
-  const int filled = FILLED_HEAD(value_dim), ctx = 32 * (1 + below(20)), start = below(ctx - ROWS_MAX), type = below(3);
+  const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), whole = type == KV_Q4_0;
+  const int dim = whole ? 32 * (1 + below(9)) : 1 + below(below(4) ? 100 : 300);
+  const int value_dim = whole ? 32 * (1 + below(4)) : 1 + below(100);
+  const int filled = FILLED_HEAD(value_dim), ctx = 32 * (1 + below(20)), start = below(ctx - ROWS_MAX);
   u8 *keys = block((i64)kv_heads * ctx * kv_bytes(type, dim)), *values = block((i64)kv_heads * ctx * kv_bytes(type, filled));
   for (i64 i = 0; i < (i64)kv_heads * ctx * kv_bytes(type, dim); i++) keys[i] = 0;
   for (i64 i = 0; i < (i64)kv_heads * ctx * kv_bytes(type, filled); i++) values[i] = 0;
@@ -256,6 +257,10 @@ static void each_row(Pass *p, int rows) {
   MultiplyVector *factors = add_op(OP_MULTIPLY_VECTOR, 1);
   factors->x = (u64)x, factors->n = n, factors->narrow = below(2) ? n : runs;
   factors->vector = (u64)random_floats(factors->narrow);
+  Rotate *rotate = add_op(OP_ROTATE, 1);
+  rotate->x = (u64)x, rotate->n = n, rotate->heads = runs, rotate->stride = rotate->dim = each;
+  rotate->filled = (each + 31) / 32 * 32, rotate->outDim = 1 + below(rotate->filled);
+  rotate->out = (u64)block((i64)rows * runs * rotate->outDim * 4);
   const int like_dim = 1 + below(100);
   MatchLength *match = add_op(OP_MATCH_LENGTH, 1);
   match->x = (u64)x, match->like = (u64)random_floats((i64)rows * like_dim), match->n = n, match->likeN = like_dim;

@@ -128,6 +128,7 @@ INL void kv_floats(int type, const u8 *keys, int dim, const u8 *values, int fill
   }
 DEFINE(f16, KV_F16)
 DEFINE(q8_0, KV_Q8_0)
+DEFINE(q4_0, KV_Q4_0)
 #undef DEFINE
 
 // Converts keys of the 16 positions from `at` of a block.
@@ -317,7 +318,7 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
   for (int block = from / SPAN * SPAN; block < to; block += SPAN) {
     const int last = MIN(SPAN, (to - block + 15) / 16 * 16);
     for (int at = 0; at < last; at += 16) {
-      (op->type == KV_F16 ? floats_f16 : floats_q8_0)(keys, op->headDim, values, filled, block + at, k, v);
+      (op->type == KV_F16 ? floats_f16 : op->type == KV_Q8_0 ? floats_q8_0 : floats_q4_0)(keys, op->headDim, values, filled, block + at, k, v);
       key_words(k, op->headDim, at, &w);
       value_words(v, filled, at, &w);
     }

@@ -3,9 +3,9 @@
 // Scores are computed in blocks of positions with a running maximum (arXiv:2205.14135); blocks begin at multiples of
 // BLOCK, so a row's bits do not depend on the other rows of its pass.
 #pragma once
+#include "attend-four.h"
 #include "attend-words.h"
 
-#define BLOCK 256
 #if W == 16
 #define QUERIES 8
 #define POSITIONS 32 // scores computed at once
@@ -17,10 +17,6 @@
 #endif
 #define VALUE_REGS_MAX 4
 
-// Positions first … end of the block of BLOCK that begins at `block`; scores before `last` are computed.
-typedef struct {
-  int block, first, end, last;
-} Span;
 // Addresses to prefetch, `each` bytes apart.
 typedef struct {
   const u8 *from;
@@ -134,7 +130,10 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   Scores scores __attribute__((aligned(64)));
   ValueSums sums __attribute__((aligned(64)));
-  f32 most[QUERIES], total[QUERIES], each[HEAD_MAX * QUERIES]; // values of the queries, interleaved
+  f32 most[QUERIES], total[QUERIES];
+  union { f32 each[HEAD_MAX * QUERIES]; FourQuery four[FOUR_QUERIES]; } in; // `each`: values of the queries, interleaved
+  f32 *each = in.each;
+  const int in_four = op->type == KV_Q4_0;
   int from = queries[0].from, to = queries[0].to;
   for (int i = 0; i < count; i++) {
     if (i >= there) queries[i] = queries[0];
@@ -143,7 +142,8 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     most[i] = queries[i].sink ? *queries[i].sink : -__builtin_inff();
     total[i] = queries[i].sink ? 1 : 0;
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
-    for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
+    if (in_four) pack_four(&in.four[i], queries[i].q, dim);
+    else for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
   }
   const i64 key_bytes = kv_bytes(op->type, dim), value_bytes = kv_bytes(op->type, filled);
   Stream to_values = {0, (POSITIONS * value_bytes + dim - 1) / dim};
@@ -156,6 +156,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
 #define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, each, span, to_values, scores);
     ATTENDS(CASE)
 #undef CASE
+    if (in_four) (count == 1 ? four_scores_one : four_scores_some)(keys, dim, in.four, span, to_values.from, scores);
     for (int i = 0; i < there; i++) soften(op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
     for (int i = there; i < count; i++)
       for (int at = span.first; at < span.last; at += W) STORE(&scores[i][at - block], (vf){});
@@ -163,6 +164,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
 #define CASE(n, name, kind) if (count == n && op->type == kind) values_##n##_##name(values, filled, span, to_keys, scores, sums);
     ATTENDS(CASE)
 #undef CASE
+    if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
     f32 inverse = 1 / total[i];
@@ -172,13 +174,14 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
 }
 
 INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
-  if (QUERIES == 8 && op->type != KV_Q8_0 && there > 4) {
+  if (QUERIES == 8 && op->type < KV_Q8_0 && there > 4) {
     attend_queries(8, op, keys, values, queries, there);
     return;
   }
-  for (int i = 0; i < there; i += 4) {
-    const int some = MIN(4, there - i);
-    attend_queries(some == 1 && op->type != KV_F32 ? 1 : 4, op, keys, values, queries + i, some);
+  const int most = op->type == KV_Q4_0 ? FOUR_QUERIES : 4;
+  for (int i = 0; i < there; i += most) {
+    const int some = MIN(most, there - i);
+    attend_queries(some == 1 && op->type != KV_F32 ? 1 : most, op, keys, values, queries + i, some);
   }
 }
 

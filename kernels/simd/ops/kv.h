@@ -6,6 +6,7 @@
 #pragma once
 #include "../functions.h"
 #include "../pass.h"
+#include "four-bits.h"
 
 #define HEAD_MAX 1024
 #define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
@@ -13,8 +14,9 @@
 
 #define KV_GROUP 32
 typedef i8 small VEC(W);
-// Bytes of `n` values of a position.
+// Bytes of `n` values of a position; in 4 bits multiples of 32.
 INL i64 kv_bytes(int type, i64 n) {
+  if (type == KV_Q4_0) return n / 32 * (FOUR_TILE / 16);
   return type == KV_F32 ? 4 * n : type == KV_F16 ? 2 * n : n + (n + KV_GROUP - 1) / KV_GROUP * 4;
 }
 // Value d of the keys of W positions from `at` on; `base` is the address of position 0's keys.
@@ -23,13 +25,15 @@ INL vf load_keys(int type, const u8 *base, int dim, i64 at, int d) {
   const i64 i = (i64)d * 16 + at % 16;
   if (type == KV_F32) return LOAD(vf, tile + 4 * i);
   if (type == KV_F16) return halves((const u16 *)tile + i);
+  if (type == KV_Q4_0) return four_values(1, tile, at % 16, d) * halves(four_scales(tile, at % 16, d));
   return CONVERT(LOAD(small, tile + i), vf) * LOAD(vf, tile + (i64)dim * 16 + (d / KV_GROUP * 16 + at % 16) * 4);
 }
 // W values, beginning at d, of a position's `filled` values.
 INL vf load_values(int type, const u8 *base, int filled, i64 at, int d) {
-  const u8 *row = base + at * kv_bytes(type, filled);
+  const u8 *row = base + at * kv_bytes(type, filled), *tile = base + at / 16 * 16 * kv_bytes(type, filled);
   if (type == KV_F32) return LOAD(vf, row + 4 * d);
   if (type == KV_F16) return halves((const u16 *)row + d);
+  if (type == KV_Q4_0) return four_values(0, tile, at % 16, d) * splat(half(*four_scales(tile, at % 16, d)));
   return CONVERT(LOAD(small, row + d), vf) * splat(LOAD(f32, row + filled + d / KV_GROUP * 4));
 }
 INL vf kept_half(vf v) { return vmax(splat(-HALF_MAX), vmin(splat(HALF_MAX), v)); } // NaN gives the second argument
@@ -96,12 +100,37 @@ INL void store_row(Thread *t, const Store *op, int row) {
     const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim;
     const f32 *v = AT(f32, op->v) + ((i64)row * op->heads + h) * op->valueStride;
     u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
+    if (op->type == KV_Q4_0) {
+      const i64 tile = position / 16 * 16;
+      write_four(1, keys + tile * kv_bytes(op->type, dim), position % 16, k, dim);
+      write_four(0, AT(u8, op->values) + (base + tile) * kv_bytes(op->type, filled), position % 16, v, filled);
+      continue;
+    }
     u8 *values = AT(u8, op->values) + (base + position) * kv_bytes(op->type, filled);
     write_kv(op->type, key_place(op->type, keys, dim, position), key_scales(op->type, keys, dim, position), 16, k, dim);
     write_kv(op->type, values, values + filled, 1, v, op->valueDim);
   }
 }
 
+// The same for one token in 4 bits: its key is rotated back, moved, and rotated again. Returns 0 for other types.
+INL int move_four(const Shift *op, u8 *keys, u8 *values, int filled, i64 from, i64 to, f32 *k, int reading) {
+  const i64 key_bytes = kv_bytes(KV_Q4_0, op->headDim), value_bytes = kv_bytes(KV_Q4_0, filled);
+  if (op->type != KV_Q4_0) return 0;
+  if (!reading) {
+    rotate(k, op->headDim, rotated_block(op->headDim));
+    write_four(1, keys + to / 16 * 16 * key_bytes, to % 16, k, op->headDim);
+    return 1;
+  }
+  read_four(1, keys + from / 16 * 16 * key_bytes, from % 16, k, op->headDim);
+  rotate(k, op->headDim, rotated_block(op->headDim));
+  const u8 *source = values + from / 16 * 16 * value_bytes;
+  u8 *target = values + to / 16 * 16 * value_bytes;
+  for (int g = 0; g < filled; g += 32, source += FOUR_TILE, target += FOUR_TILE) {
+    for (int i = 0; i < 16; i++) target[four_place(0, i, to % 16)] = source[four_place(0, i, from % 16)];
+    STORE(target + FOUR_SCALES + to % 16 * 2, LOAD(u16, source + FOUR_SCALES + from % 16 * 2));
+  }
+  return 1;
+}
 // One KV head of a slot: tokens after `keep` + `discard` move down by `discard`, and their keys are rotated back.
 NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), pairs = op->rotaryDim / 2;
@@ -111,14 +140,17 @@ NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
   f32 k[HEAD_MAX];
   for (i64 to = t->p.keep; to < t->p.length - t->p.discard; to++) {
     i64 from = to + t->p.discard;
-    read_kv(op->type, key_place(op->type, keys, dim, from), key_scales(op->type, keys, dim, from), 16, k, dim);
-    for (i64 i = 0; i < each; i++) values[to * each + i] = values[from * each + i];
+    if (!move_four(op, keys, values, filled, from, to, k, 1)) {
+      read_kv(op->type, key_place(op->type, keys, dim, from), key_scales(op->type, keys, dim, from), 16, k, dim);
+      for (i64 i = 0; i < each; i++) values[to * each + i] = values[from * each + i];
+    }
     for (int i = 0; op->cos && i < pairs; i++) {
       int a = op->neox ? i : 2 * i, b = op->neox ? i + pairs : 2 * i + 1;
       f32 c = AT(f32, op->cos)[i], s = AT(f32, op->sin)[i], x = k[a], y = k[b];
       k[a] = x * c - y * s;
       k[b] = x * s + y * c;
     }
+    if (move_four(op, keys, values, filled, from, to, k, 0)) continue;
     write_kv(op->type, key_place(op->type, keys, dim, to), key_scales(op->type, keys, dim, to), 16, k, dim);
   }
 }

@@ -185,7 +185,7 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
 
 // Prompts with float weights, as words if the record says so.
 NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
-  const int as_words = WORD_PANELS && op->words;
+  const int as_words = WORD_PANELS && op->words && !(m->type & FEW_COLUMNS);
   const u8 *inputs = as_words ? AT(u8, op->words) : (const u8 *)floats_at(t, op->x);
   const i64 bytes = as_words ? WORD_BYTES(op->n) : 4 * (i64)op->n;
   f32 *panel = (f32 *)t->scratch;

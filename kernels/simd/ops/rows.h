@@ -5,6 +5,7 @@
 #include "../pass.h"
 #include "../types.h"
 #include "../words.h"
+#include "kv.h"
 
 INL f32 *row_at(const Thread *t, u64 address, i64 row, int n) { return floats_at(t, address) + row * n; }
 
@@ -235,6 +236,16 @@ INL void slice_row(Thread *t, const Slice *op, i64 row) {
   const f32 *x = row_at(t, op->x, row, op->heads * op->from) + op->at;
   f32 *y = row_at(t, op->out, row, op->heads * op->to);
   for (int h = 0; h < op->heads; h++, x += op->from, y += op->to) for (int i = 0; i < op->to; i++) y[i] = x[i];
+}
+INL void rotate_row(Thread *t, const Rotate *op, i64 row) {
+  const f32 *x = row_at(t, op->x, row, op->n);
+  f32 *y = row_at(t, op->out, row, op->heads * op->outDim);
+  for (int h = 0; h < op->heads; h++, x += op->stride, y += op->outDim) {
+    f32 head[HEAD_MAX];
+    for (int i = 0; i < op->filled; i++) head[i] = i < op->dim ? x[i] : 0;
+    rotate(head, op->filled, rotated_block(op->filled));
+    for (int i = 0; i < op->outDim; i++) y[i] = head[i];
+  }
 }
 INL void join_row(Thread *t, const Join *op, i64 row) {
   const f32 *a = row_at(t, op->a, row, op->heads * op->first), *b = row_at(t, op->b, row, op->heads * op->second);

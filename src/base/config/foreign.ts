@@ -49,10 +49,10 @@ export function tolerateAddress(text: string): Tolerated<Address> {
   return warnings.length > 0 ? { value, warning: warnings.join("; ") } : { value };
 }
 
-/** 4 bits become 8: saves less memory than requested, and loses less. */
+/** The other format of 4 bits takes a little more memory for the same precision. */
 export function tolerateKvCacheType(about: Parameters<Tolerate<KvCacheType>>[0]): Tolerated<KvCacheType> {
-  if (!/^q4_[01]$/i.test(about.text)) return orDefault(about);
-  return { value: "q8_0", warning: "keys and values are kept in 8 bits at least, so q8_0 is taken" };
+  if (!/^q4_1$/i.test(about.text)) return orDefault(about);
+  return { value: "q4_0", warning: "4 bits of keys and values are kept as q4_0, so q4_0 is taken" };
 }
 
 /** Undefined if the text is not a port. */

@@ -158,14 +158,17 @@ test("models of another server are looked for, unless somebody said where they a
   expect(withEnv({ HEARTH_OTHER_STORES: "false" }).otherStores).toEqual([]);
 });
 
-test("keys and values are kept as half floats or in 8 bits; 4 bits of another server become 8, with a word", () => {
+test("keys and values are kept as half floats, in 8 or in 4 bits; q4_1 becomes q4_0, with a warning", () => {
   expect(withEnv({}).kvCacheType).toBe("f16");
   expect(withEnv({ HEARTH_KV_CACHE_TYPE: "q8_0" }).kvCacheType).toBe("q8_0");
   expect(withEnv({ OLLAMA_KV_CACHE_TYPE: "q8_0" })).toMatchObject({ kvCacheType: "q8_0", warnings: [] });
-  const narrow = withEnv({ OLLAMA_KV_CACHE_TYPE: "q4_0" });
-  expect(narrow.kvCacheType).toBe("q8_0");
-  expect(narrow.warnings.join()).toContain("kept in 8 bits at least, so q8_0 is taken");
-  expect(() => withEnv({ HEARTH_KV_CACHE_TYPE: "q4_0" })).toThrow("expected f16, q8_0");
+  for (const name of ["HEARTH_KV_CACHE_TYPE", "OLLAMA_KV_CACHE_TYPE"]) {
+    expect(withEnv({ [name]: "q4_0" })).toMatchObject({ kvCacheType: "q4_0", warnings: [] });
+  }
+  const narrow = withEnv({ OLLAMA_KV_CACHE_TYPE: "q4_1" });
+  expect(narrow.kvCacheType).toBe("q4_0");
+  expect(narrow.warnings.join()).toContain("so q4_0 is taken");
+  expect(() => withEnv({ HEARTH_KV_CACHE_TYPE: "q4_1" })).toThrow("expected f16, q8_0, q4_0");
 });
 
 test("HEARTH_SNAPSHOTS is a number of bytes, or off", () => {

@@ -16,7 +16,7 @@ const SMALL: Mode = { precise: false, small: true };
 const MODES: Readonly<Record<string, readonly Mode[]>> = {
   products: [PRECISE, ROUNDED],
   small: [SMALL],
-  mixers: [PRECISE, ROUNDED, { precise: false, kvType: "q8_0" }],
+  mixers: [PRECISE, ROUNDED, { precise: false, kvType: "q8_0" }, { precise: false, kvType: "q4_0" }],
   experts: [PRECISE, ROUNDED],
   parts: [ROUNDED],
   encoder: [PRECISE, ROUNDED],

@@ -10,6 +10,8 @@ import type { Block, Memory } from "./memory.ts";
 /** Positions are padded to this: scores are computed for so many at once. */
 const TILE = 32;
 const VALUE_FILL = 16;
+/** Values that share a scale. */
+const GROUP = 32;
 
 export type KvType = keyof typeof KV_TYPES;
 
@@ -31,14 +33,24 @@ export interface KvShape {
 }
 
 export const fillContext = (ctxLen: number): number => Math.ceil(ctxLen / TILE) * TILE;
-const fillHead = (headDim: number): number => Math.ceil(headDim / VALUE_FILL) * VALUE_FILL;
-/** Bytes of `count` values of a position; in 8 bits, 32 of them share a scale. */
-const kvBytes = (type: KvType, count: number): number =>
-  type === "q8_0" ? count + 4 * Math.ceil(count / 32) : count * (type === "f32" ? 4 : 2);
+/** Values of a head that are stored, of keys as many as given: in 4 bits whole groups of rotated values. */
+const fillHead = (type: KvType, headDim: number): number => {
+  const fill = type === "q4_0" ? GROUP : VALUE_FILL;
+  return Math.ceil(headDim / fill) * fill;
+};
+/** The values of a key that are stored. */
+const fillKey = (type: KvType, headDim: number): number => (isRotated(type) ? fillHead(type, headDim) : headDim);
+/** Bytes of `count` values of a position: 32 of them share a scale, a float in 8 bits, a half float in 4. */
+const kvBytes = (type: KvType, count: number): number => {
+  if (type === "q8_0") return count + 4 * Math.ceil(count / GROUP);
+  return type === "q4_0" ? (count / GROUP) * (GROUP / 2 + 2) : count * (type === "f32" ? 4 : 2);
+};
+/** Heads are multiplied by a Hadamard matrix, which spreads single large values over all: four-bits.h. */
+export const isRotated = (type: KvType): boolean => type === "q4_0";
 
 /** Encoders have no cache: keys and values last for a pass. */
 export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
-  precise || (small && kvType !== "q8_0") ? "f32" : encodes ? "f16" : kvType;
+  precise || (small && kvType === "f16") ? "f32" : encodes ? "f16" : kvType;
 
 /** Bytes of a slot; latent values are stored a second time as values. */
 export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
@@ -47,8 +59,8 @@ export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadO
   for (const { step, state } of keepingSteps(steps)) {
     if (state.kind !== "kv") once += 4 * valuesOf(state);
     else {
-      const values = kvBytes(type, fillHead(valueDimOf(step, state)));
-      perToken += state.nKvHeads * (kvBytes(type, state.keyDim) + values);
+      const values = kvBytes(type, fillHead(type, valueDimOf(step, state)));
+      perToken += state.nKvHeads * (kvBytes(type, fillKey(type, state.keyDim)) + values);
     }
   }
   return { perToken, once };
@@ -60,8 +72,10 @@ export const valueDimOf = (step: Step, state: KvState): number =>
 export function allocateLayer(
   memory: Memory,
   { slots, ctxLen, type }: KvShape,
-  { kvHeads, headDim, valueDim, rope }: Omit<KvLayer, "keys" | "values">,
+  { kvHeads, headDim: keyDim, valueDim: width, rope }: Omit<KvLayer, "keys" | "values">,
 ): KvLayer {
+  const headDim = fillKey(type, keyDim);
+  const valueDim = isRotated(type) ? fillHead(type, width) : width;
   const positions = slots * kvHeads * ctxLen;
   const what = `KV cache of ${slots} × ${ctxLen} tokens`;
   return {
@@ -70,7 +84,7 @@ export function allocateLayer(
     valueDim,
     rope,
     keys: memory.allocate(positions * kvBytes(type, headDim), what),
-    values: memory.allocate(positions * kvBytes(type, fillHead(valueDim)), what),
+    values: memory.allocate(positions * kvBytes(type, fillHead(type, valueDim)), what),
   };
 }
 
@@ -94,7 +108,7 @@ function copyLayer(
   const filled = fillContext(length);
   for (const [block, width] of [
     [layer.keys, layer.headDim],
-    [layer.values, fillHead(layer.valueDim)],
+    [layer.values, fillHead(type, layer.valueDim)],
   ] as const) {
     const bytes = kvBytes(type, width);
     for (let head = 0; head < layer.kvHeads; head++) {
@@ -110,7 +124,7 @@ export function makeGrowth(layers: readonly KvLayer[], { ctxLen, type }: KvShape
   if (!memory.discard) return undefined;
   const sides = layers.flatMap(({ keys, values, kvHeads, headDim, valueDim }) => [
     { block: keys, bytes: kvHeads * kvBytes(type, headDim) },
-    { block: values, bytes: kvHeads * kvBytes(type, fillHead(valueDim)) },
+    { block: values, bytes: kvHeads * kvBytes(type, fillHead(type, valueDim)) },
   ]);
   return {
     tokenBytes: sides.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -134,7 +148,7 @@ export function makeKvBlocks(
   const heads = layers.map(({ kvHeads, headDim, valueDim }) => `${kvHeads}x${headDim}+${valueDim}`);
   const tokenBytes = layers.reduce(
     (sum, { kvHeads, headDim, valueDim }) =>
-      sum + kvHeads * (kvBytes(type, headDim) + kvBytes(type, fillHead(valueDim))),
+      sum + kvHeads * (kvBytes(type, headDim) + kvBytes(type, fillHead(type, valueDim))),
     0,
   );
   const bytesOf = (count: number): number => fillContext(count) * tokenBytes;
@@ -179,7 +193,7 @@ function* pieces(
   for (const { keys, values, kvHeads, headDim, valueDim } of layers) {
     for (const [block, width] of [
       [keys, headDim],
-      [values, fillHead(valueDim)],
+      [values, fillHead(type, valueDim)],
     ] as const) {
       const bytes = kvBytes(type, width);
       for (let head = 0; head < kvHeads; head++) {

@@ -4,8 +4,9 @@ import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";
-import { allocateLayer, type KvLayer } from "./kv.ts";
+import { allocateLayer, isRotated, type KvLayer } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
+import type { Activation } from "./records.ts";
 
 /** Equals `HEAD_MAX` of ops/attend.h. */
 const HEAD_DIM_MAX = 1024;
@@ -45,7 +46,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     const cache = cacheOf(step.layer, lowering);
     const { nKvHeads, valueDim = step.headDim } = step;
     store(
-      { k: step.k, v: { buf: step.v, offset: 0, stride: valueDim } },
+      { k: step.k, v: { buf: step.v, offset: 0, stride: valueDim, dim: valueDim } },
       { cache, heads: nKvHeads, kept: 1 },
       lowering,
     );
@@ -60,7 +61,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     const { headDim, valueDim, k } = step;
     const cache = cacheOf(step.layer, lowering);
     // Values are the last part of each key; they are also stored in the layout of values.
-    const v = { buf: k, offset: headDim - valueDim, stride: headDim };
+    const v = { buf: k, offset: headDim - valueDim, stride: headDim, dim: valueDim };
     store({ k, v }, { cache, heads: 1, kept: 1 }, lowering);
     attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
   },
@@ -72,7 +73,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     const cache = layers.get(UNKEPT) ?? allocateLayer(memory, { ...kv, slots: 1, ctxLen: places }, shape);
     layers.set(UNKEPT, cache);
     assert(cache.kvHeads === nKvHeads && cache.headDim === headDim, "encoders have heads of one shape");
-    const v = { buf: step.v, offset: 0, stride: headDim };
+    const v = { buf: step.v, offset: 0, stride: headDim, dim: headDim };
     store({ k: step.k, v }, { cache, heads: nKvHeads, kept: 0 }, lowering);
     const { inSpans = false, ...rest } = step;
     const spans = { ...rest, nKvHeads, window, softCap: 0, oneWay: !inSpans };
@@ -92,11 +93,19 @@ interface Place {
 }
 
 function store(
-  { k, v }: { k: Buf; v: { buf: Buf; offset: number; stride: number } },
+  { k, v }: { k: Buf; v: { buf: Buf; offset: number; stride: number; dim: number } },
   { cache, heads, kept }: Place & { heads: number },
-  { list, kv, places }: Lowering,
+  lowering: Lowering,
 ): void {
+  const { list, kv, places } = lowering;
+  const { headDim, valueDim } = cache;
   const keys = list.get(k);
+  const width = keys.dim / heads;
+  const turned = isRotated(kv.type) && {
+    k: rotated(k, { heads, stride: width, dim: width, filled: headDim, outDim: headDim }, lowering).address,
+    v: rotated(v.buf, { ...v, heads, dim: v.dim, filled: valueDim, outDim: valueDim }, lowering).address,
+    valueStride: valueDim,
+  };
   list.add("store", keys, {
     k: keys.address,
     v: list.get(v.buf).address + v.offset * 4,
@@ -109,7 +118,31 @@ function store(
     ctxLen: kept ? kv.ctxLen : places,
     kept,
     type: KV_TYPES[kv.type],
+    ...turned,
   });
+}
+
+interface RotatedHeads {
+  readonly heads: number;
+  /** The place of the first head in a row. */
+  readonly offset?: number;
+  /** Distance of heads in a row. */
+  readonly stride: number;
+  readonly dim: number;
+  /** `dim` and the zeros after it. */
+  readonly filled: number;
+  /** Values of a head of the result. */
+  readonly outDim: number;
+}
+
+/** Heads times a Hadamard matrix, which is its own inverse, in a buffer of their own or in `to`. */
+function rotated(x: Buf, { offset = 0, ...heads }: RotatedHeads, { list }: Lowering, to?: Buf): Activation {
+  const from = list.get(x);
+  const y = list.make(to ?? { name: `${x.name} rotated at ${offset}`, dim: heads.heads * heads.outDim }, from);
+  const { heads: count, stride, dim, filled, outDim } = heads;
+  const values = { n: from.dim, heads: count, stride, dim, filled, outDim };
+  list.add("rotate", y, { x: from.address + offset * 4, out: y.address, ...values });
+  return y;
 }
 
 type Heads = Pick<
@@ -133,12 +166,16 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
   const { list, kv, weights } = lowering;
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
   const { chunked = false, oneWay = false } = step;
-  if (Math.max(headDim, valueDim) > HEAD_DIM_MAX) {
+  const isTurned = isRotated(kv.type);
+  if (Math.max(cache.headDim, cache.valueDim) > HEAD_DIM_MAX) {
     throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${headDim}`);
   }
-  if (kv.type !== "f32") lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(headDim, valueDim));
-  const q = list.get(step.q);
-  const y = list.make(step.out, q);
+  if (kv.type !== "f32")
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(cache.headDim, cache.valueDim));
+  const keyHeads = { heads: nHeads, stride: headDim, dim: headDim, filled: cache.headDim, outDim: cache.headDim };
+  const q = isTurned ? rotated(step.q, keyHeads, lowering) : list.get(step.q);
+  const turned = { name: `${step.out.name} rotated`, dim: nHeads * cache.valueDim };
+  const y = list.make(isTurned ? turned : step.out, q);
   const slopes = alibi === undefined ? 0 : weights.constant(Float32Array.from(alibiSlopes(nHeads, alibi)));
   list.add("attend", y, {
     q: q.address,
@@ -147,8 +184,8 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     values: cache.values.address,
     heads: nHeads,
     kvHeads: nKvHeads,
-    headDim,
-    valueDim,
+    headDim: cache.headDim,
+    valueDim: cache.valueDim,
     ctxLen,
     kept,
     window,
@@ -160,6 +197,9 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     sinks: sinks ? weights.vector(sinks) : 0,
     slopes,
   });
+  const { valueDim: filled } = cache;
+  if (isTurned)
+    rotated(turned, { heads: nHeads, stride: filled, dim: filled, filled, outDim: valueDim }, lowering, step.out);
 }
 
 /** Scratch for a sweep: queries, sums, keys and values of a block, 16 positions as floats, and words of queries. */

@@ -72,6 +72,9 @@ describe.each(simdLevels)("$level", ({ backend }) => {
 
   test("a hybrid, with its states", () => check(hybridProgram(), load));
 
+  test("keys and values in 4 bits", () =>
+    check(hybridProgram(), (program) => backend.load(program, { ...options, kvType: "q4_0" })));
+
   test("the layout names what differs in bits", async () => {
     const program = hybridProgram();
     const layouts: string[] = [];

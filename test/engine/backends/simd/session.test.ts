@@ -53,6 +53,7 @@ const rounded = { ...options, precise: false };
 const MODES: [string, LoadOptions][] = [
   ["8-bit activations", rounded],
   ["float32, as small models have", { ...rounded, small: true }],
+  ["keys and values in 4 bits", { ...rounded, kvType: "q4_0" }],
 ];
 /** Lets threads of closed sessions end: living ones keep memory that garbage collection cannot free. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -118,13 +119,16 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
       }),
   );
 
-  test("keys and values in 8 bits take half the memory, and shift, copy and steps come out nearly the same", () =>
-    withProgram("llama", async (program) => {
-      const [half, small] = [
-        await backend.load(program, rounded),
-        await backend.load(program, { ...rounded, kvType: "q8_0" }),
-      ];
-      expect(small.bytes.kv / half.bytes.kv).toBeLessThan(0.65);
+  test.each([
+    { kvType: "q8_0", part: 0.57, error: 1e-3 },
+    { kvType: "q4_0", part: 1 / 3.5, error: 0.02 },
+  ] as const)("keys and values in $kvType take less memory; shift, copy and steps come out nearly the same", (each) =>
+    withProgram(EMBEDDED, async (program) => {
+      const { kvType, part, error } = each;
+      const [half, small] = [await backend.load(program, rounded), await backend.load(program, { ...rounded, kvType })];
+      expect(small.bytes.kv / half.bytes.kv).toBeLessThan(part);
+      const { perToken } = await backend.slotBytes!(program, { ...rounded, kvType });
+      expect(small.bytes.kv).toBe(perToken * Math.ceil(CTX_LEN / 32) * 32 * SLOTS);
       const results: Float32Array[][] = [half, small].map(() => []);
       for (const [i, session] of [half, small].entries()) {
         const keep = async (batch: readonly Rows[]) => results[i]!.push((await session.run(batch)).slice());
@@ -136,10 +140,11 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
         session.close();
       }
       for (const [i, logits] of results[1]!.entries()) {
-        expect(nmse(logits, results[0]![i]!), `run ${i}`).toBeLessThan(1e-3);
+        expect(nmse(logits, results[0]![i]!), `run ${i}`).toBeLessThan(error);
         expect(differences(logits, results[0]![i]!)).toBeGreaterThan(0);
       }
-    }));
+    }),
+  );
 
   test("a copy continues on its own, and the original is as before", () =>
     compare("qwen3", async function* (session) {
@@ -295,30 +300,34 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
       }
     }, 60_000);
 
-    test("of a prompt longer than a block of attention, in chunks, beside others, by any number of threads", async () => {
-      const long = cases.filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
-      expect(long.length).toBeGreaterThan(4);
-      const count = 290;
-      const tokens = Int32Array.from({ length: count }, (_, i) => (i * 7) % 11);
-      for (const { name, program, options } of long) {
-        const load = (threads: number): Promise<Session> => backend.load(program, { ...rounded, threads, ...options });
-        const one = await load(1);
-        const whole = (await one.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
-        one.close();
-        const several = await load(3);
-        for (const chunk of [2, 31, 100, 145]) {
-          const got: Float32Array[] = [];
-          for (let at = 0; at < count; at += chunk) {
-            const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
-            const beside = { slot: 2, start: at, tokens: Int32Array.of(3), logits: "none" } as const;
-            got.push((await several.run([some, beside])).slice());
+    test.each(["f16", "q4_0"] as const)(
+      "of a prompt of several blocks of attention in chunks, keys in %s",
+      async (kvType) => {
+        const long = cases.filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
+        expect(long.length).toBeGreaterThan(4);
+        const count = 290;
+        const tokens = Int32Array.from({ length: count }, (_, i) => (i * 7) % 11);
+        for (const { name, program, options } of long) {
+          const load = (threads: number): Promise<Session> =>
+            backend.load(program, { ...rounded, kvType, threads, ...options });
+          const one = await load(1);
+          const whole = (await one.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
+          one.close();
+          const several = await load(3);
+          for (const chunk of kvType === "f16" ? [2, 31, 100, 145] : [31, 145]) {
+            const got: Float32Array[] = [];
+            for (let at = 0; at < count; at += chunk) {
+              const some = { slot: 1, start: at, tokens: tokens.subarray(at, at + chunk), logits: "all" } as const;
+              const beside = { slot: 2, start: at, tokens: Int32Array.of(3), logits: "none" } as const;
+              got.push((await several.run([some, beside])).slice());
+            }
+            expect(differences(joined(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
           }
-          expect(differences(joined(got), whole), `${name}, chunks of ${chunk}`).toBe(0);
+          several.close();
+          await settle();
         }
-        several.close();
-        await settle();
-      }
-    });
+      },
+    );
 
     test("of products of any block type and a prompt, at once and in chunks", async () => {
       const count = 14;
