@@ -169,10 +169,10 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = program.shape.arch;
-    const ctxLenTrained = ctxLenOf(gguf, program, options);
+    const ctxLenMax = ctxLenMaxOf(gguf, program, options);
     const encoder = program.logits === undefined;
     const cacheMemory = cacheMemoryOf(program, options);
-    const wanted = { ...options, cacheMemory, ctxLenTrained, sees: projector !== undefined };
+    const wanted = { ...options, cacheMemory, ctxLenMax, sees: projector !== undefined };
     const { ctxLen, slots } = await sequencesOf(program, loadOptionsFor(program, wanted));
     const loadOptions = loadOptionsFor(program, { ...options, slots });
     const chatTemplate = chatTemplateOf(gguf, tokenizer);
@@ -191,7 +191,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       ...factsOf(session, draft, layer),
       ctxLen,
       slots,
-      ctxLenTrained,
+      ctxLenTrained: trainedCtxLen(gguf, arch),
       dim: program.states.dim,
       embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
       canFill: tokenizer.fill !== undefined,
@@ -289,14 +289,20 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
   }
 }
 
-/** The context length that a model is made for. Throws for a wanted one that the program is not right for. */
-function ctxLenOf({ metadata, path }: Gguf, { shape, ctxLenMax = Infinity }: Program, options: EngineOptions): number {
+const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
+  getNumber(metadata, `${arch}.context_length`, Infinity);
+
+/** The longest useful context. Throws for a wanted length that the program is not right for. */
+function ctxLenMaxOf(gguf: Gguf, { shape, ctxLenMax = Infinity }: Program, options: EngineOptions): number {
   const { ctxLen } = options;
   if (ctxLen !== "auto" && ctxLen > ctxLenMax) {
     const why = `'${shape.arch}' attends to a choice of positions in longer contexts, which is not implemented`;
-    throw new AppError("unsupported", `${path}: context length: expected at most ${ctxLenMax}, got ${ctxLen}; ${why}`);
+    throw new AppError(
+      "unsupported",
+      `${gguf.path}: context length: expected at most ${ctxLenMax}, got ${ctxLen}; ${why}`,
+    );
   }
-  return Math.min(getNumber(metadata, `${shape.arch}.context_length`, Infinity), ctxLenMax);
+  return Math.min(trainedCtxLen(gguf, shape.arch), ctxLenMax);
 }
 
 const cacheMemoryOf = (program: Program, { cacheMemory }: EngineOptions): number | undefined =>
@@ -304,21 +310,21 @@ const cacheMemoryOf = (program: Program, { cacheMemory }: EngineOptions): number
 
 type Wanted = Pick<EngineOptions, "backend" | "ctxLen" | "slots" | "precise" | "small" | "kvType"> & {
   readonly cacheMemory: number | undefined;
-  readonly ctxLenTrained: number;
+  readonly ctxLenMax: number;
   /** True for a model with an image encoder. */
   readonly sees: boolean;
 };
 
 /** The number of sequences and their context length. */
 async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: number; slots: number }> {
-  const { cacheMemory: bytes, backend, ctxLenTrained, sees } = wanted;
+  const { cacheMemory: bytes, backend, ctxLenMax, sees } = wanted;
   const onGpu = backend.name === "webgpu";
   const slotBytes = (await backend.slotBytes?.(program, wanted)) ?? floatBytes(program.steps);
   const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;
   const preferred =
     wanted.ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: bytes ?? 0, slots, onGpu }) : wanted.ctxLen;
   const least = Math.max(sees ? VISION_CTX_LEN : 0, program.logits === undefined ? ENCODER_CTX_LEN : 0);
-  const ctxLen = Math.max(CTX_LEN_MIN, Math.min(Math.max(preferred, least), ctxLenTrained));
+  const ctxLen = Math.max(CTX_LEN_MIN, Math.min(Math.max(preferred, least), ctxLenMax));
   return { ctxLen, slots: wanted.slots === "auto" ? defaultSlots(slotBytes, { bytes, ctxLen, onGpu }) : slots };
 }
 
