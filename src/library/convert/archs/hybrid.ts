@@ -61,7 +61,7 @@ const EXPERTS: TensorTable = {
 };
 
 /** Gate and up in one matrix, in this order. */
-const halfOfMatrix =
+export const halfOfMatrix =
   (second: boolean) =>
   ([rows = 0, dim = 0]: readonly number[]) => ({
     shape: [rows / 2, dim],

@@ -79,6 +79,7 @@ export const convertible = {
   Mamba2ForCausalLM: recurrent.mamba2,
   MambaForCausalLM: recurrent.mamba,
   MiniMaxM2ForCausalLM: experts.minimaxM2,
+  MiniMaxM3VLForCausalLM: indexed.minimaxM3,
   Ministral3ForCausalLM: mistral3,
   Mistral3ForConditionalGeneration: mistral3,
   MistralForCausalLM: llama,
