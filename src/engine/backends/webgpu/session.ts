@@ -180,7 +180,7 @@ export class WebGpuSession implements Session {
     this.#inputs.gather(batch);
     const dim = program[result]!.dim; // encoders were refused
     const wanted = chunks.reduce((sum, { requests }) => sum + requests.length, 0);
-    const states = new Float32Array(keepsStates ? wanted * program.states.dim : 0);
+    const states = keepsStates ? new Float32Array(wanted * program.states.dim) : NONE;
     const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
     const topK: TopK[] = [];
@@ -189,7 +189,9 @@ export class WebGpuSession implements Session {
       this.#inputs.give(first, chunk.rows.length);
       first += chunk.rows.length;
       const out = this.#results.subarray(done, done + dim * wholeRows(chunk));
-      const own = states.subarray(known, (known += keepsStates ? chunk.requests.length * program.states.dim : 0));
+      const until = known + chunk.requests.length * program.states.dim;
+      const own = keepsStates ? states.subarray(known, until) : NONE;
+      known = until;
       topK.push(...(await this.#runChunk(chunk, result, { out, states: own, pause })));
       done += out.length;
     }
