@@ -69,12 +69,15 @@ DEFINE(rows_f32, F32, FLOAT_ROWS, 1)
 DEFINE(rows_f16, F16, FLOAT_ROWS, 1)
 DEFINE(many, F32, FLOAT_ROWS, FLOAT_TOKENS)
 #undef DEFINE
-#define SHORT_ROW 1024 // longer rows are read one at a time: memory is read as one stream
+// A token is multiplied with several rows at once if a matrix has so few and short ones. Others are read from memory as
+// one stream, which several rows would divide: half the speed.
+#define SHORT_ROW 1024
+#define FEW_ROWS 64
 
 // One tile: rows and tokens at most FLOAT_ROWS and FLOAT_TOKENS; of several tokens with weights of float32 only.
-INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n) {
+INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n, int together) {
   if (tokens == 1) {
-    if (rows == FLOAT_ROWS && n <= SHORT_ROW && type != BF16)
+    if (rows == FLOAT_ROWS && together && type != BF16)
       return (type == F32 ? floats_rows_f32 : floats_rows_f16)(y, stride, w, x, n);
     for (int r = 0; r < rows; r++) {
       if (type == F32) floats_one_f32(y + r, stride, w + r, x, n);

@@ -177,7 +177,7 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
       const u8 *rows[FLOAT_ROWS];
       const int some = MIN(FLOAT_ROWS, part.rows - r);
       for (int i = 0; i < some; i++) rows[i] = w + (r + i) * row_bytes;
-      multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n);
+      multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n, m->rows <= FEW_ROWS && n <= SHORT_ROW);
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
   }
