@@ -89,9 +89,9 @@ for (const side of [best!, ...drawn("levels for trained weights", others, 1)]) {
 }
 
 const licenceTest = existsSync(LOSSES.text) ? gemma.test : test.skip; // Debian ships it
-licenceTest("a text of thousands of words is as likely as for llama.cpp, behind the sliding window too", async () => {
-  const tokens = encode(await Bun.file(LOSSES.text).text()).subarray(0, LOSSES.length);
-  const expected = new Float32Array(await recorded("losses.bin").arrayBuffer());
+licenceTest("a text of a thousand tokens is as likely as for llama.cpp, behind the sliding window too", async () => {
+  const tokens = encode(await Bun.file(LOSSES.text).text()).subarray(0, 1024); // two windows
+  const expected = new Float32Array(await recorded("losses.bin").arrayBuffer()).subarray(0, tokens.length - 1);
   const session = await openSide(gemma.path, "simd+precise", { ctxLen: LOSSES.length });
   const losses = await lossesOf(session, tokens);
   session.close();
