@@ -18,7 +18,8 @@ const WIDTH_MAX = 65_536;
 /** Positions that a row attends to at most: a number of them, or of blocks of several. */
 export function chosenPositions(keys: Keys): number {
   const chosen = keys.count("attention.indexer.top_k", { min: 1, max: CHOSEN_MAX });
-  return chosen * keys.count("attention.indexer.block_size", { min: 1, max: CHOSEN_MAX, fallback: 1 });
+  const block = keys.count("attention.indexer.block_size", { min: 0, max: CHOSEN_MAX, fallback: 1 });
+  return chosen * Math.max(block, 1); // llama.cpp writes 0 for families that choose single positions
 }
 
 /** DeepSeek 3.2: DeepSeek 3 with an indexer in each layer. */

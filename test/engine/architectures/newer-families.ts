@@ -144,6 +144,7 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
       "rope.scaling.factor": f32(4),
       "rope.scaling.original_context_length": u32(64),
       "rope.scaling.yarn_log_multiplier": f32(0.1),
+      "attention.indexer.block_size": u32(0), // as llama.cpp writes it
     },
     shapes: { output: [DIM, VOCAB] },
     layers: each(2, (i) => ({ ...indexed(), ...(i === 0 ? mlp() : mixture) })),
