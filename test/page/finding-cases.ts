@@ -137,7 +137,9 @@ function gatewayOff(world: () => World): void {
       expect(Object.keys(config as object)).toEqual(["gateway", "hooks", "channels", "agents"]);
       await page.getByRole("link", { name: "System" }).click();
       await page.getByText("Answers at once per model").waitFor();
-      expect(await page.locator("[title=HEARTH_NUM_PARALLEL]").innerText()).toBe("Answers at once per model\nauto");
+      expect(await page.locator("[title=HEARTH_NUM_PARALLEL]").innerText()).toBe(
+        "Answers at once per model\nautomatic",
+      );
       expect(refused).toEqual([]);
       expect(await page.getByText("hooks-admin").count()).toBe(0);
       await page.getByRole("button", { name: "Help" }).click();
