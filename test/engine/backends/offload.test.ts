@@ -158,11 +158,14 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
         });
       },
     };
-    const session = await offloading({ gpu, cpu: simd!.backend, automatic: false }, offload).load(program, options);
-    const { backend: name, gpuLayers } = session;
-    session.close();
-    file.close();
-    return { attempts, name, gpuLayers };
+    try {
+      const session = await offloading({ gpu, cpu: simd!.backend, automatic: false }, offload).load(program, options);
+      const { backend: name, gpuLayers } = session;
+      session.close();
+      return { attempts, name, gpuLayers };
+    } finally {
+      file.close(); // Windows removes no open file
+    }
   }
 
   test("stay on the CPU, of as few layers as necessary", async () => {
