@@ -7,6 +7,7 @@ import type { HostSteps } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import type { HostBuffers } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
+import { allFinite } from "./readback.ts";
 import type { Counts, Pass } from "./record.ts";
 import type { Stop } from "./stops.ts";
 import { MAP_READ } from "./usage.ts";
@@ -56,7 +57,7 @@ export function makeHostRuns({ device, buffers, hostSteps, encode, checkOpen }: 
     try {
       checkOpen();
       const values = new Float32Array(read.getMappedRange(0, size));
-      if (!values.every(Number.isFinite)) return undefined;
+      if (!allFinite(values)) return undefined;
       const result = hostSteps.run(step, { values, drafted });
       device.gpu.queue.writeBuffer(returned, 0, result as Float32Array<ArrayBuffer>); // kernels' memory is not shared
       return true;

@@ -61,3 +61,8 @@ export function readParts(
   }
   return topK;
 }
+
+export function allFinite(values: Float32Array): boolean {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;
+  return true;
+}

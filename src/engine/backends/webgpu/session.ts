@@ -20,7 +20,7 @@ import { makeKvBlocks } from "./kv-blocks.ts";
 import { makeNextStep, type StepCommands } from "./next-step.ts";
 import { FEW_ROWS, passFor, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
-import { copyParts, partsOf, readParts } from "./readback.ts";
+import { allFinite, copyParts, partsOf, readParts } from "./readback.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { makeRowInputs, type RowInputs } from "./row-inputs.ts";
@@ -306,7 +306,7 @@ export class WebGpuSession implements Session {
     this.#checkOpen();
     const topK = readParts(plan.readback.getMappedRange(0, size), parts, [out, states]);
     plan.readback.unmap();
-    if (!topK || !isFinite(out)) throw await this.#faultOf(pass, counts, chunk.decodes);
+    if (!topK || !allFinite(out)) throw await this.#faultOf(pass, counts, chunk.decodes);
     return topK;
   }
 
@@ -367,9 +367,4 @@ export class WebGpuSession implements Session {
     this.#parts.chooser?.destroy();
     this.#parts.states?.checkpoints.destroy();
   };
-}
-
-function isFinite(values: Float32Array): boolean {
-  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return false;
-  return true;
 }
