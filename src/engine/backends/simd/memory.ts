@@ -25,3 +25,16 @@ export interface Block {
   readonly address: number;
   readonly view: Uint8Array;
 }
+
+/**
+ * A block of at least so many bytes, the same one while it is large enough. A new one is at least twice as large as the
+ * last, because memory is only released as a whole.
+ */
+export function growingBlock(memory: Memory, what: string): (bytes: number) => Block {
+  let block: Block | undefined;
+  return (bytes) => {
+    const size = block?.view.byteLength ?? 0;
+    if (!block || size < bytes) block = memory.allocate(Math.max(bytes, 2 * size), what);
+    return block;
+  };
+}

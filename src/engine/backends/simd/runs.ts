@@ -4,7 +4,7 @@ import type { Program, StateRows } from "../../program/backend.ts";
 import { roundsOf } from "./chosen-rows.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Shared } from "./lowering.ts";
-import type { Block, Memory } from "./memory.ts";
+import { growingBlock, type Memory } from "./memory.ts";
 import type { Lowered, Passes } from "./passes.ts";
 import { longestSpan, passesOf, wantedRows, type RowLimits } from "./rows.ts";
 
@@ -33,15 +33,14 @@ export function makeRuns(
   { memory, shared, limits }: { memory: Memory; shared: Shared; limits: RowLimits },
   { passes, lowered, slotStates, prepare }: RunOptions,
 ): Runs {
-  let results: Block | undefined;
+  const results = growingBlock(memory, "results");
   /** Memory for the results of a batch, and its passes. */
   const begin = (batch: readonly StateRows[], name: Result) => {
     prepare(batch);
     const { dim } = name === "logits" ? program.logits! : program.states;
     shared.maxRows = Math.max(shared.maxRows, longestSpan(batch));
     const rows = batch.reduce((sum, each) => sum + wantedRows(each), 0);
-    if (!results || results.view.byteLength < rows * dim * 4) results = memory.allocate(rows * dim * 4, "results");
-    const place = { ...results, dim };
+    const place = { ...results(4 * rows * dim), dim };
     const finish = (): Float32Array => {
       slotStates?.ran(batch);
       const out = new Float32Array(place.view.buffer, place.view.byteOffset, rows * dim);

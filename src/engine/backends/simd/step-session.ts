@@ -7,7 +7,7 @@ import type { Buf, Step } from "../../program/step.ts";
 import { lower } from "./lower.ts";
 import type { Shared } from "./lowering.ts";
 import { makePasses, type Engine, type Lowered } from "./passes.ts";
-import type { Block } from "./memory.ts";
+import { growingBlock } from "./memory.ts";
 import { passesOf } from "./rows.ts";
 import { checkFinite } from "./runs.ts";
 import { makeParts } from "./session.ts";
@@ -38,7 +38,7 @@ export function makeStepSession(
     engine,
     small: options.small ?? false,
   });
-  let results: Block | undefined;
+  const results = growingBlock(memory, "results");
   let closed = false;
   return {
     backend: engine.backend,
@@ -49,9 +49,9 @@ export function makeStepSession(
       const records = lowered.get(step);
       assert(records, `step '${step.op}' was not loaded`);
       const rows = values.length / dim;
-      const size = rows * writtenBy(step).dim;
-      if (!results || results.view.byteLength < 4 * size) results = memory.allocate(4 * size, "results");
-      const place = { ...results, dim: writtenBy(step).dim };
+      const outDim = writtenBy(step).dim;
+      const size = rows * outDim;
+      const place = { ...results(4 * size), dim: outDim };
       const entry = { slot: 0, start: 0, tokens: new Int32Array(rows), input: values, states: "all", drafted } as const;
       for (const pass of passesOf([entry], limits)) passes.run(pass, records, place);
       const out = new Float32Array(place.view.buffer, place.view.byteOffset, size);
