@@ -109,6 +109,8 @@ import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
+import fourRuns from "./loads16/four_runs.wgsl" with { type: "text" };
+import levels from "./loads16/levels.wgsl" with { type: "text" };
 import neighbours from "./loads16/neighbours.wgsl" with { type: "text" };
 import loads16_iq4_nl from "./loads16/iq4_nl.wgsl" with { type: "text" };
 import loads16_iq4_xs from "./loads16/iq4_xs.wgsl" with { type: "text" };
@@ -214,17 +216,20 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
 
 /** A unit of 32 neighbouring weights, by `fn unpack32(block: u32, at: u32) -> Run`. */
 const inUnits = (unpack: string): string => `${neighbours}\n${unpack}`;
+const inLevels = (unpack: string): string => inUnits(`${levels}\n${unpack}`);
+/** A unit of four runs. */
+const inFourRuns = (unpack: string): string => `${fourRuns}\n${unpack}`;
 
 /**
  * Unpackers of units of runs, for block types that have one: `fn unit_at(first_block: u32, unit: u32) -> Unit`. Their
  * weights are bytes, for products of floats or of bytes.
  */
 export const LOADS16: Readonly<Record<string, string>> = {
-  iq4_nl: inUnits(loads16_iq4_nl),
-  iq4_xs: inUnits(loads16_iq4_xs),
-  mxfp4: inUnits(loads16_mxfp4),
-  q2_K: loads16_q2_K,
-  q3_K: loads16_q3_K,
+  iq4_nl: inLevels(loads16_iq4_nl),
+  iq4_xs: inLevels(loads16_iq4_xs),
+  mxfp4: inLevels(loads16_mxfp4),
+  q2_K: inFourRuns(loads16_q2_K),
+  q3_K: inFourRuns(loads16_q3_K),
   q4_0: inUnits(loads16_q4_0),
   q4_1: inUnits(loads16_q4_1),
   q4_K: loads16_q4_K,
@@ -233,7 +238,7 @@ export const LOADS16: Readonly<Record<string, string>> = {
   q5_K: loads16_q5_K,
   q6_K: loads16_q6_K,
   q8_0: inUnits(loads16_q8_0),
-  tq2_0: loads16_tq2_0,
+  tq2_0: inFourRuns(loads16_tq2_0),
 };
 /** Block types of a multiple of 16 bytes, whose `unit_at` reads a matrix as vectors. */
 const ALIGNED = new Set(["q4_K", "q5_K"]);

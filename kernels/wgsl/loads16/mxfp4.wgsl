@@ -1,15 +1,4 @@
 // mxfp4: 32 weights at a time as bytes with their scales. Formula: quant/mxfp4.wgsl.
-/// The levels of sixteen nibbles.
-fn levels16(words: vec4<u32>) -> vec4<u32> {
-  let q = words & vec4<u32>(0x0f0f0f0fu);
-  return vec4<u32>(
-    pack4xI8(vec4<i32>(levels_of(q.x))),
-    pack4xI8(vec4<i32>(levels_of(q.y))),
-    pack4xI8(vec4<i32>(levels_of(q.z))),
-    pack4xI8(vec4<i32>(levels_of(q.w))),
-  );
-}
-
 fn unpack32(block: u32, at: u32) -> Run {
   let e = byte_at(block);
   // The two smallest powers are subnormal.

@@ -1,12 +1,9 @@
 // q3_K: 16 bytes are the lower bits of 16 weights of each of four runs, 32 weights apart; the third bits of eight such
 // runs are in 16 other bytes. Formula: quant/q3_K.wgsl.
-const UNIT: u32 = 64u;
-const RUNS: u32 = 4u;
-const RUN_STEP: u32 = 32u;
-
-fn unit_start(unit: u32) -> u32 { return (unit >> 1u) * 128u + (unit & 1u) * 16u; }
-
-fn values_of(word: u32) -> vec4<f32> { return bytes_of(word); }
+/// Bit `run` of sixteen bytes, where a weight has its third.
+fn third_bits(bytes: vec4<u32>, run: u32) -> vec4<u32> {
+  return ((bytes >> vec4<u32>(run)) & vec4<u32>(0x01010101u)) << vec4<u32>(2u);
+}
 
 fn unit_at(first_block: u32, unit: u32) -> Unit {
   let block = (first_block + (unit >> 2u)) * BLOCK_BYTES;
@@ -20,14 +17,13 @@ fn unit_at(first_block: u32, unit: u32) -> Unit {
   let upper = vec4<u32>(tops, tops >> vec2<u32>(2u)) & vec4<u32>(3u);
   let numbers = (lows & vec4<u32>(15u)) | (upper << vec4<u32>(4u));
   let scales = half_at(block + 108u) * (vec4<f32>(numbers) - vec4<f32>(32.0));
-  let pairs = vec4<u32>(0x03030303u);
-  let ones = vec4<u32>(0x01010101u);
+  let q = pairs_of(bytes);
   return Unit(
     array<vec4<u32>, RUNS>(
-      (bytes & pairs) | ((thirds & ones) << vec4<u32>(2u)),
-      ((bytes >> vec4<u32>(2u)) & pairs) | (((thirds >> vec4<u32>(1u)) & ones) << vec4<u32>(2u)),
-      ((bytes >> vec4<u32>(4u)) & pairs) | (((thirds >> vec4<u32>(2u)) & ones) << vec4<u32>(2u)),
-      ((bytes >> vec4<u32>(6u)) & pairs) | (((thirds >> vec4<u32>(3u)) & ones) << vec4<u32>(2u)),
+      q[0] | third_bits(thirds, 0u),
+      q[1] | third_bits(thirds, 1u),
+      q[2] | third_bits(thirds, 2u),
+      q[3] | third_bits(thirds, 3u),
     ),
     scales,
     4.0 * scales,
