@@ -44,13 +44,16 @@ INL lanes inverse_of(lanes d) { return pick(d == 0, (lanes){}, 1 / d); }
 // Negative numbers and NaN become 0.
 INL lanes from_zero(lanes x) { return pick(x >= 0, x, (lanes){}); }
 
-INL void put_16(const bytes *levels, int block, u8 *to) {
+// Levels of 4 or 5 bits: the fifth bits of all, then the nibbles.
+INL u8 *put_levels(const bytes *levels, int block, int bits, u8 *to) {
+  if (bits == 5) {
+    u32 fifths = 0;
+    for (int j = 0; j < 32; j++) fifths |= (u32)(levels[j][block] >> 4) << j;
+    STORE(to, fifths);
+    to += 4;
+  }
   for (int j = 0; j < 16; j++) to[j] = (levels[j][block] & 15) | levels[j + 16][block] << 4;
-}
-INL void put_fifths(const bytes *levels, int block, u8 *to) {
-  u32 bits = 0;
-  for (int j = 0; j < 32; j++) bits |= (u32)(levels[j][block] >> 4) << j;
-  STORE(to, bits);
+  return to + 16;
 }
 
 // w = d · (level − middle): the weight of largest magnitude becomes −middle · d.
@@ -59,15 +62,8 @@ INL void pack_around(const lanes *x, f32 middle, u8 *to) {
   bytes levels[32];
   for (int j = 0; j < 32; j++)
     levels[j] = to_bytes(least(all(2 * middle - 1), from_zero(x[j] * inverse + (middle + 0.5f))));
-  for (int block = 0; block < LANES; block++) {
-    to = put_half(to, d[block]);
-    if (middle == 16) {
-      put_fifths(levels, block, to);
-      to += 4;
-    }
-    put_16(levels, block, to);
-    to += 16;
-  }
+  for (int block = 0; block < LANES; block++)
+    to = put_levels(levels, block, middle == 16 ? 5 : 4, put_half(to, d[block]));
 }
 NOINL void pack_q4_0(const lanes *x, u8 *to) { pack_around(x, 8, to); }
 NOINL void pack_q5_0(const lanes *x, u8 *to) { pack_around(x, 16, to); }
@@ -86,15 +82,8 @@ INL void pack_above(const lanes *x, f32 max, u8 *to) {
     // Infinity, where 1 / d is: 15, but 0 with five bits, as ggml's reference has it
     levels[j] = to_bytes(max == 15 ? least(level, all(max)) : pick(level < 64, level, (lanes){}));
   }
-  for (int block = 0; block < LANES; block++) {
-    to = put_half(put_half(to, d[block]), min[block]);
-    if (max == 31) {
-      put_fifths(levels, block, to);
-      to += 4;
-    }
-    put_16(levels, block, to);
-    to += 16;
-  }
+  for (int block = 0; block < LANES; block++)
+    to = put_levels(levels, block, max == 31 ? 5 : 4, put_half(put_half(to, d[block]), min[block]));
 }
 NOINL void pack_q4_1(const lanes *x, u8 *to) { pack_above(x, 15, to); }
 NOINL void pack_q5_1(const lanes *x, u8 *to) { pack_above(x, 31, to); }
