@@ -296,7 +296,7 @@ const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
 function ctxLenMaxOf(gguf: Gguf, { shape, ctxLenMax = Infinity }: Program, options: EngineOptions): number {
   const { ctxLen } = options;
   if (ctxLen !== "auto" && ctxLen > ctxLenMax) {
-    const why = `'${shape.arch}' attends to a choice of positions in longer contexts, which is not implemented`;
+    const why = `'${shape.arch}' would choose among more positions, and reads all of them here`;
     throw new AppError(
       "unsupported",
       `${gguf.path}: context length: expected at most ${ctxLenMax}, got ${ctxLen}; ${why}`,
