@@ -50,6 +50,18 @@ test("a request that names no model means the one in memory, if there is one", a
   expect((await call("/detokenize", { tokens })).body.content).toBe("Hello there");
 });
 
+test("a prompt of more texts than may wait for a model leaves room for others", async () => {
+  const prompt = [1, ...Array.from({ length: 700 }, () => "a ")]; // HEARTH_MAX_QUEUE is 512
+  const answers = await Promise.all([
+    call("/completion", { model: "hearth", prompt, n_predict: 1 }),
+    call("/completion", { model: "hearth", prompt: "Hello", n_predict: 1 }),
+  ]);
+  expect(answers.map(({ status, body }) => [status, body.error])).toEqual([
+    [200, undefined],
+    [200, undefined],
+  ]);
+});
+
 test("answers have the fields of llama-server's, and its texts for the embedded model", async () => {
   await call("/v1/chat/completions", { model: "hearth", messages, max_tokens: 1 }); // loads it
   const { health, props, slots, lora, scale, completion, probs, several, stream, embedding, ...more } = recorded;

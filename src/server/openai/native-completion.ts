@@ -87,8 +87,13 @@ type Asked = Pick<GenerateRequest, "prompt" | "raw" | "context">;
 /** The request for a prompt: no template is used. */
 export async function toAsked(prompt: NativePrompt, encode: Encode): Promise<Asked> {
   if (typeof prompt === "string") return { prompt, raw: true };
-  const parts = prompt.map(async (part, i) => (typeof part === "number" ? [part] : encode(part, i === 0)));
-  return { prompt: "", raw: true, context: (await Promise.all(parts)).flat() };
+  const context: number[] = [];
+  // one after another: each waits in the model's queue, which other requests need too
+  for (const [i, part] of prompt.entries()) {
+    if (typeof part === "number") context.push(part);
+    else for (const id of await encode(part, i === 0)) context.push(id);
+  }
+  return { prompt: "", raw: true, context };
 }
 
 const MORE = ["repeat_last_n", "mirostat", "mirostat_tau", "mirostat_eta"] as const;
