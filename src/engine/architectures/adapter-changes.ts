@@ -58,6 +58,7 @@ export function makeSources(base: WeightSource, adapters: readonly Gguf[]): Sour
       read,
       readRange: (name, start, length) =>
         made.has(name) ? read(name).subarray(start, start + length) : readRange(base, name, start, length),
+      place: (name) => (made.has(name) ? undefined : base.place?.(name)),
     },
     nameOf,
     put(name, make) {

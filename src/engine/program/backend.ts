@@ -3,7 +3,7 @@
  * knows nothing of text, sampling, scheduling or HTTP.
  */
 import type { Gguf } from "../formats/gguf/gguf.ts";
-import type { ByteSource } from "../formats/gguf/source.ts";
+import type { ByteSource, FilePlace } from "../formats/gguf/source.ts";
 import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
 import type { Place } from "./places.ts";
@@ -19,6 +19,8 @@ export interface WeightSource {
   read(tensorName: string): Uint8Array;
   /** A part of the bytes, for sources whose reads copy: see `readRange` in weight-range.ts. */
   readRange?(tensorName: string, start: number, length: number): Uint8Array;
+  /** The place of a tensor's bytes in a file; undefined, or omitted: they lie in no file. */
+  place?(tensorName: string): FilePlace | undefined;
 }
 
 /** Stores a device's fastest kernels, as found by a search. */

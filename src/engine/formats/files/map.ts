@@ -6,7 +6,7 @@
  * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
  * Blobs are never truncated in place, and runners are processes of their own.
  */
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from "node:fs";
 import { resolve, toNamespacedPath } from "node:path";
 import { ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
@@ -63,6 +63,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
       const [was, is] = [opened, now].map(({ size, mtime }) => `${size} bytes of ${mtime.toISOString()}`);
       return `${path}: changed while the model was loaded: expected ${was}, got ${is}`;
     },
+    openDirect: () => openAgain(path, opened),
     ...(map?.resident && {
       readAhead: (options) => readAhead({ byteLength, ...map, ...options, isOpen: () => open }),
     }),
@@ -84,6 +85,22 @@ function openFile(path: string): number {
   } catch (error) {
     throw openError(path, error);
   }
+}
+
+/** Undefined if the path leads to another file, or to none. Some file systems only read through the file cache. */
+function openAgain(path: string, opened: Stats): number | undefined {
+  for (const flags of [constants.O_RDONLY | (constants.O_DIRECT ?? 0), constants.O_RDONLY]) {
+    let fd: number;
+    try {
+      fd = openSync(path, flags);
+    } catch {
+      continue;
+    }
+    const { ino, dev, size, mtimeMs } = fstatSync(fd);
+    if (ino === opened.ino && dev === opened.dev && size === opened.size && mtimeMs === opened.mtimeMs) return fd;
+    closeSync(fd);
+  }
+  return undefined;
 }
 
 /** A file in memory. */

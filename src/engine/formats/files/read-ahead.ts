@@ -2,8 +2,8 @@
  * Reads a mapped file into memory in its order, which is the order of layers, at the disk's full speed, instead of page
  * by page during the first pass. Does nothing if the file is in memory already, or does not fit.
  */
-import { freemem } from "node:os";
 import { AppError } from "../../../base/index.ts";
+import { fitsInMemory } from "./fits-in-memory.ts";
 
 /** Bytes per request; a multiple of every system's page size. */
 const PIECE_BYTES = 16 * 2 ** 20;
@@ -11,7 +11,6 @@ const PIECE_BYTES = 16 * 2 ** 20;
 const AHEAD = 4;
 /** Share of a file at which it counts as in memory. */
 const ENOUGH = 0.98;
-const MEMORY_SHARE = 0.8;
 /** Checking every page of a large file takes longer than its header does: so many bytes are a sufficient sample. */
 const WHOLE_BYTES = 128 * 2 ** 20;
 const SAMPLES = 1024;
@@ -27,15 +26,16 @@ interface Options {
   readonly isOpen: () => boolean;
   readonly onProgress: (fraction: number) => void;
   readonly signal: AbortSignal | undefined;
-  readonly freeBytes?: () => number;
+  /** For tests. */
+  readonly available?: number;
 }
 
 /** Throws `cancelled` if the signal is aborted. */
 export async function readAhead(options: Options): Promise<void> {
-  const { byteLength, resident, advise, isOpen, onProgress, signal, freeBytes = freemem } = options;
+  const { byteLength, resident, advise, isOpen, onProgress, signal, available } = options;
   if (!resident || !advise || byteLength === 0) return;
   const missing = byteLength - residentBytes(byteLength, resident);
-  if (missing <= (1 - ENOUGH) * byteLength || missing > MEMORY_SHARE * freeBytes()) return;
+  if (missing <= (1 - ENOUGH) * byteLength || !fitsInMemory(byteLength, { available })) return;
   const lengthAt = (offset: number): number => Math.min(PIECE_BYTES, byteLength - offset);
   let asked = 0;
   for (let offset = 0; offset < byteLength; offset += PIECE_BYTES) {

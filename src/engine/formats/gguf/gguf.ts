@@ -4,6 +4,7 @@
  * `src/engine/formats/files`.
  */
 import type { Quant } from "../quant/quant.ts";
+import type { FilePlace } from "./source.ts";
 import type { Texts } from "./texts.ts";
 
 /** A metadata value. 64-bit integers that fit in 2^53 are numbers, others bigint. */
@@ -39,7 +40,7 @@ export interface TensorInfo {
 }
 
 /** The combined headers of a model's files, without the weights. */
-export type ModelHeader = Omit<Gguf, "read" | "readRange" | "close">;
+export type ModelHeader = Omit<Gguf, "read" | "readRange" | "place" | "close">;
 
 /** An open GGUF (all its shards). Results of `read` and `readRange` are valid until `close`. */
 export interface Gguf {
@@ -56,5 +57,7 @@ export interface Gguf {
   read(tensorName: string): Uint8Array;
   /** A part of them. */
   readRange(tensorName: string, start: number, length: number): Uint8Array;
+  /** The place of a tensor's bytes in its file; undefined, or omitted: they lie in none. */
+  place?(tensorName: string): FilePlace | undefined;
   close(): void;
 }

@@ -103,6 +103,10 @@ function joinShards(paths: readonly string[], shards: readonly Shard[]): Gguf {
         ? file.view(info.offset + start, length)
         : this.read(tensorName).subarray(start, start + length);
     },
+    place(tensorName) {
+      const { file, info } = find(tensorName);
+      return { file, offset: info.offset, byteLength: info.byteLength };
+    },
     close() {
       for (const { file } of shards) file.close();
       views.clear();

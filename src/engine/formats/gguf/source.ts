@@ -9,9 +9,21 @@ export interface ByteSource {
   view(offset: number, length: number): Uint8Array;
   /** Describes a change of the file since it was opened; undefined: unchanged. */
   changed?(): string | undefined;
+  /**
+   * Opens the file once more, for reads past the file cache if the file system has them; the caller closes the
+   * descriptor. Undefined if the path leads to another file by now; omitted: there is no file.
+   */
+  openDirect?(): number | undefined;
   /** Reads missing bytes into memory, from the beginning to the end, if the whole file fits. */
   readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
   close(): void;
+}
+
+/** A range of a file. */
+export interface FilePlace {
+  readonly file: ByteSource;
+  readonly offset: number;
+  readonly byteLength: number;
 }
 
 /** Opens a file by its path. Throws `not_found`, or `bad_file` if it cannot be read. */

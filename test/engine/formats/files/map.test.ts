@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -80,4 +81,17 @@ test("a mapped file can be replaced", async () => {
   await replaceFile({ from: `${path}.new`, to: path });
   expect([readFileSync(path, "utf8"), textOf(file.view(0, 5))]).toEqual(["World", "Hello"]);
   file.close();
+});
+
+test("a file can be opened once more for direct reads, unless its path leads to another file by now", async () => {
+  const path = join(folder, "direct.bin");
+  await Bun.write(path, "first");
+  const source = mapFile(path);
+  const fd = source.openDirect!();
+  expect(fd).toBeNumber();
+  closeSync(fd!);
+  await Bun.write(`${path}.new`, "other");
+  renameSync(`${path}.new`, path);
+  expect(source.openDirect!()).toBeUndefined();
+  source.close();
 });

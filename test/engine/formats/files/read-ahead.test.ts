@@ -51,7 +51,7 @@ test("nothing is asked for where the file is in memory, does not fit, or cannot 
   const there = makeDisk(100 * MIB, { known: 99.5 * MIB });
   await readAhead(there.options);
   const large = makeDisk(100 * MIB);
-  await readAhead({ ...large.options, freeBytes: () => 110 * MIB });
+  await readAhead({ ...large.options, available: 110 * MIB });
   const blind = makeDisk(100 * MIB);
   const { resident: _, ...options } = blind.options;
   await readAhead(options);

@@ -89,6 +89,12 @@ function readThrough(gguf: Gguf, edited: EditableHeader): Gguf {
       const from = part?.from ?? { name, start: 0 }; // an unknown name is refused
       return gguf.readRange(from.name, from.start + start, length);
     },
+    place(name) {
+      const part = edited.parts.get(name);
+      if (!part) return gguf.place?.(name);
+      const whole = part.made ? undefined : gguf.place?.(part.from.name);
+      return whole && { ...whole, offset: whole.offset + part.from.start, byteLength: part.info.byteLength };
+    },
     close: () => gguf.close(),
   };
 }
