@@ -2,15 +2,17 @@
  * Speed of the SIMD kernels with a file on this machine: time to load, to the first token, prompt and decode rates.
  *
  *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0]
- *     [--rounds 3] [--json]
+ *     [--rounds 3] [--mapped] [--json]
  *
- * --depth: tokens of context before the measurement. Rates are medians of the rounds. `bench/simd-peers.ts` compares it
- * with llama.cpp.
+ * --depth: tokens of context before the measurement. --mapped: the file stays in the system's pages; otherwise it is
+ * moved into pages of 2 MB first, as while a model is used. Rates are medians of the rounds. `bench/simd-peers.ts`
+ * compares it with llama.cpp.
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/engine/architectures/index.ts";
 import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
-import { openGguf } from "../src/engine/formats/files/gguf.ts";
+import { mapFile } from "../src/engine/formats/files/map.ts";
+import { openGgufFrom } from "../src/engine/formats/gguf/read.ts";
 
 const CHUNK = 512;
 
@@ -25,6 +27,7 @@ const { values, positionals } = parseArgs({
     threads: { type: "string", default: "0" },
     depth: { type: "string", default: "0" },
     rounds: { type: "string", default: "3" },
+    mapped: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
 });
@@ -34,7 +37,8 @@ const [prompt, tokens, streams] = [Number(values.prompt), Number(values.tokens),
 const depth = Number(values.depth);
 
 const begin = performance.now();
-const program = loadProgram(openGguf(path));
+const source = mapFile(path);
+const program = loadProgram(openGgufFrom(() => source, path));
 const options = { ctxLen: depth + prompt + tokens + 8, slots: streams, precise: false, cacheDir: undefined };
 const session = await makeSimdBackend({ level: values.level }).load(program, {
   ...options,
@@ -44,6 +48,8 @@ const loadMs = performance.now() - begin;
 const text = Int32Array.from({ length: Math.max(1, prompt) }, (_, i) => 300 + ((i * 7919) % 700));
 await session.run([{ slot: 0, start: 0, tokens: text.subarray(0, 1), logits: "last" }]);
 const firstMs = performance.now() - begin;
+const moved = values.mapped ? 0 : await source.moveToHugePages?.();
+const movedMs = performance.now() - begin - firstMs;
 
 /** Per second, the median of several rounds. */
 async function rateOf(count: number, work: () => Promise<void>): Promise<number> {
@@ -79,7 +85,7 @@ const decodeRate = await rateOf(tokens * streams, async () => {
   }
 });
 const resident = Math.round(process.memoryUsage().rss / 1e6);
-const figures = { device: session.device, loadMs, firstMs, promptRate, decodeRate, resident };
+const figures = { device: session.device, loadMs, firstMs, promptRate, decodeRate, resident, moved, movedMs };
 if (values.json) console.log(JSON.stringify(figures));
 else
   console.log(

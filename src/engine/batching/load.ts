@@ -27,7 +27,7 @@ import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine } from "./engine.ts";
 import { makeGrammars } from "./grammars.ts";
 import { openAdapters, type OpenedAdapters } from "./open-adapters.ts";
-import { makeOpenedFiles } from "./opened-files.ts";
+import { makeOpenedFiles, type OpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
@@ -181,7 +181,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     await files.readAhead(options);
     const images = projector && (await imagesOf(projector));
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
-    void own.lost?.then(options.onLost);
+    goOnBeside(own, { ...options, files });
     const verifies = own.verifies ?? false;
     const draft = drafting && (await loadDraft(drafting, { ...options, ctxLen, slots, verifies }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
@@ -225,6 +225,12 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
   }
+}
+
+/** Begins what goes on while the session runs. */
+function goOnBeside(own: Session, { files, onLost }: Pick<EngineOptions, "onLost"> & { files: OpenedFiles }): void {
+  void own.lost?.then(onLost);
+  if (own.readsFiles) void files.moveToHugePages();
 }
 
 /** A session that can verify drafts even if its slots continue only from checkpoints. */

@@ -2,12 +2,14 @@
 import type { LoadOptions } from "../program/backend.ts";
 import type { ByteSource, OpenSource } from "../formats/gguf/source.ts";
 
-interface OpenedFiles {
+export interface OpenedFiles {
   readonly open: OpenSource;
   /** Opens a file that may never be read: it is watched, but not read ahead. */
   readonly openAside: OpenSource;
   /** Reads files that are not in memory before anything waits for their pages. */
   readAhead(options: Pick<LoadOptions, "onProgress" | "signal">): Promise<void>;
+  /** Moves files whose weights are read from the mapping into larger pages. Never throws. */
+  moveToHugePages(): Promise<void>;
   /** Describes a change since they were opened; undefined: unchanged. */
   changed(): string | undefined;
 }
@@ -33,6 +35,9 @@ export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) 
         const progress = (fraction: number): void => onProgress?.((i + fraction) / sources.length);
         await source.readAhead?.({ onProgress: progress, signal });
       }
+    },
+    async moveToHugePages() {
+      for (const source of sources) await source.moveToHugePages?.();
     },
     changed() {
       for (const source of [...sources, ...aside]) {

@@ -311,6 +311,8 @@ export interface Session {
     readonly kv: number;
     readonly scratch: number;
   };
+  /** Each run reads weights from the mapped file. */
+  readonly readsFiles?: boolean;
   /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
   /** The devices with parts of the model, its last layers first; undefined: all is on `device`. */

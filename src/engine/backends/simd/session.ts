@@ -60,6 +60,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     backend: engine.backend,
     device: `CPU (${engine.threads} thread${engine.threads === 1 ? "" : "s"}, ${engine.level}${options.precise || options.small ? ", float32" : ""})`,
     bytes: { weights: shared.weights.mappedBytes(), kv, scratch: memory.bytes - kv },
+    readsFiles: shared.weights.mappedBytes() > 0,
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
     verifies: limits.keeps,

@@ -11,6 +11,7 @@ import { resolve, toNamespacedPath } from "node:path";
 import { ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
+import { moveToHugePages } from "./huge-pages.ts";
 import { mapByKernel } from "./map-windows.ts";
 import { readAhead } from "./read-ahead.ts";
 import { endedEarly, notRegular, openError, openLibc } from "../../../base/system.ts";
@@ -66,6 +67,10 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
     openDirect: () => openAgain(path, opened),
     ...(map?.resident && {
       readAhead: (options) => readAhead({ byteLength, ...map, ...options, isOpen: () => open }),
+    }),
+    ...(map && {
+      moveToHugePages: () =>
+        moveToHugePages({ path, ino: opened.ino, address: map.address, byteLength, isOpen: () => open }),
     }),
     close() {
       if (!open) return;

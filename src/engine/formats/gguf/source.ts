@@ -16,6 +16,8 @@ export interface ByteSource {
   openDirect?(): number | undefined;
   /** Reads missing bytes into memory, from the beginning to the end, if the whole file fits. */
   readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
+  /** Moves the bytes into larger pages, without any change that readers could see. Never throws. */
+  moveToHugePages?(): Promise<unknown>;
   close(): void;
 }
 
