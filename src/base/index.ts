@@ -35,6 +35,7 @@ export { isPlainName, type NamedFile } from "./named-file.ts";
 export { nearest, unknownNameMessage } from "./nearest.ts";
 export { remembering } from "./remembering.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
+export { runInThread } from "./thread-job.ts";
 export {
   isObject,
   optional,

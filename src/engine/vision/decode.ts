@@ -2,7 +2,7 @@
  * Decodes image files in a separate thread, which contains the damage of hostile files. Alpha is dropped, gray is
  * replicated, orientation is ignored, as in the reference.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, runInThread } from "../../base/index.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { sizeText, type RgbImage } from "./image.ts";
 import { readImageHeader } from "./image-header.ts";
@@ -17,26 +17,14 @@ const TIMEOUT_MS = 60_000;
 export async function decodeImage(bytes: Uint8Array, signal?: AbortSignal): Promise<RgbImage> {
   const { format, width, height } = readImageHeader(bytes);
   const what = `image: ${format} of ${sizeText({ width, height })}`;
-  const { promise, resolve, reject } = Promise.withResolvers<DecodeReply>();
-  const worker = new Worker(new URL("./decode-worker.ts", import.meta.url));
-  const timer = setTimeout(
-    () => reject(new AppError("timeout", `${what}: expected to be decoded in ${TIMEOUT_MS / 1000} s, got nothing`)),
-    TIMEOUT_MS,
-  );
-  const onAbort = (): void => reject(new AppError("cancelled", "the image is no longer wanted"));
-  worker.onmessage = ({ data }: MessageEvent<DecodeReply>) => resolve(data);
-  worker.onerror = ({ message }) => resolve({ problem: message });
-  signal?.addEventListener("abort", onAbort);
-  try {
-    if (signal?.aborted) onAbort();
-    const own = new Uint8Array(bytes); // a copy, which is transferred to the thread
-    worker.postMessage({ format, width, height, bytes: own } satisfies DecodeJob, [own.buffer]);
-    const reply = await promise;
-    if ("problem" in reply) throw new AppError("bad_request", `${what}: damaged or cut off (${reply.problem})`);
-    return { width, height, data: reply.data };
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
-    worker.terminate();
-  }
+  const own = new Uint8Array(bytes); // a copy, which is moved to the thread
+  const job: DecodeJob = { format, width, height, bytes: own };
+  const reply = await runInThread<DecodeReply>(new Worker(new URL("./decode-worker.ts", import.meta.url)), job, {
+    what,
+    transfer: [own.buffer],
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  });
+  if ("problem" in reply) throw new AppError("bad_request", `${what}: damaged or cut off (${reply.problem})`);
+  return { width, height, data: reply.data };
 }
