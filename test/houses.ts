@@ -13,7 +13,7 @@ export type Check = (source: Source) => string[];
 export const HOUSES = "base engine library runtime page gateway server cli main.ts".split(" ");
 /** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
-  engine: "formats text program backends architectures vision batching runner".split(" "),
+  engine: "formats text program backends architectures vision audio batching runner".split(" "),
   library: "store convert create registry".split(" "),
   runtime: "requests parse processes inference remote mcp".split(" "),
   gateway: "database channels agent hooks operate".split(" "),
