@@ -146,12 +146,13 @@ export class ChunkRuns {
     const { readback } = plan;
     const startedMs = performance.now();
     const commands = first === 0 ? this.#next.take(step) : [];
+    if (commands.length > 1) device.submit(commands[0]!); // begins while the others are submitted
     const encoder = device.gpu.createCommandEncoder();
     if (first > 0) encodeDispatches(encoder, pass, counts, { first, end });
     const parts = partsOf(chunk.requests, { result: pass[step.name]!, chooser }); // uploaded for it
     if (stateBytes > 0) parts.push({ ...pass.states, offset: 0, size: stateBytes, request: undefined });
     const size = this.#encodeResults(encoder, chunk, { pass, parts, readback });
-    device.submit([...commands, encoder.finish()], this.#expectedMs(step));
+    device.submit([...commands.slice(-1), encoder.finish()], this.#expectedMs(step));
     return { step, parts, size, readback, isWhole: first === 0, startedMs };
   }
 

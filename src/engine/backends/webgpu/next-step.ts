@@ -4,6 +4,9 @@
  */
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 
+/** A long step begins with commands for so many dispatches: the device runs them while the others are submitted. */
+const HEAD = { dispatches: 16, of: 64 };
+
 /** Identifies the commands: they have the dispatches of a pass before `end`. */
 export interface StepCommands {
   readonly pass: Pass;
@@ -23,7 +26,7 @@ export interface NextStep {
 export function makeNextStep(gpu: Pick<GPUDevice, "createCommandEncoder">): NextStep {
   let ready: (StepCommands & { readonly version: number; readonly commands: GPUCommandBuffer[] }) | undefined;
   const encode = ({ pass, counts, end }: StepCommands): GPUCommandBuffer[] => {
-    const cuts = [0, end];
+    const cuts = end < HEAD.of ? [0, end] : [0, HEAD.dispatches, end];
     return cuts.slice(1).map((to, i) => {
       const encoder = gpu.createCommandEncoder();
       encodeDispatches(encoder, pass, counts, { first: cuts[i]!, end: to }); // one cut more than parts
