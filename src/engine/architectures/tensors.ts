@@ -26,6 +26,8 @@ export const withoutBias = ({ w }: Linear): Linear => ({ w });
 
 export interface Tensors {
   has(name: string): boolean;
+  /** Dimensions of the tensor of exactly this name if the file has it, fastest-varying first. */
+  dims(name: string): readonly number[] | undefined;
   /** Dimensions of `NAME.weight` if the file has it, fastest-varying first. */
   shape(name: string): readonly number[] | undefined;
   /** Rows of `NAME.weight`, if the file has it and it is a matrix. */
@@ -91,6 +93,7 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
 
   return {
     has: (name) => gguf.tensors.has(name),
+    dims: (name) => gguf.tensors.get(name)?.shape,
     shape: (name) => gguf.tensors.get(`${name}.weight`)?.shape,
     rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,

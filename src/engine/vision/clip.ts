@@ -26,16 +26,17 @@ const TEXT_DIM_MAX = 262_144;
 /** x · σ(1.702 x), which needs no step of its own: see `quickGelu` in tower.ts. */
 type ClipActivation = Activation | "gelu_quick";
 
-export interface ClipModel extends Tensors {
+/** An encoder of images or of recordings: a file may have one of each. */
+export interface EncoderModel extends Tensors {
   readonly path: string;
   readonly keys: Keys;
+  /** The section of its keys. */
+  readonly section: "vision" | "audio";
+  /** The first part of its tensors' names. */
+  readonly prefix: "v" | "a";
   /** `clip.projector_type` */
   readonly kind: string;
   readonly weights: WeightSource;
-  /** Side of an image, if all have one size. */
-  readonly imageSize: number;
-  /** Side of a patch. */
-  readonly patch: number;
   readonly dim: number;
   readonly ffnDim: number;
   readonly nLayers: number;
@@ -44,23 +45,51 @@ export interface ClipModel extends Tensors {
   readonly headDim: number;
   readonly eps: number;
   readonly act: ClipActivation;
-  readonly colours: Colours;
   /** A float32 copy of some rows of a small table; default: all. */
   floats(weight: Weight, rows?: { first: number; count: number }): Float32Array;
+}
+
+export interface ClipModel extends EncoderModel {
+  /** Side of an image, if all have one size. */
+  readonly imageSize: number;
+  /** Side of a patch. */
+  readonly patch: number;
+  readonly colours: Colours;
 }
 
 /** Audio encoders in the same file; scales, LLaVA 1.6's line ends, and a table that llama.cpp computes too. */
 const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
 
-/** The projector kind of a file; empty if the file has no image encoder. */
-export function projectorKind(metadata: Metadata): string {
+/** Image encoders in the same file as an audio encoder. */
+const IGNORED_BESIDE_AUDIO = /^v\.|^mm\.(?!a\.)|\.scale$/;
+
+/** The kind of Qwen2.5-Omni's files, which have two encoders under one name, and the kinds of both. */
+const BOTH: Readonly<Record<string, { vision: string; audio: string }>> = {
+  "qwen2.5o": { vision: "qwen2.5vl_merger", audio: "qwen2a" },
+};
+
+/** The projector kind of a file; empty if the file has no such encoder. */
+export function projectorKind(metadata: Metadata, section: EncoderModel["section"] = "vision"): string {
   const text = (key: string): string => getString(metadata, `clip.${key}`, "");
-  if (!getBool(metadata, "clip.has_vision_encoder", false)) return "";
-  return text("projector_type") || text("vision.projector_type");
+  if (!getBool(metadata, `clip.has_${section}_encoder`, false)) return "";
+  const kind = text("projector_type") || text(`${section}.projector_type`);
+  return BOTH[kind]?.[section] ?? kind;
 }
 
-/** Checks keys and hyperparameters; tensors are checked when requested. */
+/** Checks keys and hyperparameters of an image encoder; tensors are checked when requested. */
 export function openClip(gguf: Gguf): ClipModel {
+  const model = openEncoder(gguf, "vision");
+  const { keys, path } = model;
+  return {
+    ...model,
+    imageSize: keys.count("vision.image_size", { min: 1, max: SIDE_MAX }),
+    patch: keys.count("vision.patch_size", { min: 1, max: PATCH_MAX }),
+    colours: { mean: coloursOf(keys, path, "image_mean"), std: coloursOf(keys, path, "image_std") },
+  };
+}
+
+/** The part of an encoder that images and recordings have in common. */
+export function openEncoder(gguf: Gguf, section: EncoderModel["section"]): EncoderModel {
   const { path } = gguf;
   const arch = gguf.metadata.get("general.architecture");
   if (arch !== "clip") {
@@ -70,24 +99,27 @@ export function openClip(gguf: Gguf): ClipModel {
     );
   }
   const keys = keysOf(gguf, "clip");
-  if (!keys.flag("has_vision_encoder", false)) {
-    throw new AppError("unsupported", `${path}: 'clip.has_vision_encoder': expected an encoder of images, got none`);
+  if (!keys.flag(`has_${section}_encoder`, false)) {
+    const encoder = section === "vision" ? "an encoder of images" : "an encoder of recordings";
+    throw new AppError("unsupported", `${path}: 'clip.has_${section}_encoder': expected ${encoder}, got none`);
   }
-  const kind = keys.text("projector_type", keys.text("vision.projector_type", ""));
+  const kind = keys.text("projector_type", keys.text(`${section}.projector_type`, ""));
   return {
     path,
     keys,
-    kind,
+    section,
+    prefix: section === "vision" ? "v" : "a",
+    kind: BOTH[kind]?.[section] ?? kind,
     weights: gguf,
-    ...tensorsOf(gguf, IGNORED),
-    ...sizesOf(keys, path),
+    ...tensorsOf(gguf, section === "vision" ? IGNORED : IGNORED_BESIDE_AUDIO),
+    ...sizesOf(keys, { path, section }),
     floats: floatsOf(gguf),
   };
 }
 
-function sizesOf(keys: Keys, path: string) {
+function sizesOf(keys: Keys, { path, section }: Pick<EncoderModel, "path" | "section">) {
   const count = (key: string, min: number, max: number, fallback?: number): number =>
-    keys.count(`vision.${key}`, { min, max, ...(fallback !== undefined && { fallback }) });
+    keys.count(`${section}.${key}`, { min, max, ...(fallback !== undefined && { fallback }) });
   const nHeads = count("attention.head_count", 0, HEADS_MAX);
   const dim = count("embedding_length", 1, DIM_MAX);
   const nKvHeads = count("attention.head_count_kv", 0, nHeads, nHeads);
@@ -95,19 +127,17 @@ function sizesOf(keys: Keys, path: string) {
     const expected = `a divisor of the ${nHeads} heads`;
     throw new AppError(
       "bad_file",
-      `${path}: 'clip.vision.attention.head_count_kv': expected ${expected}, got ${nKvHeads}`,
+      `${path}: 'clip.${section}.attention.head_count_kv': expected ${expected}, got ${nKvHeads}`,
     );
   }
   const fallback = nHeads > 0 ? Math.floor(dim / nHeads) : 0;
-  const eps = keys.number("vision.attention.layer_norm_epsilon");
+  const eps = keys.number(`${section}.attention.layer_norm_epsilon`);
   if (eps < 0)
     throw new AppError(
       "bad_file",
-      `${path}: 'clip.vision.attention.layer_norm_epsilon': expected 0 or more, got ${eps}`,
+      `${path}: 'clip.${section}.attention.layer_norm_epsilon': expected 0 or more, got ${eps}`,
     );
   return {
-    imageSize: count("image_size", 1, SIDE_MAX),
-    patch: count("patch_size", 1, PATCH_MAX),
     dim,
     ffnDim: count("feed_forward_length", 0, FFN_DIM_MAX),
     nLayers: count("block_count", 0, LAYERS_MAX),
@@ -116,7 +146,6 @@ function sizesOf(keys: Keys, path: string) {
     headDim: nHeads > 0 ? count("attention.head_dim", 1, HEAD_DIM_MAX, fallback) : 0,
     eps,
     act: activationOf(keys, path),
-    colours: { mean: coloursOf(keys, path, "image_mean"), std: coloursOf(keys, path, "image_std") },
   };
 }
 
@@ -138,7 +167,7 @@ function coloursOf(keys: Keys, path: string, key: string): Rgb {
 }
 
 /** The text model's width, a dimension (0, or mostly 1) of the projection's tensor. */
-export function widthOf(model: ClipModel, name: string, dimension: 0 | 1 = 1): number {
+export function widthOf(model: EncoderModel, name: string, dimension: 0 | 1 = 1): number {
   const width = model.shape(name)?.[dimension];
   if (width === undefined || width > TEXT_DIM_MAX) {
     const expected = `a matrix to the text model's width, at most ${TEXT_DIM_MAX}`;
@@ -151,6 +180,6 @@ export function widthOf(model: ClipModel, name: string, dimension: 0 | 1 = 1): n
 }
 
 const floatsOf =
-  (gguf: Gguf): ClipModel["floats"] =>
+  (gguf: Gguf): EncoderModel["floats"] =>
   (weight, { first, count } = { first: 0, count: weight.outDim * weight.experts }) =>
     unpackRows(gguf, weight, { expert: 0, first, out: new Float32Array(count * weight.inDim) });

@@ -1,18 +1,23 @@
 /**
- * Building blocks of image encoders: patches as rows, and transformer blocks with bidirectional attention. Optional
+ * Building blocks of encoders: patches as rows, and transformer blocks with bidirectional attention. Optional
  * parts are read from the file: biases, fused matrices, QK-norm, gates, limits. Semantics: `build_vit` and `build_ffn`
  * of llama.cpp (tools/mtmd/clip.cpp).
  */
 import type { Activation, Buf, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import type { ClipModel } from "./clip.ts";
+import type { ClipModel, EncoderModel } from "./clip.ts";
 
 export type NormKind = "layer" | "rms";
 
-/** The buffers of a tower. */
-export function buffersOf({ dim, nHeads, nKvHeads, headDim, patch }: ClipModel) {
+/** The buffers of a tower over patches. */
+export const buffersOf = (model: ClipModel) => ({
+  pixels: { name: "pixels", dim: 3 * model.patch * model.patch } as const satisfies Buf,
+  ...streamOf(model),
+});
+
+/** The buffers of any tower. */
+export function streamOf({ dim, nHeads, nKvHeads, headDim }: EncoderModel) {
   return {
-    pixels: { name: "pixels", dim: 3 * patch * patch },
     /** The residual stream. */
     x: { name: "x", dim },
     /** The input of a block: the normed stream. */
@@ -54,7 +59,7 @@ export function patchEmbedding(model: ClipModel, { frames = 1 } = {}): Step[] {
 
 /** A norm with the weights of `name`, over whole rows or per head, depending on `len`. */
 export function norm(
-  model: ClipModel,
+  model: EncoderModel,
   kind: NormKind,
   { out, x, name, len = x.dim, eps = model.eps }: { out: Buf; x: Buf; name: string; len?: number; eps?: number },
 ): Step {
@@ -81,19 +86,19 @@ export interface LayerOptions {
 }
 
 /** All layers, from `x` to `x`. */
-export function layers(model: ClipModel, options: LayerOptions): Step[] {
-  const { nLayers, nHeads, nKvHeads, dim, path } = model;
+export function layers(model: EncoderModel, options: LayerOptions): Step[] {
+  const { nLayers, nHeads, nKvHeads, dim, path, section } = model;
   if (nHeads === 0 || nKvHeads === 0 || dim % nHeads !== 0) {
     const got = nKvHeads === 0 ? nKvHeads : nHeads;
     const expected = `heads that divide ${dim} dimensions`;
-    throw new AppError("bad_file", `${path}: 'clip.vision.attention.head_count': expected ${expected}, got ${got}`);
+    throw new AppError("bad_file", `${path}: 'clip.${section}.attention.head_count': expected ${expected}, got ${got}`);
   }
   return Array.from({ length: nLayers }, (_, layer) => layerSteps(model, layer, options)).flat();
 }
 
-function layerSteps(model: ClipModel, layer: number, options: LayerOptions): Step[] {
-  const { x, h, y } = buffersOf(model);
-  const blk = `v.blk.${layer}`;
+function layerSteps(model: EncoderModel, layer: number, options: LayerOptions): Step[] {
+  const { x, h, y } = streamOf(model);
+  const blk = `${model.prefix}.blk.${layer}`;
   const join = (name: string): Step[] => [
     ...(model.has(`${blk}.${name}.weight`)
       ? [norm(model, options.norm, { out: y, x: y, name: `${blk}.${name}` })]
@@ -114,11 +119,11 @@ function layerSteps(model: ClipModel, layer: number, options: LayerOptions): Ste
 }
 
 /** Attention of a layer, from `h` to `y`. */
-function attention(model: ClipModel, layer: number, options: LayerOptions): Step[] {
+function attention(model: EncoderModel, layer: number, options: LayerOptions): Step[] {
   const { nHeads, nKvHeads, headDim } = model;
-  const { q, k, v, heads, y } = buffersOf(model);
+  const { q, k, v, heads, y } = streamOf(model);
   const { turn, values = [], scale = 1 / Math.sqrt(headDim) } = options;
-  const blk = `v.blk.${layer}`;
+  const blk = `${model.prefix}.blk.${layer}`;
   const headNorm = (x: Buf, name: string): Step[] =>
     model.has(`${name}.weight`) ? [norm(model, "rms", { out: x, x, name, len: headDim })] : [];
   const inSpans = options.inSpans?.(layer) ?? false;
@@ -144,8 +149,8 @@ function attention(model: ClipModel, layer: number, options: LayerOptions): Step
   ];
 }
 
-function queryKeyValue(model: ClipModel, blk: string): Step[] {
-  const { h, q, k, v } = buffersOf(model);
+function queryKeyValue(model: EncoderModel, blk: string): Step[] {
+  const { h, q, k, v } = streamOf(model);
   const outs = [
     [q, "attn_q"],
     [k, "attn_k"],
@@ -163,10 +168,10 @@ function queryKeyValue(model: ClipModel, blk: string): Step[] {
 }
 
 /** The MLP of a layer, from `h` to `y`: gated if the file has a gate. */
-function feedForward(model: ClipModel, layer: number, { mayBeSwapped = false }: LayerOptions): Step[] {
+function feedForward(model: EncoderModel, layer: number, { mayBeSwapped = false }: LayerOptions): Step[] {
   const { dim, ffnDim, act } = model;
-  const { h, y } = buffersOf(model);
-  const blk = `v.blk.${layer}`;
+  const { h, y } = streamOf(model);
+  const blk = `${model.prefix}.blk.${layer}`;
   const isSwapped = mayBeSwapped && model.shape(`${blk}.ffn_down`)?.[0] === dim && ffnDim !== dim;
   const [upName, downName] = isSwapped ? ["ffn_down", "ffn_up"] : ["ffn_up", "ffn_down"];
   const [up, gate] = [
@@ -182,13 +187,13 @@ function feedForward(model: ClipModel, layer: number, { mayBeSwapped = false }: 
 }
 
 /** up = up ⊙ act(gate) */
-function gateWith(up: Buf, gate: Buf, act: ClipModel["act"]): Step[] {
+function gateWith(up: Buf, gate: Buf, act: EncoderModel["act"]): Step[] {
   if (act === "gelu_quick") return [...activate(gate, act), { op: "multiply", out: up, a: up, b: gate }];
   return [{ op: "multiply", out: up, a: up, b: gate, act }];
 }
 
 /** x = act(x) */
-function activate(x: Buf, act: ClipModel["act"]): Step[] {
+function activate(x: Buf, act: EncoderModel["act"]): Step[] {
   if (act !== "gelu_quick") return [{ op: "activate", x, act }];
   const scaled = { name: "gelu_quick", dim: x.dim };
   return [
@@ -199,7 +204,7 @@ function activate(x: Buf, act: ClipModel["act"]): Step[] {
 }
 
 /** out = W · x + b, with input and output clamped to the file's limits for the matrix. */
-export function project(model: ClipModel, name: string, { out, x }: { out: Buf; x: Buf }): Step[] {
+export function project(model: EncoderModel, name: string, { out, x }: { out: Buf; x: Buf }): Step[] {
   const before = limitsOf(model, name, "input");
   const after = limitsOf(model, name, "output");
   const limited = { name: "limited", dim: x.dim };
@@ -218,7 +223,11 @@ export function project(model: ClipModel, name: string, { out, x }: { out: Buf; 
 const UNSCALED = { scaled: false };
 
 /** Limits of values; undefined if the file has none. */
-function limitsOf(model: ClipModel, name: string, side: "input" | "output"): { min: number; max: number } | undefined {
+function limitsOf(
+  model: EncoderModel,
+  name: string,
+  side: "input" | "output",
+): { min: number; max: number } | undefined {
   const read = (which: "min" | "max"): number | undefined => {
     const tensor = `${name}.${side}_${which}`;
     return model.has(tensor) ? model.floats(model.plain(tensor, { inDim: 1, outDim: 1 }))[0]! : undefined;
@@ -228,7 +237,7 @@ function limitsOf(model: ClipModel, name: string, side: "input" | "output"): { m
 }
 /** A linear, an activation and a second linear, from `x` to `out`. */
 export function twoLinears(
-  model: ClipModel,
+  model: EncoderModel,
   [first, second]: readonly [string, string],
   { out, x, act }: { out: Buf; x: Buf; act: Activation },
 ): Step[] {

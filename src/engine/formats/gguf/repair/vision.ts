@@ -262,7 +262,7 @@ function visionRepair({ family, archs, kind, defaults, moved = {}, names, before
   };
 }
 
-const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type"];
+const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type"];
 
 /** A projector file. LLaVA's first ones do not name their kind. */
 const projector: Repair = {
