@@ -13,7 +13,7 @@ export type Check = (source: Source) => string[];
 export const HOUSES = "base engine library runtime page gateway server cli main.ts".split(" ");
 /** Rooms of houses, lowest first; what a list does not name stands above its rooms. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
-  engine: "formats text program backends architectures vision audio batching runner".split(" "),
+  engine: "formats text program backends architectures vision audio hearing batching runner".split(" "),
   library: "store convert create registry".split(" "),
   runtime: "requests parse processes inference remote mcp".split(" "),
   gateway: "database channels agent hooks operate".split(" "),
@@ -24,7 +24,9 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   base: "index system tracing schema config/index".split(" "),
   engine:
-    "index portable formats/index text/index architectures/index backends/index vision/index runner/process".split(" "),
+    "index portable formats/index text/index architectures/index backends/index vision/index hearing/index runner/process".split(
+      " ",
+    ),
   library: "index portable making".split(" "),
   runtime: "index portable check-model mcp/index mcp/names".split(" "),
   page: "assets build-ahead engine/runtime".split(" "),

@@ -38,9 +38,7 @@ const FOR_TESTS: Readonly<Record<string, string>> = {
   "src/cli/update/minisign.ts: hashOf": "for the program that signs releases",
   "src/server/app.ts: makeApp": "the application without a listener",
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
-  "src/engine/audio/decode.ts: decodeAudio": "for encoders of sound, until one is here",
   "src/engine/audio/mel.ts: logMel": "for encoders of sound, until one is here",
-  "src/engine/audio/mel.ts: whisperMel": "for encoders of sound, until one is here",
 };
 
 const isProduct = (path: string): boolean => /^(src|kernels)\//.test(path);
@@ -401,7 +399,7 @@ test("doors: few, and all are there", () => {
   const all = Object.entries(DOORS).flatMap(([house, names]) => names.map((name) => `src/${house}/${name}.ts`));
   expect(all.filter((path) => !paths.has(path))).toEqual([]);
   for (const [house, names] of Object.entries(DOORS))
-    expect(names.length).toBeLessThanOrEqual(house === "engine" ? 8 : 6);
+    expect(names.length).toBeLessThanOrEqual(house === "engine" ? 9 : 6);
 });
 
 test("layers: no rooms of a house import each other", () => {

@@ -15,6 +15,9 @@ export function audioFormat(bytes: Uint8Array): AudioFormat {
   throw new AppError("bad_request", `audio: expected ${READABLE}, got ${otherFormat(bytes)}`);
 }
 
+/** Returns whether a file begins like one of these formats. */
+export const isAudio = (bytes: Uint8Array): boolean => formatOf(bytes) !== undefined;
+
 const text = (bytes: Uint8Array, at: number, length: number): string =>
   String.fromCharCode(...bytes.subarray(at, at + length));
 

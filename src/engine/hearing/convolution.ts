@@ -1,0 +1,80 @@
+/** Convolutions as a matrix product: each row gathers the values that its kernel covers. */
+import type { EncoderModel } from "../vision/clip.ts";
+import type { Weight } from "../program/step.ts";
+import { AppError } from "../../base/index.ts";
+import type { Sheet, StageInput } from "./ear.ts";
+
+export interface Kernel {
+  /** Taps in each direction. */
+  readonly time: number;
+  readonly bins: number;
+  /** The same in both directions; values outside the sheet are zeros. */
+  readonly stride: number;
+  readonly padding: number;
+  /** The direction that varies fastest in the kernel's tensor. */
+  readonly fastest: "time" | "bins";
+}
+
+/** The length of a convolution's result. */
+export const convolved = (length: number, taps: number, { stride, padding }: Kernel): number =>
+  Math.floor((length + 2 * padding - taps) / stride) + 1;
+
+/** Input rows for `kernel`: (batches, time, bins) of (channels · taps), the taps of a channel together. */
+export function gather(sheet: Sheet, kernel: Kernel): StageInput {
+  const { batches, channels } = sheet;
+  const time = convolved(sheet.time, kernel.time, kernel);
+  const bins = kernel.bins === 1 ? sheet.bins : convolved(sheet.bins, kernel.bins, kernel);
+  const taps = kernel.time * kernel.bins;
+  return {
+    batches,
+    time,
+    bins,
+    fill(first, count) {
+      const out = new Float32Array(count * channels * taps);
+      for (let row = 0; row < count; row++) {
+        const place = first + row;
+        const [bin, at] = [place % bins, Math.floor(place / bins) % time];
+        const batch = Math.floor(place / bins / time);
+        fillRow(out.subarray(row * channels * taps, (row + 1) * channels * taps), { sheet, kernel, batch, at, bin });
+      }
+      return out;
+    },
+  };
+}
+
+interface Place {
+  readonly sheet: Sheet;
+  readonly kernel: Kernel;
+  readonly batch: number;
+  readonly at: number;
+  readonly bin: number;
+}
+
+function fillRow(out: Float32Array, { sheet, kernel, batch, at, bin }: Place): void {
+  const { values, time, bins, channels } = sheet;
+  const { stride, padding, fastest } = kernel;
+  const taps = kernel.time * kernel.bins;
+  for (let i = 0; i < kernel.time; i++) {
+    const t = at * stride - padding + i;
+    if (t < 0 || t >= time) continue;
+    for (let j = 0; j < kernel.bins; j++) {
+      const b = kernel.bins === 1 ? bin : bin * stride - padding + j;
+      if (b < 0 || b >= bins) continue;
+      const tap = fastest === "time" ? j * kernel.time + i : i * kernel.bins + j;
+      const from = ((batch * time + t) * bins + b) * channels;
+      for (let c = 0; c < channels; c++) out[c * taps + tap] = values[from + c]!;
+    }
+  }
+}
+
+/** `NAME.bias` of a convolution, whose file may give it dimensions of 1 before the channels. */
+export function channelBias(model: EncoderModel, name: string, channels: number): Weight | undefined {
+  const tensor = `${name}.bias`;
+  if (!model.has(tensor)) return undefined;
+  const dims = model.dims(tensor)!;
+  if (dims.reduce((product, dim) => product * dim, 1) !== channels) {
+    const got = `(${dims.join(", ")})`;
+    throw new AppError("bad_file", `${model.path}: tensor '${tensor}': expected (${channels}), got ${got}`);
+  }
+  return { ...model.kernel(tensor, dims), inDim: channels, outDim: 1, tensorRows: 1 };
+}

@@ -1,0 +1,55 @@
+/**
+ * The interface of an audio encoder: pieces of a recording, the stages that turn each into rows of a prompt, and their
+ * number. A stage is a program; between two programs rows are gathered for convolutions, pooled or stacked.
+ */
+import type { Span } from "../program/backend.ts";
+import type { Part } from "../vision/projector.ts";
+import type { Steps } from "../vision/steps.ts";
+
+/** Values on a grid: (batches, time, bins, channels). */
+export interface Sheet {
+  readonly values: Float32Array;
+  readonly batches: number;
+  readonly time: number;
+  readonly bins: number;
+  readonly channels: number;
+}
+
+/** The input of a stage's program, made a block of rows at a time. */
+export interface StageInput {
+  /** Rows as a grid, in the order of a sheet. */
+  readonly batches: number;
+  readonly time: number;
+  readonly bins: number;
+  /** Rows `first` to `first + count`, (count, dim) */
+  fill(first: number, count: number): Float32Array;
+  readonly spans?: readonly Span[];
+}
+
+export interface Stage {
+  readonly part: Part;
+  /** The most rows of a run. */
+  readonly rowsMax: number;
+  /** Rows do not depend on each other: more of them run as several runs. */
+  readonly isRowwise: boolean;
+  inputOf(sheet: Sheet): StageInput;
+}
+
+export interface Ear {
+  /** Texts of the control tokens around a recording; "" for none. */
+  readonly before: string;
+  readonly after: string;
+  /** The numbers of rows of a recording's pieces. */
+  rowsOf(samples: number): readonly number[];
+  /** The pieces of a recording at 16 kHz. */
+  listen(samples: Float32Array): Steps<readonly Sheet[]>;
+  readonly stages: readonly Stage[];
+}
+
+/** The rows of a sheet unchanged, without the states of earlier runs. */
+export const asRows = ({ values, batches, time, bins, channels }: Sheet): StageInput => ({
+  batches,
+  time,
+  bins,
+  fill: (first, count) => values.subarray(first * channels, (first + count) * channels),
+});

@@ -1,0 +1,36 @@
+/** Gemma 4 without an encoder: stretches of 40 milliseconds, normed and projected (tools/mtmd/models/gemma4ua.cpp). */
+import type { Step } from "../../program/step.ts";
+import { widthOf, type EncoderModel } from "../../vision/clip.ts";
+import { project } from "../../vision/tower.ts";
+import { asRows, type Ear } from "../ear.ts";
+
+const STRETCH = 640;
+/** The norm's, whatever the file says. */
+const EPS = 1e-6;
+const BLOCK = 512;
+
+export function gemma4ua(model: EncoderModel): Ear {
+  const [stretch, projected] = [
+    { name: "stretch", dim: STRETCH },
+    { name: "projected", dim: widthOf(model, "mm.a.input_projection") },
+  ];
+  const steps: Step[] = [
+    { op: "input", out: stretch },
+    { op: "bareRmsNorm", out: stretch, x: stretch, run: STRETCH, eps: EPS },
+    ...project(model, "mm.a.input_projection", { out: projected, x: stretch }),
+  ];
+  const countOf = (samples: number): number => Math.ceil(samples / STRETCH);
+  return {
+    before: "<|audio>",
+    after: "<audio|>",
+    rowsOf: (samples) => [countOf(samples)],
+    *listen(samples) {
+      yield;
+      const time = countOf(samples.length);
+      const values = new Float32Array(time * STRETCH);
+      values.set(samples);
+      return [{ values, batches: 1, time, bins: 1, channels: STRETCH }];
+    },
+    stages: [{ part: { steps, result: projected }, rowsMax: BLOCK, isRowwise: true, inputOf: asRows }],
+  };
+}

@@ -1,0 +1,32 @@
+/** The registry of audio encoders, by `clip.audio.projector_type`. */
+import { AppError } from "../../../base/index.ts";
+import type { EncoderModel } from "../../vision/clip.ts";
+import type { Ear } from "../ear.ts";
+import { gemma4ua } from "./gemma4.ts";
+import { qwen3a } from "./qwen3a.ts";
+import { qwen2a, ultravox, voxtral } from "./whisper.ts";
+
+const ears: Readonly<Record<string, (model: EncoderModel) => Ear>> = {
+  gemma4ua,
+  qwen2a,
+  qwen3a,
+  ultravox,
+  voxtral,
+};
+
+/** Returns whether the kind of audio encoder is known. */
+export const hasEar = (kind: string): boolean => Object.hasOwn(ears, kind);
+
+/** An audio encoder with checked hyperparameters and weight shapes. Throws `unsupported` for an unknown kind. */
+export function earOf(model: EncoderModel): Ear {
+  const make = Object.entries(ears).find(([kind]) => kind === model.kind)?.[1];
+  if (!make) {
+    const known = Object.keys(ears).join(", ");
+    const got = model.kind === "" ? "none" : `'${model.kind.slice(0, 40)}'`;
+    const key = "'clip.audio.projector_type'";
+    throw new AppError("unsupported", `${model.path}: ${key}: expected one of ${known}, got ${got}`);
+  }
+  const ear = make(model);
+  model.checkAllUsed(model.kind, { draftsFrom: Infinity });
+  return ear;
+}

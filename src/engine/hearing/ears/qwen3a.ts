@@ -1,0 +1,157 @@
+/**
+ * Qwen3-ASR and Qwen3-Omni: three convolutions over chunks of one second, and a transformer over eight of them, whose
+ * positions begin again with each chunk. Semantics: tools/mtmd/models/qwen3a.cpp of llama.cpp.
+ */
+import type { Step } from "../../program/step.ts";
+import { AppError } from "../../../base/index.ts";
+import { whisperMel } from "../../audio/mel.ts";
+import { widthOf, type EncoderModel } from "../../vision/clip.ts";
+import { inputSteps, layers, norm, project, streamOf, twoLinears } from "../../vision/tower.ts";
+import type { Steps } from "../../vision/steps.ts";
+import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
+import type { Ear, Sheet, Stage, StageInput } from "../ear.ts";
+import { HOP, whisperFrames, withBeginning } from "../mel.ts";
+
+const BINS_MAX = 1024;
+/** Frames of a chunk; of the chunks that attend to each other there are at most so many. */
+const CHUNK = 100;
+const CHUNKS_MAX = 8;
+const BLOCK = 512;
+
+const kernel: Kernel = { time: 3, bins: 3, stride: 2, padding: 1, fastest: "time" };
+const thrice = (length: number): number => [1, 2, 3].reduce((each) => convolved(each, 3, kernel), length);
+/** Rows of a chunk. */
+const ROWS = thrice(CHUNK);
+
+export function qwen3a(file: EncoderModel): Ear {
+  const model = { ...file, act: "gelu_erf" as const };
+  const bins = model.keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
+  const channels = [1, 2, 3].map((i) => channelsOf(model, `a.conv2d.${i}`));
+  return {
+    before: "<|audio_start|>",
+    after: "<|audio_end|>",
+    rowsOf: (samples) => windowsOf(samples).map(({ chunks }) => chunks * ROWS),
+    listen: (samples) => windows(samples, bins),
+    stages: [
+      ...channels.map((to, i) => conv(model, { name: `a.conv2d.${i + 1}`, from: channels[i - 1] ?? 1, to })),
+      tower(model, thrice(bins) * channels[2]!),
+    ],
+  };
+}
+
+function channelsOf(model: EncoderModel, name: string): number {
+  const channels = model.shape(name)?.[3] ?? 1;
+  const max = 65_536;
+  if (channels <= max) return channels;
+  throw new AppError(
+    "bad_file",
+    `${model.path}: tensor '${name}.weight': expected at most ${max} channels, got ${channels}`,
+  );
+}
+
+function conv(model: EncoderModel, { name, from, to }: { name: string; from: number; to: number }): Stage {
+  const [covered, out] = [
+    { name: "covered", dim: 9 * from },
+    { name: "out", dim: to },
+  ];
+  const b = channelBias(model, name, to);
+  const steps: Step[] = [
+    { op: "input", out: covered },
+    { op: "linear", out, x: covered, w: model.kernel(`${name}.weight`, [3, 3, from, to]), ...(b && { b }) },
+    { op: "activate", x: out, act: "gelu_erf" },
+  ];
+  return {
+    part: { steps, result: out },
+    rowsMax: BLOCK,
+    isRowwise: true,
+    inputOf: (sheet) => gather(sheet, kernel),
+  };
+}
+
+/** @param width of a row after the convolutions */
+function tower(model: EncoderModel, width: number): Stage {
+  const { dim } = model;
+  const { x } = streamOf(model);
+  const [heard, added] = [
+    { name: "heard", dim: width },
+    { name: "added", dim },
+  ];
+  const projected = { name: "projected", dim: widthOf(model, "mm.a.mlp.2") };
+  const count = model.rows("a.position_embd") ?? 0;
+  if (count < ROWS) {
+    const expected = `at least ${ROWS} positions`;
+    throw new AppError(
+      "bad_file",
+      `${model.path}: tensor 'a.position_embd.weight': expected ${expected}, got ${count}`,
+    );
+  }
+  const table = model.matrix("a.position_embd", { inDim: dim, outDim: count });
+  const normed = (name: string): Step[] =>
+    model.has(`${name}.weight`) ? [norm(model, "layer", { out: x, x, name })] : [];
+  const steps: Step[] = [
+    ...inputSteps(heard, added),
+    ...project(model, "a.conv_out", { out: x, x: heard }),
+    { op: "add", out: x, a: x, b: added, scale: 1 },
+    ...normed("a.pre_ln"),
+    ...layers(model, { norm: "layer" }),
+    ...normed("a.post_ln"),
+    ...twoLinears(model, ["mm.a.mlp.1", "mm.a.mlp.2"], { out: projected, x, act: "gelu_erf" }),
+  ];
+  return {
+    part: { steps, result: projected },
+    rowsMax: CHUNKS_MAX * ROWS,
+    isRowwise: false,
+    inputOf: (sheet) => rowsWith(sheet, model.floats(table, { first: 0, count: ROWS })),
+  };
+}
+
+/** A row for each time: the values of its bins, channel by channel, and its position in the chunk. */
+function rowsWith({ values, batches, time, bins, channels }: Sheet, positions: Float32Array): StageInput {
+  const [width, dim] = [bins * channels, positions.length / ROWS];
+  return {
+    batches,
+    time,
+    bins: 1,
+    fill(first, count) {
+      const out = new Float32Array(count * (width + dim));
+      for (let i = 0; i < count; i++) {
+        const row = out.subarray(i * (width + dim), (i + 1) * (width + dim));
+        const from = (first + i) * width;
+        for (let bin = 0; bin < bins; bin++)
+          for (let c = 0; c < channels; c++) row[c * bins + bin] = values[from + bin * channels + c]!;
+        const place = (first + i) % time;
+        row.set(positions.subarray(place * dim, (place + 1) * dim), width);
+      }
+      return out;
+    },
+  };
+}
+
+/** Frames of a recording, as many as chunks that attend to each other have. */
+function windowsOf(samples: number): { first: number; frames: number; chunks: number }[] {
+  const all = Math.floor(samples / HOP) + 1;
+  const most = CHUNK * CHUNKS_MAX;
+  return Array.from({ length: Math.ceil(all / most) }, (_, i) => {
+    const frames = Math.min(most, all - i * most);
+    return { first: i * most, frames, chunks: Math.ceil(frames / CHUNK) };
+  });
+}
+
+/** Chunks of (frames, bins); the last is filled up with zeros. */
+function* windows(samples: Float32Array, bins: number): Steps<readonly Sheet[]> {
+  const mel = yield* whisperFrames(mirrored(samples), bins);
+  return windowsOf(samples.length).map(({ first, frames, chunks }) => {
+    const values = new Float32Array(chunks * CHUNK * bins);
+    values.set(mel.subarray(first * bins, (first + frames) * bins));
+    return { values, batches: chunks, time: CHUNK, bins, channels: 1 };
+  });
+}
+
+/** The recording between half a frame of its mirrored beginning and end. */
+function mirrored(samples: Float32Array): Float32Array {
+  const options = whisperMel(1);
+  const padded = withBeginning(samples, samples.length + options.fft, options);
+  const end = options.fft / 2 + samples.length;
+  for (let i = 0; i < options.fft / 2; i++) padded[end + i] = samples[samples.length - 2 - i] ?? 0;
+  return padded;
+}

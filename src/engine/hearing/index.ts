@@ -1,0 +1,159 @@
+/**
+ * Recordings for text models: from an encoder file and decoded samples to parts of a prompt. `ears/index.ts` lists the
+ * encoders.
+ */
+import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
+import { vectorDimOf } from "../backends/check-batch.ts";
+import { AppError } from "../../base/index.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import { openEncoder, type EncoderModel } from "../vision/clip.ts";
+import type { ImagePart, ImageRows, RowCount } from "../vision/index.ts";
+import { runWithPauses } from "../vision/steps.ts";
+import type { Ear, Sheet, Stage } from "./ear.ts";
+import { earOf } from "./ears/index.ts";
+
+/** An audio encoder on a backend. Encodes one recording at a time; others wait. */
+export interface AudioEncoder {
+  /** The parts for a recording of so many samples, without encoding it. */
+  layout(samples: number): readonly ImagePart<RowCount>[];
+  /** The same parts with their rows, for samples at 16 kHz. An aborted signal ends it with `cancelled` at a pause. */
+  encode(samples: Float32Array, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
+  /** The encoder's input: the pieces of a recording. For diagnostics. */
+  sheets(samples: Float32Array): Promise<readonly Sheet[]>;
+  /** Values per row. */
+  readonly dim: number;
+  /** Bytes of its programs besides the mapped file. */
+  readonly bytes: number;
+  /** Bytes on a GPU. */
+  readonly vramBytes: number;
+  close(): void;
+}
+
+interface EncoderOptions extends Pick<LoadOptions, "threads" | "simdLevel" | "signal"> {
+  readonly backend: Backend;
+  /** Awaited regularly during encoding: other work may run meanwhile. */
+  readonly pause?: () => Promise<void>;
+  /** The program of the model that reads the rows; undefined: not checked, for diagnostics. */
+  readonly text: Program | undefined;
+}
+
+/**
+ * Opens an audio encoder for a text model: keys, hyperparameters and the shapes of all tensors are checked, also
+ * against the text model. The file must stay open while the encoder is used; the caller closes it.
+ */
+export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Promise<AudioEncoder> {
+  const model = openEncoder(gguf, "audio");
+  const ear = earOf(model);
+  if (options.text) checkWidth(model, ear, options.text);
+  const sessions: Session[] = [];
+  try {
+    for (const stage of ear.stages) sessions.push(await load(model, stage, options));
+    return makeEncoder(ear, sessions, options.pause);
+  } catch (error) {
+    for (const session of sessions) session.close();
+    throw error;
+  }
+}
+
+const widthOfEar = ({ stages }: Ear): number => stages.at(-1)!.part.result.dim;
+
+function checkWidth({ path, kind }: EncoderModel, ear: Ear, text: Program): void {
+  const [width, expected] = [widthOfEar(ear), vectorDimOf(text.steps)];
+  if (width === expected) return;
+  const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
+  throw new AppError("bad_file", `${path}: audio encoder '${kind}': ${reads}, got an encoder to ${width}`);
+}
+
+/** Activations stay float32, as in other encoders. */
+function load(model: EncoderModel, { part, rowsMax }: Stage, options: EncoderOptions): Promise<Session> {
+  const { backend, threads, simdLevel, signal } = options;
+  const program: Program = {
+    shape: { arch: model.kind, dim: model.dim, nLayers: model.nLayers, vocabSize: 0 },
+    steps: part.steps,
+    logits: undefined,
+    states: part.result,
+    weights: model.weights,
+  };
+  return backend.load(program, {
+    ctxLen: rowsMax,
+    slots: 1,
+    precise: true,
+    threads,
+    simdLevel,
+    cacheDir: undefined,
+    signal,
+  });
+}
+
+function makeEncoder(ear: Ear, sessions: readonly Session[], pause?: () => Promise<void>): AudioEncoder {
+  let last: Promise<unknown> = Promise.resolve(); // a session runs one piece at a time
+  const listen = (samples: Float32Array, check: () => Promise<void>) => runWithPauses(ear.listen(samples), check);
+  /** Markers around runs of rows. */
+  const around = <Rows>(runs: readonly Rows[]): ImagePart<Rows>[] => {
+    const marker = (text: string): ImagePart<Rows>[] => (text === "" ? [] : [{ kind: "marker", text }]);
+    const rows = runs.map((run): ImagePart<Rows> => Object.assign({ kind: "rows" as const }, run));
+    return [...marker(ear.before), ...rows, ...marker(ear.after)];
+  };
+  return {
+    dim: widthOfEar(ear),
+    bytes: sessions.reduce((sum, { bytes }) => sum + bytes.scratch, 0),
+    vramBytes: sessions.reduce((sum, { vramBytes = 0 }) => sum + vramBytes, 0),
+    layout: (samples) => around(ear.rowsOf(samples).map((rows): RowCount => ({ rows, positions: rows }))),
+    sheets: (samples) => listen(samples, async () => {}),
+    async encode(samples, signal) {
+      const check = async (): Promise<void> => {
+        await pause?.();
+        if (signal?.aborted) throw new AppError("cancelled", "the recording is no longer wanted");
+      };
+      const run = last.then(async () => {
+        const pieces: Float32Array[] = [];
+        for (const sheet of await listen(samples, check)) pieces.push(await encode(sheet, { ear, sessions, check }));
+        return pieces;
+      });
+      last = run.catch(() => {});
+      const dim = widthOfEar(ear);
+      return around(
+        (await run).map((vectors): ImageRows => ({ rows: vectors.length / dim, vectors, isTwoWay: false })),
+      );
+    },
+    close() {
+      for (const session of sessions) session.close();
+    },
+  };
+}
+
+interface Opened {
+  readonly ear: Ear;
+  readonly sessions: readonly Session[];
+  readonly check: () => Promise<void>;
+}
+
+/** The rows of a piece, (rows, dim). */
+async function encode(piece: Sheet, { ear, sessions, check }: Opened): Promise<Float32Array> {
+  let sheet = piece;
+  for (const [i, stage] of ear.stages.entries()) {
+    await check();
+    sheet = await runStage(stage, sheet, { session: sessions[i]!, check });
+  }
+  return sheet.values;
+}
+
+async function runStage(
+  { part, rowsMax, isRowwise, inputOf }: Stage,
+  sheet: Sheet,
+  { session, check }: { session: Session; check: () => Promise<void> },
+): Promise<Sheet> {
+  const { batches, time, bins, fill, spans } = inputOf(sheet);
+  const rows = batches * time * bins;
+  const { dim } = part.result;
+  const values = new Float32Array(rows * dim);
+  const block = isRowwise ? rowsMax : rows;
+  for (let first = 0; first < rows; first += block) {
+    const count = Math.min(block, rows - first);
+    const run = { slot: 0, start: 0, tokens: new Int32Array(count), input: fill(first, count), states: "all" } as const;
+    values.set(await session.states([{ ...run, ...(spans && { spans }) }], check), first * dim);
+  }
+  return { values, batches, time, bins, channels: dim };
+}
+
+export { hasEar } from "./ears/index.ts";
