@@ -7,7 +7,7 @@ import { makeModel } from "../architectures/models.ts";
 import { gaussian } from "../../conformance/weights.ts";
 import { bpeMetadata, TYPE } from "../text/tokenizer/fixtures.ts";
 
-const TEXT_DIM = 64;
+export const TEXT_DIM = 64;
 /** Tokens of each image, whatever its size: a grid of 4 × 4 patches, pooled by two. */
 export const IMAGE_ROWS = 4;
 
