@@ -113,6 +113,8 @@ export interface EngineInfo {
   readonly media: readonly MediaKind[];
   /** Why it takes no images although it has an image encoder. */
   readonly visionMissing?: string;
+  /** Why it takes no recordings although it has an audio encoder. */
+  readonly hearingMissing?: string;
   /** Why its draft model is unused. */
   readonly draftUnused?: string;
   /** Recommended sampling options of the file. */
@@ -123,7 +125,7 @@ export interface EngineInfo {
   readonly adapters?: readonly string[];
 }
 
-type MediaKind = "image";
+type MediaKind = "image" | "audio";
 
 interface Projector {
   readonly gguf: Gguf;
@@ -286,11 +288,12 @@ function openProjector(file: Gguf, { vision, open }: EngineOptions): Projector |
 
 /** The backend's option for a model with that projector; undefined: it cannot run here, as its own load says. */
 async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
-  const { twoWayRowsOf } = await import("../vision/index.ts"); // for models with a projector only
+  const { projectorKind, twoWayRowsOf } = await import("../vision/index.ts"); // for models with a projector only
+  const hears = projectorKind(gguf.metadata, "audio") !== "";
   try {
     return { twoWayRows: twoWayRowsOf(gguf) };
   } catch (error) {
-    if (error instanceof AppError) return undefined;
+    if (error instanceof AppError) return hears ? { twoWayRows: 0 } : undefined;
     throw error;
   }
 }

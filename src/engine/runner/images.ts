@@ -1,19 +1,30 @@
 /**
- * The images of prompts: measured, decoded and encoded, each content only once while its rows are cached. Images are
- * identified by the bytes of their file, across requests.
+ * The images and recordings of prompts: measured, decoded and encoded, each content only once while its rows are
+ * cached. They are identified by the bytes of their file, across requests.
  */
 import { AppError, assert, messageOf } from "../../base/index.ts";
 import type { Media } from "../batching/prompt.ts";
-import { readImageHeader } from "../vision/image-header.ts";
-import type { ImageEncoder, RgbImage } from "../vision/index.ts";
+import type { ImagePart, ImageRows, RowCount } from "../vision/index.ts";
 import type { ImageLayout } from "./prompt.ts";
 
 /** Bytes of cached vectors, for further questions about an image. */
 const KEPT_BYTES_MAX = 256 * 2 ** 20;
+/** Layouts of files, for further questions: a recording is decoded to be measured. */
+const LAYOUTS_MAX = 256;
+
+/** A kind of files that a model takes, with the encoder of their rows. */
+export interface Sense {
+  /** For messages. */
+  readonly name: "image" | "recording";
+  /** The parts of a prompt for a file, without encoding it. Throws `bad_request` for an invalid one. */
+  layout(bytes: Uint8Array, signal?: AbortSignal): Promise<readonly ImagePart<RowCount>[]>;
+  /** The same parts with their rows. */
+  encode(bytes: Uint8Array, signal: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
+}
 
 export interface Images {
-  /** Registers images. Throws `bad_request`, naming the image, if one is invalid or too large. */
-  read(images: readonly Uint8Array[]): Promise<void>;
+  /** Registers files. Throws `bad_request`, naming the file, if one is invalid, too large, or of no kind here. */
+  read(images: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** The part of a prompt for a registered image. */
   layout(image: unknown): ImageLayout;
   /**
@@ -26,8 +37,10 @@ export interface Images {
 }
 
 interface ImagesParts {
-  readonly encoder: Pick<ImageEncoder, "layout" | "encode" | "close">;
-  readonly decode: (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
+  /** The sense for a file. Throws `bad_request` if the model has none. */
+  readonly senseOf: (bytes: Uint8Array) => Sense;
+  /** Releases the encoders. */
+  readonly close: () => void;
   /** Called for each image of a prompt: it was encoded, or its rows were cached. */
   readonly onImage: (how: "encoded" | "reused") => void;
 }
@@ -36,6 +49,7 @@ interface ImagesParts {
 interface Known {
   /** Hash of its file. */
   readonly hash: string;
+  readonly sense: Sense;
   readonly layout: ImageLayout;
   /** Its number within the request, for messages. */
   readonly name: string;
@@ -48,9 +62,10 @@ interface Encoding {
   waiting: number;
 }
 
-export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
+export function makeImages({ senseOf, close, onImage }: ImagesParts): Images {
   const known = new WeakMap<object, Known>(); // by the request's byte array
   const kept = makeKept(); // by hash
+  const layoutOf = keptLayouts();
   const running = new Map<string, Encoding>(); // by hash
   let last: Promise<unknown> = Promise.resolve();
 
@@ -61,11 +76,11 @@ export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
   };
 
   /** One at a time: pixels take far more memory than files. */
-  const start = (bytes: Uint8Array, hash: string): Encoding => {
+  const start = (bytes: Uint8Array, { hash, sense }: Known): Encoding => {
     const abort = new AbortController();
     const media = last.then(async () => {
-      if (abort.signal.aborted) throw new AppError("cancelled", "the image is no longer wanted");
-      const parts = await encoder.encode(await decode(bytes, abort.signal), abort.signal);
+      if (abort.signal.aborted) throw new AppError("cancelled", `the ${sense.name} is no longer wanted`);
+      const parts = await sense.encode(bytes, abort.signal);
       const runs = parts.filter((part) => part.kind === "rows");
       const made = runs.map((rows, i): Media => Object.assign({}, rows, { hash: `${hash}:${i}` }));
       kept.set(hash, made);
@@ -78,13 +93,14 @@ export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
   };
 
   const encode = async (bytes: Uint8Array, signal: AbortSignal): Promise<readonly Media[]> => {
-    const { hash } = knownOf(bytes);
+    const file = knownOf(bytes);
+    const { hash } = file;
     const there = kept.get(hash);
     const found = running.get(hash);
     const shared = found?.abort.signal.aborted ? undefined : found;
     onImage(there || shared ? "reused" : "encoded");
     if (there) return there;
-    const encoding = shared ?? start(bytes, hash);
+    const encoding = shared ?? start(bytes, file);
     const leave = (): void => void (--encoding.waiting === 0 && encoding.abort.abort());
     encoding.waiting++;
     signal.addEventListener("abort", leave, { once: true });
@@ -96,12 +112,12 @@ export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
   };
 
   return {
-    async read(images) {
+    async read(images, signal) {
       for (const [i, bytes] of images.entries()) {
         if (known.has(bytes)) continue;
-        const name = `image ${i + 1} of ${images.length}`;
-        const layout = await naming(name, () => layoutOf(encoder.layout(readImageHeader(bytes))));
-        known.set(bytes, { hash: await hashOf(bytes), layout, name });
+        const sense = senseOf(bytes);
+        const file = { hash: await hashOf(bytes), sense, name: `${sense.name} ${i + 1} of ${images.length}` };
+        known.set(bytes, { ...file, layout: await naming(file.name, () => layoutOf(bytes, file, signal)) });
       }
     },
     layout: (image) => knownOf(image).layout,
@@ -116,13 +132,28 @@ export function makeImages({ encoder, decode, onImage }: ImagesParts): Images {
     async close() {
       for (const { abort } of running.values()) abort.abort();
       await last;
-      encoder.close();
+      close();
     },
   };
 }
 
-const layoutOf = (parts: ReturnType<ImageEncoder["layout"]>): ImageLayout =>
-  parts.map((part) => (part.kind === "marker" ? part : { kind: "rows", rows: part.rows }));
+/** Returns a function that measures each content once while its layout is kept. */
+function keptLayouts() {
+  const layouts = new Map<string, ImageLayout>(); // by hash
+  return async (
+    bytes: Uint8Array,
+    { hash, sense }: Pick<Known, "hash" | "sense">,
+    signal?: AbortSignal,
+  ): Promise<ImageLayout> => {
+    const found = layouts.get(hash);
+    if (found) return found;
+    const parts = await sense.layout(bytes, signal);
+    const layout = parts.map((part) => (part.kind === "marker" ? part : { kind: "rows" as const, rows: part.rows }));
+    if (layouts.size >= LAYOUTS_MAX) layouts.delete(layouts.keys().next().value!); // there is one
+    layouts.set(hash, layout);
+    return layout;
+  };
+}
 
 /** Hex SHA-256. */
 async function hashOf(bytes: Uint8Array): Promise<string> {
@@ -136,7 +167,7 @@ async function naming<T>(name: string, work: () => T | Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "cancelled") throw error;
     const code = error.code === "too_large" ? "bad_request" : error.code;
-    throw new AppError(code, `${name}: ${messageOf(error).replace(/^image: /, "")}`, {
+    throw new AppError(code, `${name}: ${messageOf(error).replace(/^(image|audio): /, "")}`, {
       cause: error,
     });
   }

@@ -1,25 +1,37 @@
-/** Opens the image encoder of a model, from its projector file or its own file. */
+/** Opens the encoders of images and of recordings of a model, from its projector file or its own file. */
 import type { Backend } from "../program/backend.ts";
 import { AppError, backendTraits, messageOf } from "../../base/index.ts";
+import { isAudio } from "../audio/format.ts";
+import { SAMPLE_RATE } from "../audio/sound.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
-import { openImageEncoder, type RgbImage } from "../vision/index.ts";
-import { makeImages, type Images } from "./images.ts";
+import type { AudioEncoder } from "../hearing/index.ts";
+import { openImageEncoder, projectorKind, readImageHeader, type ImageEncoder, type RgbImage } from "../vision/index.ts";
+import { makeImages, type Images, type Sense } from "./images.ts";
 import type { LoadMessage } from "./messages.ts";
 
 /** Decodes image files to pixels on this machine. */
 export type DecodeImage = (bytes: Uint8Array, signal: AbortSignal) => Promise<RgbImage>;
 
-/** The result for a projector: an encoder, or the reason why there is no encoder, and a note on the model. */
-interface Vision {
+/** Decodes audio files to samples at 16 kHz. Throws `too_large` for more than `secondsMax`. */
+export type DecodeAudio = (
+  bytes: Uint8Array,
+  options: { signal?: AbortSignal; secondsMax: number },
+) => Promise<Float32Array>;
+
+/** The result for a projector: its encoders, or the reasons why they are missing, as a note on the model. */
+interface Media {
   readonly images: Images | undefined;
   readonly info: Partial<EngineInfo>;
 }
 
 interface Parts {
-  /** Runs the encoder. */
+  /** Runs the encoders. */
   readonly backend: Backend;
   readonly model: LoadedEngine;
-  readonly decode: DecodeImage;
+  /** Undefined: no images here. */
+  readonly decodeImage: DecodeImage | undefined;
+  /** Undefined: no recordings here. */
+  readonly decodeAudio: DecodeAudio | undefined;
   readonly onImage: (how: "encoded" | "reused") => void;
   /** Lets other work run. */
   readonly pause: () => Promise<void>;
@@ -27,47 +39,153 @@ interface Parts {
   readonly signal: AbortSignal;
 }
 
+/** An encoder, or the reason why it does not run although the file has one. */
+interface Opened<Encoder> {
+  readonly encoder?: Encoder;
+  readonly missing?: string;
+}
+
 /**
  * Opens a model's projector. A model whose projector cannot run here, or whose embedded one is invalid, continues
- * without images. Throws `bad_file` for a damaged projector file.
+ * without images or without recordings. Throws `bad_file` for a damaged projector file.
  */
-export async function openImages(parts: Parts): Promise<Vision | undefined> {
-  const { backend, model, decode, onImage, pause, message, signal } = parts;
+export async function openImages(parts: Parts): Promise<Media | undefined> {
+  const { model, onImage } = parts;
   if (!model.projector) return undefined;
   const { gguf, isOwn } = model.projector;
   const closeFile = (): void => (isOwn ? gguf.close() : undefined);
-  const { backend: runsOn } = model.info;
-  if (backendTraits(runsOn).tokensOnly) {
-    closeFile();
-    return {
-      images: undefined,
-      info: { visionMissing: `images need another backend than '${runsOn}'` },
-    };
-  }
-  try {
-    const { threads, simdLevel } = message;
-    const options = { backend, text: model.program, threads, simdLevel, signal, pause };
-    const encoder = await openImageEncoder(gguf, options);
-    const close = (): void => {
-      encoder.close();
+  const eyes = await openEyes(parts).catch(after(closeFile));
+  const ears = await openEars(parts).catch(
+    after(() => {
+      eyes.encoder?.close();
       closeFile();
-    };
-    const { layout, encode } = encoder;
-    const { bytes, vramBytes } = model.info;
-    const weights = bytes.weights + [...gguf.tensors.values()].reduce((sum, { byteLength }) => sum + byteLength, 0);
-    return {
-      images: makeImages({ encoder: { layout, encode, close }, decode, onImage }),
-      info: {
-        media: ["image"],
-        bytes: { ...bytes, weights, scratch: bytes.scratch + encoder.bytes },
-        vramBytes: vramBytes + encoder.vramBytes,
-      },
-    };
-  } catch (error) {
+    }),
+  );
+  const encoders = [eyes.encoder, ears.encoder].filter((encoder) => encoder !== undefined);
+  const info: Partial<EngineInfo> = {
+    ...(eyes.missing !== undefined && { visionMissing: eyes.missing }),
+    ...(ears.missing !== undefined && { hearingMissing: ears.missing }),
+  };
+  if (encoders.length === 0) {
     closeFile();
+    return { images: undefined, info };
+  }
+  const sight = eyes.encoder && eyesOf(eyes.encoder, parts);
+  const hearing = ears.encoder && earsOf(ears.encoder, parts);
+  const sum = (of: (encoder: ImageEncoder | AudioEncoder) => number): number =>
+    encoders.reduce((all, encoder) => all + of(encoder), 0);
+  const { bytes, vramBytes } = model.info;
+  const weights = bytes.weights + [...gguf.tensors.values()].reduce((all, { byteLength }) => all + byteLength, 0);
+  return {
+    images: makeImages({
+      senseOf(file) {
+        const isHeard = isAudio(file);
+        const sense = isHeard ? hearing : sight;
+        if (sense) return sense;
+        throw new AppError("bad_request", `the model does not support ${isHeard ? "audio" : "images"}`);
+      },
+      close() {
+        for (const encoder of encoders) encoder.close();
+        closeFile();
+      },
+      onImage,
+    }),
+    info: {
+      ...info,
+      media: [...(sight ? ["image" as const] : []), ...(hearing ? ["audio" as const] : [])],
+      bytes: { ...bytes, weights, scratch: bytes.scratch + sum((encoder) => encoder.bytes) },
+      vramBytes: vramBytes + sum((encoder) => encoder.vramBytes),
+    },
+  };
+}
+
+const after =
+  (act: () => void) =>
+  (error: unknown): never => {
+    act();
+    throw error;
+  };
+
+const openEyes = (parts: Parts): Promise<Opened<ImageEncoder>> =>
+  openEncoder(parts, {
+    isThere: parts.decodeImage !== undefined && projectorKind(parts.model.projector!.gguf.metadata) !== "",
+    what: "images",
+    open: openImageEncoder,
+  });
+
+/** The code for recordings is loaded with the first model that hears. */
+const openEars = (parts: Parts): Promise<Opened<AudioEncoder>> =>
+  openEncoder(parts, {
+    isThere: parts.decodeAudio !== undefined && projectorKind(parts.model.projector!.gguf.metadata, "audio") !== "",
+    what: "recordings",
+    open: async (gguf, options) => (await import("../hearing/index.ts")).openAudioEncoder(gguf, options),
+  });
+
+interface Wanted<Encoder> {
+  /** The file has such an encoder, and files for it can be decoded here. */
+  readonly isThere: boolean;
+  readonly what: string;
+  readonly open: (...given: Parameters<typeof openImageEncoder>) => Promise<Encoder>;
+}
+
+async function openEncoder<Encoder>(
+  { model, backend, message, signal, pause }: Parts,
+  { isThere, what, open }: Wanted<Encoder>,
+): Promise<Opened<Encoder>> {
+  if (!isThere) return {};
+  const { backend: runsOn } = model.info;
+  if (backendTraits(runsOn).tokensOnly) return { missing: `${what} need another backend than '${runsOn}'` };
+  const { gguf, isOwn } = model.projector!; // checked by the caller
+  const { threads, simdLevel } = message;
+  try {
+    return { encoder: await open(gguf, { backend, text: model.program, threads, simdLevel, signal, pause }) };
+  } catch (error) {
     const isKnown =
       error instanceof AppError && (error.code === "unsupported" || (error.code === "bad_file" && !isOwn));
     if (!isKnown) throw error;
-    return { images: undefined, info: { visionMissing: messageOf(error) } };
+    return { missing: messageOf(error) };
   }
+}
+
+const eyesOf = (encoder: ImageEncoder, { decodeImage }: Parts): Sense => ({
+  name: "image",
+  layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
+  encode: async (bytes, signal) => encoder.encode(await decodeImage!(bytes, signal), signal), // eyes need it
+});
+
+/** The longest recording for any context. */
+const SECONDS_MAX = 2 * 60 * 60;
+/** The rate of rows is measured on so many seconds. */
+const MEASURED_SECONDS = 300;
+
+/** Samples are kept from measuring to encoding, as long as the request keeps the file. */
+function earsOf(encoder: AudioEncoder, { decodeAudio, model }: Parts): Sense {
+  const decoded = new WeakMap<Uint8Array, Float32Array>();
+  const { ctxLen } = model.info;
+  const measured = encoder.layout(MEASURED_SECONDS * SAMPLE_RATE);
+  const rows = measured.reduce((sum, part) => sum + (part.kind === "rows" ? part.rows : 0), 0);
+  const secondsMax = Math.min(SECONDS_MAX, Math.ceil((ctxLen * MEASURED_SECONDS) / rows));
+  let last: Promise<unknown> = Promise.resolve(); // samples take far more memory than files
+  const decode = (bytes: Uint8Array, signal?: AbortSignal): Promise<Float32Array> => {
+    const run = last.then(() => decodeAudio!(bytes, { ...(signal && { signal }), secondsMax })); // ears need it
+    last = run.catch(() => {});
+    return run.catch((error: unknown) => {
+      if (!(error instanceof AppError) || error.code !== "too_large") throw error;
+      const why = `a context of ${ctxLen} tokens holds no longer recording`;
+      throw new AppError("too_large", `${error.message}: ${why}`, { cause: error });
+    });
+  };
+  return {
+    name: "recording",
+    async layout(bytes, signal) {
+      const samples = await decode(bytes, signal);
+      decoded.set(bytes, samples);
+      return encoder.layout(samples.length);
+    },
+    async encode(bytes, signal) {
+      const samples = decoded.get(bytes) ?? (await decode(bytes, signal));
+      decoded.delete(bytes);
+      return encoder.encode(samples, signal);
+    },
+  };
 }

@@ -35,6 +35,7 @@ export function startRunnerProcess(channel: Channel): void {
     openFiles: async (files, options) =>
       (await import("../backends/host/transformers/index.ts")).openTransformers(files, options),
     decodeImage,
+    decodeAudio: async (bytes, options) => (await import("../audio/decode.ts")).decodeAudio(bytes, options),
     grammarThread: openGrammarThread,
     ...(process.platform === "linux" && { freeBytes: () => availableMemory({ swaps: true }) }),
     gpuFreeBytes: async (wanted) => (await import("../backends/host/gpu-free.ts")).gpuFreeBytes(wanted),

@@ -27,7 +27,7 @@ import {
   type LoadMessage,
 } from "./messages.ts";
 import type { Images } from "./images.ts";
-import type { DecodeImage, openImages } from "./open-images.ts";
+import type { DecodeAudio, DecodeImage, openImages } from "./open-images.ts";
 import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, textOfIds, tokenize } from "./tokens.ts";
@@ -43,6 +43,8 @@ export interface RunnerHost {
   openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
   /** Decodes image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
+  /** Decodes audio files; undefined: models here take no recordings. */
+  readonly decodeAudio?: DecodeAudio;
   /** Starts a thread for grammars of large schemas; undefined: all are compiled between steps. */
   readonly grammarThread?: OpenGrammarThread;
   /** Memory that this process can still allocate; undefined: unknown. */
@@ -144,7 +146,7 @@ function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
   return { loop: { nowNs: () => loop.nowNs(), nextTurn }, turns: () => count };
 }
 
-/** The image encoder's code is loaded with the first model that has a projector. */
+/** The encoders' code is loaded with the first model that has a projector. */
 const openVision: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
 
 async function load(
@@ -153,7 +155,8 @@ async function load(
 ): Promise<Loaded | undefined> {
   try {
     const backend = await backendOf(message, host);
-    const { decodeImage: decode } = host;
+    const { decodeImage, decodeAudio } = host;
+    const takesMedia = decodeImage !== undefined || decodeAudio !== undefined;
     const model = await loadEngine(message.path, {
       ...message,
       signal,
@@ -164,7 +167,7 @@ async function load(
       backend,
       freeBytes: host.freeBytes,
       grammarThread: host.grammarThread,
-      vision: decode && { projector: message.projector },
+      vision: takesMedia ? { projector: message.projector } : undefined,
       prefixMemory: message.cacheMemory,
       cacheMemory: backend.name === "webgpu" ? await cacheMemoryOnGpu(message, host) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
@@ -176,12 +179,12 @@ async function load(
     const template = templates.define(LOADED_TEMPLATE, message.template);
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
     const pause = (): Promise<void> => host.loop.nextTurn();
-    const sees = decode !== undefined && model.projector !== undefined;
-    const vision = sees
+    const vision = model.projector
       ? await openVision({
           backend: await encoderBackend(backend, model, { message, host }),
           model,
-          decode,
+          decodeImage,
+          decodeAudio,
           onImage,
           pause,
           message,
@@ -266,7 +269,7 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const { kind: _, asked, holds = false, adapters: choices, ...request } = message;
     const adapters = choices && adapterSet(choices, loaded.model.info.adapters ?? []);
     loaded.encodingImages.set(message.id, abort);
-    if (imagesOf(asked).length > 0) await readImages(loaded, asked);
+    if (imagesOf(asked).length > 0) await readImages(loaded, asked, abort.signal);
     if (abort.signal.aborted) return; // the client has released its prompt, too
     const prompt = promptOf(loaded, asked, message);
     const { rows, wasCut, rendered, context } = prompt;
@@ -292,11 +295,11 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
 }
 
 /** Registers the images of a request. Throws `bad_request` if one is invalid, or the model takes none. */
-async function readImages({ images }: Loaded, asked: PromptInput): Promise<void> {
+async function readImages({ images }: Loaded, asked: PromptInput, signal?: AbortSignal): Promise<void> {
   const given = imagesOf(asked);
   if (given.length === 0) return;
-  if (!images) throw new AppError("bad_request", "the model does not support images");
-  await images.read(given);
+  if (!images) throw new AppError("bad_request", "the model does not support images or audio");
+  await images.read(given, signal);
 }
 
 const idsOf = ({ parts }: Prompt): PromptSegment[] => parts.filter((part) => part.kind === "ids");

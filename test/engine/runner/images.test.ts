@@ -1,7 +1,8 @@
 /** Images of prompts: reading, counting and encoding them, how often, and abandoned ones. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../../src/base/errors.ts";
-import { makeImages } from "../../../src/engine/runner/images.ts";
+import { makeImages, type Sense } from "../../../src/engine/runner/images.ts";
+import { readImageHeader, type ImageEncoder, type RgbImage } from "../../../src/engine/vision/index.ts";
 
 const never = new AbortController().signal;
 const MIB = 2 ** 20;
@@ -11,11 +12,26 @@ function file(width: number): Uint8Array {
   return Uint8Array.from([...Buffer.from("GIF89a"), width, 0, 1, 0]);
 }
 
+interface Eyes {
+  readonly encoder: Pick<ImageEncoder, "layout" | "encode" | "close">;
+  readonly decode: (bytes: Uint8Array) => Promise<RgbImage>;
+}
+
+/** The sense of a model that takes images only. */
+function sight({ encoder, decode }: Eyes): { senseOf: () => Sense; close: () => void } {
+  const sense: Sense = {
+    name: "image",
+    layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
+    encode: async (bytes, signal) => encoder.encode(await decode(bytes), signal),
+  };
+  return { senseOf: () => sense, close: () => encoder.close() };
+}
+
 /** Images of a width of 9 are damaged. Each encoding waits for `go`. */
 function makeWorld({ vectorBytes = 16 } = {}) {
   const log: string[] = [];
   const waiting: (() => void)[] = [];
-  const images = makeImages({
+  const eyes: Eyes = {
     encoder: {
       layout: ({ width }) => [
         { kind: "marker", text: "<" },
@@ -46,8 +62,8 @@ function makeWorld({ vectorBytes = 16 } = {}) {
       log.push(`decode ${width}`);
       return { width, height: 1, data: new Uint8Array(3 * width) };
     },
-    onImage: (how) => void log.push(how),
-  });
+  };
+  const images = makeImages({ ...sight(eyes), onImage: (how) => void log.push(how) });
   const go = async (): Promise<void> => {
     while (waiting.length === 0) await Bun.sleep(0);
     waiting.shift()!();
@@ -152,7 +168,7 @@ test("rows are kept up to a limit, those used last", async () => {
 test("what is kept counts once, also where an encoding was given up and ended all the same", async () => {
   const waiting: (() => void)[] = [];
   let encoded = 0;
-  const images = makeImages({
+  const eyes: Eyes = {
     encoder: {
       layout: ({ width }) => [{ kind: "rows", rows: width, positions: width }],
       async encode({ width }) {
@@ -163,8 +179,8 @@ test("what is kept counts once, also where an encoding was given up and ended al
       close() {},
     },
     decode: async (bytes) => ({ width: bytes[6]!, height: 1, data: new Uint8Array() }),
-    onImage() {},
-  });
+  };
+  const images = makeImages({ ...sight(eyes), onImage() {} });
   const go = async (): Promise<void> => {
     while (waiting.length === 0) await Bun.sleep(0);
     waiting.shift()!();
