@@ -11,7 +11,7 @@ import { fullName, type ModelRef } from "../../library/portable.ts";
 import { requiredTools } from "./forced-call.ts";
 import { infer } from "./infer.ts";
 import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
-import { withoutImages } from "./old-images.ts";
+import { withoutUnreadable } from "./media.ts";
 import type { OutputFormat } from "./respond.ts";
 import type { ChatRequest, InferenceEvent, Tool } from "../requests/runtime.ts";
 
@@ -46,17 +46,14 @@ export async function renderChat(parts: RuntimeParts, request: ChatRequest): Pro
   });
 }
 
-/** Throws `bad_request` for images, tools and tool choices that the model does not support. */
+/** Throws `bad_request` for images, recordings, tools and tool choices that the model does not support. */
 async function conversationOf(
   parts: RuntimeParts,
   loaded: Loaded,
   request: ChatRequest,
 ): Promise<{ readonly asked: PromptInput; readonly shape: OutputFormat }> {
   const { model, lease } = loaded;
-  const { media, visionMissing } = lease.runner.info;
-  const messages = media.includes("image")
-    ? request.messages
-    : withoutImages(request.messages, { model: request.model, why: visionMissing });
+  const messages = withoutUnreadable(request.messages, { model: request.model, info: lease.runner.info });
   const offered = (request.tools ?? []).map(withoutNullKeywords);
   const required = requiredTools({ tools: offered, toolChoice: request.toolChoice });
   const { number, facts } = await lease.runner.template(templateOf(model));

@@ -7,16 +7,8 @@ import type { PromptInput } from "../../engine/index.ts";
 import { fullName } from "../../library/portable.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
 import { infer, type GenerationPass } from "./infer.ts";
-import {
-  onRunner,
-  refuseEmbedder,
-  refuseImages,
-  settingsOf,
-  templateOf,
-  thinkOf,
-  type Loaded,
-  type RuntimeParts,
-} from "./lease.ts";
+import { onRunner, refuseEmbedder, settingsOf, templateOf, thinkOf, type Loaded, type RuntimeParts } from "./lease.ts";
+import { refuseMedia } from "./media.ts";
 import type { GenerateRequest, InferenceEvent } from "../requests/runtime.ts";
 import type { KnownTemplate } from "../processes/runner-client.ts";
 
@@ -59,7 +51,7 @@ async function readingOf(
   loaded: Loaded,
   request: GenerateRequest,
 ): Promise<{ readonly asked: PromptInput; readonly facts?: TemplateFacts }> {
-  refuseImages(loaded, request.images, request.model);
+  refuseMedia(request.images, { model: request.model, info: loaded.lease.runner.info });
   const { raw, prompt, images, context = [], template } = request;
   if (raw) return { asked: { kind: "text", text: prompt, context, ...(images ? { images } : {}) } };
   const choice = template === undefined ? templateOf(loaded.model) : { go: template, prefersGo: true };

@@ -192,17 +192,6 @@ export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: {
   if (runner.info.embedsOnly) throw new AppError("bad_request", `${JSON.stringify(model)} does not support ${task}`);
 }
 
-/** Refuses images that the loaded model cannot take. */
-export function refuseImages(
-  { lease: { runner } }: Loaded,
-  images: readonly unknown[] | undefined,
-  model: string,
-): void {
-  if (!images || images.length === 0 || runner.info.media.includes("image")) return;
-  const { visionMissing } = runner.info;
-  throw new AppError("bad_request", `"${model}" does not support images${visionMissing ? `: ${visionMissing}` : ""}`);
-}
-
 /** The template's `think` value: on for models that can think, unless the request says otherwise. */
 export const thinkOf = ({ capabilities }: TemplateFacts, think: Think | undefined): Think | undefined =>
   think ?? (capabilities.thinking ? true : undefined);

@@ -11,12 +11,13 @@ import {
 import { canFill, fileOptions } from "../../engine/text/index.ts";
 import { describeGguf, type GgufDetails } from "../../library/index.ts";
 import type { ModelEntry } from "../../library/portable.ts";
+import { hasEar } from "../../engine/hearing/index.ts";
 import { hasProjector, projectorKind } from "../../engine/vision/index.ts";
 import { effectiveTemplate } from "./effective-template.ts";
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `tools`, `insert`, `embedding`, `thinking`. */
+  /** `completion`, `vision`, `audio`, `tools`, `insert`, `embedding`, `thinking`. */
   readonly capabilities: readonly string[];
   /** Sampling options that the file recommends. */
   readonly parameters: Options;
@@ -26,25 +27,32 @@ export interface ModelFacts {
 export async function readFacts(entry: ModelEntry): Promise<ModelFacts> {
   const file = await readHeader(entry.paths.model, { arrayItemsMax: onlyTokens });
   const header = repairHeader(file);
-  const sees = await seesImages(entry, file);
+  const senses = await sensesOf(entry, file);
   return {
     gguf: describeGguf(header),
-    capabilities: capabilitiesOf(entry, header.metadata, { sees }),
+    capabilities: capabilitiesOf(entry, header.metadata, senses),
     parameters: fileOptions(header.metadata),
   };
 }
 
-/**
- * True if a runner of the model would accept images: through a projector file, or an encoder in the model's own file.
- */
-async function seesImages({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<boolean> {
+interface Senses {
+  readonly sees: boolean;
+  readonly hears: boolean;
+}
+
+/** The files that a runner of the model would accept: through a projector file, or encoders in the model's own. */
+async function sensesOf({ paths: { projectors } }: ModelEntry, file: ModelHeader): Promise<Senses> {
   const [path] = projectors;
   const header = path === undefined ? file : await readHeader(path, { arrayItemsMax: 0 });
   try {
-    const projector = projectorHeader(header);
-    return projector !== undefined && hasProjector(projectorKind(projector.metadata));
+    const { metadata } = projectorHeader(header) ?? {};
+    return {
+      sees: metadata !== undefined && hasProjector(projectorKind(metadata)),
+      hears: metadata !== undefined && hasEar(projectorKind(metadata, "audio")),
+    };
   } catch (error) {
-    if (error instanceof AppError && error.code === "bad_file") return false; // the model's text part may be fine
+    // the model's text part may be fine
+    if (error instanceof AppError && error.code === "bad_file") return { sees: false, hears: false };
     throw error;
   }
 }
@@ -59,7 +67,7 @@ const onlyTokens = (key: string): number => (key === "tokenizer.ggml.tokens" ? I
 const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 
 /** In the customary order. */
-function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees: boolean }): string[] {
+function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees, hears }: Senses): string[] {
   const arch = String(metadata.get("general.architecture"));
   const pooling = statedPooling(metadata, arch);
   const embeds = pooling !== undefined || metadata.get(`${arch}.attention.causal`) === false;
@@ -73,6 +81,7 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees }: { sees:
     ...(native ? fromTemplate : []),
     embeds ? "embedding" : "completion",
     ...(sees ? ["vision"] : []),
+    ...(hears ? ["audio"] : []),
     ...(pooling === RANK ? ["rerank"] : []),
     ...(native ? [] : fromTemplate),
   ];

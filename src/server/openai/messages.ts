@@ -3,6 +3,7 @@
  */
 import { t, type Static } from "elysia";
 import { AppError, isObject, type Fields } from "../../base/index.ts";
+import { isAudio } from "../../engine/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { customArguments } from "../answers/custom-tools.ts";
@@ -113,9 +114,7 @@ const READERS = {
   text: (part: Fields, place: string) => [textOf(part["text"], place)],
   refusal: (part: Fields, place: string) => [textOf(part["refusal"], place)],
   image_url: (part: Fields, place: string) => [readImage(part["image_url"], place)],
-  input_audio: (_: Fields, place: string) => {
-    throw new AppError("bad_request", `${place}: audio input is not supported`);
-  },
+  input_audio: (part: Fields, place: string) => [readAudio(part["input_audio"], `${place}.input_audio`)],
   file: (_: Fields, place: string) => {
     throw new AppError("bad_request", `${place}: file inputs are not currently supported`);
   },
@@ -124,7 +123,10 @@ const READERS = {
 };
 
 const unknown = (_: unknown, place: string): AppError =>
-  new AppError("bad_request", `invalid message format: ${place}: expected a part of type text or image_url`);
+  new AppError(
+    "bad_request",
+    `invalid message format: ${place}: expected a part of type text, image_url or input_audio`,
+  );
 
 function textOf(value: unknown, place: string): string {
   if (typeof value === "string") return value.toWellFormed();
@@ -141,4 +143,17 @@ export function readImage(value: unknown, place: string): Uint8Array {
   if (typeof url === "string" && head !== undefined) return decodeBase64(url.slice(head.length), place);
   const expected = "expected data:image/TYPE;base64, with a TYPE of jpeg, jpg, png, webp or gif";
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
+}
+
+/** Base64 of a file, with its format beside it, which its first bytes tell too. */
+export function readAudio(value: unknown, place: string): Uint8Array {
+  const data = isObject(value) ? value["data"] : undefined;
+  if (typeof data !== "string") {
+    const got = data === undefined ? "none" : typeof data;
+    throw new AppError("bad_request", `${place}.data: expected base64 of an audio file, got ${got}`);
+  }
+  const head = /^data:audio\/[\w.+-]+;base64,/.exec(data)?.[0] ?? "";
+  const bytes = decodeBase64(data.slice(head.length), `${place}.data`);
+  if (isAudio(bytes)) return bytes;
+  throw new AppError("bad_request", `${place}.data: expected a WAV, MP3, FLAC or Ogg file, got another format`);
 }

@@ -17,7 +17,7 @@ import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { joinParts } from "../answers/content-parts.ts";
-import { readImage } from "../openai/messages.ts";
+import { readAudio, readImage } from "../openai/messages.ts";
 import { foreignCall, isAnswer, isForeignOutput } from "./foreign-items.ts";
 import { joinedName } from "./tools.ts";
 
@@ -252,6 +252,7 @@ const READERS = {
   refusal: (part: Fields, path: string) => [readText(part["refusal"], `${path}.refusal`)],
   input_image: imageIn,
   computer_screenshot: imageIn,
+  input_audio: (part: Fields, path: string) => [readAudio(part["input_audio"], `${path}.input_audio`)],
   input_file: (_: Fields, path: string) => {
     throw new AppError("bad_request", `${path}: file inputs are not currently supported`);
   },
@@ -260,7 +261,7 @@ const READERS = {
 const hasReader = (part: unknown): boolean => isObject(part) && Object.hasOwn(READERS, String(part["type"]));
 
 const unknown = (type: unknown, path: string): AppError =>
-  unexpected(`${path}.type`, '"input_text", "output_text" or "input_image"', type);
+  unexpected(`${path}.type`, '"input_text", "output_text", "input_image" or "input_audio"', type);
 
 /** The model's thinking: in our format, or in other servers'. */
 function readReasoning(item: Fields, path: string): string {

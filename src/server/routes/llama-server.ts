@@ -61,7 +61,11 @@ async function props(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
       model_alias: ref.displayName,
       model_ftype: facts?.gguf.fileType ?? "unknown",
       chat_template: await templateOf(deps, ref.displayName),
-      modalities: { vision: facts?.capabilities.includes("vision") ?? false, video: false, audio: false },
+      modalities: {
+        vision: facts?.capabilities.includes("vision") ?? false,
+        video: false,
+        audio: facts?.capabilities.includes("audio") ?? false,
+      },
       build_info: `hearth-${deps.version}`,
       is_sleeping: loaded === undefined,
       endpoint_slots: true,

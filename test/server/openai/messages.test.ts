@@ -58,13 +58,33 @@ describe("content", () => {
     }
   });
 
+  test("takes recordings where they stood, as base64 or data URIs", () => {
+    const file = Buffer.from("RIFF    WAVEfmt ");
+    for (const head of ["", "data:audio/wav;base64,"]) {
+      const input_audio = { data: head + file.toString("base64"), format: "wav" };
+      expect(one({ content: [text("x"), { type: "input_audio", input_audio }] })).toEqual({
+        role: "user",
+        content: "x",
+        images: [new Uint8Array(file)],
+        imagesAt: [1],
+      });
+    }
+  });
+
   test.each([
     [undefined, "invalid message content type: messages[0]: expected text or parts, got null"],
     [7, "invalid message content type: messages[0]: expected text or parts, got number"],
-    [[{ type: "video" }], "invalid message format: messages[0].content[0]: expected a part of type text or image_url"],
-    [[null], "invalid message format: messages[0].content[0]: expected a part of type text or image_url"],
+    [
+      [{ type: "video" }],
+      "invalid message format: messages[0].content[0]: expected a part of type text, image_url or input_audio",
+    ],
+    [[null], "invalid message format: messages[0].content[0]: expected a part of type text, image_url or input_audio"],
     [[{ type: "text", text: 1 }], "invalid message format: messages[0].content[0]: expected a text"],
-    [[{ type: "input_audio" }], "messages[0].content[0]: audio input is not supported"],
+    [[{ type: "input_audio" }], "messages[0].content[0].input_audio.data: expected base64 of an audio file, got none"],
+    [
+      [{ type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }],
+      "messages[0].content[0].input_audio.data: expected a WAV, MP3, FLAC or Ogg file, got another format",
+    ],
     [
       [{ type: "image_url", image_url: { url: "https://a.example/b.png" } }],
       "image URLs are not currently supported, please use base64 encoded data instead",
@@ -106,10 +126,12 @@ describe("what others' histories hold", () => {
   test("a new message may have a part that nobody knows beside others, not alone", () => {
     const parts = (...content: object[]) => toMessages([asked, answer, { role: "user", content }])[2]?.content;
     expect(parts(text("Look:"), { type: "hologram" })).toBe("Look:\n[hologram left out]");
-    const message = "messages[2].content[0]: expected a part of type text or image_url";
+    const message = "messages[2].content[0]: expected a part of type text, image_url or input_audio";
     expect(() => parts({ type: "hologram" })).toThrow(message);
     expect(() => parts({ type: "hologram" }, text(" "))).toThrow(message);
-    expect(() => parts(text("Hear:"), { type: "input_audio" })).toThrow("audio input is not supported");
+    expect(() => parts(text("Hear:"), { type: "input_audio" })).toThrow(
+      "input_audio.data: expected base64 of an audio file",
+    );
   });
 
   test("content may be missing in all but a new message", () => {
