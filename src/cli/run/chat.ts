@@ -5,7 +5,7 @@
 import type { Json } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
-import { readImages, warnOfImages } from "./image-paths.ts";
+import { readImages, warnOfImages, type Takes } from "./image-paths.ts";
 import { ROUNDS_MAX, type RunTools } from "./tools.ts";
 
 export interface ChatSettings {
@@ -19,12 +19,15 @@ export interface ChatSettings {
   hideThinking: boolean;
   wordWrap: boolean;
   verbose: boolean;
-  /** True if paths of images in a prompt are read as images. */
-  seesImages: boolean;
+  /** Files whose paths in a prompt are sent as files. */
+  takes: Takes;
 }
 
-/** True if a model accepts images, by its `show` reply. */
-export const canSee = ({ capabilities = [] }: Json): boolean => capabilities.includes("vision");
+/** The files that a model takes, by its `show` reply. */
+export const takesOf = ({ capabilities = [] }: Json): Takes => ({
+  image: capabilities.includes("vision"),
+  recording: capabilities.includes("audio"),
+});
 
 interface ChatMessage {
   readonly role: string;
@@ -49,12 +52,9 @@ export class Chat {
 
   /** Sends a question, shows the answer and stores both; a failed question is dropped. */
   async ask(context: CliContext, typed: string, signal: AbortSignal): Promise<void> {
-    const { model, seesImages } = this.settings;
     const before = this.messages;
-    if (!seesImages) await warnOfImages([typed], model, context.terminal);
-    const { text: content, images } = seesImages
-      ? await readImages(typed, context.terminal)
-      : { text: typed, images: [] };
+    await warnOfImages([typed], this.settings, context.terminal);
+    const { text: content, images } = await readImages(typed, this.settings.takes, context.terminal);
     this.messages = [...before, { role: "user", content, ...(images.length > 0 ? { images } : {}) }];
     try {
       for (let round = 1; await this.#answer(context, signal, round); round++);

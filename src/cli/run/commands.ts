@@ -5,7 +5,7 @@ import { describe } from "../commands/show.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { withModel } from "../client/missing.ts";
 import { THINK_VALUES } from "../terminal/think.ts";
-import { canSee, type Chat } from "./chat.ts";
+import { takesOf, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";
 
 interface Desk {
@@ -109,7 +109,7 @@ const COMMANDS: Readonly<Record<string, Command | undefined>> = {
       model,
       system: undefined,
       options: {},
-      seesImages: canSee(shown),
+      takes: takesOf(shown),
     });
     chat.messages = [];
     context.terminal.write(`Loaded '${model}'\n`);

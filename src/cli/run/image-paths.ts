@@ -1,6 +1,6 @@
 /**
- * Image paths in a prompt: typed, quoted, or dropped on the terminal, which escapes blanks and brackets. Existing files
- * become images and are removed from the text; other paths stay text.
+ * Paths of images and recordings in a prompt: typed, quoted, or dropped on the terminal, which escapes blanks and
+ * brackets. Existing files are sent and removed from the text; other paths stay text.
  */
 import { stat, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -9,7 +9,8 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 const BYTES_MAX = 100 * 2 ** 20;
 
-const EXTENSION = String.raw`\.(?:jpe?g|png|webp|gif)`;
+const EXTENSIONS = { image: "jpe?g|png|webp|gif", recording: "wav|mp3|flac|ogg|opus" } as const;
+const EXTENSION = String.raw`\.(?:${Object.values(EXTENSIONS).join("|")})`;
 /** A quoted path; else from `/`, `./`, `../`, `~/` or a drive to a blank not escaped by `\`. */
 const PATHS = new RegExp(
   [
@@ -19,7 +20,16 @@ const PATHS = new RegExp(
   ].join("|"),
   "gi",
 );
-const IS_IMAGE = new RegExp(`${EXTENSION}$`, "i");
+const IS_FILE = new RegExp(`${EXTENSION}$`, "i");
+const IS_RECORDING = new RegExp(String.raw`\.(?:${EXTENSIONS.recording})$`, "i");
+
+/** The files that a model takes. */
+export interface Takes {
+  readonly image: boolean;
+  readonly recording: boolean;
+}
+
+const kindOf = (path: string): keyof Takes => (IS_RECORDING.test(path) ? "recording" : "image");
 
 export interface Sight {
   /** The remaining text. */
@@ -29,13 +39,13 @@ export interface Sight {
 }
 
 /** Throws if an existing file cannot be read, or is larger than any server accepts. */
-export async function readImages(text: string, { note }: Pick<Terminal, "note">): Promise<Sight> {
+export async function readImages(text: string, takes: Takes, { note }: Pick<Terminal, "note">): Promise<Sight> {
   const images: string[] = [];
   let left = "";
   let at = 0;
   for (const found of text.matchAll(PATHS)) {
     const named = found[1] ?? found[2] ?? found[3]!; // one of them matched
-    const image = await readImage(named, note);
+    const image = takes[kindOf(named)] ? await readImage(named, note) : undefined;
     if (image === undefined) continue;
     images.push(image);
     left += text.slice(at, found.index);
@@ -47,15 +57,20 @@ export async function readImages(text: string, { note }: Pick<Terminal, "note">)
   };
 }
 
-/** Like `readImages`, for words of a command line: a word that is the path of an image becomes one. */
-export async function readImageWords(words: readonly string[], terminal: Pick<Terminal, "note">): Promise<Sight> {
+/** Like `readImages`, for words of a command line: a word that is such a path becomes the file. */
+export async function readImageWords(
+  words: readonly string[],
+  takes: Takes,
+  terminal: Pick<Terminal, "note">,
+): Promise<Sight> {
   const images: string[] = [];
   const texts: string[] = [];
   for (const word of words) {
-    const image = IS_IMAGE.test(word) ? await readImage(word, terminal.note) : undefined;
+    const isTaken = IS_FILE.test(word) && takes[kindOf(word)];
+    const image = isTaken ? await readImage(word, terminal.note) : undefined;
     if (image !== undefined) images.push(image);
     else {
-      const seen = await readImages(word, terminal);
+      const seen = await readImages(word, takes, terminal);
       images.push(...seen.images);
       texts.push(seen.text);
     }
@@ -64,26 +79,27 @@ export async function readImageWords(words: readonly string[], terminal: Pick<Te
 }
 
 /**
- * Warns that a model without vision will see image paths as text.
+ * Warns that a model gets the paths of files that it does not take as text.
  * @param words each may be a whole path
  */
 export async function warnOfImages(
   words: readonly string[],
-  model: string,
+  { model, takes }: { readonly model: string; readonly takes: Takes },
   { note }: Pick<Terminal, "note">,
 ): Promise<void> {
   const named = words.flatMap((word) => {
     const inside = [...word.matchAll(PATHS)].map((found) => found[1] ?? found[2] ?? found[3]!); // one of them matched
-    return inside.length === 0 && IS_IMAGE.test(word) ? [word] : inside;
+    return inside.length === 0 && IS_FILE.test(word) ? [word] : inside;
   });
   const isFile = await Promise.all(named.map(async (path) => (await findFile(path)) !== undefined));
   const found = named.filter((_, at) => isFile[at]);
-  if (found.length === 0) return;
-  const paths = found.map((path) => `'${path}'`).join(", ");
-  note(`Warning: '${model}' cannot see images: it gets ${paths} as text`);
+  for (const [kind, lack] of Object.entries({ image: "see images", recording: "hear recordings" } as const)) {
+    const paths = found.filter((path) => kindOf(path) === kind && !takes[kindOf(path)]).map((path) => `'${path}'`);
+    if (paths.length > 0) note(`Warning: '${model}' cannot ${lack}: it gets ${paths.join(", ")} as text`);
+  }
 }
 
-/** True if a line that looks like a command begins with the path of an image. */
+/** True if a line that looks like a command begins with the path of an image or a recording. */
 export const beginsWithImage = (line: string): boolean => line.search(PATHS) === 0;
 
 /** Base64 of a file; undefined if it does not exist. */
@@ -94,10 +110,10 @@ async function readImage(named: string, note: (line: string) => void): Promise<s
     const { size } = await stat(path);
     if (size > BYTES_MAX) throw new Error(`expected at most ${BYTES_MAX / 2 ** 20} MiB, got ${size} bytes`);
     const bytes = await readFile(path);
-    note(`Added image '${path}'`);
+    note(`Added ${kindOf(path)} '${path}'`);
     return bytes.toString("base64");
   } catch (error) {
-    throw new Error(`image '${path}': ${messageOf(error)}`, { cause: error });
+    throw new Error(`${kindOf(path)} '${path}': ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -5,7 +5,7 @@
 import { ApiError, type Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
-import { canSee, Chat, type ChatSettings } from "./chat.ts";
+import { Chat, takesOf, type ChatSettings } from "./chat.ts";
 import { readImageWords, warnOfImages } from "./image-paths.ts";
 import { chooseModel } from "./choose.ts";
 import { converse } from "./interactive.ts";
@@ -42,9 +42,9 @@ export async function run(
   const { words } = asked;
   const found = await showOrPull(context, model, options);
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
-  const seesImages = canSee(found);
-  if (!seesImages) await warnOfImages(words, model, terminal);
-  const question = seesImages ? await readImageWords(words, terminal) : { text: words.join(" "), images: [] };
+  const takes = takesOf(found);
+  await warnOfImages(words, { model, takes }, terminal);
+  const question = await readImageWords(words, takes, terminal);
   const prompt = [typed, question.text].filter((part) => part !== "").join("\n\n");
   const settings: ChatSettings = {
     model,
@@ -56,7 +56,7 @@ export async function run(
     hideThinking: options.hidethinking ?? false,
     wordWrap: options.wordwrap,
     verbose: options.verbose ?? false,
-    seesImages,
+    takes,
   };
   if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
   const tools =

@@ -19,7 +19,7 @@ mkdirSync(join(folder, "folder.png"));
 const notes: string[] = [];
 const terminal = { note: (line: string) => void notes.push(line) };
 const see = async (text: string) => {
-  const { text: left, images } = await readImages(text, terminal);
+  const { text: left, images } = await readImages(text, { image: true, recording: false }, terminal);
   return [left, ...images.map(atob)];
 };
 
@@ -66,7 +66,11 @@ describe("a path in a prompt", () => {
 });
 
 test("a word of a command line is a path as a whole, blanks and all", async () => {
-  const { text, images } = await readImageWords(["what is", "this", spaced, `or ${plain}`, "x.png"], terminal);
+  const { text, images } = await readImageWords(
+    ["what is", "this", spaced, `or ${plain}`, "x.png"],
+    { image: true, recording: false },
+    terminal,
+  );
   expect([text, images.map(atob)]).toEqual(["what is this or x.png", ["my photo (1).PNG", "photo.jpg"]]);
 });
 
@@ -75,10 +79,18 @@ test("a long text that is nearly a path is read in time", async () => {
   expect(await see(text)).toEqual([text]);
 });
 
+test("a recording is sent to a model that hears, and only to one", async () => {
+  const said = put("said.wav");
+  expect(await see(`who says ${said}, and on ${plain}?`)).toEqual([`who says ${said}, and on ?`, "photo.jpg"]);
+  const hears = await readImages(`who says ${said}, and on ${plain}?`, { image: false, recording: true }, terminal);
+  expect([hears.text, ...hears.images.map(atob)]).toEqual([`who says, and on ${plain}?`, "said.wav"]);
+  expect(notes).toContain(`Added recording '${said}'`);
+});
+
 test("a model without vision: a warning of the images that are there, and of nothing else", async () => {
   const warned = async (...words: string[]): Promise<string[]> => {
     const before = notes.length;
-    await warnOfImages(words, "m", terminal);
+    await warnOfImages(words, { model: "m", takes: { image: false, recording: true } }, terminal);
     return notes.slice(before);
   };
   expect(await warned(`what is ${plain}?`)).toEqual([`Warning: 'm' cannot see images: it gets '${plain}' as text`]);

@@ -26,10 +26,7 @@ export function makeStepSession(
   }
   const given: Buf = { name: "given", dim };
   const begin: Step = { op: "input", out: given };
-  const parts = makeParts({ ...program, steps: [begin, ...steps], logits: undefined }, options, {
-    ...engine,
-    streaming: undefined,
-  });
+  const parts = makeParts({ ...program, steps: [begin, ...steps], logits: undefined }, options, engine);
   const { shared, memory } = parts;
   const limits = { ...parts.limits, keeps: true }; // tells drafted rows from a prompt's
   const lowered = new Map(steps.map((step) => [step, lowerStep(step, given, shared)]));

@@ -9,7 +9,6 @@ import { unpackRows } from "../../program/unpack.ts";
 import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 import { checkBytes, makeNarrow } from "./narrow.ts";
-import type { Streams } from "./streaming/streams.ts";
 
 export interface WeightPlaces {
   /** A matrix or a stack of matrices. Throws `runner` if the file has fewer bytes than its shape needs. */
@@ -28,25 +27,19 @@ export interface WeightPlaces {
   mappedBytes(): number;
 }
 
-interface WeightOptions extends Pick<LoadOptions, "precise" | "small"> {
-  /** `PANEL_ROWS` of vec.h. */
-  readonly panelRows: number;
-  /** Keeps weights in memory, if not all fit. */
-  readonly streams?: Streams | undefined;
-}
-
 /**
  * Matrices of a small model are interleaved or unpacked at load time; otherwise float32 products would unpack them for
  * each token.
+ * @param panelRows `PANEL_ROWS` of vec.h
  */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
-  { precise, small = false, panelRows, streams }: WeightOptions,
+  { precise, small = false, panelRows }: Pick<LoadOptions, "precise" | "small"> & { readonly panelRows: number },
 ): WeightPlaces {
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
-  const mapped = makeMapped(memory, streams);
+  const mapped = makeMapped(memory);
 
   const interleaved = makeInterleaved(source, { memory, precise, small });
 
@@ -56,7 +49,7 @@ export function makeWeightPlaces(
     if (known) return known;
     const view = source.read(w.name);
     checkBytes(w, view.byteLength);
-    const found = { byteLength: view.byteLength, address: unpacked ? unpack(w, view) : mapped.place(view, w.name) };
+    const found = { byteLength: view.byteLength, address: unpacked ? unpack(w, view) : mapped.place(view) };
     tensors.set(key, found);
     return found;
   };
@@ -127,17 +120,17 @@ function placeCopy(memory: Memory, { buffer, byteOffset, byteLength }: Float32Ar
   return block.address;
 }
 
-/** Places tensors, and counts the mapped bytes: some memories copy. */
-function makeMapped(memory: Memory, streams: Streams | undefined) {
+/** Places views, and counts the mapped bytes: some memories copy. */
+function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => number; readonly bytes: number } {
   let bytes = 0;
   return {
-    place(view: Uint8Array, name: string): number {
+    place(view) {
       const before = memory.bytes;
       const address = memory.place(view);
       bytes += view.byteLength - Math.min(view.byteLength, memory.bytes - before);
-      return streams?.keep(name) ?? address;
+      return address;
     },
-    get bytes(): number {
+    get bytes() {
       return bytes;
     },
   };

@@ -14,11 +14,9 @@ interface BlockOptions {
   readonly slots: number;
   readonly checkpoints: KvBlocks["checkpoints"];
   readonly reach: Plan["reach"];
-  /** Called before a block is written. */
-  readonly onWrite: () => void;
 }
 
-export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach, onWrite }: BlockOptions): KvBlocks {
+export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach }: BlockOptions): KvBlocks {
   const { device, layers, ctxLen, cacheType } = parts;
   const sides = () => layers.flatMap(cachedSides);
   const tokenBytes = sides().reduce((sum, side) => sum + side.tokenBytes, 0);
@@ -48,7 +46,6 @@ export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach, onW
     async write(slot, { first, count, bytes }) {
       check(slot, first, count);
       assert(bytes.length === count * tokenBytes, `a block of ${count} positions has ${bytes.length} bytes`);
-      onWrite();
       await reach({ slots: slot + 1, positions: first + count });
       let at = 0;
       for (const { buffer, tokenBytes: each, positions } of sides()) {
