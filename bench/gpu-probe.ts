@@ -133,12 +133,24 @@ const FEW = tunings(
   { packed: true },
   { packed: true, columns: 8 },
 );
-const MANY = tunings({}, { tileRows: 64 }, { tileRows: 64, tileColumns: 128 }, { f16: true });
+const MANY = tunings(
+  {},
+  { double: true },
+  { tileRows: 64 },
+  { tileRows: 64, tileColumns: 128 },
+  { f16: true },
+  { matrix: true },
+  { matrix: true, tileRows: 64 },
+  { matrix: true, tileRows: 64, double: true },
+  { matrix: true, tileRows: 128 },
+  { matrix: true, tileRows: 128, double: true },
+);
 
 const SECTIONS: Readonly<Record<string, (device: Device) => Promise<void>>> = {
   async adapter() {
     const { subgroupMinSize = 0, subgroupMaxSize = 0 } = gpu.adapterInfo;
-    say("adapter", { name: facts.name, subgroups: `${subgroupMinSize}-${subgroupMaxSize}` });
+    const matrix = device.matrix ? Object.values(device.matrix).join("x") : "none";
+    say("adapter", { name: facts.name, subgroups: `${subgroupMinSize}-${subgroupMaxSize}`, matrix });
     say("adapter", { features: facts.features.join() });
     say("adapter", facts.limits);
   },

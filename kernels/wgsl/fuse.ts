@@ -21,7 +21,16 @@ export function fuse(
   results: readonly string[],
   buffersMax: number = Infinity,
 ): Dispatch[] {
-  const all = [fuseResidual, fuseGated, fuseRopeStore, fuseRopeAttention, fuseThree, fuseSharedExpert, fuseNorm];
+  const all = [
+    dropRepeats,
+    fuseResidual,
+    fuseGated,
+    fuseRopeStore,
+    fuseRopeAttention,
+    fuseThree,
+    fuseSharedExpert,
+    fuseNorm,
+  ];
   return all.reduce<Dispatch[]>(
     (list, fusion) => {
       const before = new Set(list);
@@ -31,6 +40,20 @@ export function fuse(
     [...dispatches],
   );
 }
+
+/** The halves of a value are made once for all of its products. */
+const dropRepeats: Fusion = (list) => {
+  const made = new Map<string, string>(); // the buffer of a value by that of its halves
+  return list.filter(({ kernel, operands }) => {
+    const activations = operands.filter((operand) => operand.kind === "activation");
+    const [x, halves] = activations; // see to_halves.wgsl
+    const isMade = kernel === "to_halves" && made.has(nameOf(halves!));
+    const changed = activations.filter(({ access }) => access !== "read").map(nameOf);
+    if (!isMade) for (const [name, from] of made) if (changed.includes(from)) made.delete(name);
+    if (kernel === "to_halves") made.set(nameOf(halves!), nameOf(x!));
+    return !isMade;
+  });
+};
 
 /** Kernels that can add their result to a value: the bindings of that and of the sum, and the flag. */
 const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: string }>> = {

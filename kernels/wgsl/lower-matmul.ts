@@ -3,6 +3,7 @@ import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { rowsAtOnce } from "../../src/base/index.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
+import { usesMatrix } from "./tiles.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type StepDispatch } from "./lowering.ts";
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
@@ -24,12 +25,13 @@ export function matmul(
   const y = write(out, x, context);
   const { many, tuning } = context;
   const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [rowsAtOnce(tuning), tuning.columns];
+  const given = factorOf(x, w, context);
   const lowered = partsOf(w, context).map(({ piece, first, column, count }, i): StepDispatch => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     return {
       kernel: many ? "matmul" : "linear",
       quants: [w.quant.name],
-      operands: [read(x), matrix, vector(b), vector(undefined), again(y, i), batch, ...(many ? [] : [NONE])],
+      operands: [read(given.value), matrix, vector(b), vector(undefined), again(y, i), batch, ...(many ? [] : [NONE])],
       params: {
         inDim: w.inDim,
         count,
@@ -49,7 +51,22 @@ export function matmul(
   });
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     matmul({ out: to, x: from, w: part }, context);
-  return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
+  return [...given.made, ...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
+}
+
+/** x as the kernel that multiplies it by a matrix reads it, and the dispatches that make that. */
+export function factorOf(x: Activation, w: Weight, context: Context): { value: Activation; made: StepDispatch[] } {
+  if (!context.many || !usesMatrix(context.tuning, w.quant.name)) return { value: x, made: [] };
+  const { name, dim } = x.buf;
+  const words = 16 * Math.ceil(dim / 32) + 4; // see to_halves.wgsl
+  const halves = write({ name: `${name}.halves${dim}`, dim: words }, x, context);
+  const made = {
+    kernel: "to_halves",
+    operands: [read(x), halves],
+    params: { dim },
+    grid: { ...grid(x), x: 1 },
+  } as const;
+  return { value: halves.value, made: [made] };
 }
 
 /** y += b · (a · x) for each change of a matrix. */

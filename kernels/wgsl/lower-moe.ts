@@ -24,7 +24,7 @@ import {
   type Context,
   type StepDispatch,
 } from "./lowering.ts";
-import { lowRank, matmul } from "./lower-matmul.ts";
+import { factorOf, lowRank, matmul } from "./lower-matmul.ts";
 
 /** Maximum outputs of a router, and groups of them: they are in workgroup memory. */
 const OUTPUTS_MAX = 512;
@@ -287,11 +287,12 @@ function expertMatmul(
 ): StepDispatch[] {
   const { y, x, w, b, choices, groups } = parts;
   const times = y.value.times;
+  const given = factorOf(x, w, context);
   const lowered = context.piecesOf(w).map((piece, i): StepDispatch => ({
     kernel: groups ? "moe_matmul" : "moe_linear",
     quants: [w.quant.name],
     operands: [
-      read(x),
+      read(given.value),
       matrixOf(w, piece),
       ...(groups ? [read(groups.order), read(groups.tiles)] : [choices ? read(choices) : NONE]),
       { kind: "constant", values: w.scale },
@@ -317,7 +318,7 @@ function expertMatmul(
   }));
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     expertMatmul({ y: write(to, y.value, context), x: from, w: part, choices, groups }, context);
-  return [...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
+  return [...given.made, ...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }
 
 /** A matrix for each head: experts that all rows choose, each for its own part of the row. */

@@ -1,6 +1,6 @@
 // matmul: y[r] = factor · W · x[r] + b + residual[r] for many rows, ROWS by COLUMNS per workgroup.
 //
-//   binding 0  x        storage, read        f32 (rows, in_dim)
+//   binding 0  x        storage, read        f32 (rows, in_dim), or halves of to_halves
 //   binding 1  w        storage, read        raw blocks, rows of row_bytes
 //   binding 2  b        storage, read        f32 (out), read if has_bias
 //   binding 3  residual storage, read        f32 (rows, y_dim), read if has_residual
@@ -22,7 +22,7 @@ struct Params {
   scale: f32, // scale of the product, before the residual is added
   wanted: u32, // 1 if the rows are the wanted ones
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Given>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> b: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
@@ -51,14 +51,14 @@ fn store(row: u32, column: u32, sums: vec4<f32>) {
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
   let rows = select(batch[0].x, batch[0].y, p.wanted == 1u);
   let first_row = group.y * ROWS;
   let first_column = (group.z * groups.x + group.x) * COLUMNS;
-  let sums = tile_product(first_row, rows, p.first, p.count, first_column, t);
-  let row = first_row + row_in_tile(t);
-  let column = first_column + column_in_tile(t);
+  let sums = tile_product(first_row, rows, p.first, p.count, first_column, thread);
+  let row = first_row + row_in_tile(thread.t);
+  let column = first_column + column_in_tile(thread.t);
   for (var i = 0u; i < 4u; i++) {
     if (row + i >= rows) { break; }
     store(row + i, column, sums.low[i]);

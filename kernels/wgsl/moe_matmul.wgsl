@@ -1,7 +1,7 @@
 // moe_matmul: y[i] = factor[e] · W[e] · x[i / x_div] + bias[e] for each choice i of an expert e, 32 choices of one
 // expert by COLUMNS columns per workgroup.
 //
-//   binding 0  x       storage, read        f32 (choices / x_div, in_dim)
+//   binding 0  x       storage, read        f32 (choices / x_div, in_dim), or halves of to_halves
 //   binding 1  w       storage, read        raw blocks of experts first_expert …, rows of row_bytes
 //   binding 2  order   storage, read        u32 (choices), see moe_group
 //   binding 3  tiles   storage, read        u32 (1 + choices, 2), see moe_group
@@ -23,7 +23,7 @@ struct Params {
   has_factors: u32,
   has_bias: u32,
 }
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Given>;
 @group(0) @binding(1) var<storage, read> w: array<u32>;
 @group(0) @binding(2) var<storage, read> order: array<u32>;
 @group(0) @binding(3) var<storage, read> tiles: array<vec2<u32>>;
@@ -51,7 +51,7 @@ fn store(choice: u32, expert: u32, column: u32, sums: vec4<f32>) {
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
+  thread: Thread,
 ) {
   if (group.y >= tiles[0].x) { return; }
   let tile = tiles[1u + group.y];
@@ -60,10 +60,10 @@ fn main(
   let end = tile.y + (tile.x >> 16u);
   let w_row = (expert - p.first_expert) * p.expert_rows + p.row_start;
   let first_column = (group.z * groups.x + group.x) * COLUMNS;
-  let sums = tile_product(tile.y, end, w_row, p.count, first_column, t);
+  let sums = tile_product(tile.y, end, w_row, p.count, first_column, thread);
   let factor = select(1.0, factors[expert * p.has_factors], p.has_factors == 1u);
-  let place = tile.y + row_in_tile(t);
-  let column = first_column + column_in_tile(t);
+  let place = tile.y + row_in_tile(thread.t);
+  let column = first_column + column_in_tile(thread.t);
   for (var i = 0u; i < 4u; i++) {
     if (place + i >= end) { break; }
     store(order[place + i], expert, column, sums.low[i] * factor);

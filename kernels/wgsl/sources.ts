@@ -3,7 +3,8 @@
  * browser's features.
  */
 import { CACHE_GROUPS, type CacheType } from "./cache.ts";
-import { AppError, PLAIN, rowsAtOnce, type SizeName, type Tuning } from "../../src/base/index.ts";
+import { AppError, PLAIN, rowsAtOnce, type SizeName, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
+import { directives, tileOf } from "./tiles.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
 import add from "./add.wgsl" with { type: "text" };
@@ -72,7 +73,7 @@ import splits from "./splits.wgsl" with { type: "text" };
 import storeKv from "./store_kv.wgsl" with { type: "text" };
 import sumShared from "./sum_shared.wgsl" with { type: "text" };
 import sumSubgroups from "./sum_subgroups.wgsl" with { type: "text" };
-import tile from "./tile.wgsl" with { type: "text" };
+import toHalves from "./to_halves.wgsl" with { type: "text" };
 import takeRows from "./take_rows.wgsl" with { type: "text" };
 import topOfLists from "./top_of_lists.wgsl" with { type: "text" };
 import topOfLogits from "./top_of_logits.wgsl" with { type: "text" };
@@ -176,6 +177,7 @@ export const KERNELS = {
   soft_cap: softCap,
   store_kv: storeKv,
   take_rows: takeRows,
+  to_halves: toHalves,
   top_of_lists: topOfLists,
   top_of_logits: topOfLogits,
   shift_keys: shiftKeys,
@@ -265,7 +267,6 @@ const SHARED: Readonly<Record<string, string>> = {
   norm,
   softplus,
   splits,
-  tile,
   turn,
   turned,
   unnormed,
@@ -290,6 +291,8 @@ export interface Variant {
   readonly tuning?: Tuning;
   /** Rows that a workgroup for few rows takes at once, at most `rowsAtOnce` of the tuning, which is the default. */
   readonly rows?: number | undefined;
+  /** For tunings with `matrix`. */
+  readonly matrix?: SubgroupMatrix | undefined;
 }
 
 /** Returns whether a kernel's source depends on the number of rows that it takes at once. */
@@ -302,23 +305,28 @@ export const takesRows = (kernel: KernelName): boolean => ROWS.test(KERNELS[kern
  *   unpacker
  */
 export function kernelSource(kernel: KernelName, quants: readonly string[], variant: Variant): string {
-  const { subgroups, tuning = PLAIN, rows = rowsAtOnce(tuning) } = variant;
+  const { subgroups, tuning = PLAIN, rows = rowsAtOnce(tuning), matrix } = variant;
   const features = new Set<string>();
   const loads = tuning.loads16 || tuning.packed ? multiplied(kernel).filter((i) => LOADS16[quants[i]!]) : [];
   const spliced = KERNELS[kernel].replace(SPLICE, (_, what: string, number: string | undefined) => {
     const shared = SHARED[what];
     if (shared) return shared;
     if (what === "cache") return CACHES[quants[0] as CacheType]; // set by lowering
+    if (what === "tile") {
+      const snippet = tileOf(tuning, quants[0], matrix);
+      for (const feature of snippet.features) features.add(feature);
+      return snippet.source;
+    }
     if (what === "sum") {
       if (subgroups) features.add("subgroups");
       return subgroups ? sumSubgroups : sumShared;
     }
     const index = Number(number ?? 1) - 1;
-    const matrix = matrixSnippets(quants[index], loads.includes(index) ? { packed: tuning.packed } : undefined);
-    const snippet = what === "product" ? matrix.product : matrix.unpacking;
+    const snippets = matrixSnippets(quants[index], loads.includes(index) ? { packed: tuning.packed } : undefined);
+    const snippet = what === "product" ? snippets.product : snippets.unpacking;
     return number === undefined
       ? snippet
-      : numbered(snippet, { number, names: namesOf(`${matrix.unpacking}\n${matrix.product}`) });
+      : numbered(snippet, { number, names: namesOf(`${snippets.unpacking}\n${snippets.product}`) });
   });
   const aligned = loads.filter((i) => ALIGNED.has(quants[i]!));
   const bound = aligned.reduce((text, index) => text.replace(bindingOf(index), "$1vec4<u32>>;"), spliced);
@@ -326,7 +334,7 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   const few = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
   const halved = tuning.f16 ? few.replace(STORED, "alias Stored = vec4<f16>;") : few;
   if (halved !== few) features.add("f16");
-  return [...features].map((feature) => `enable ${feature};\n`).join("") + halved;
+  return `${directives(features)}${halved}`;
 }
 
 /** The indices of the matrices that a kernel multiplies by few rows. Lowering gives each a type. */

@@ -25,6 +25,7 @@ export {
   parseKernels,
   type KernelChoice,
   type SizeName,
+  type SubgroupMatrix,
   type Tuning,
 } from "./kernel-tuning.ts";
 export type { KvCacheType } from "./kv-cache-type.ts";

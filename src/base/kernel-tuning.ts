@@ -3,7 +3,10 @@
  * fastest choice depends on the device and is measured there (`engine/backends/webgpu/tune.ts`).
  */
 
-/** Sizes and `loads16` change only the order of sums; `packed` and `f16` change rounding, as their snippets say. */
+/**
+ * Sizes, `loads16` and `double` change only the order of sums; `packed`, `f16` and `matrix` change rounding, as their
+ * snippets say.
+ */
 export interface Tuning {
   /** Threads per workgroup in kernels for few rows. */
   readonly threads: number;
@@ -18,6 +21,21 @@ export interface Tuning {
   readonly packed: boolean;
   /** Kernels for many rows keep weights in workgroup memory as float16. Requires `shader-f16`. */
   readonly f16: boolean;
+  /** Kernels for many rows have two tiles in workgroup memory: one is loaded while the other is multiplied. */
+  readonly double: boolean;
+  /**
+   * Kernels for many rows multiply subgroup matrices, for weights other than float32: both factors are rounded to
+   * float16, sums are float32. Requires a `SubgroupMatrix`.
+   */
+  readonly matrix: boolean;
+}
+
+/** Subgroup matrices that a device multiplies: (m, k) by (k, n) float16 to (m, n) float32, and its subgroups' size. */
+export interface SubgroupMatrix {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly width: number;
 }
 
 /** Runs on every device; precise mode uses it, except for the sizes. */
@@ -29,13 +47,15 @@ export const PLAIN: Tuning = {
   loads16: false,
   packed: false,
   f16: false,
+  double: false,
+  matrix: false,
 };
 
 /** Allowed sizes; any of them can be combined. */
 export const SIZES = {
   threads: [32, 64, 128, 256],
   columns: [1, 2, 4, 8],
-  tileRows: [32, 64],
+  tileRows: [32, 64, 128],
   tileColumns: [64, 128],
 } as const satisfies Partial<Record<keyof Tuning, readonly number[]>>;
 export type SizeName = keyof typeof SIZES;
@@ -44,6 +64,8 @@ export type SizeName = keyof typeof SIZES;
 const ROWS_AT_ONCE = { sumsMax: 512, narrow: 8, wide: 4 };
 /** Depth of a tile in kernels for many rows. */
 const TILE_DEPTH = 32;
+/** For subgroup matrices: bytes of a row or column of a tile, and rows of results that pass through memory at once. */
+const MATRIX = { rowBytes: 2 * TILE_DEPTH + 16, stripRows: 16 };
 
 /** Rows that a workgroup takes at once in kernels for few rows: each sum is finished by a thread of its own. */
 export const rowsAtOnce = ({ threads, columns }: Pick<Tuning, "threads" | "columns">): number =>
@@ -57,29 +79,32 @@ interface WorkgroupLimits {
 
 /** Returns whether a device can run a tuning, by its limits. */
 export function fits(
-  { threads, columns, tileRows, tileColumns, f16 }: Tuning,
+  { threads, columns, tileRows, tileColumns, f16, double, matrix }: Tuning,
   { limits, subgroups }: { limits: WorkgroupLimits; subgroups: boolean },
 ): boolean {
   const sums = columns + 1; // plus the sum of squares
   const sumBytes = (4 * rowsAtOnce({ threads, columns }) * sums * threads) / (subgroups ? 4 : 1);
   const tileThreads = (tileRows / 4) * (tileColumns / 8);
-  const tileBytes = TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
+  const buffers = double ? 2 : 1;
+  // Beside subgroup matrices, the few float32 weights have one tile.
+  const floatBytes = (matrix ? 1 : buffers) * TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
+  const matrixBytes = buffers * MATRIX.rowBytes * (tileRows + tileColumns) + 4 * MATRIX.stripRows * tileColumns;
   return (
     Math.max(threads, tileThreads) <= limits.maxComputeInvocationsPerWorkgroup &&
-    Math.max(sumBytes, tileBytes) <= limits.maxComputeWorkgroupStorageSize
+    Math.max(sumBytes, floatBytes, matrix ? matrixBytes : 0) <= limits.maxComputeWorkgroupStorageSize
   );
 }
 
 /**
  * The user's choice of kernels: `auto`, the fastest whose results are within the bounds of a trial, which may round
- * activations to 8 bits; `exact`, the fastest with float32's accuracy; or a tuning.
+ * activations; `exact`, the fastest with float32's accuracy; or a tuning.
  */
 export type KernelChoice = "auto" | "exact" | Tuning;
 
 /** The texts that `parseKernels` accepts. */
 export const KERNELS_EXPECTED =
-  "auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32x64|32x128|64x64|64x128, loads16, packed and " +
-  "f16, separated by commas";
+  "auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32|64|128 x 64|128, loads16, " +
+  "packed, f16, double and matrix, separated by commas";
 
 /** A choice from text, such as `threads=128,packed`; missing parts are as in `PLAIN`. Undefined: invalid. */
 export function parseKernels(text: string): KernelChoice | undefined {
@@ -94,8 +119,12 @@ export function parseKernels(text: string): KernelChoice | undefined {
   return tuning;
 }
 
+/** The fields of a tuning that are on or off. */
+const MARKS = ["loads16", "packed", "f16", "double", "matrix"] as const satisfies readonly (keyof Tuning)[];
+const isMark = (text: string): text is (typeof MARKS)[number] => MARKS.some((mark) => mark === text);
+
 function parsePart(part: string): Partial<Tuning> | undefined {
-  if (part === "loads16" || part === "packed" || part === "f16") return { [part]: true };
+  if (isMark(part)) return { [part]: true };
   const match = /^(?:(threads|columns)=([1-9]\d*)|tile=([1-9]\d*)x([1-9]\d*))$/.exec(part);
   if (!match) return undefined;
   const [, name, size, tileRows, tileColumns] = match;
@@ -107,8 +136,8 @@ function parsePart(part: string): Partial<Tuning> | undefined {
 }
 
 /** The text form of a tuning; `parseKernels` reads it back. */
-export function formatTuning({ threads, columns, tileRows, tileColumns, loads16, packed, f16 }: Tuning): string {
+export function formatTuning(tuning: Tuning): string {
+  const { threads, columns, tileRows, tileColumns } = tuning;
   const sizes = [`threads=${threads}`, `columns=${columns}`, `tile=${tileRows}x${tileColumns}`];
-  const marks = Object.entries({ loads16, packed, f16 }).flatMap(([name, on]) => (on ? [name] : []));
-  return [...sizes, ...marks].join(",");
+  return [...sizes, ...MARKS.filter((mark) => tuning[mark])].join(",");
 }

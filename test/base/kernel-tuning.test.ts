@@ -30,7 +30,7 @@ test.each([
 ])("'%s' is no choice", (text) => expect(parseKernels(text)).toBeUndefined());
 
 test("a tuning as text reads as the same", () => {
-  for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=64x128,loads16"]) {
+  for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=128x64,loads16,double,matrix"]) {
     const tuning = parseKernels(text);
     expect(parseKernels(formatTuning(tuning as typeof PLAIN))).toEqual(tuning); // a list makes a tuning
   }
@@ -44,6 +44,13 @@ test("what a workgroup takes is held against the device's limits", () => {
   expect(fits({ ...PLAIN, threads: 256, columns: 8 }, { limits, subgroups: true })).toBe(true);
   expect(fits({ ...PLAIN, tileRows: 64, tileColumns: 128 }, device)).toBe(false);
   expect(fits({ ...PLAIN, tileRows: 64, tileColumns: 128, f16: true }, device)).toBe(true);
+  expect(fits({ ...PLAIN, double: true }, device)).toBe(false);
+  expect(fits({ ...PLAIN, tileRows: 64, matrix: true }, device)).toBe(true); // 14 KiB
+  expect(fits({ ...PLAIN, tileRows: 64, matrix: true, double: true }, device)).toBe(false);
+  const more = { limits: { ...limits, maxComputeWorkgroupStorageSize: 24_576 }, subgroups: true };
+  expect(fits({ ...PLAIN, double: true }, more)).toBe(true);
+  expect(fits({ ...PLAIN, tileRows: 64, matrix: true, double: true }, more)).toBe(true);
+  expect(fits({ ...PLAIN, tileRows: 128, matrix: true, double: true }, more)).toBe(false);
   expect(
     fits({ ...PLAIN, tileRows: 64 }, { limits: { ...limits, maxComputeInvocationsPerWorkgroup: 64 }, subgroups: true }),
   ).toBe(false);

@@ -12,9 +12,15 @@ import type { GpuProvider, OpenOptions } from "../webgpu/provider.ts";
 /**
  * Toggles of Dawn. NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default. Our kernels write their
  * workgroup memory before they read it, so clearing it first would only cost time (on SwiftShader a second of
- * compiling). Timestamps are rounded to 65.5 µs by default, longer than most kernels take.
+ * compiling). Subgroup matrices count as unsafe, as they are experimental, and need Vulkan's memory model. Timestamps
+ * are rounded to 65.5 µs by default, longer than most kernels take.
  */
-const ENABLED = ["vulkan_enable_f16_on_nvidia", "disable_workgroup_init"];
+const ENABLED = [
+  "vulkan_enable_f16_on_nvidia",
+  "disable_workgroup_init",
+  "allow_unsafe_apis",
+  "use_vulkan_memory_model",
+];
 const DISABLED = ["timestamp_quantization"];
 
 const ROOT = Symbol.for("hearth.webgpu");

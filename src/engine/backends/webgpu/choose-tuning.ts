@@ -27,7 +27,8 @@ export async function chooseTuning(
     const found = await tuningsOf(device, shape, { store: tunings, signal });
     tuning = exact || gpuKernels === "exact" ? found.exact : found.fast;
   }
-  return exact && (tuning.packed || tuning.f16) ? { ...tuning, packed: false, f16: false } : tuning;
+  const isRounded = tuning.packed || tuning.f16 || tuning.matrix;
+  return exact && isRounded ? { ...tuning, packed: false, f16: false, matrix: false } : tuning;
 }
 
 /**
@@ -76,7 +77,8 @@ function checked(device: Device, tuning: Tuning): Tuning {
   if (canRun(device, tuning)) return tuning;
   const { facts, gpu } = device;
   const { maxComputeInvocationsPerWorkgroup: threads, maxComputeWorkgroupStorageSize: bytes } = facts.limits;
-  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : undefined;
+  const noMatrix = tuning.matrix && !device.matrix ? "no subgroup matrices of float16 with float32 sums" : undefined;
+  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : noMatrix;
   const has = lacks ?? `workgroups of ${threads} threads and ${bytes} bytes`;
   throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${has}`);
 }

@@ -3,25 +3,28 @@
  * lost driver to a missing answer, become `AppError`s.
  */
 import { kernelSource, type KernelName, type Variant } from "../../../../kernels/wgsl/sources.ts";
-import { AppError, messageOf } from "../../../base/index.ts";
+import { AppError, messageOf, type SubgroupMatrix } from "../../../base/index.ts";
 import { adapterFacts, requestAdapter, type AdapterFacts } from "./adapters.ts";
 import type { Pump } from "./pace.ts";
 import type { GpuProvider } from "./provider.ts";
+import { chooseMatrix, SUBGROUP_MATRIX, type MatrixInfo } from "./subgroup-matrix.ts";
 
 /** Features with kernel variants, enabled if an adapter has them. */
-const FEATURES = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly GPUFeatureName[];
+const FEATURES: readonly GPUFeatureName[] = ["shader-f16", "subgroups", "timestamp-query", SUBGROUP_MATRIX];
 
 /** A run takes a fraction of a second on a GPU, but may take minutes on a CPU that emulates one. */
 const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
 
 /** The variant of a kernel, except for the features of the device. */
-export type KernelVariant = Omit<Variant, "subgroups">;
+export type KernelVariant = Omit<Variant, "subgroups" | "matrix">;
 type Pipeline = Promise<GPUComputePipeline>;
 
 interface DeviceParts {
   readonly facts: AdapterFacts;
   /** Kernels may use `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
+  /** The subgroup matrices that kernels may multiply; undefined: none. */
+  readonly matrix: SubgroupMatrix | undefined;
   readonly pump: Pump;
   readonly deadlineMs: number;
 }
@@ -32,6 +35,8 @@ export class Device {
   readonly facts: AdapterFacts;
   /** Kernels use `subgroups` and `subgroup_id`. */
   readonly subgroups: boolean;
+  /** The subgroup matrices that kernels may multiply; undefined: none. */
+  readonly matrix: SubgroupMatrix | undefined;
   readonly #pump: Pump;
   readonly #deadlineMs: number;
   /** By source. */
@@ -40,10 +45,11 @@ export class Device {
   readonly #waiting = new Set<(error: AppError) => void>();
   #failed: AppError | undefined;
 
-  constructor(gpu: GPUDevice, { facts, subgroups, pump, deadlineMs }: DeviceParts) {
+  constructor(gpu: GPUDevice, { facts, subgroups, matrix, pump, deadlineMs }: DeviceParts) {
     this.gpu = gpu;
     this.facts = facts;
     this.subgroups = subgroups;
+    this.matrix = matrix;
     this.#pump = pump;
     this.#deadlineMs = deadlineMs;
     void gpu.lost.then(({ reason, message }) => this.#fail(`was lost: ${message || reason}`));
@@ -114,7 +120,7 @@ export class Device {
 
   /** A kernel. Compilation starts at the first request, and several kernels are compiled at once. */
   pipeline(kernel: KernelName, quants: readonly string[] = [], variant: KernelVariant = {}): Pipeline {
-    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, ...variant });
+    const code = kernelSource(kernel, quants, { subgroups: this.subgroups, matrix: this.matrix, ...variant });
     const known = this.#pipelines.get(code);
     if (known) return known;
     const made = this.#compile([kernel, ...quants].join(" "), code);
@@ -175,6 +181,8 @@ async function makeDevice(provider: GpuProvider, { without = [], limits = {} }: 
   const gpu = await pump.start(() => adapter.requestDevice(wanted));
   const { wgslLanguageFeatures } = await provider.open();
   const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
+  const multiplies = subgroups && gpu.features.has("shader-f16") && gpu.features.has(SUBGROUP_MATRIX);
+  const matrix = multiplies ? chooseMatrix(adapter.info as MatrixInfo) : undefined;
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
-  return new Device(gpu, { facts, subgroups, pump, deadlineMs });
+  return new Device(gpu, { facts, subgroups, matrix, pump, deadlineMs });
 }

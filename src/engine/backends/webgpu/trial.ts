@@ -5,7 +5,7 @@
 import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import { assert, type Tuning } from "../../../base/index.ts";
+import type { Tuning } from "../../../base/index.ts";
 import { makeRng } from "../../text/rng.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { Step, Weight } from "../../program/step.ts";
@@ -23,13 +23,20 @@ const TRIAL_SIZES = {
   hardware: { bytes: 256 * MIB, columns: 4096, rows: 512 },
   software: { bytes: 64 * 1024, columns: 32, rows: 8 },
   /** To compare results only. */
-  check: { bytes: MIB, columns: 32, rows: 8 },
+  check: { bytes: MIB, columns: 128, rows: 64 },
 };
-/** Number of results by which two tunings are compared. */
+/**
+ * Number of results by which two tunings are compared, and how many of them are neighbours. A step of 9 rows from one
+ * piece to the next reaches every row of a tile.
+ */
 const COMPARED = 4096;
+const PIECE = { columns: 64, step: 9 };
 /** Distance between the parameters of two matrices. (WebGPU, minUniformBufferOffsetAlignment) */
 const PARAMS_STRIDE = 256;
 const PARAMS_BYTES = 64;
+/** Dispatches of a run, and bytes that each value takes as a half with its share of its row's power of two. */
+const DISPATCHES_MAX = 2;
+const HALVES_BYTES_MAX = 3;
 
 /** The block type that has most of a program's bytes, and its row length, a multiple of 256. */
 export interface ShapeClass {
@@ -45,6 +52,8 @@ export type TrialKind = "few" | "many";
 interface Buffers {
   readonly matrix: GPUBuffer;
   readonly x: GPUBuffer;
+  /** x for subgroup matrices. */
+  readonly halves: GPUBuffer;
   readonly y: GPUBuffer;
   readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
@@ -101,13 +110,19 @@ export class Trial {
 
   /** Compiles the kernels of some tunings at once. A kernel that the device refuses fails when it is timed. */
   async compile(kind: TrialKind, tunings: readonly Tuning[]): Promise<void> {
-    await Promise.allSettled(tunings.map((tuning) => this.#pipeline(kind, tuning)));
+    await Promise.allSettled(tunings.map((tuning) => this.#pipelines(kind, tuning)));
   }
 
-  #pipeline(kind: TrialKind, tuning: Tuning): Promise<GPUComputePipeline> {
-    const { columns, rows } = this.extents;
-    const { kernel, quants } = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices: 1 });
-    return this.#device.pipeline(kernel, quants, { tuning, rows: rows[kind] });
+  #dispatches(kind: TrialKind, tuning: Tuning): Dispatch[] {
+    const { columns: outDim, matrices } = this.extents;
+    return dispatchesOf(this.#shape, { kind, tuning, outDim, matrices });
+  }
+
+  #pipelines(kind: TrialKind, tuning: Tuning): Promise<GPUComputePipeline[]> {
+    const variant = { tuning, rows: this.extents.rows[kind] };
+    return Promise.all(
+      this.#dispatches(kind, tuning).map(({ kernel, quants }) => this.#device.pipeline(kernel, quants, variant)),
+    );
   }
 
   /** Milliseconds of `repeats` runs in sequence. Throws `unsupported` if the device refuses the kernel. */
@@ -133,16 +148,20 @@ export class Trial {
     return end > begin ? Number(end - begin) / 1e6 : wallMs; // some devices reset their clocks
   }
 
-  /** The first results of a run. */
+  /** Some results of a run, from every row of a tile. */
   async results(kind: TrialKind, tuning: Tuning): Promise<Float32Array> {
     const bound = await this.#bind(kind, tuning);
     const { y, readback } = this.#buffers;
     const { rows, columns } = this.extents;
-    const size = 4 * Math.min(COMPARED, rows[kind] * columns);
+    const pieces = piecesOf(rows[kind], columns);
     const encoder = this.#device.gpu.createCommandEncoder();
     encoder.clearBuffer(y);
     encodeRuns(encoder.beginComputePass(), bound, 1);
-    encoder.copyBufferToBuffer(y, 0, readback, 0, size);
+    let size = 0;
+    for (const { at, length } of pieces) {
+      encoder.copyBufferToBuffer(y, 4 * at, readback, size, 4 * length);
+      size += 4 * length;
+    }
     this.#device.submit(encoder.finish());
     return new Float32Array(await this.#read(size));
   }
@@ -160,42 +179,63 @@ export class Trial {
     return bytes;
   }
 
-  async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound> {
-    const { matrix, x, y, batch, params, none } = this.#buffers;
+  async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound[]> {
+    const { params, batch } = this.#buffers;
     const { gpu } = this.#device;
     const { columns, matrices, rows: rowsOf } = this.extents;
     const rows = rowsOf[kind];
-    const dispatch = dispatchOf(this.#shape, { kind, tuning, outDim: columns, matrices });
-    const pipeline = await this.#pipeline(kind, tuning);
-    const words = new DataView(new ArrayBuffer(PARAMS_STRIDE * matrices));
-    for (let i = 0; i < matrices; i++) {
-      const own = { kernel: dispatch.kernel, params: { ...dispatch.params, first: i * columns } };
-      writeParams(words, i * PARAMS_STRIDE, own);
-    }
-    gpu.queue.writeBuffer(params, 0, words.buffer);
+    const pipelines = await this.#pipelines(kind, tuning);
     gpu.queue.writeBuffer(batch, 0, Uint32Array.of(rows, rows, 0, 0));
-    const bufferOf = (operand: Operand): GPUBuffer => {
-      if (operand.kind === "activation") return operand.access === "read" ? x : y;
-      if (operand.kind === "matrix") return matrix;
-      return operand.kind === "batch" ? batch : none;
-    };
-    const layout = pipeline.getBindGroupLayout(0);
-    const bindings = Array.from({ length: matrices }, (_, i) => {
-      const own = { buffer: params, offset: i * PARAMS_STRIDE, size: PARAMS_BYTES };
-      const resources = [...dispatch.operands.map((operand) => ({ buffer: bufferOf(operand) })), own];
-      return gpu.createBindGroup({ layout, entries: resources.map((resource, binding) => ({ binding, resource })) });
+    return this.#dispatches(kind, tuning).map((dispatch, at) => {
+      const { kernel, params: values, grid } = dispatch;
+      const pipeline = pipelines[at]!; // one for each dispatch
+      const words = new DataView(new ArrayBuffer(PARAMS_STRIDE * matrices));
+      for (let i = 0; i < matrices; i++) {
+        const first = "first" in values ? { first: i * columns } : {};
+        writeParams(words, i * PARAMS_STRIDE, { kernel, params: { ...values, ...first } });
+      }
+      const offset = at * words.byteLength;
+      gpu.queue.writeBuffer(params, offset, words.buffer);
+      const layout = pipeline.getBindGroupLayout(0);
+      const bindings = Array.from({ length: matrices }, (_, i) => {
+        const own = { buffer: params, offset: offset + i * PARAMS_STRIDE, size: PARAMS_BYTES };
+        const resources = [...dispatch.operands.map((operand) => ({ buffer: this.#bufferOf(operand) })), own];
+        return gpu.createBindGroup({ layout, entries: resources.map((resource, binding) => ({ binding, resource })) });
+      });
+      const folds = Math.ceil(grid.x / GRID_MAX);
+      return {
+        pipeline,
+        bindings,
+        groups: [Math.ceil(grid.x / folds), groupsOf(grid, { all: rows, wanted: rows }), folds],
+      };
     });
-    const folds = Math.ceil(dispatch.grid.x / GRID_MAX);
-    const groups = groupsOf(dispatch.grid, { all: rows, wanted: rows });
-    return { pipeline, bindings, groups: [Math.ceil(dispatch.grid.x / folds), groups, folds] };
+  }
+
+  #bufferOf(operand: Operand): GPUBuffer {
+    const { matrix, x, y, halves, batch, none } = this.#buffers;
+    if (operand.kind === "activation") return { x, y }[operand.value.buf.name] ?? halves;
+    if (operand.kind === "matrix") return matrix;
+    return operand.kind === "batch" ? batch : none;
   }
 }
 
-function encodeRuns(pass: GPUComputePassEncoder, { pipeline, bindings, groups }: Bound, repeats: number): void {
-  pass.setPipeline(pipeline);
+/** The compared parts of (rows, columns) results: where each begins, and its length. */
+function piecesOf(rows: number, columns: number): { at: number; length: number }[] {
+  if (rows === 1) return [{ at: 0, length: Math.min(COMPARED, columns) }];
+  const length = Math.min(PIECE.columns, columns);
+  const across = Math.floor(columns / length);
+  return Array.from({ length: Math.min(COMPARED / PIECE.columns, rows) }, (_, i) => {
+    return { at: ((PIECE.step * i) % rows) * columns + (i % across) * length, length };
+  });
+}
+
+function encodeRuns(pass: GPUComputePassEncoder, bound: readonly Bound[], repeats: number): void {
   for (let i = 0; i < repeats; i++) {
-    pass.setBindGroup(0, bindings[i % bindings.length]);
-    pass.dispatchWorkgroups(...groups);
+    for (const { pipeline, bindings, groups } of bound) {
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, bindings[i % bindings.length]);
+      pass.dispatchWorkgroups(...groups);
+    }
   }
   pass.end();
 }
@@ -208,7 +248,7 @@ interface Wanted {
 }
 
 /** y = W · x, lowered as in a program, for the first matrix. */
-function dispatchOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices }: Wanted): Dispatch {
+function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices }: Wanted): Dispatch[] {
   const w: Weight = {
     name: "w",
     quant: quants[quant],
@@ -224,9 +264,7 @@ function dispatchOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices
     { op: "linear", out: { name: "y", dim: outDim }, x, w },
   ];
   const piecesOf = () => [{ index: 0, first: 0, count: matrices * outDim }];
-  const [, product] = lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning });
-  assert(product, "a program of two steps has two dispatches");
-  return product;
+  return lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning }).slice(1); // without the input
 }
 
 async function makeBuffers(
@@ -242,15 +280,16 @@ async function makeBuffers(
   const made = await device.allocate("search for the fastest kernels", () => [
     make("trial matrix", matrixBytes, storage | copyDst),
     make("trial x", 4 * rows.many * dim, storage | copyDst),
+    make("trial halves", device.matrix ? HALVES_BYTES_MAX * rows.many * dim : 16, storage),
     make("trial y", results, storage | copySrc | copyDst),
     make("trial batch", 64, storage | copyDst),
-    make("trial parameters", PARAMS_STRIDE * matrices, uniform | copyDst),
+    make("trial parameters", DISPATCHES_MAX * PARAMS_STRIDE * matrices, uniform | copyDst),
     make("trial none", 16, storage),
     make("trial times", 16, queryResolve | copySrc),
     make("trial readback", 4 * COMPARED, mapRead | copyDst),
   ]);
-  const [matrix, x, y, batch, params, none, stamps, readback] = made as [...typeof made] as GPUBuffer[];
-  const buffers = { matrix, x, y, batch, params, none, stamps, readback } as Buffers; // as many as were made
+  const [matrix, x, halves, y, batch, params, none, stamps, readback] = made as [...typeof made] as GPUBuffer[];
+  const buffers = { matrix, x, halves, y, batch, params, none, stamps, readback } as Buffers; // as many as were made
   fill(device, buffers);
   return buffers;
 }

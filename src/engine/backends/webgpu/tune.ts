@@ -16,7 +16,7 @@ const REPEATS_MAX = 64;
 const SAMPLES = 3;
 /** A change is kept if it is below this share of the previous time. */
 const FASTER = 0.97;
-/** Maximum error between two float32 tunings, and for one that rounds x to 8 bits. */
+/** Maximum error for tunings of floats, also of float16, and for one that rounds x to 8 bits. */
 const NMSE_MAX = { exact: 1e-6, fast: 1e-4 };
 
 /** The fastest whose results agree as float32 does, and the fastest of all. */
@@ -36,17 +36,23 @@ const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }
   { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
   {
     kind: "many",
-    changes: SIZES.tileRows.flatMap((tileRows) => SIZES.tileColumns.map((tileColumns) => ({ tileRows, tileColumns }))),
+    changes: [32, 64].flatMap((tileRows) => SIZES.tileColumns.map((tileColumns) => ({ tileRows, tileColumns }))),
   },
   { kind: "many", changes: [{ f16: true }] },
+  { kind: "many", changes: [{ double: true }] },
 ];
-/** The last stage. Rounding x costs each workgroup the same, so more columns help. */
+/** The last stage, for few rows. Rounding x costs each workgroup the same, so more columns help. */
 const PACKED_CHANGES: readonly Partial<Tuning>[] = [
   { packed: true },
   { packed: true, columns: 8 },
   { packed: true, threads: 32 },
   { packed: true, threads: 32, columns: 8 },
 ];
+
+/** The last stage, for many rows: weights are unpacked once for all rows of a tile. */
+const MATRIX_CHANGES: readonly Partial<Tuning>[] = [32, 64, 128].flatMap((tileRows) =>
+  [false, true].map((double) => ({ matrix: true, tileRows, tileColumns: 64, double })),
+);
 
 export const STAGES = CHANGES.length + 1;
 
@@ -74,7 +80,9 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
     exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
     if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages };
     const packed = await search.fastest("few", exact, LOADS16[shape.quant] ? PACKED_CHANGES : []);
-    const fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast });
+    let fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast });
+    const matrix = await search.fastest("many", fast, MATRIX_CHANGES);
+    fast = await checkedOr(fast, trial, { tuning: matrix, nmseMax: NMSE_MAX.fast });
     return { exact, fast, stages: STAGES };
   } finally {
     trial.destroy();
@@ -162,8 +170,9 @@ const isSame = (a: Tuning, b: Tuning): boolean =>
   Object.entries(a).every(([key, value]) => b[key as keyof Tuning] === value);
 
 /** Returns whether a device has the features of a tuning. */
-export function canRun({ facts, gpu, subgroups }: Device, tuning: Tuning): boolean {
-  return (!tuning.f16 || gpu.features.has("shader-f16")) && fits(tuning, { limits: facts.limits, subgroups });
+export function canRun({ facts, gpu, subgroups, matrix }: Device, tuning: Tuning): boolean {
+  if ((tuning.f16 && !gpu.features.has("shader-f16")) || (tuning.matrix && !matrix)) return false;
+  return fits(tuning, { limits: facts.limits, subgroups });
 }
 
 /** `tuning` if its results equal the plain kernels', `other` if a driver miscompiles it. */
@@ -177,7 +186,8 @@ export async function checkedOr(
     const [expected, got] = [await trial.results(kind, PLAIN), await trial.results(kind, tuning)];
     const error = expected.reduce((sum, value, i) => sum + (value - got[i]!) ** 2, 0);
     const power = expected.reduce((sum, value) => sum + value ** 2, 0);
-    if (!(power > 0 && error <= nmseMax * power)) return other; // NaN too
+    const most = kind === "few" ? nmseMax : NMSE_MAX.exact;
+    if (!(power > 0 && error <= most * power)) return other; // NaN too
   }
   return tuning;
 }

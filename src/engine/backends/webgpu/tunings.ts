@@ -11,10 +11,13 @@ import { STAGES, type Tunings } from "./tune.ts";
 /** The key of a result: the same device and driver, the same kernels, the same kind of matrix. */
 export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
   const { vendor, architecture, device: model, description } = device.gpu.adapterInfo;
-  const { subgroups } = device;
-  const sources = [PLAIN, { ...PLAIN, loads16: true }, { ...PLAIN, packed: true, f16: true }].flatMap((tuning) =>
-    (["linear", "matmul"] as const).map((kernel) => kernelSource(kernel, [quant], { subgroups, tuning })),
-  );
+  const { subgroups, matrix } = device;
+  const changes: Partial<Tuning>[] = [{}, { loads16: true }, { packed: true, f16: true }];
+  if (matrix) changes.push({ matrix: true });
+  const sources = changes.flatMap((change) => {
+    const variant = { subgroups, matrix, tuning: { ...PLAIN, ...change } };
+    return (["linear", "matmul", "to_halves"] as const).map((kernel) => kernelSource(kernel, [quant], variant));
+  });
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8Bytes(sources.join())));
   const version = digest.toHex().slice(0, 16);
   return [vendor, architecture, model, description, quant, dim, version].join("|");

@@ -11,17 +11,41 @@ import {
   type KernelName,
   type Variant,
 } from "../../../../kernels/wgsl/sources.ts";
-import { PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
+import { PLAIN, type SubgroupMatrix, type Tuning } from "../../../../src/base/kernel-tuning.ts";
+import { SUBGROUP_MATRIX } from "../../../../src/engine/backends/webgpu/subgroup-matrix.ts";
 
 /** The most that any device with our kernels needs. */
 const STORAGE_BUFFERS = 10;
 const WIDE: Tuning = { ...PLAIN, threads: 128, tileRows: 64 };
+/** Subgroup matrices of NVIDIA, AMD, Intel, Apple and lavapipe. */
+const MATRICES: readonly SubgroupMatrix[] = [
+  { m: 16, n: 16, k: 16, width: 32 },
+  { m: 16, n: 16, k: 16, width: 64 },
+  { m: 8, n: 16, k: 16, width: 32 },
+  { m: 8, n: 8, k: 8, width: 32 },
+  { m: 8, n: 8, k: 8, width: 8 },
+];
 /** Variants besides the plain one. Size variants are compiled for some block types only. */
 const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [
   { name: "subgroups", variant: { subgroups: true } },
   { name: "loads16", variant: { subgroups: false, tuning: { ...PLAIN, loads16: true } } },
   { name: "packed", variant: { subgroups: false, tuning: { ...PLAIN, packed: true } } },
   { name: "f16", variant: { subgroups: false, tuning: { ...PLAIN, f16: true } } },
+  {
+    name: "double",
+    variant: { subgroups: false, tuning: { ...PLAIN, double: true, f16: true } },
+    quants: ["f16", "q4_K"],
+  },
+  ...MATRICES.map((matrix, i) => ({
+    name: Object.values(matrix).join("x"),
+    variant: { subgroups: true, matrix, tuning: { ...PLAIN, tileRows: 64, matrix: true } },
+    ...(i > 0 && { quants: ["q4_K"] }),
+  })),
+  {
+    name: "double matrix",
+    variant: { subgroups: true, matrix: MATRICES[0]!, tuning: { ...PLAIN, tileRows: 128, matrix: true, double: true } },
+    quants: ["q4_0"],
+  },
   { name: "wide", variant: { subgroups: false, tuning: WIDE }, quants: ["f16", "q6_K"] },
   {
     name: "wide subgroups",
@@ -68,7 +92,7 @@ async function complaints(sources: ReadonlyMap<string, string>): Promise<string[
   const adapter = await gpu.requestAdapter();
   if (!adapter) throw new Error("Dawn has no null backend here");
   const device = await adapter.requestDevice({
-    requiredFeatures: ["subgroups", "shader-f16"],
+    requiredFeatures: ["subgroups", "shader-f16", SUBGROUP_MATRIX],
     requiredLimits: { maxComputeWorkgroupStorageSize: adapter.limits.maxComputeWorkgroupStorageSize },
   });
   Object.assign(globalThis, { kept: [gpu, device] }); // a collected instance ends the process
@@ -78,8 +102,8 @@ async function complaints(sources: ReadonlyMap<string, string>): Promise<string[
     if (buffers > STORAGE_BUFFERS) found.push(`${name}: ${buffers} storage buffers, at most ${STORAGE_BUFFERS}`);
     device.pushErrorScope("validation");
     const module = device.createShaderModule({ label: name, code });
-    // This device binds fewer buffers than any device with a driver.
-    if (buffers <= device.limits.maxStorageBuffersPerShaderStage)
+    // This device binds fewer buffers than any device with a driver, and has wider subgroups than any with matrices.
+    if (buffers <= device.limits.maxStorageBuffersPerShaderStage && !code.includes("subgroup_matrix"))
       device.createComputePipeline({ label: name, layout: "auto", compute: { module, entryPoint: "main" } });
     const error = await device.popErrorScope();
     if (error) found.push(`${name}: ${error.message}`);

@@ -174,7 +174,10 @@ describe("a device", () => {
     const gpuDevice = { lost: lost.promise, addEventListener() {} } as unknown as GPUDevice;
     const facts = { name: "test", device: "", vendor: "", architecture: "", software: false, features: [], limits };
     const pump = { start: <T>(call: () => T) => call(), kick() {} };
-    return { lost, device: new Device(gpuDevice, { facts, subgroups: false, pump, deadlineMs: 20 }) };
+    return {
+      lost,
+      device: new Device(gpuDevice, { facts, subgroups: false, matrix: undefined, pump, deadlineMs: 20 }),
+    };
   }
 
   test("that gives no answer fails what waits for it, and everything after", async () => {

@@ -166,7 +166,7 @@ describe("sizes", () => {
       moe(draft, { experts: 7, nUsed: 3, normalize: false, scale: 1 }),
     ),
   ];
-  const tunings = ["threads=32,columns=1", "threads=256,columns=8,tile=64x128", "columns=2,tile=64x64"];
+  const tunings = ["threads=32,columns=1", "threads=256,columns=8,tile=64x128", "columns=2,tile=64x64,double"];
   for (const text of drawn("sizes of kernels", tunings, 2)) {
     test(`${text}: agree with the reference`, async () => {
       for (const each of cases) {

@@ -1,0 +1,119 @@
+// tile_matrix: what `tile_floats` computes, by subgroup matrices: x comes from `to_halves`, weights are rounded to
+// float16 too, products and sums are float32. 32 halves of each column and of each row at a time are in workgroup
+// memory, eight per vector. Each subgroup sums 32 rows by WIDTH columns. A row's sums do not depend on its place or on
+// other rows.
+//
+// M, N, K and WIDTH are the device's. WIDTH is the size of its subgroups, and at most COLUMNS.
+const M: u32 = 8u; // matrix: m
+const N: u32 = 8u; // matrix: n
+const K: u32 = 8u; // matrix: k
+const WIDTH: u32 = 8u; // matrix: width
+
+/// A thread's built-in values.
+struct Thread {
+  @builtin(local_invocation_index) t: u32,
+  @builtin(subgroup_id) subgroup: u32,
+}
+/// x: eight halves.
+alias Given = vec4<u32>;
+alias Left = subgroup_matrix_left<f16, K, M>;
+alias Right = subgroup_matrix_right<f16, N, K>;
+alias Sums = subgroup_matrix_result<f32, N, M>;
+/// Vectors of a row or column in workgroup memory, of which the last is unused: it keeps threads in different banks.
+const STRIDE: u32 = DEPTH / 8u + 1u;
+/// Rows of results in workgroup memory at once.
+const STRIP: u32 = 16u;
+/// Matrices of a subgroup's sums: rows of a strip, and columns.
+const DOWN: u32 = STRIP / M;
+const ACROSS: u32 = WIDTH / N;
+/// Subgroups beside each other.
+const SUBGROUP_COLUMNS: u32 = COLUMNS / WIDTH;
+const TILE_ROWS: u32 = ROWS * STRIDE;
+const TILE_COLUMNS: u32 = COLUMNS * STRIDE;
+var<workgroup> xs: array<vec4<u32>, BUFFERS * TILE_ROWS>; // (BUFFERS, ROWS, STRIDE)
+var<workgroup> ws: array<vec4<u32>, BUFFERS * TILE_COLUMNS>; // (BUFFERS, COLUMNS, STRIDE)
+var<workgroup> strip: array<vec4<f32>, STRIP * COLUMNS / 4u>; // (STRIP, COLUMNS / 4)
+
+/// Vectors of a row of x before its power of two.
+fn fours() -> u32 {
+  return (p.in_dim + 31u) / 32u * 4u;
+}
+
+/// Loads the halves of a tile into buffer `into`.
+fn load(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, depth: u32, into: u32, t: u32) {
+  for (var e = t; e < ROWS * (DEPTH / 8u); e += WG) {
+    let row = e / (DEPTH / 8u);
+    let i = e % (DEPTH / 8u);
+    var halves = vec4<u32>();
+    if (first_place + row < end) { halves = x[x_row_of(first_place + row) * (fours() + 1u) + depth / 8u + i]; }
+    xs[into * TILE_ROWS + row * STRIDE + i] = halves;
+  }
+  for (var e = t; e < COLUMNS * (DEPTH / 8u); e += WG) {
+    let column = e / (DEPTH / 8u);
+    let i = e % (DEPTH / 8u);
+    let eight = w_eight(w_row, count, first_column + column, depth + 8u * i);
+    ws[into * TILE_COLUMNS + column * STRIDE + i] = vec4<u32>(
+      pack2x16float(eight.lo.xy), pack2x16float(eight.lo.zw), pack2x16float(eight.hi.xy), pack2x16float(eight.hi.zw));
+  }
+}
+
+/// As in `tile_floats`.
+fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, thread: Thread) -> Tile {
+  let t = thread.t;
+  let block = thread.subgroup / SUBGROUP_COLUMNS;
+  let side = thread.subgroup % SUBGROUP_COLUMNS * WIDTH;
+  var sums: array<array<Sums, ACROSS>, 2u * DOWN>;
+  if (BUFFERS == 2u) { load(first_place, end, w_row, count, first_column, 0u, 0u, t); }
+  for (var depth = 0u; depth < p.in_dim; depth += DEPTH) {
+    let now = (depth / DEPTH) % BUFFERS;
+    if (BUFFERS == 1u) { load(first_place, end, w_row, count, first_column, depth, 0u, t); }
+    workgroupBarrier();
+    if (BUFFERS == 2u && depth + DEPTH < p.in_dim) {
+      load(first_place, end, w_row, count, first_column, depth + DEPTH, 1u - now, t);
+    }
+    for (var k = 0u; k < DEPTH; k += K) {
+      let x_at = now * TILE_ROWS + 32u * block * STRIDE + k / 8u;
+      let w_at = now * TILE_COLUMNS + side * STRIDE + k / 8u;
+      var right: array<Right, ACROSS>;
+      for (var j = 0u; j < ACROSS; j++) {
+        right[j] = subgroupMatrixLoad<Right, col_major>(&ws, w_at + j * N * STRIDE, STRIDE);
+      }
+      for (var i = 0u; i < 2u * DOWN; i++) {
+        let left = subgroupMatrixLoad<Left, row_major>(&xs, x_at + i * M * STRIDE, STRIDE);
+        for (var j = 0u; j < ACROSS; j++) { sums[i][j] = subgroupMatrixMultiplyAccumulate(left, right[j], sums[i][j]); }
+      }
+    }
+    if (BUFFERS == 1u) { workgroupBarrier(); }
+  }
+  // Strips of results pass through workgroup memory to the threads that store them.
+  var tile = Tile(mat4x4<f32>(), mat4x4<f32>());
+  for (var above = 0u; above < ROWS / 32u; above++) {
+    for (var half = 0u; half < 2u; half++) {
+      if (block == above) {
+        for (var i = 0u; i < DOWN; i++) {
+          for (var j = 0u; j < ACROSS; j++) {
+            let at = (i * M * COLUMNS + side + j * N) / 4u;
+            subgroupMatrixStore<row_major>(&strip, at, sums[half * DOWN + i][j], COLUMNS / 4u);
+          }
+        }
+      }
+      workgroupBarrier();
+      if (row_in_tile(t) / STRIP == 2u * above + half) {
+        for (var i = 0u; i < 4u; i++) {
+          let at = ((row_in_tile(t) % STRIP + i) * COLUMNS + column_in_tile(t)) / 4u;
+          let scale = scale_of(first_place + row_in_tile(t) + i, end);
+          tile.low[i] = strip[at] * scale;
+          tile.high[i] = strip[at + 1u] * scale;
+        }
+      }
+      workgroupBarrier();
+    }
+  }
+  return tile;
+}
+
+/// The power of two of the row of x at a place.
+fn scale_of(place: u32, end: u32) -> f32 {
+  if (place >= end) { return 0.0; }
+  return bitcast<f32>(x[x_row_of(place) * (fours() + 1u) + fours()].x);
+}

@@ -1,0 +1,43 @@
+/** The snippets of the kernels for many rows: tiles of floats, or of subgroup matrices. */
+import { assert, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
+import tile from "./tile.wgsl" with { type: "text" };
+import tileFloats from "./tile_floats.wgsl" with { type: "text" };
+import tileMatrix from "./tile_matrix.wgsl" with { type: "text" };
+
+const FEATURE = "chromium_experimental_subgroup_matrix";
+/** The compiler cannot see that all threads of a subgroup have the same `subgroup_id`. */
+const UNIFORM = "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
+/** The number of tiles in workgroup memory. */
+const BUFFERS = /^const BUFFERS: u32 = \d+u; \/\/ tuned: double$/m;
+/** A constant that is a field of `SubgroupMatrix`. */
+const SIZE = /^const (\w+): u32 = \d+u; \/\/ matrix: (m|n|k|width)$/gm;
+
+/**
+ * Returns whether the kernels for many rows multiply subgroup matrices: weights of float32, which are few, keep their
+ * precision.
+ */
+export const usesMatrix = ({ matrix }: Tuning, quant: string | undefined): boolean => matrix && quant !== "f32";
+
+/** The snippet for a block type, and the features that it needs. @param matrix the device's */
+export function tileOf(
+  tuning: Tuning,
+  quant: string | undefined,
+  matrix: SubgroupMatrix | undefined,
+): { source: string; features: readonly string[] } {
+  const byMatrix = usesMatrix(tuning, quant);
+  const isDouble = tuning.double && byMatrix === tuning.matrix; // as in `fits`
+  const parts = isDouble ? tile.replace(BUFFERS, "const BUFFERS: u32 = 2u;") : tile;
+  if (!byMatrix) return { source: `${parts}\n${tileFloats}`, features: [] };
+  assert(matrix, "subgroup matrices on a device without");
+  const sized = tileMatrix.replace(
+    SIZE,
+    (_, name: string, field: keyof SubgroupMatrix) => `const ${name}: u32 = ${matrix[field]}u;`,
+  );
+  return { source: `${parts}\n${sized}`, features: [FEATURE, "subgroups", "f16"] };
+}
+
+/** The first lines of a source that uses some features. */
+export function directives(features: ReadonlySet<string>): string {
+  const enabled = [...features].map((feature) => `enable ${feature};\n`).join("");
+  return features.has(FEATURE) ? `${enabled}${UNIFORM}` : enabled;
+}
