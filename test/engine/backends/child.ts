@@ -25,6 +25,7 @@ import { openDevice } from "../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../src/engine/backends/host/webgpu.ts";
 import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
 import { quants, type QuantName } from "../../../src/engine/formats/quant/index.ts";
+import { gpuRuntime } from "./webgpu/swiftshader.ts";
 import { tallyOf, type Tally } from "./webgpu/tally.ts";
 
 export interface BackendChild {
@@ -125,7 +126,8 @@ function startChild(
   const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let count = 0;
-  const child = Bun.spawn([process.execPath, import.meta.path, name, ...args], {
+  const runtime = name === "webgpu" ? gpuRuntime() : process.execPath;
+  const child = Bun.spawn([runtime, import.meta.path, name, ...args], {
     env: { ...env, ...more },
     stdio: ["ignore", "inherit", "inherit"],
     serialization: "advanced",

@@ -2,6 +2,8 @@
  * Runs cases with altered kernels: poisoned workgroup memory, subgroups of a forced width. Also runs one kernel that
  * reads poisoned memory. poison.test.ts and widths.test.ts start it.
  */
+import { parseKernels } from "../../../../src/base/index.ts";
+import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
@@ -10,7 +12,7 @@ import { runCase } from "../../../conformance/cases.ts";
 import { chosenCases, type Choice } from "./chosen-cases.ts";
 import { forcedWidth } from "./forced-width.ts";
 import { poisoned } from "./poison.ts";
-import { swiftShaderEnv } from "./swiftshader.ts";
+import { gpuRuntime, swiftShaderEnv } from "./swiftshader.ts";
 
 /** The argument of this program, as JSON. */
 interface Asked {
@@ -19,6 +21,8 @@ interface Asked {
   readonly names?: string;
   /** Undefined: the device's. */
   readonly width?: number;
+  /** Kernels that round to float16; undefined: the plain ones, in precise mode. */
+  readonly kernels?: string;
 }
 
 export interface Altered {
@@ -40,7 +44,7 @@ var<workgroup> kept: array<f32, 64>;
 
 /** Runs this program with a GPU driver. */
 export async function alter(asked: Asked): Promise<Altered> {
-  const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(asked)], {
+  const child = Bun.spawn([gpuRuntime(), import.meta.path, JSON.stringify(asked)], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -65,7 +69,16 @@ async function readUnwritten(device: Device): Promise<number> {
   return new Float32Array(readable.getMappedRange())[63]!;
 }
 
-async function run({ choice, names = "", width }: Asked): Promise<Altered> {
+/** The backend with some kernels, and the factor by which they exceed a case's tolerance. */
+function withKernels(text: string | undefined): { backend: Backend; slack: number } {
+  const gpuKernels = text === undefined ? undefined : parseKernels(text);
+  if (gpuKernels === undefined) return { backend: webGpuBackend, slack: 1 };
+  const load: Backend["load"] = (program, options) =>
+    webGpuBackend.load(program, { ...options, precise: false, gpuKernels });
+  return { backend: { ...webGpuBackend, load }, slack: 100 };
+}
+
+async function run({ choice, names = "", width, kernels }: Asked): Promise<Altered> {
   const device = await openDevice(dawn());
   const { gpu } = device;
   let changed = 0;
@@ -78,12 +91,13 @@ async function run({ choice, names = "", width }: Asked): Promise<Altered> {
   };
   const unwritten = String(await readUnwritten(device));
   const wrong: string[] = [];
+  const { backend, slack } = withKernels(kernels);
   const cases = chosenCases(choice).filter(({ name }) => new RegExp(names).test(name));
   for (const each of cases) {
     const expected = await runCase(cpuBackend, each);
-    const got = await runCase(webGpuBackend, each).catch(() => []); // an error for NaN
+    const got = await runCase(backend, each).catch(() => []); // an error for NaN
     const { abs, rel } = each.tolerance;
-    const isClose = (a: number, b: number): boolean => Math.abs(a - b) <= abs + rel * Math.abs(b);
+    const isClose = (a: number, b: number): boolean => Math.abs(a - b) <= slack * (abs + rel * Math.abs(b));
     const agree = expected.every((logits, i) => logits.every((value, k) => isClose(got[i]?.[k] ?? NaN, value)));
     if (!agree) wrong.push(each.name);
   }

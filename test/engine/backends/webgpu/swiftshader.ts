@@ -21,6 +21,12 @@ import {
 export const QUICK_KERNELS = "threads=32,columns=8,loads16";
 
 /**
+ * The command that runs a program with a GPU: this process's, or that of HEARTH_TEST_GPU_RUNTIME, for a driver that
+ * needs other system libraries.
+ */
+export const gpuRuntime = (): string => process.env["HEARTH_TEST_GPU_RUNTIME"] ?? process.execPath;
+
+/**
  * Environment in which a process finds the driver, extracted on first use and kept between runs.
  * HEARTH_TEST_VULKAN_DRIVER can name the file of another installed software driver.
  */
