@@ -33,6 +33,9 @@ const WORDS_PER_ROW = 12;
 /** Words of a batch of at most `rows` rows. */
 export const batchWords = (rows: number): number => 4 + WORDS_PER_ROW * rows;
 
+/** The place of a row's token, in bytes. */
+export const tokenOffset = (row: number): number => 4 * batchWords(row);
+
 /** Fills `words` and returns the number of sequences: neighbouring rows of a slot belong together. */
 export function writeBatch(rows: readonly BatchRow[], words: Uint32Array): number {
   let wanted = 0;

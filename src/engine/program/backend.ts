@@ -274,6 +274,16 @@ export interface Growth {
   release(slot: number): void;
 }
 
+/** Reads of weights that do not fit in memory, since the load. */
+export interface StreamedCounts {
+  /** Uses of an expert's weights that were in memory. */
+  readonly hits: number;
+  /** Uses for which they were read. */
+  readonly misses: number;
+  /** Bytes read. */
+  readonly bytes: number;
+}
+
 /** A run in parts; other slots may be run in between. */
 export interface SlicedRun {
   /**
@@ -352,6 +362,8 @@ export interface Session {
    * tokens, as in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
+  /** Set if the weights do not fit in memory: experts are read when a router picks them. */
+  readonly streamed?: () => StreamedCounts;
   /** Undefined: runs cannot be divided. */
   readonly slices?: SlicedRuns;
   /** Undefined: keys and values cannot leave their slots. */

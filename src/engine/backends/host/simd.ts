@@ -7,6 +7,7 @@ import { checkOps, missingOps } from "../missing.ts";
 import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
 import { ops, variants } from "../simd/lower.ts";
 import { sleepFunctions } from "./sleep-functions.ts";
+import { makeStreamingHost } from "./streaming.ts";
 import { makeNativeMemory } from "./simd-memory.ts";
 import { slotBytes } from "../simd/kv.ts";
 import type { Engine } from "../simd/passes.ts";
@@ -21,8 +22,13 @@ interface Library extends Level {
 
 export const simdBackend = makeSimdBackend();
 
+interface Options extends LevelOptions {
+  /** Memory for weights; default: as much as there is. */
+  readonly weightBytes?: number | undefined;
+}
+
 /** The backend at a level; default: the machine's best. */
-export function makeSimdBackend(options: LevelOptions = {}): Backend {
+export function makeSimdBackend(options: Options = {}): Backend {
   /** By level: a loaded library stays as it was, so it is read and checked once. */
   const libraries = new Map<string | undefined, Library>();
   const libraryOf = (level: string | undefined): Library => {
@@ -48,6 +54,7 @@ export function makeSimdBackend(options: LevelOptions = {}): Backend {
       words,
       panelRows,
       sleep: sleepFunctions(),
+      streaming: makeStreamingHost(options.weightBytes),
       start: (header) => startThreadPool(file, header, { threads, early }),
     };
   };

@@ -1,15 +1,16 @@
 /** Lowers a mixture of experts to records: scores, sorting rows by expert, their products, and the weighted sum. */
 import { SCORES } from "../../../../kernels/simd/layout.ts";
 import type { Ops, Step, Weight } from "../../program/step.ts";
-import { expertProducts, gate, linear, type Lowering } from "./lowering.ts";
+import { expertProducts, gate, linear, type Groups, type Lowering } from "./lowering.ts";
 import type { Activation } from "./records.ts";
+import { groupWords, wordsOf } from "./streaming/streamed-layers.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;
 
 /** The experts and weights of each row, and the rows of each expert. */
 interface Choice {
   readonly shares: number;
-  readonly groups: number;
+  readonly groups: Groups;
 }
 
 export const expertOps: Pick<Ops<void, Lowering>, "moe"> = {
@@ -27,11 +28,13 @@ export const expertOps: Pick<Ops<void, Lowering>, "moe"> = {
     }
     const upward = { w: up, b: step.upB, out: make("moe.up", up.outDim) };
     const gated = gateW && { w: gateW, b: step.gateB, out: make("moe.gate", up.outDim) };
-    expertProducts(x, gated ? [gated, upward] : [upward], groups, lowering);
+    const inward = expertProducts(x, gated ? [gated, upward] : [upward], groups, lowering);
     const inner = (gated ?? upward).out;
     if (gated || act !== "swiglu_oai") gate({ gate: inner, up: gated && upward.out, act, limit: step.limit }, lowering);
     const outward = make("moe.down", down.outDim);
-    expertProducts(inner, [{ w: down, b: step.downB, out: outward }], groups, lowering);
+    const last = expertProducts(inner, [{ w: down, b: step.downB, out: outward }], groups, lowering);
+    const records = [inward, last].filter((record) => record !== undefined);
+    if (records.length > 0) lowering.streamed.push({ groups: groups.words, experts: up.experts, records });
     const y = list.make(step.out, list.get(step.x));
     const weights = routing?.weighInput ? 0 : shares;
     list.add("combine", y, { x: outward.address, shares: weights, out: y.address, dim: step.out.dim, used });
@@ -48,7 +51,8 @@ function choose(step: Moe, lowering: Lowering): Choice {
   const logits = linear(step.routed ?? step.x, { out, w: router, b: routerB }, lowering);
   const chosen = buffers.of("moe.chosen", maxRows * used * 4);
   const shares = buffers.of("moe.shares", maxRows * used * 4);
-  const groups = memory.allocate((2 + 4 * experts + maxRows * used) * 4, "experts' rows").address;
+  const block = memory.allocate(groupWords(experts, maxRows * used) * 4, "experts' rows");
+  const groups = { address: block.address, words: wordsOf(block) };
   list.add("route", logits, {
     logits: logits.address,
     bias: selectB ? weights.vector(selectB as Weight) : 0,
@@ -63,6 +67,6 @@ function choose(step: Moe, lowering: Lowering): Choice {
     normalize: normalize ? 1 : 0,
     scale,
   });
-  list.add("group", logits, { chosen, groups, experts: step.up.experts, used });
+  list.add("group", logits, { chosen, groups: groups.address, experts: step.up.experts, used });
   return { shares, groups };
 }

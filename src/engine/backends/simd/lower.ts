@@ -13,6 +13,7 @@ import { partOps } from "./lower-parts.ts";
 import { changed, gate, inPlace, linear, product, transposed, type Lowering, type Shared } from "./lowering.ts";
 import type { Lowered } from "./passes.ts";
 import { makeRecordList } from "./records.ts";
+import type { StreamedLayer } from "./streaming/streamed-layers.ts";
 
 /** An embedding's output for rows given as vectors: that vector, or zeros. */
 const [VECTOR, ZEROS] = [-1, -2];
@@ -52,14 +53,15 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared, round
   const { memory, maxRows } = shared;
   const list = makeRecordList(shared, { maxRows, result });
   const chosen = rounds > 0 ? makeChosenRows(memory, { maxRows, rounds }) : undefined;
-  const lowering: Lowering = { ...shared, list, chosen };
+  const streamed: StreamedLayer[] = [];
+  const lowering: Lowering = { ...shared, list, chosen, streamed };
   for (const step of takeRowsEarly(steps)) {
     // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
     (ops[step.op] as (step: Step, lowering: Lowering) => void)(step, lowering);
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
   assert(list.get(result).address === RESULT, `the result '${result.name}' is not in the wanted rows`);
-  return { ...list.finish(), chosen };
+  return { ...list.finish(), chosen, streamed };
 }
 
 export const ops: Ops<void, Lowering> = {

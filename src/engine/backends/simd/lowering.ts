@@ -10,6 +10,8 @@ import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
 import { isFloatType, isNarrow } from "./narrow.ts";
 import type { Activation, Buffers, RecordList } from "./records.ts";
+import { makeTable, type StreamedLayer, type StreamedRecord } from "./streaming/streamed-layers.ts";
+import type { Streams } from "./streaming/streams.ts";
 import type { WeightPlaces } from "./weights.ts";
 
 const MATRICES_MAX = 3;
@@ -35,6 +37,8 @@ export interface Shared {
   /** States of convolutions and recurrences, (slots, values of the state). */
   readonly kept: Map<Step, Block>;
   readonly ropes: Map<RopeScaling, GrowingRopeTable>;
+  /** Set if the weights do not fit in memory. */
+  readonly streams?: Streams | undefined;
   /** Private scratch floats per thread. */
   scratchFloats: number;
 }
@@ -45,6 +49,8 @@ export const keptLayers = ({ layers }: Shared): KvLayer[] =>
 
 export interface Lowering extends Shared {
   readonly list: RecordList;
+  /** Experts that are read while a pass runs. */
+  readonly streamed: StreamedLayer[];
   /** Undefined: no row of a pass has chosen an adapter. */
   readonly chosen?: ChosenRows | undefined;
 }
@@ -131,18 +137,30 @@ function addOffered(x: Activation, change: OfferedChange, y: Activation, lowerin
   }
 }
 
-/** The same for the experts of each row. */
+/** The rows of each expert: a table that the kernels write, `group` in fields.ts. */
+export interface Groups {
+  readonly address: number;
+  readonly words: Int32Array;
+}
+
+/** The same for the experts of each row. Returns the record if its weights are read while a pass runs. */
 export function expertProducts(
   from: Activation,
   wanted: readonly { w: Weight; b?: Weight | undefined; out: Activation }[],
-  groups: number,
+  { address: groups, words }: Groups,
   lowering: Lowering,
-): void {
-  const { list, weights } = lowering;
-  const biased = wanted.map(({ w, b, out }) => {
-    return { matrix: { ...weights.factor(w), bias: b ? weights.vector(b) : 0 }, out };
+): StreamedRecord | undefined {
+  const { list, weights, memory, streams } = lowering;
+  const stack = streams?.stackOf(wanted.map(({ w }) => w));
+  const table = stack && makeTable(memory, words);
+  const inSlots = stack?.matrices();
+  const biased = wanted.map(({ w, b, out }, i) => {
+    const bias = b && !inSlots ? weights.vector(b) : 0;
+    return { matrix: { ...weights.factor(w), bias, ...inSlots?.[i] }, out };
   });
   product(from, biased, lowering, { groups });
+  const record = stack && { index: list.count() - 1, stack, table: table!.words };
+  if (table) list.last("linear")!.slots = table.address; // just added
   for (const { w, out } of wanted) {
     for (const each of w.lowRank ?? []) {
       const { a, b, between } = halvesOf(each, lowering);
@@ -151,6 +169,7 @@ export function expertProducts(
       product(inner, [{ matrix: b, out }], lowering, { groups, accumulate: 1 });
     }
   }
+  return record;
 }
 
 /** Adds a record for the products, or extends the previous record if that has the same input. */

@@ -13,6 +13,8 @@ import type { Block, Memory } from "./memory.ts";
 import type { ChosenRows } from "./chosen-rows.ts";
 import type { Records } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
+import { runStreamed, type StreamedLayer } from "./streaming/streamed-layers.ts";
+import type { StreamingHost } from "./streaming/streams.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 
 /** Checks of a counter before a thread sleeps: about 50 µs. */
@@ -50,6 +52,8 @@ export interface Engine {
   readonly panelRows: number;
   /** Omitted: the kernels make system calls themselves, or do not sleep in a pass. */
   readonly sleep?: SleepFunctions | undefined;
+  /** For models that do not fit in memory; omitted: they need other memory. */
+  readonly streaming?: StreamingHost | undefined;
   /** @param header address of the header of passes */
   start(header: number): ThreadPool;
 }
@@ -57,9 +61,11 @@ export interface Engine {
 /** A program as records, and the tables of the adapters that its rows have chosen. */
 export interface Lowered extends Records {
   readonly chosen?: ChosenRows | undefined;
+  /** Layers whose experts are read while a pass runs; none if the model fits in memory. */
+  readonly streamed: readonly StreamedLayer[];
 }
 
-type PassRecords = Pick<Lowered, "ops" | "count" | "chosen">;
+type PassRecords = Pick<Lowered, "ops" | "count">;
 
 export interface Passes {
   /**
@@ -68,7 +74,7 @@ export interface Passes {
    */
   run(
     rows: PassRows,
-    lowered: PassRecords,
+    lowered: PassRecords & Pick<Lowered, "chosen" | "streamed">,
     results: Block & { dim: number },
     part?: { from: number; to: number },
   ): void;
@@ -117,7 +123,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   };
 
   return {
-    run(rows, { ops, count, chosen }, results, { from, to } = { from: 0, to: count }) {
+    run(rows, { ops, count, chosen, streamed }, results, { from, to } = { from: 0, to: count }) {
       const { targets } = rows;
       const first = targets[0] ?? 0;
       const inOrder = targets.every((target, i) => target === first + i);
@@ -128,11 +134,16 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
         fill = makeArrays(memory, { ...limits, maxRows: room }, view);
       }
       fill(rows);
-      chosen?.fill(rows, stampAfter(stamp));
       const result = out ? out.address : results.address + first * rowBytes;
-      const values = { ops: ops + from * RECORD_BYTES, opCount: to - from, ...countsOf(rows), result };
       const isStep = rows.tokens.length === rows.decodeRows;
-      go(values, small && isStep && rows.decodeRows <= ROWS_ALONE && stepsBehind < STEPS_ALONE);
+      const isAlone = small && isStep && rows.decodeRows <= ROWS_ALONE && stepsBehind < STEPS_ALONE;
+      const part = (begin: number, end: number, tables: readonly Int32Array[] = []): void => {
+        chosen?.fill(rows, stampAfter(stamp));
+        for (const table of tables) Atomics.store(table, 1, stampAfter(stamp));
+        go({ ops: ops + begin * RECORD_BYTES, opCount: end - begin, ...countsOf(rows), result }, isAlone);
+      };
+      if (shared.streams && streamed.length > 0) runStreamed(streamed, shared.streams, { from, to, go: part });
+      else part(from, to);
       stepsBehind = isStep ? stepsBehind + 1 : 0;
       if (!out) return;
       for (const [i, target] of targets.entries()) {
@@ -144,7 +155,12 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
       const { ops, count } = shiftBy({ discard: options.discard, ctxLen: limits.ctxLen });
       go({ ops, opCount: count, slot, ...options });
     },
-    close: () => pool.dismiss(() => memory.release()),
+    close() {
+      pool.dismiss(() => {
+        shared.streams?.close();
+        memory.release();
+      });
+    },
   };
 }
 

@@ -34,6 +34,8 @@ interface PendingRecord<K extends OpKind = OpKind> {
   readonly rowSet: number;
   readonly perRow: number;
   values: RecordValues<K>;
+  /** The table that the kernels read in place of `groups`. */
+  slots?: number;
 }
 
 /** An activation: its address, and its rows. */
@@ -81,6 +83,8 @@ export interface RecordList {
   add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
   /** The last record, if it has that kind: to be changed in place. */
   last<K extends OpKind>(kind: K): PendingRecord<K> | undefined;
+  /** Number of records so far. */
+  count(): number;
   /** Address of the packed form of an activation, made by a separate record unless the previous one can make it too. */
   packed(x: Activation): number;
   /** Address of an activation's words, made by a separate record. */
@@ -120,6 +124,7 @@ export function makeRecordList(
       const record = pending.at(-1);
       return record?.kind === kind ? (record as unknown as PendingRecord<K>) : undefined; // kind checked above
     },
+    count: () => pending.length,
     packed(x) {
       const known = packed.get(x.name);
       if (known !== undefined) return known;
@@ -150,8 +155,9 @@ export function makeRecordList(
     finish() {
       const block = memory.allocate(Math.max(1, pending.length) * RECORD_BYTES, "records");
       const view = new DataView(block.view.buffer, block.view.byteOffset, block.view.byteLength);
-      for (const [index, { kind, rowSet, perRow, values }] of pending.entries()) {
-        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(pending, index) }, values });
+      for (const [index, { kind, rowSet, perRow, values, slots }] of pending.entries()) {
+        const all = slots === undefined ? values : { ...values, groups: slots };
+        putRecord(view, index, { kind, head: { rowSet, perRow, joined: joinedFrom(pending, index) }, values: all });
       }
       return { ops: block.address, count: pending.length, cuts: cutsOf(pending) };
     },

@@ -7,7 +7,16 @@ import type { Step } from "../../program/step.ts";
 import { statesEnd } from "../../program/states.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import { makeSlotStates } from "./checkpoints.ts";
-import { allocateLayer, copyLayers, fillContext, kvTypeOf, makeGrowth, makeKvBlocks, valueDimOf } from "./kv.ts";
+import {
+  allocateLayer,
+  copyLayers,
+  fillContext,
+  kvTypeOf,
+  makeGrowth,
+  makeKvBlocks,
+  slotBytes,
+  valueDimOf,
+} from "./kv.ts";
 import { lower } from "./lower.ts";
 import { keptLayers, panelFloats, type Shared } from "./lowering.ts";
 import type { Memory } from "./memory.ts";
@@ -16,6 +25,7 @@ import { makeBuffers } from "./records.ts";
 import { checkRows, type RowLimits } from "./rows.ts";
 import { checkFinite, makeRuns } from "./runs.ts";
 import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
+import { makeStreams } from "./streaming/streams.ts";
 import { makeWeightPlaces } from "./weights.ts";
 
 /**
@@ -41,6 +51,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   lowered(program.logits ? "logits" : "states", 0);
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
+  shared.streams?.begin(memory.bytes - bytesHeld(shared));
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let closed = false;
@@ -64,6 +75,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
     verifies: limits.keeps,
+    ...(shared.streams && { streamed: () => shared.streams!.counts }),
     ...(limits.keeps && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
     ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
     async run(batch) {
@@ -170,10 +182,14 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
   };
+  const slot = slotBytes(program, options);
+  const taken = slot.once + ctxLen * slot.perToken; // one sequence of full length
+  const streams = engine.streaming && makeStreams(steps, { source, memory, host: engine.streaming, taken });
   const shared: Shared = {
     memory,
     source,
-    weights: makeWeightPlaces(source, memory, { ...options, panelRows }),
+    streams,
+    weights: makeWeightPlaces(source, memory, { ...options, panelRows, streams }),
     buffers: makeBuffers(memory),
     kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
     places,

@@ -26,7 +26,10 @@ export function makeStepSession(
   }
   const given: Buf = { name: "given", dim };
   const begin: Step = { op: "input", out: given };
-  const parts = makeParts({ ...program, steps: [begin, ...steps], logits: undefined }, options, engine);
+  const parts = makeParts({ ...program, steps: [begin, ...steps], logits: undefined }, options, {
+    ...engine,
+    streaming: undefined,
+  });
   const { shared, memory } = parts;
   const limits = { ...parts.limits, keeps: true }; // tells drafted rows from a prompt's
   const lowered = new Map(steps.map((step) => [step, lowerStep(step, given, shared)]));

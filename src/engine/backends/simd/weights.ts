@@ -9,6 +9,7 @@ import { unpackRows } from "../../program/unpack.ts";
 import { makeInterleaved, type Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 import { checkBytes, makeNarrow } from "./narrow.ts";
+import type { Streams } from "./streaming/streams.ts";
 
 export interface WeightPlaces {
   /** A matrix or a stack of matrices. Throws `runner` if the file has fewer bytes than its shape needs. */
@@ -27,19 +28,25 @@ export interface WeightPlaces {
   mappedBytes(): number;
 }
 
+interface WeightOptions extends Pick<LoadOptions, "precise" | "small"> {
+  /** `PANEL_ROWS` of vec.h. */
+  readonly panelRows: number;
+  /** Keeps weights in memory, if not all fit. */
+  readonly streams?: Streams | undefined;
+}
+
 /**
  * Matrices of a small model are interleaved or unpacked at load time; otherwise float32 products would unpack them for
  * each token.
- * @param panelRows `PANEL_ROWS` of vec.h
  */
 export function makeWeightPlaces(
   source: WeightSource,
   memory: Memory,
-  { precise, small = false, panelRows }: Pick<LoadOptions, "precise" | "small"> & { readonly panelRows: number },
+  { precise, small = false, panelRows, streams }: WeightOptions,
 ): WeightPlaces {
   const tensors = new Map<string, Tensor>();
   const grids = new Map<string, number>();
-  const mapped = makeMapped(memory);
+  const mapped = makeMapped(memory, streams);
 
   const interleaved = makeInterleaved(source, { memory, precise, small });
 
@@ -49,7 +56,7 @@ export function makeWeightPlaces(
     if (known) return known;
     const view = source.read(w.name);
     checkBytes(w, view.byteLength);
-    const found = { byteLength: view.byteLength, address: unpacked ? unpack(w, view) : mapped.place(view) };
+    const found = { byteLength: view.byteLength, address: unpacked ? unpack(w, view) : mapped.place(view, w.name) };
     tensors.set(key, found);
     return found;
   };
@@ -120,17 +127,17 @@ function placeCopy(memory: Memory, { buffer, byteOffset, byteLength }: Float32Ar
   return block.address;
 }
 
-/** Places views, and counts the mapped bytes: some memories copy. */
-function makeMapped(memory: Memory): { readonly place: (view: Uint8Array) => number; readonly bytes: number } {
+/** Places tensors, and counts the mapped bytes: some memories copy. */
+function makeMapped(memory: Memory, streams: Streams | undefined) {
   let bytes = 0;
   return {
-    place(view) {
+    place(view: Uint8Array, name: string): number {
       const before = memory.bytes;
       const address = memory.place(view);
       bytes += view.byteLength - Math.min(view.byteLength, memory.bytes - before);
-      return address;
+      return streams?.keep(name) ?? address;
     },
-    get bytes() {
+    get bytes(): number {
       return bytes;
     },
   };

@@ -71,6 +71,11 @@ export class Device {
     this.#pump.kick(expectedMs);
   }
 
+  /** Submitted work is likely to end soon. @param ms the time until then, if it is known */
+  expect(ms?: number): void {
+    this.#pump.kick(ms);
+  }
+
   /**
    * Starts an operation of the device and awaits it; throws `runner` if the device fails first or takes too long.
    * Attaches nothing to a promise that lives as long as the device, which would grow with every run.

@@ -14,9 +14,11 @@ interface BlockOptions {
   readonly slots: number;
   readonly checkpoints: KvBlocks["checkpoints"];
   readonly reach: Plan["reach"];
+  /** Called before a block is written. */
+  readonly onWrite: () => void;
 }
 
-export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach }: BlockOptions): KvBlocks {
+export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach, onWrite }: BlockOptions): KvBlocks {
   const { device, layers, ctxLen, cacheType } = parts;
   const sides = () => layers.flatMap(cachedSides);
   const tokenBytes = sides().reduce((sum, side) => sum + side.tokenBytes, 0);
@@ -46,6 +48,7 @@ export function makeKvBlocks(parts: ShiftParts, { slots, checkpoints, reach }: B
     async write(slot, { first, count, bytes }) {
       check(slot, first, count);
       assert(bytes.length === count * tokenBytes, `a block of ${count} positions has ${bytes.length} bytes`);
+      onWrite();
       await reach({ slots: slot + 1, positions: first + count });
       let at = 0;
       for (const { buffer, tokenBytes: each, positions } of sides()) {

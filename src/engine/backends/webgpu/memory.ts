@@ -56,6 +56,8 @@ export interface Memory {
   readonly ropes: ReadonlyMap<RopeScaling, DeviceRope>;
   readonly params: GPUBuffer;
   readonly readback: GPUBuffer;
+  /** The same for the candidates of a step that is submitted before `readback` is read. */
+  readonly readbackAhead: GPUBuffer;
 }
 
 /** Buffers of a pass: of its batch, and of its activations. */
@@ -149,6 +151,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const results = program.states.dim + (program.logits?.dim ?? 0);
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
+  const readbackAhead = want("readback of a step ahead", 4 * answers, mapRead | copyDst);
   const memoryOf = (all: readonly GPUBuffer[], room: KvRoom): Memory => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
     const passMemory = ({ scratch, batch }: typeof few): PassMemory => ({ scratch: scratch.map(at), batch: at(batch) });
@@ -170,6 +173,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
       cacheType,
       params: at(params),
       readback: at(readback),
+      readbackAhead: at(readbackAhead),
     };
   };
   const bytes = [...descriptors, ...cacheDescriptors].reduce((sum, { size }) => sum + size, 0);

@@ -2,7 +2,10 @@
  * The commands of the next decode step, encoded while the device runs the last one. They depend on the numbers of rows
  * and splits only: tokens and positions are in the batch, which is written before they are submitted.
  */
-import type { Counts, Pass } from "./record.ts";
+import { encodeDispatches, type Counts, type Pass } from "./record.ts";
+
+/** A long step begins with commands for so many dispatches: the device runs them while the others are submitted. */
+const HEAD = { dispatches: 16, of: 64 };
 
 /** Identifies the commands: they have the dispatches of a pass before `end`. */
 export interface StepCommands {
@@ -14,14 +17,22 @@ export interface StepCommands {
 export interface NextStep {
   /** Encodes a step that is likely to follow. */
   prepare(step: StepCommands): void;
-  /** The commands of a step, prepared or encoded now. They can be submitted once. */
-  take(step: StepCommands): GPUCommandBuffer;
+  /** The commands of a step, prepared or encoded now, to be submitted in their order. They can be submitted once. */
+  take(step: StepCommands): readonly GPUCommandBuffer[];
   /** Drops what is prepared. */
   drop(): void;
 }
 
-export function makeNextStep(encode: (step: StepCommands) => GPUCommandBuffer): NextStep {
-  let ready: (StepCommands & { readonly version: number; readonly commands: GPUCommandBuffer }) | undefined;
+export function makeNextStep(gpu: Pick<GPUDevice, "createCommandEncoder">): NextStep {
+  let ready: (StepCommands & { readonly version: number; readonly commands: GPUCommandBuffer[] }) | undefined;
+  const encode = ({ pass, counts, end }: StepCommands): GPUCommandBuffer[] => {
+    const cuts = end < HEAD.of ? [0, end] : [0, HEAD.dispatches, end];
+    return cuts.slice(1).map((to, i) => {
+      const encoder = gpu.createCommandEncoder();
+      encodeDispatches(encoder, pass, counts, { first: cuts[i]!, end: to }); // one cut more than parts
+      return encoder.finish();
+    });
+  };
   return {
     prepare: (step) => void (ready = { ...step, version: step.pass.version, commands: encode(step) }),
     take(step) {

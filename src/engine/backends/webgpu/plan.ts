@@ -38,7 +38,10 @@ const UPLOAD_SHARE = 0.9;
  */
 export const FEW_ROWS = 32;
 
-export interface Plan extends Pick<Memory, "input" | "given" | "readback" | "host" | "cacheType" | "states"> {
+export interface Plan extends Pick<
+  Memory,
+  "input" | "given" | "readback" | "readbackAhead" | "host" | "cacheType" | "states"
+> {
   readonly passes: Passes;
   /** True if a run of many rows keeps its memory while runs of few rows take place. */
   readonly isApart: boolean;
@@ -48,6 +51,8 @@ export interface Plan extends Pick<Memory, "input" | "given" | "readback" | "hos
   readonly held: HeldWeights;
   /** Keys and values by layer. */
   readonly caches: KvRoom["caches"];
+  /** Returns whether there is room for keys and values. */
+  has(size: KvSize): boolean;
   /** Makes room for keys and values; undefined: there is room. Throws `busy` if the device has none. */
   reach(size: KvSize): Promise<void> | undefined;
   destroy(): void;
@@ -177,7 +182,7 @@ interface PlanParts extends Pick<Plan, "passes" | "isApart" | "capacity"> {
 }
 
 function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { input, given, readback, host, room, cacheType, states } = memory;
+  const { input, given, readback, readbackAhead, host, room, cacheType, states } = memory;
   const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
   const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
   const rebind = (layers: ReadonlySet<number>): void => {
@@ -188,10 +193,12 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     input,
     given,
     readback,
+    readbackAhead,
     host,
     caches: room.caches,
     cacheType,
     states,
+    has: room.has,
     reach: (size) => (room.has(size) ? undefined : room.reach(size, rebind)),
     ropes: [...memory.ropes.values()],
     bytes: { weights: weights.bytes, kv: room.bytes + kept, scratch },

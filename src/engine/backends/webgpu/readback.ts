@@ -4,7 +4,7 @@ import { readAnswer, type Chooser } from "./chooser.ts";
 import type { PlannedResult } from "./record.ts";
 
 /** Bytes of a buffer on the device; with a request, its candidates. */
-interface Part {
+export interface Part {
   readonly buffer: GPUBuffer;
   readonly offset: number;
   readonly size: number;

@@ -2,25 +2,21 @@
  * A loaded model on a device: divides batches of rows into chunks that fit the plan, each with one submit and one
  * readback.
  */
-import { batchWords, writeBatch } from "../../../../kernels/wgsl/batch.ts";
 import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
-import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
 import type { LoadOptions, TopKRows, TopKRuns, Program, Rows, RunWithStates, Session } from "../../program/backend.ts";
 import { checkRequest, type Chooser } from "./chooser.ts";
-import { chunksOf, longestOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
+import { ChunkRuns, type ResultName, type Results } from "./chunk-runs.ts";
+import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import { makeHostRuns, type HostRuns } from "./host-steps.ts";
 import type { Stop } from "./stops.ts";
 import { reachRope } from "./memory.ts";
-import { makeDurations } from "./pace.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
-import { makeNextStep, type StepCommands } from "./next-step.ts";
-import { FEW_ROWS, passFor, type Plan } from "./plan.ts";
+import { FEW_ROWS, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
-import { allFinite, copyParts, partsOf, readParts } from "./readback.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
 import { makeRowInputs, type RowInputs } from "./row-inputs.ts";
@@ -28,7 +24,6 @@ import { makeSlices, type Uploaded } from "./slices.ts";
 import { layerCount } from "../../program/split.ts";
 import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 import { runsWhole, writtenBy } from "../../program/describe.ts";
-import { MAP_READ } from "./usage.ts";
 
 /**
  * An encoder's run of more rows is submitted in parts of so many dispatches, about a layer: others' runs come between
@@ -48,19 +43,7 @@ export interface SessionParts {
   readonly states: KeptSlots | undefined;
 }
 
-type ResultName = "logits" | "states";
-
-/** Receives the logits of wanted rows without a request, and the states of all wanted rows; empty if not wanted. */
-interface Results {
-  readonly out: Float32Array;
-  readonly states: Float32Array;
-}
 const NONE = new Float32Array(0);
-
-/** The dispatches of a chunk whose rows are on the device, and what they compute. */
-interface UploadedChunk extends StepCommands {
-  readonly name: ResultName;
-}
 
 /** Owns the buffers of a model on the device; `close` destroys them. */
 export class WebGpuSession implements Session {
@@ -78,18 +61,11 @@ export class WebGpuSession implements Session {
   readonly verifies: boolean;
   readonly gpuLayers: NonNullable<Session["gpuLayers"]>;
   readonly #parts: SessionParts;
-  readonly #words: Uint32Array<ArrayBuffer>;
   readonly #limits: BatchLimits;
   /** True if a sequence may be divided into several chunks. */
   readonly #splits: boolean;
   readonly #inputs: RowInputs;
-  /** Mean durations of runs, by their number of rows. */
-  readonly #durations = makeDurations<number>();
-  readonly #next = makeNextStep(({ pass, counts, end }) => {
-    const encoder = this.#parts.device.gpu.createCommandEncoder();
-    encodeDispatches(encoder, pass, counts, { first: 0, end });
-    return encoder.finish();
-  });
+  readonly #chunks: ChunkRuns;
   /** Set if the CPU computes some steps. */
   readonly #hostRuns: HostRuns | undefined;
   #results = new Float32Array(0);
@@ -113,11 +89,21 @@ export class WebGpuSession implements Session {
     this.#splits = !runsWhole(parts.program.steps);
     const anyRows = this.#inputs.dim > 0 || parts.options.images !== undefined;
     this.#limits = batchLimits(parts.program, { ...parts.options, anyRows });
-    this.#words = new Uint32Array(batchWords(parts.plan.capacity.all));
+    this.#chunks = new ChunkRuns({
+      ...parts,
+      inputs: this.#inputs,
+      ctxLen: parts.options.ctxLen,
+      goesAhead: this.#limits.keeps && !parts.states && !parts.options.hostSteps && !given,
+      faultOf: (...run) => this.#faultOf(...run),
+      checkOpen: () => this.#checkOpen(),
+    });
     const checkpoints = parts.states?.checkpoints;
     if (checkpoints) this.checkpoints = checkpoints;
     const { slots } = parts.options;
-    if (this.#limits.keeps) this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach });
+    if (this.#limits.keeps) {
+      const onWrite = (): void => this.#chunks.drop();
+      this.blocks = makeKvBlocks(parts.shift, { slots, checkpoints, reach: parts.plan.reach, onWrite });
+    }
     this.verifies = this.#limits.keeps;
     const { hostSteps } = parts.options;
     const { host: buffers } = parts.plan;
@@ -184,6 +170,7 @@ export class WebGpuSession implements Session {
     const size = dim * chunks.reduce((sum, chunk) => sum + wholeRows(chunk), 0);
     if (this.#results.length < size) this.#results = new Float32Array(size);
     const topK: TopK[] = [];
+    const alone = chunks.length === 1 && !this.#isDivided;
     let [done, first, known] = [0, 0, 0];
     for (const chunk of chunks) {
       this.#inputs.give(first, chunk.rows.length);
@@ -192,7 +179,7 @@ export class WebGpuSession implements Session {
       const until = known + chunk.requests.length * program.states.dim;
       const own = keepsStates ? states.subarray(known, until) : NONE;
       known = until;
-      topK.push(...(await this.#runChunk(chunk, result, { out, states: own, pause })));
+      topK.push(...(await this.#runChunk(chunk, result, { out, states: own, pause, alone })));
       done += out.length;
     }
     kept?.lengths.ran(batch);
@@ -223,7 +210,8 @@ export class WebGpuSession implements Session {
     await this.#makeRoom(batch);
     const [chunk, ...more] = this.#chunksOf(batch, plan.capacity);
     assert(chunk && more.length === 0 && states !== "all" && !chunk.twoWay, "a run that cannot be divided");
-    const upload = this.#upload(chunk, "logits");
+    this.#chunks.drop();
+    const upload = this.#chunks.upload(chunk, "logits");
     const { pass, counts, end } = upload;
     return {
       end,
@@ -238,7 +226,7 @@ export class WebGpuSession implements Session {
         const size = wholeRows(chunk) * this.#parts.program.logits!.dim; // only generating models have slices
         if (this.#results.length < size) this.#results = new Float32Array(size);
         const out = this.#results.subarray(0, size);
-        await this.#finish(chunk, upload, { first, out, states: NONE });
+        await this.#chunks.finish(chunk, upload, { first, out, states: NONE });
         this.#parts.states?.lengths.ran(batch);
         return out;
       },
@@ -248,66 +236,17 @@ export class WebGpuSession implements Session {
   async #runChunk(
     chunk: Chunk,
     name: ResultName,
-    { pause, ...results }: Results & { pause: (() => Promise<void>) | undefined },
+    { pause, ...results }: Results & { alone: boolean; pause: (() => Promise<void>) | undefined },
   ): Promise<TopK[]> {
-    const step = this.#upload(chunk, name);
+    assert(!(this.#isDivided && chunk.twoWay), "rows that see later ones beside a run in parts");
+    const continued = this.#chunks.continued(chunk, name, results);
+    if (continued) return continued;
+    const step = this.#chunks.upload(chunk, name);
     const { pass, counts, end } = step;
     const isWhole = this.#splits && !this.#hostRuns;
     const earlier = { end, drafted: chunk.decodes, pause };
     const first = isWhole ? 0 : await this.#runEarlier(pass, counts, earlier);
-    return this.#finish(chunk, step, { first, ...results });
-  }
-
-  /** Uploads the rows of a chunk; returns the dispatches that compute its result. */
-  #upload(chunk: Chunk, name: ResultName): UploadedChunk {
-    const { rows, requests, given } = chunk;
-    const { plan, device } = this.#parts;
-    assert(!(this.#isDivided && chunk.twoWay), "rows that see later ones beside a run in parts");
-    const pass = passFor(plan, rows.length, chunk.twoWay);
-    const sequences = writeBatch(rows, this.#words);
-    const splits = splitsOf(longestOf(rows));
-    const counts: Counts = { all: rows.length, wanted: requests.length, given, sequences, splits };
-    this.#inputs.giveVectors(chunk);
-    device.gpu.queue.writeBuffer(pass.batch, 0, this.#words, 0, batchWords(rows.length));
-    return { pass, counts, end: pass[name]!.end, name }; // encoders were refused
-  }
-
-  /** Runs the dispatches of an uploaded chunk from `first` on, and reads its result. */
-  async #finish(
-    chunk: Chunk,
-    step: UploadedChunk,
-    { first, out, states }: Results & { first: number },
-  ): Promise<TopK[]> {
-    const { rows, requests } = chunk;
-    const { pass, counts, end } = step;
-    const { plan, device, chooser } = this.#parts;
-    const result = pass[step.name]!; // uploaded for it
-    const commands = first === 0 ? [this.#next.take(step)] : [];
-    const encoder = device.gpu.createCommandEncoder();
-    if (first > 0) encodeDispatches(encoder, pass, counts, { first, end });
-    const asked = requests.flatMap((request, row) => (request ? [{ row, request }] : []));
-    if (asked.length > 0) chooser!.encode(encoder, pass, asked); // a request is only accepted if a chooser exists
-    const parts = partsOf(requests, { result, chooser });
-    if (states.length > 0) parts.push({ ...pass.states, offset: 0, size: states.byteLength, request: undefined });
-    const size = copyParts(encoder, parts, plan.readback);
-    const submittedMs = performance.now();
-    // A software adapter needs the cores itself.
-    const expectedMs = device.facts.software ? undefined : this.#durations.expected(rows.length);
-    device.submit([...commands, encoder.finish()], expectedMs);
-    if (size === 0) {
-      await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
-      return [];
-    }
-    const mapped = device.wait(() => plan.readback.mapAsync(MAP_READ, 0, size));
-    if (chunk.decodes && first === 0)
-      this.#next.prepare({ ...step, counts: { ...counts, splits: splitsOf(1 + longestOf(rows)) } });
-    await mapped;
-    if (first === 0) this.#durations.took(rows.length, performance.now() - submittedMs);
-    this.#checkOpen();
-    const topK = readParts(plan.readback.getMappedRange(0, size), parts, [out, states]);
-    plan.readback.unmap();
-    if (!topK || !allFinite(out)) throw await this.#faultOf(pass, counts, chunk.decodes);
-    return topK;
+    return this.#chunks.finish(chunk, step, { first, ...results });
   }
 
   /** Runs the first parts of a long run or of one with stops; returns the first dispatch that is left. */
@@ -347,6 +286,7 @@ export class WebGpuSession implements Session {
     assert(!this.#closed && slot >= 0 && slot < slots, `shift of slot ${slot} of ${slots}`);
     assert(keep >= 0 && discard >= 0, `shift of slot ${slot}: keep ${keep}, discard ${discard}`);
     assert(keep + discard <= length && length <= ctxLen, `shift of slot ${slot}: ${keep} + ${discard} of ${length}`);
+    this.#chunks.drop();
     shiftTokens(this.#parts.shift, { slot, keep, discard, length });
     this.#parts.states?.lengths.set(slot, length - discard);
   };
@@ -354,6 +294,7 @@ export class WebGpuSession implements Session {
   readonly copy: Session["copy"] = async ({ from, to, length }) => {
     const { ctxLen, slots } = this.#parts.options;
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
+    this.#chunks.drop();
     await this.#parts.plan.reach({ slots: to + 1, positions: length });
     copyTokens(this.#parts.shift, { from, to, length });
   };
@@ -361,7 +302,7 @@ export class WebGpuSession implements Session {
   readonly close: Session["close"] = () => {
     if (this.#closed) return;
     this.#closed = true;
-    this.#next.drop();
+    this.#chunks.drop();
     this.#parts.plan.destroy();
     this.#parts.shift.destroy();
     this.#parts.chooser?.destroy();

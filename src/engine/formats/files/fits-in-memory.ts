@@ -2,7 +2,7 @@
 import { availableMemory } from "../../../base/system.ts";
 
 /** Bytes left for the process itself: its heap, activations, and pages of other files. */
-const RESERVE = 192 * 2 ** 20;
+const RESERVE = 128 * 2 ** 20;
 /** Share of the memory that can be taken: other programs' needs change. */
 const SHARE = 0.95;
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import type { LoadOptions } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases } from "../../../conformance/cases.ts";
+import { makeCase } from "../../../conformance/draft.ts";
 import { startWebGpu, type BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
@@ -62,6 +63,21 @@ test("a token takes one submit, makes no GPU object and brings back its logits, 
   expect(await cost(() => session.topK!.run([{ ...row(2), request }]))).toEqual([1, 0, 8 * 5 + 4 * 2]);
   const greedy = { k: 1, apart: new Int32Array(0) };
   expect(await cost(() => session.topK!.run([{ ...row(3), request: greedy }]))).toEqual([1, 0, 8]);
+  session.close();
+}, 60_000);
+
+test("a token of many dispatches takes two submits: the device begins before all are submitted", async () => {
+  const long = makeCase("a long step", { dim: 32 }, ({ x, steps }) => {
+    for (let i = 0; i < 40; i++) steps.push({ op: "scale", x, by: 2 }, { op: "clamp", x, min: -1, max: 1 });
+    return x;
+  });
+  const session = await gpu.backend.load(long.program, options);
+  for (const tokens of [[3], [3, 4]]) {
+    const before = (await gpu.tally()).submits;
+    const logits = await session.run([{ slot: 0, start: 0, tokens: Int32Array.from(tokens), logits: "last" }]);
+    expect((await gpu.tally()).submits - before).toBe(2);
+    expect(logits.some((value) => value !== 0) && logits.every((value) => Math.abs(value) <= 1)).toBe(true);
+  }
   session.close();
 }, 60_000);
 

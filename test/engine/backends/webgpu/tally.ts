@@ -1,10 +1,15 @@
-/** Counts a process's requests to its GPU: submits, encoded passes, created objects, and bytes mapped for reading. */
+/**
+ * Counts a process's requests to its GPU: submits, encoded passes, created objects, bytes mapped for reading, and reads
+ * before which more work was submitted.
+ */
 
 export interface Tally {
   submits: number;
   passes: number;
   objects: number;
   bytesRead: number;
+  /** Results that were read after a submit that came later than the request for them. */
+  readsBehind: number;
 }
 
 /** Methods that create objects which outlive a submit. */
@@ -23,7 +28,7 @@ export const MAKERS = [
 
 /** Counts from now on, for as long as the device lives. */
 export function tallyOf(gpu: GPUDevice): Tally {
-  const tally: Tally = { submits: 0, passes: 0, objects: 0, bytesRead: 0 };
+  const tally: Tally = { submits: 0, passes: 0, objects: 0, bytesRead: 0, readsBehind: 0 };
   type Method = (this: unknown, ...args: unknown[]) => unknown;
   const listen = (owner: object, name: string, heard: (made: unknown, args: readonly unknown[]) => void): void => {
     const own = Reflect.get(owner, name) as Method; // a method of WebGPU, by its name
@@ -38,7 +43,12 @@ export function tallyOf(gpu: GPUDevice): Tally {
     listen(gpu, name, (made) => {
       tally.objects++;
       if (name !== "createBuffer") return;
-      listen(made as GPUBuffer, "mapAsync", (_, [, , size]) => void (tally.bytesRead += Number(size)));
+      let submits = 0;
+      listen(made as GPUBuffer, "mapAsync", (_, [, , size]) => {
+        tally.bytesRead += Number(size);
+        submits = tally.submits;
+      });
+      listen(made as GPUBuffer, "getMappedRange", () => void (tally.readsBehind += Number(tally.submits > submits)));
     });
   }
   listen(gpu, "createCommandEncoder", (made) => {
