@@ -10,7 +10,7 @@ mkdir -p "$out"
 flags=(-Oz -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-trapping-math -ffp-contract=off
   -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-ident -Wall -Werror -Wno-unused-function
   -Wno-psabi)
-vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512)
+vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512 -mno-gather)
 avx2=(-march=x86-64-v3)
 sse41=(-march=x86-64 -msse4.1)
 no_red_zone=-mno-red-zone # Windows may write below the stack, which functions of vec.h's convention would use

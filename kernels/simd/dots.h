@@ -178,16 +178,23 @@ INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 s
 #define PAIRS_1(name, each)
 #endif
 
-// For types that most files have: their units stay in registers.
-#if defined(__wasm__) // where each costs five times the bytes
-#define COMMON(X) \
+// Types whose units stay in registers: all where a library may be large, elsewhere the types that most files have.
+#define COMMON_LEAST(X) \
   X(q4_0, 2, 32, 18, 0, 0) X(q8_0, 8, 32, 34, SIGNED_UNITS, 0) X(q4_k, 12, 256, 144, 0, 0) X(q6_k, 14, 256, 210, 0, 1)
+#define COMMON_MORE(X) \
+  COMMON_LEAST(X) X(q4_1, 3, 32, 20, 0, 0) X(q5_0, 6, 32, 22, 0, 0) X(q2_k, 10, 256, 84, 0, 1) X(q3_k, 11, 256, 110, 0, 1) \
+  X(q5_k, 13, 256, 176, 0, 0) X(iq4_nl, 20, 32, 18, SIGNED_UNITS, 0) X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0) \
+  X(mxfp4, 39, 32, 17, 0, 0)
+#if defined(__wasm__) // where each costs five times the bytes
+#define COMMON COMMON_LEAST
+#elif PLAIN_FLOATS // old processors
+#define COMMON COMMON_MORE
 #else
 #define COMMON(X) \
-  X(q4_0, 2, 32, 18, 0, 0) X(q4_1, 3, 32, 20, 0, 0) X(q5_0, 6, 32, 22, 0, 0) X(q8_0, 8, 32, 34, SIGNED_UNITS, 0) \
-  X(q2_k, 10, 256, 84, 0, 1) X(q3_k, 11, 256, 110, 0, 1) X(q4_k, 12, 256, 144, 0, 0) X(q5_k, 13, 256, 176, 0, 0) \
-  X(q6_k, 14, 256, 210, 0, 1) X(iq4_nl, 20, 32, 18, SIGNED_UNITS, 0) X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0) \
-  X(mxfp4, 39, 32, 17, 0, 0)
+  COMMON_MORE(X) X(q5_1, 7, 32, 24, 0, 0) X(iq2_xxs, 16, 256, 66, 0, 0) X(iq2_xs, 17, 256, 74, 0, 1) \
+  X(iq3_xxs, 18, 256, 98, 0, 0) X(iq1_s, 19, 256, 50, 0, 0) X(iq3_s, 21, 256, 110, 0, 0) X(iq2_s, 22, 256, 82, 0, 1) \
+  X(iq1_m, 29, 256, 56, 0, 1) X(tq1_0, 34, 256, 54, 0, 1) X(tq2_0, 35, 256, 66, 0, 1) X(nvfp4, 40, 64, 36, 0, 1) \
+  X(q1_0, 41, 128, 18, 0, 0) X(q2_0, 42, 64, 18, 0, 0)
 #endif
 // Adds units b … end − 1 of a row of n weights to the sums at `to`; the last may not be whole.
 NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, const i8 *grid, const Packed *x, f32x16 *to) {

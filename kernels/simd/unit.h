@@ -65,14 +65,6 @@ INL u8x64 nibbles2(const u8 *p, i64 step) {
   return JOIN32(a, b);
 #endif
 }
-// Bit i of a word becomes byte i: all ones or zero.
-INL u8x32 bit_mask(u32 bits) {
-  u8x32 each = (u8x32)((u32x8){} + bits);
-  each = SHUFFLE(each, each, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
-  const u8x32 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128,
-                     1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  return (u8x32)((each & bit) == bit);
-}
 // Scales and minimums of Q4_K and Q5_K: 8 of 6 bits each in 12 bytes.
 INL void scales_k4(const u8 *p, f32x8 *scales, f32x8 *mins) {
   u32 a = LOAD(u32, p), b = LOAD(u32, p + 4), c = LOAD(u32, p + 8);

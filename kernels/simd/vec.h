@@ -117,6 +117,14 @@ typedef u64 u64x8 VEC(64);
 INL u64x8 rotate_left(u64x8 v, u64x8 by) { return (u64x8)_mm512_rolv_epi64((__m512i)v, (__m512i)by); }
 #endif
 
+// v, which clang 19 otherwise takes apart into general registers: it does so with bytes shifted and masked for a product.
+INL u8x32 in_lanes(u8x32 v) {
+#if defined(__AVX2__)
+  __asm__("" : "+x"(v));
+#endif
+  return v;
+}
+
 // Replaces each byte of v, 0 … 15, by that entry of the table.
 INL u8x32 look_up(u8x16 table, u8x32 v) {
 #if defined(__AVX2__)
@@ -134,6 +142,44 @@ INL u8x32 look_up(u8x16 table, u8x32 v) {
   union { u8x32 v; uint8x16_t h[2]; } a = {v};
   for (int i = 0; i < 2; i++) a.h[i] = vqtbl1q_u8((uint8x16_t)table, a.h[i]);
   return a.v;
+#endif
+}
+
+// The same for 64 bytes.
+INL u8x64 look_up64(u8x16 table, u8x64 v) {
+#if defined(__AVX512VNNI__)
+  u8x32 twice = JOIN16(table, table);
+  return (u8x64)_mm512_shuffle_epi8((__m512i)JOIN32(twice, twice), (__m512i)v);
+#else
+  u8x32 h[2];
+  STORE(h, v);
+  u8x32 low = look_up(table, h[0]), high = look_up(table, h[1]);
+  return JOIN32(low, high);
+#endif
+}
+// Bit i of a word becomes byte i: all ones or zero.
+INL u8x32 bit_mask(u32 bits) {
+  u8x32 each = (u8x32)((u32x8){} + bits);
+  each = SHUFFLE(each, each, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const u8x32 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128,
+                     1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  return (u8x32)((each & bit) == bit);
+}
+INL u8x64 bit_mask64(u64 bits) {
+#if defined(__AVX512VNNI__)
+  return (u8x64)_mm512_movm_epi8(bits);
+#else
+  u8x32 low = bit_mask((u32)bits), high = bit_mask((u32)(bits >> 32));
+  return JOIN32(low, high);
+#endif
+}
+// Negates the bytes whose bit is set.
+INL u8x64 negate_where(u8x64 v, u64 bits) {
+#if defined(__AVX512VNNI__)
+  return (u8x64)_mm512_mask_sub_epi8((__m512i)v, bits, (__m512i){}, (__m512i)v);
+#else
+  u8x64 mask = bit_mask64(bits);
+  return (v ^ mask) - mask;
 #endif
 }
 

@@ -3,12 +3,10 @@
 #pragma once
 #include "iq2_xs.h"
 INL void unpack_iq2_s(const u8 *p, const i8 *grid, Unit *u) {
-  for (int g = 0; g < 8; g++) {
-    u64 points[4];
-    for (int i = 0; i < 4; i++) points[i] = LOAD(u64, grid + (p[2 + g * 4 + i] | (p[66 + g] >> (2 * i) & 3) << 8) * 8);
-    STORE((u8 *)u->v + g * 32, signed_points(LOAD(u8x32, points), LOAD(u32, p + 34 + g * 4)));
-  }
+  const u64x8 at = (u64x8)(CONVERT(LOAD(u8x32, p + 2), u16x32) | ninth_bits(CONVERT(LOAD(u8x8, p + 66), u64x8), 2));
+#define OF(c) POINT((u16)(at[(c) / 4] >> (c) % 4 * 16))
+  SIGNED_POINTS(u, OF, LOAD(u8x32, p + 34))
+#undef OF
   u->s = scales_iq2(p + 74, half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
-  order_unit(u);
 }

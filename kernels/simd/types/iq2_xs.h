@@ -10,17 +10,10 @@ INL f32x16 scales_iq2(const u8 *p, f32 d) {
   return (CONVERT(each, f32x16) + 0.5f) * (d * 0.25f);
 }
 INL void unpack_iq2_xs(const u8 *p, const i8 *grid, Unit *u) {
-  for (int g = 0; g < 8; g++) {
-    u64 points[4];
-    u32 signs = 0;
-    for (int i = 0; i < 4; i++) {
-      u32 q = LOAD(u16, p + 2 + g * 8 + i * 2);
-      points[i] = LOAD(u64, grid + (q & 511) * 8);
-      signs |= even_signs(q >> 9) << (8 * i);
-    }
-    STORE((u8 *)u->v + g * 32, signed_points(LOAD(u8x32, points), signs));
-  }
+  const u8x32 seven = CONVERT(LOAD(u16x32, p + 2) >> 9, u8x32);
+#define OF(c) POINT(LOAD(u16, p + 2 + 2 * (c)) & 511)
+  SIGNED_POINTS(u, OF, even_signs(seven))
+#undef OF
   u->s = scales_iq2(p + 66, half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
-  order_unit(u);
 }

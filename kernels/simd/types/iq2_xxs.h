@@ -3,16 +3,10 @@
 #pragma once
 #include "grids.h"
 INL void unpack_iq2_xxs(const u8 *p, const i8 *grid, Unit *u) {
-  f32x8 s;
-  for (int g = 0; g < 8; g++) {
-    const u8 *from = p + 2 + g * 8;
-    u32 word = LOAD(u32, from + 4);
-    u64 points[4];
-    for (int i = 0; i < 4; i++) points[i] = LOAD(u64, grid + from[i] * 8);
-    STORE((u8 *)u->v + g * 32, signed_points(LOAD(u8x32, points), even_signs4(word)));
-    s[g] = (0.5f + (word >> 28)) * 0.25f;
-  }
-  u->s = in_low8(s * half(LOAD(u16, p)));
+  const u32x8 a = LOAD(u32x8, p + 2), b = LOAD(u32x8, p + 34), words = SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#define OF(c) POINT(p[2 + (c) / 4 * 8 + (c) % 4])
+  SIGNED_POINTS(u, OF, even_signs28(words))
+#undef OF
+  u->s = in_low8((0.5f + CONVERT((i32x8)(words >> 28), f32x8)) * 0.25f * half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
-  order_unit(u);
 }

@@ -3,14 +3,10 @@
 #pragma once
 #include "grids.h"
 INL void unpack_iq3_xxs(const u8 *p, const i8 *grid, Unit *u) {
-  f32x8 s;
-  for (int g = 0; g < 8; g++) {
-    u32 word = LOAD(u32, p + 66 + g * 4), points[8];
-    for (int i = 0; i < 8; i++) points[i] = LOAD(u32, grid + p[2 + g * 8 + i] * 4);
-    STORE((u8 *)u->v + g * 32, signed_points(LOAD(u8x32, points), even_signs4(word)));
-    s[g] = (0.5f + (word >> 28)) * 0.5f;
-  }
-  u->s = in_low8(s * half(LOAD(u16, p)));
+  const u32x8 words = LOAD(u32x8, p + 66);
+#define OF(c) POINTS(p[2 + 2 * (c)], p[3 + 2 * (c)])
+  SIGNED_POINTS(u, OF, even_signs28(words))
+#undef OF
+  u->s = in_low8((0.5f + CONVERT((i32x8)(words >> 28), f32x8)) * 0.5f * half(LOAD(u16, p)));
   u->m = u->s * GRID_ZERO;
-  order_unit(u);
 }

@@ -1,17 +1,20 @@
 // iq4_nl: as q4_0, but a nibble picks one of 16 levels. w = d · LEVELS[q]
 #pragma once
-#include "../unit.h"
+#include "chunks.h"
 #define IQ4_LEVELS \
   ((u8x16)(i8x16){-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113})
-INL u8x64 iq4_levels(u8x64 n) {
-  u8x32 h[2];
-  STORE(h, n);
-  u8x32 low = look_up(IQ4_LEVELS, h[0]), high = look_up(IQ4_LEVELS, h[1]);
-  return JOIN32(low, high);
+// Nibbles to levels; with AVX-512 they are shifted to 0 … 255.
+INL void iq4_levels(Unit *u) {
+#if defined(__AVX512VNNI__)
+  UNROLL for (int j = 0; j < 4; j++) u->v[j] = look_up64(IQ4_LEVELS ^ 0x80, u->v[j]);
+  u->m = u->s * 128;
+#else
+  UNROLL for (int j = 0; j < 4; j++) u->v[j] = look_up64(IQ4_LEVELS, u->v[j]);
+  u->m = (f32x16){};
+#endif
 }
 INL void unpack_iq4_nl(const u8 *p, const i8 *grid, Unit *u) {
-  UNROLL for (int j = 0; j < 4; j++) u->v[j] = iq4_levels(nibbles2(p + j * 36 + 2, 18));
+  block_nibbles(p + 2, 18, u);
   u->s = in_low8(halves8(p, 18));
-  finish_signed(u);
-  order_unit(u);
+  iq4_levels(u);
 }

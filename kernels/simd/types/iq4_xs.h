@@ -3,13 +3,9 @@
 #pragma once
 #include "iq4_nl.h"
 INL void unpack_iq4_xs(const u8 *p, const i8 *grid, Unit *u) {
-  UNROLL for (int j = 0; j < 4; j++) u->v[j] = iq4_levels(nibbles2(p + 8 + j * 32, 16));
-  f32x8 s;
-  UNROLL for (int g = 0; g < 8; g++) {
-    int low = p[4 + g / 2] >> (4 * (g & 1)) & 15, high = LOAD(u16, p + 2) >> (2 * g) & 3;
-    s[g] = (f32)((low | high << 4) - 32);
-  }
-  u->s = in_low8(s * half(LOAD(u16, p)));
-  finish_signed(u);
-  order_unit(u);
+  block_nibbles(p + 8, 16, u);
+  const u32x8 low = LOAD(u32, p + 4) >> (u32x8){0, 4, 8, 12, 16, 20, 24, 28} & 15;
+  const u32x8 high = LOAD(u16, p + 2) >> (u32x8){0, 2, 4, 6, 8, 10, 12, 14} & 3;
+  u->s = in_low8(CONVERT((i32x8)(low | high << 4) - 32, f32x8) * half(LOAD(u16, p)));
+  iq4_levels(u);
 }

@@ -1,27 +1,35 @@
 // nvfp4: 64 weights in groups of 16: 4 scales of 8 bits, 32 bytes of nibbles that pick one of 16 levels, of each group
 // low nibbles first. w = scale / 2 · (LEVELS[q] − 12)
 #pragma once
-#include "../unit.h"
-INL f32 half_scale(u8 code) { // 4 bits of exponent, 3 of mantissa; ignores the sign; 0x7f is NaN
-  u32 e = code >> 3 & 15, m = code & 7, bits = (e + 119) << 23 | m << 20;
-  if (code == 0 || code == 0x7f) return 0;
-  return e ? LOAD(f32, &bits) : m * 0.0009765625f;
+#include "mxfp4.h"
+typedef u32 u32x16 VEC(64);
+INL f32x16 half_scales(u8x16 codes) { // 4 bits of exponent, 3 of mantissa; ignores the sign; 0x7f is NaN
+  const u32x16 code = CONVERT(codes, u32x16), e = code >> 3 & 15, m = code & 7;
+  const f32x16 normal = (f32x16)((e + 119) << 23 | m << 20), small = CONVERT((i32x16)m, f32x16) * 0.0009765625f;
+  const i32x16 is_small = e == 0, is_wrong = code == 0x7f;
+  return (f32x16)(((is_small & (i32x16)small) | (~is_small & (i32x16)normal)) & ~is_wrong);
 }
 INL void unpack_nvfp4(const u8 *p, const i8 *grid, Unit *u) {
-  const u8x16 levels = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-  f32x16 s;
-  UNROLL for (int j = 0; j < 4; j++) {
-    const u8 *block = p + j * 36;
-    u8x32 q = LOAD(u8x32, block + 4), low = q & 15, high = q >> 4;
-    u8x32 a = SHUFFLE(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 34, 35, 36, 37, 38, 39, 8, 9, 10, 11, 12, 13, 14, 15, 40,
-                      41, 42, 43, 44, 45, 46, 47);
-    u8x32 b = SHUFFLE(low, high, 16, 17, 18, 19, 20, 21, 22, 23, 48, 49, 50, 51, 52, 53, 54, 55, 24, 25, 26, 27, 28, 29, 30,
-                      31, 56, 57, 58, 59, 60, 61, 62, 63);
-    u8x32 first = look_up(levels, a), second = look_up(levels, b);
-    u->v[j] = JOIN32(first, second);
-    for (int i = 0; i < 4; i++) s[4 * j + i] = half_scale(block[i]);
+#define SIXTEEN(i) LOAD(u64, p + (i) / 4 * 36 + 4 + (i) % 4 * 8) // nibbles of 16 weights
+#if defined(__AVX512VNNI__)
+  const u8x64 first = (u8x64)(u64x8){SIXTEEN(0), SIXTEEN(2), SIXTEEN(4), SIXTEEN(6), SIXTEEN(8), SIXTEEN(10), SIXTEEN(12), SIXTEEN(14)};
+  const u8x64 last = (u8x64)(u64x8){SIXTEEN(1), SIXTEEN(3), SIXTEEN(5), SIXTEEN(7), SIXTEEN(9), SIXTEEN(11), SIXTEEN(13), SIXTEEN(15)};
+  u->v[0] = first & 15;
+  u->v[1] = first >> 4;
+  u->v[2] = last & 15;
+  u->v[3] = last >> 4;
+#else
+  const u64x8 by = {0, 4, 0, 4, 0, 4, 0, 4};
+#define FILL(j) \
+  { \
+    const u64x4 q = LOAD(u64x4, p + j * 36 + 4); \
+    u->v[j] = (u8x64)(SHUFFLE(q, q, 0, 0, 1, 1, 2, 2, 3, 3) >> by) & 15; \
   }
-  u->s = s;
-  u->m = s * 12;
-  order_unit(u);
+  EACH_REGISTER(FILL)
+#undef FILL
+#endif
+#undef SIXTEEN
+  UNROLL for (int j = 0; j < 4; j++) u->v[j] = look_up64(MXFP4_LEVELS, u->v[j]);
+  u->s = half_scales((u8x16)(u32x4){LOAD(u32, p), LOAD(u32, p + 36), LOAD(u32, p + 72), LOAD(u32, p + 108)});
+  u->m = u->s * 12;
 }
