@@ -22,6 +22,52 @@ fn quad_of(group: vec3<u32>, position: u32) -> Quad {
   return Quad(group.y, position, kv_head, first, count, (p.head_dim + 3u) / 4u, (p.value_dim + 3u) / 4u);
 }
 
+/// Rotates the queries, if keys are rotated. All threads call it, after a barrier.
+fn rotate_query(quad: Quad, t: u32) {
+  if (!ROTATES) { return; }
+  for (var d = t; d < quad.key_columns; d += WG) {
+    let sums = mat2x4<f32>(query[d] + query[KEY_FOURS + d], query[2u * KEY_FOURS + d] + query[3u * KEY_FOURS + d]);
+    let rests = mat2x4<f32>(query[d] - query[KEY_FOURS + d], query[2u * KEY_FOURS + d] - query[3u * KEY_FOURS + d]);
+    query[d] = (sums[0] + sums[1]) * ROTATE_FACTOR;
+    query[KEY_FOURS + d] = (rests[0] + rests[1]) * ROTATE_FACTOR;
+    query[2u * KEY_FOURS + d] = (sums[0] - sums[1]) * ROTATE_FACTOR;
+    query[3u * KEY_FOURS + d] = (rests[0] - rests[1]) * ROTATE_FACTOR;
+  }
+  workgroupBarrier();
+  for (var i = t; i < quad.key_columns / 2u; i += WG) {
+    add_columns(i % 4u * KEY_FOURS + i / 4u * 8u);
+  }
+  workgroupBarrier();
+}
+
+/// The part of a rotation between eight neighbours of `query`.
+fn add_columns(first: u32) {
+  for (var half = 1u; half < 8u; half *= 2u) {
+    for (var i = 0u; i < 4u; i++) {
+      let at = first + i / half * 2u * half + i % half;
+      let a = query[at];
+      let b = query[at + half];
+      query[at] = a + b;
+      query[at + half] = a - b;
+    }
+  }
+}
+
+/// Sums the results of a column's threads in the first, and rotates them back, if values are rotated.
+fn rotate_back(quad: Quad, t: u32) {
+  if (!ROTATES) { return; }
+  for (var i = t; i < quad.count * quad.columns; i += WG) {
+    let at = i / quad.columns * WG + i % quad.columns;
+    var sum = vec4<f32>();
+    for (var turn = 0u; turn < WG / quad.columns; turn++) { sum += query[at + turn * quad.columns]; }
+    query[at] = rotate_lanes(sum * ROTATE_FACTOR);
+  }
+  workgroupBarrier();
+  let groups = quad.columns / 8u;
+  for (var i = t; i < quad.count * groups; i += WG) { add_columns(i / groups * WG + i % groups * 8u); }
+  workgroupBarrier();
+}
+
 /// The positions of a split of a row's context; empty if `end` <= `start`.
 struct Span { start: u32, end: u32, whole: bool }
 
@@ -92,13 +138,14 @@ fn peak_of(score: vec4<f32>, t: u32) -> vec4<f32> {
 /// Sums the results of a column's threads, and writes the total, or a part of it.
 fn store(quad: Quad, split: u32, whole: bool, peak: vec4<f32>, t: u32) {
   let turns = WG / quad.columns;
+  let parts_of_sum = select(turns, 1u, ROTATES); // rotate_back left one
   for (var i = t; i < quad.count * quad.columns; i += WG) {
     let h = i / quad.columns;
     let column = i % quad.columns;
     var sum = vec4<f32>();
     var total = 0.0;
     for (var turn = 0u; turn < turns; turn++) {
-      sum += query[h * WG + turn * quad.columns + column];
+      if (turn < parts_of_sum) { sum += query[h * WG + turn * quad.columns + column]; }
       total += scores[turn * quad.columns][h];
     }
     let head = quad.row * p.heads + quad.first + h;

@@ -66,8 +66,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let quad = quad_of(group, row.z);
   load_query(quad, t);
   workgroupBarrier();
+  rotate_query(quad, t);
   var found = found_none(quad, group.z, t);
   attend(&found, row.y, span.start, span.end, quad, t);
   gather(found, t);
+  rotate_back(quad, t);
   store(quad, group.z, span.whole, found.most, t);
 }

@@ -4,7 +4,7 @@ const GROUP: u32 = 4u;
 alias Four = vec4<f32>;
 fn four_place(i: u32) -> u32 { return i; }
 fn scale_place(i: u32) -> u32 { return i; }
-fn four_of(four: Four, scale: Four) -> vec4<f32> { return four; }
+fn four_of(four: Four, scale: Four, i: u32) -> vec4<f32> { return four; }
 fn four_from(x: vec4<f32>, scale: f32) -> Four { return x; }
 
 fn peak_bits(x: vec4<f32>) -> u32 { return 0u; }

@@ -10,7 +10,8 @@ alias Four = u32;
 /// The index of four values in the buffer: of values 4i … 4i + 3, and of their scale.
 fn four_place(i: u32) -> u32 { return i + i / FOURS; }
 fn scale_place(i: u32) -> u32 { return i / FOURS * (FOURS + 1u) + FOURS; }
-fn four_of(four: Four, scale: Four) -> vec4<f32> {
+/// @param i the index of the four values
+fn four_of(four: Four, scale: Four, i: u32) -> vec4<f32> {
   let shifted = bitcast<vec4<i32>>(vec4<u32>(four) << vec4<u32>(24u, 16u, 8u, 0u));
   return vec4<f32>(shifted >> vec4<u32>(24u)) * bitcast<f32>(scale);
 }
@@ -52,7 +53,7 @@ fn unpack(words: array<Unit, WORDS>) -> array<f32, UNIT> {
   var packed = words;
   var values: array<f32, UNIT>;
   for (var i = 0u; i < FOURS; i++) {
-    let four = four_of(packed[i], packed[FOURS]);
+    let four = four_of(packed[i], packed[FOURS], i);
     for (var j = 0u; j < 4u; j++) { values[4u * i + j] = four[j]; }
   }
   return values;

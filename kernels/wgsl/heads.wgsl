@@ -1,7 +1,7 @@
 // heads: reads of one head's keys and values, and transformations of scores, spliced into the attention kernels.
 
-fn key_at(i: u32) -> vec4<f32> { return four_of(keys[four_place(i)], keys[scale_place(i)]); }
-fn value_at(i: u32) -> vec4<f32> { return four_of(values[four_place(i)], values[scale_place(i)]); }
+fn key_at(i: u32) -> vec4<f32> { return four_of(keys[four_place(i)], keys[scale_place(i)], i); }
+fn value_at(i: u32) -> vec4<f32> { return four_of(values[four_place(i)], values[scale_place(i)], i); }
 
 /// Four values of a key from `i`, zeros beyond its end. @param at start of the key
 fn key_four(at: u32, i: u32) -> vec4<f32> {

@@ -99,25 +99,42 @@ fn value_of(row: u32, kv_head: u32, t: u32) -> vec4<f32> {
   return vec4<f32>(v[at], v[at + 1u], v[at + 2u], v[at + 3u]);
 }
 
-/// A vec4 in the cache's format, and the scale of its group.
-struct Kept { four: Four, scale: f32 }
+/// A vec4 in the cache's format, the one that may share its word, and the scale of their group.
+struct Kept { four: Four, next: Four, scale: f32 }
 
 /// The kept vec4 of each thread.
 fn kept_of(x: vec4<f32>, t: u32) -> Kept {
   var peak = 0u;
+  var mine = x;
+  var next = x;
   if (GROUP > 4u) {
     scratch[t] = x;
     workgroupBarrier();
+    if (ROTATES) {
+      mine = rotated_four(t);
+      workgroupBarrier();
+      scratch[t] = mine;
+      workgroupBarrier();
+      next = scratch[t ^ 1u];
+    }
     for (var i = 0u; i < GROUP / 4u; i++) { peak = max(peak, peak_bits(scratch[t - t % (GROUP / 4u) + i])); }
     workgroupBarrier();
   }
   let scale = scale_from(peak);
-  return Kept(four_from(x, scale), scale);
+  return Kept(four_from(mine, scale), four_from(next, scale), scale);
+}
+
+/// The vec4 `t` of `scratch`, rotated with its group.
+fn rotated_four(t: u32) -> vec4<f32> {
+  var fours: array<vec4<f32>, 8>;
+  for (var i = 0u; i < 8u; i++) { fours[i] = scratch[t - t % 8u + i]; }
+  rotate_group(&fours);
+  return fours[t % 8u];
 }
 
 /// The vec4 as later rows read it.
 fn read_back(kept: Kept) -> vec4<f32> {
-  return four_of(kept.four, scale_word(kept.scale));
+  return four_of(kept.four, scale_word(kept.scale), 0u);
 }
 
 /// The scores of one key, of which each thread has a vec4.
@@ -141,6 +158,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let base = (row.y * p.ctx_len * p.kv_heads + quad.kv_head) * p.head_dim;
   load_queries(quad, position, t);
   workgroupBarrier();
+  rotate_query(quad, t);
   var found = found_none(quad, group.z, t);
   attend(&found, row.y, span.start, min(span.end, row.z), quad, t);
   if (span.end > row.z) {
@@ -152,8 +170,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       add_value(&found, exp(score - found.most), read_back(value));
       if (quad.first % (p.heads / p.kv_heads) == 0u) {
         let i = (base + row.z * kv_dim) / 4u + t;
-        keys[four_place(i)] = key.four;
-        values[four_place(i)] = value.four;
+        if (!ROTATES || t % 2u == 0u) {
+          keys[four_place(i)] = join_fours(key.four, key.next);
+          values[four_place(i)] = join_fours(value.four, value.next);
+        }
         if (GROUP > 4u && t % (GROUP / 4u) == 0u) {
           keys[scale_place(i)] = scale_word(key.scale);
           values[scale_place(i)] = scale_word(value.scale);
@@ -162,5 +182,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
   }
   gather(found, t);
+  rotate_back(quad, t);
   store(quad, group.z, span.whole, found.most, t);
 }

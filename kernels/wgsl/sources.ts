@@ -18,6 +18,7 @@ import bytes from "./bytes.wgsl" with { type: "text" };
 import bytes16 from "./bytes16.wgsl" with { type: "text" };
 import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
 import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
+import cacheQ4 from "./cache_q4.wgsl" with { type: "text" };
 import cacheQ8 from "./cache_q8.wgsl" with { type: "text" };
 import clampValues from "./clamp.wgsl" with { type: "text" };
 import joinParts from "./join.wgsl" with { type: "text" };
@@ -81,6 +82,7 @@ import shiftKeys from "./shift_keys.wgsl" with { type: "text" };
 import turn from "./turn.wgsl" with { type: "text" };
 import turned from "./turned.wgsl" with { type: "text" };
 import unnormed from "./unnormed.wgsl" with { type: "text" };
+import unrotated from "./unrotated.wgsl" with { type: "text" };
 import unshared from "./unshared.wgsl" with { type: "text" };
 import bf16 from "./quant/bf16.wgsl" with { type: "text" };
 import f16 from "./quant/f16.wgsl" with { type: "text" };
@@ -246,13 +248,15 @@ export const LOADS16: Readonly<Record<string, string>> = {
 const ALIGNED = new Set(["q4_K", "q5_K"]);
 
 /** Formats of the KV cache. */
-const inGroupsOf = (count: number): string => cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`);
+const inGroupsOf = (count: number): string =>
+  cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`) + unrotated;
 const CACHES: Readonly<Record<CacheType, string>> = {
-  f32: cacheF32,
-  f16: cacheF16,
+  f32: cacheF32 + unrotated,
+  f16: cacheF16 + unrotated,
   q8_0: inGroupsOf(CACHE_GROUPS.q8_0),
   "q8_0/16": inGroupsOf(CACHE_GROUPS["q8_0/16"]),
   "q8_0/8": inGroupsOf(CACHE_GROUPS["q8_0/8"]),
+  q4_0: cacheQ4,
 };
 
 /** Snippets that are the same for every matrix and device. */

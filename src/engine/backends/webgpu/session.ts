@@ -76,7 +76,8 @@ export class WebGpuSession implements Session {
   constructor(parts: SessionParts) {
     this.#parts = parts;
     const { name } = parts.device.facts;
-    this.device = parts.options.kvType === "q4_0" ? `${name}, keys and values in 8 bits in place of 4` : name;
+    const isWider = parts.options.kvType === "q4_0" && parts.plan.cacheType.startsWith("q8_0");
+    this.device = isWider ? `${name}, keys and values in 8 bits in place of 4` : name;
     this.lost = parts.device.lost;
     const { weights, kv, scratch: activations } = parts.plan.bytes;
     const scratch = activations + (parts.chooser?.bytes ?? 0);

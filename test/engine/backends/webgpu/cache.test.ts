@@ -1,16 +1,17 @@
-/** The KV cache in float16 and in 8 bits: against the reference and the CPU's cache, on a software adapter. */
+/** The KV cache in float16, in 8 bits and in 4: against the reference and the CPU's cache, on a software adapter. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
-import type { Backend, LoadOptions, Session, StateRows } from "../../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Rows, Session, StateRows } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../architectures/models.ts";
 import { runCase, type Case } from "../../../conformance/cases.ts";
+import { attention, makeCase, plainRope, VOCAB } from "../../../conformance/draft.ts";
 import { runnableCases } from "./chosen-cases.ts";
 import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
@@ -52,6 +53,8 @@ test("attention and rotations, some by the seed, agree with the reference in flo
 const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
 /** Both caches round alike, so that only sums differ; a value near the middle of two integers may go either way. */
 const ALIKE_NMSE_MAX = 2e-6;
+/** As for the CPU's cache in 4 bits. */
+const FOUR_NMSE_MAX = 4e-2;
 /** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
 const EIGHT_NMSE_MAX = 1.2e-4;
 
@@ -83,6 +86,68 @@ test.each([
   60_000,
 );
 
+/** The CPU's cache in 4 bits, everything else in float32. */
+const FOUR_BITS = { precise: false, small: true, kvType: "q4_0" } as const;
+
+test.each([
+  ["attention: 6 heads on 2 of 32", "q4_0"],
+  ["attention: 3 heads on 1 of 512", "q4_0"],
+  ["attention: a long context, 4 heads on 1 of 64", "q4_0"],
+  ["attention: a long context, heads that rotate, each normed, in a window of 65", "q4_0"],
+  ["rope: neox", "q8_0/16"],
+] as const)(
+  "in 4 bits, %s is as near to the reference as the CPU's cache in 4 bits",
+  async (name, type) => {
+    const each = caseOf(name);
+    expect(cacheTypeOf(each.program.steps, FOUR_BITS)).toBe(type);
+    const exact = joined(await runCase(cpuBackend, each));
+    const error = nmse(joined(await runCase(gpu.backend, each, FOUR_BITS)), exact);
+    expect(error).toBeLessThan(type === "q4_0" ? FOUR_NMSE_MAX : EIGHT_NMSE_MAX);
+    if (type === "q4_0") expect(error).toBeGreaterThan(EIGHT_NMSE_MAX);
+    const [simd] = simdLevels;
+    if (!simd || type !== "q4_0") return;
+    const ofCpu = nmse(joined(await runCase(simd.backend, each, FOUR_BITS)), exact);
+    expect(error / ofCpu).toBeLessThan(1.3); // both rotate, over groups of other sizes
+    expect(error / ofCpu).toBeGreaterThan(0.6);
+  },
+  60_000,
+);
+
+test("in 4 bits, copies and blocks have the same bits, drafts those of rows one by one, and a shift is near to float32", async () => {
+  const { program } = makeCase("four bits", { dim: 64 }, (draft) =>
+    attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head" }),
+  );
+  const load = (mode: Partial<LoadOptions>): Promise<Session> =>
+    gpu.backend.load(program, { ctxLen: 128, slots: 3, precise: false, threads: 1, cacheDir: undefined, ...mode });
+  const tokens = Int32Array.from({ length: 100 }, (_, i) => (i * i) % VOCAB);
+  const rows = (slot: number, start: number, end: number, drafted = false): Rows => {
+    return { slot, start, tokens: tokens.slice(start, end), logits: "all", drafted };
+  };
+  const [four, float] = [await load(FOUR_BITS), await load({ precise: true })];
+  const shifted: Float32Array[] = [];
+  for (const session of [four, float]) {
+    await session.run([rows(0, 0, 80)]);
+    await session.copy({ from: 0, to: 1, length: 80 });
+    const { blocks } = session;
+    for (const [first, count] of [
+      [0, 64],
+      [64, 16],
+    ] as const) {
+      await blocks!.write(2, { first, count, bytes: await blocks!.read(0, first, count) });
+    }
+    const drafted = (await session.run([rows(0, 80, 90, true)])).slice();
+    const single: number[] = [];
+    for (let at = 80; at < 90; at++) single.push(...(await session.run([rows(1, at, at + 1)])));
+    expect(drafted).toEqual(Float32Array.from(single));
+    expect(await session.run([rows(2, 80, 90, true)])).toEqual(drafted);
+    session.shift(0, { keep: 5, discard: 10, length: 90 });
+    shifted.push((await session.run([{ ...rows(0, 90, 98), start: 80 }])).slice());
+    session.close();
+  }
+  expect(nmse(shifted[0]!, shifted[1]!)).toBeLessThan(FOUR_NMSE_MAX);
+  expect(nmse(shifted[0]!, shifted[1]!)).toBeGreaterThan(1e-4);
+}, 60_000);
+
 const headDimOf = ({ program: { steps } }: Case): number =>
   Math.max(...steps.map((step) => ("headDim" in step ? (step.headDim ?? 0) : 0)));
 
@@ -97,7 +162,7 @@ test("a value that is no number stays visible in 8 bits", async () => {
   session.close();
 }, 60_000);
 
-test("a cache takes half the bytes, unless numbers are to be precise, and a quarter and a scale per group in 8 bits", async () => {
+test("a cache takes half the bytes, unless numbers are to be precise, and a quarter or an eighth and a scale per group in 8 or 4 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
   const kvBytes = async (mode: Partial<LoadOptions>): Promise<number> => {
     const all = { ...options, precise: false, threads: 1, cacheDir: undefined, ...mode };
@@ -109,6 +174,7 @@ test("a cache takes half the bytes, unless numbers are to be precise, and a quar
   expect(await kvBytes({ precise: true })).toBe(4 * values);
   expect(await kvBytes({})).toBe(2 * values);
   expect(await kvBytes({ kvType: "q8_0" })).toBe((36 / 32) * values);
+  expect(await kvBytes({ kvType: "q4_0" })).toBe((20 / 32) * values);
   expect(await kvBytes({ kvType: "q8_0", precise: true })).toBe(4 * values);
 }, 60_000);
 
