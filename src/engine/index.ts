@@ -7,7 +7,7 @@ export { addStates, normalized, poolingOf, statedPooling } from "./batching/pool
 export type { Media, PromptSegment } from "./batching/prompt.ts";
 export { RANK } from "./batching/rank-head.ts";
 export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
-export type { Backend, Program, Session } from "./program/backend.ts";
+export type { Backend, Program, Session, StreamedCounts } from "./program/backend.ts";
 export {
   LOADED_TEMPLATE,
   type InputMessage,

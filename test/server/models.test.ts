@@ -288,11 +288,12 @@ describe("the list of models in memory", () => {
       { device: "GPU", layers: 3 },
       { device: "CPU", layers: 0, experts: 2 },
     ];
+    const streamed = { memory: 5, hits: 3, misses: 1, bytes: 9 };
     const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [], files: [] } };
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
       { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z"), places },
-      { ...elsewhere, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z") },
+      { ...elsewhere, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z"), streamed },
     ];
     await putModel(harness.root, "broken");
     await writeFile(manifestPath(harness.root, parseName("broken")), "{");
@@ -309,7 +310,11 @@ describe("the list of models in memory", () => {
         context_length: 2048,
       },
       expect.objectContaining({ name: "deleted:latest", details: UNKNOWN, placement: places }),
-      expect.objectContaining({ name: "broken:latest", details: UNKNOWN }),
+      expect.objectContaining({
+        name: "broken:latest",
+        details: UNKNOWN,
+        streamed: { memory: 5, hits: 3, misses: 1, bytes_read: 9 },
+      }),
     ]);
     expect(await get("/api/system")).toMatchObject({
       divided_models: [{ name: "deleted:latest", placement: places }],

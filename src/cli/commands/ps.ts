@@ -22,7 +22,22 @@ export async function ps(
     until(expires_at, nowMs()),
   ]);
   terminal.write(formatTable(["NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL"], rows));
-  for (const { name, placement } of shown) if (placement) terminal.note(`${name}: ${placed(placement)}`);
+  for (const { name, placement, size, streamed } of shown) {
+    if (placement) terminal.note(`${name}: ${placed(placement)}`);
+    if (streamed) terminal.note(`${name}: ${readFromDisk(size, streamed)}`);
+  }
+}
+
+interface Streamed {
+  readonly memory: number;
+  readonly hits: number;
+  readonly misses: number;
+}
+
+/** Explains why a model that does not fit in memory is slow. */
+function readFromDisk(size: number, { memory, hits, misses }: Streamed): string {
+  const used = hits + misses === 0 ? "" : `; so far ${Math.round((100 * hits) / (hits + misses))}% were in memory`;
+  return `does not fit in memory: ${formatBytes(memory)} of ${formatBytes(size)} stay, experts are read from the disk${used}`;
 }
 
 /** Lists the devices of a model that is on several. */

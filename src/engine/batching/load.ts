@@ -104,6 +104,8 @@ export interface EngineInfo {
   /** Bytes on a GPU. */
   readonly vramBytes: number;
   readonly gpuLayers: Session["gpuLayers"];
+  /** Set if the weights do not fit in memory: the bytes of them that are. */
+  readonly streamed?: { readonly memory: number };
   readonly places?: Session["places"];
   /** Kind of a reranker's scores; undefined: not a reranker. */
   readonly ranks: RankHead["kind"] | undefined;
@@ -144,6 +146,8 @@ export interface LoadedEngine {
   /** Encodes images: a separate file, or another view of the model's. */
   readonly projector: Projector | undefined;
   readonly info: EngineInfo;
+  /** Reads of weights that do not fit in memory; undefined if all fit. */
+  readonly streamed: Session["streamed"];
   /** Describes a change of its files since they were opened, after which their content cannot be trusted. */
   readonly changed: () => string | undefined;
 }
@@ -221,8 +225,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    const rankPrompt = rankPromptOf(gguf, encoder);
-    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, changed: files.changed };
+    const [rankPrompt, changed] = [rankPromptOf(gguf, encoder), files.changed];
+    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, streamed: own.streamed, changed };
   } catch (error) {
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
@@ -253,10 +257,13 @@ function kvBytesOf(
 
 /** Facts on a model and its draft model, once they are loaded. */
 function factsOf(
-  { backend, device, bytes, vramBytes = 0, gpuLayers, places }: Session,
+  { backend, device, bytes, vramBytes = 0, gpuLayers, places, streamed }: Session,
   draft: LoadedDraft | undefined,
   layer: DraftLayer | undefined,
-): Pick<EngineInfo, "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "places" | "draftUnused"> {
+): Pick<
+  EngineInfo,
+  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "places" | "streamed" | "draftUnused"
+> {
   const drafting = [draft?.model?.session, layer?.session, layer?.head].flatMap((each) => each?.bytes ?? []);
   const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
   return {
@@ -266,6 +273,7 @@ function factsOf(
     vramBytes,
     gpuLayers,
     ...(places && { places }),
+    ...(streamed && { streamed: { memory: streamed.memory } }),
     ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
   };
 }

@@ -363,7 +363,11 @@ export interface Session {
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
   /** Set if the weights do not fit in memory: experts are read when a router picks them. */
-  readonly streamed?: () => StreamedCounts;
+  readonly streamed?: {
+    /** Bytes of weights in memory. */
+    readonly memory: number;
+    counts(): StreamedCounts;
+  };
   /** Undefined: runs cannot be divided. */
   readonly slices?: SlicedRuns;
   /** Undefined: keys and values cannot leave their slots. */

@@ -7,7 +7,7 @@ import type { AdapterChoice } from "../batching/adapter-set.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
 import type { EngineInfo } from "../batching/load.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";
-import type { LoadOptions } from "../program/backend.ts";
+import type { LoadOptions, StreamedCounts } from "../program/backend.ts";
 import type { TemplateFacts } from "../text/template/facts.ts";
 import type { FillFile } from "../text/tokenizer/fill-in-the-middle.ts";
 import type { PromptMessage, PromptTool, Think } from "../text/template/messages.ts";
@@ -198,7 +198,12 @@ export type FromRunner =
   | { readonly kind: "ready"; readonly info: EngineInfo; readonly template: TemplateReply }
   /** Loading failed; the process ends. */
   | { readonly kind: "failed"; readonly code: Code; readonly message: string }
-  | { readonly kind: "events"; readonly events: readonly SequenceEvent[] }
+  | {
+      readonly kind: "events";
+      readonly events: readonly SequenceEvent[];
+      /** Reads since the load of weights that do not fit in memory; omitted: all fit. */
+      readonly streamed?: StreamedCounts;
+    }
   | EmbedEvent
   /** The process is about to end and takes no new requests. */
   | { readonly kind: "leaving" }

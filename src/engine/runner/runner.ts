@@ -153,6 +153,7 @@ async function load(
   message: LoadMessage,
   { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
 ): Promise<Loaded | undefined> {
+  let streamed: LoadedEngine["streamed"];
   try {
     const backend = await backendOf(message, host);
     const { decodeImage, decodeAudio } = host;
@@ -171,10 +172,11 @@ async function load(
       prefixMemory: message.cacheMemory,
       cacheMemory: backend.name === "webgpu" ? await cacheMemoryOnGpu(message, host) : message.cacheMemory,
       onProgress: (fraction) => channel.send({ kind: "progress", fraction }),
-      emit: (events) => channel.send({ kind: "events", events }),
+      emit: (events) => channel.send({ kind: "events", events, ...(streamed && { streamed: streamed.counts() }) }),
       onEmbed: (event) => channel.send(event),
       onLost: (error) => void endAfter(error, channel),
     });
+    streamed = model.streamed;
     const templates = makeTemplates(model.chatTemplate);
     const template = templates.define(LOADED_TEMPLATE, message.template);
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });

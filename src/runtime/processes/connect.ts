@@ -7,6 +7,7 @@ import type {
   LoadMessage,
   Reply,
   SequenceEvent,
+  StreamedCounts,
   TemplateReply,
   ToRunner,
 } from "../../engine/index.ts";
@@ -43,6 +44,8 @@ export interface RunnerProgress {
   count: number;
   isLeaving: boolean;
   heartbeat: Heartbeat;
+  /** The last counts that came; undefined: all weights are in memory, or nothing ran yet. */
+  streamed?: StreamedCounts;
 }
 
 /** Images of prompts that were encoded, and images whose rows were cached. */
@@ -89,8 +92,10 @@ export async function connect(
     if (message.kind === "ready") ready.resolve(message);
     else if (message.kind === "failed") ready.reject(new AppError(message.code, message.message));
     else if (message.kind === "progress") options.onProgress?.(message.fraction);
-    else if (message.kind === "events") for (const event of message.events) listeners.get(event.id)?.event?.(event);
-    else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
+    else if (message.kind === "events") {
+      if (message.streamed) progress.streamed = message.streamed;
+      for (const event of message.events) listeners.get(event.id)?.event?.(event);
+    } else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
     else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
     else if (message.kind === "leaving") progress.isLeaving = true;
     else if (message.kind === "image") images[message.how]++;

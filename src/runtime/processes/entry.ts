@@ -87,6 +87,7 @@ export function describe(entry: Entry): LoadedModel[] {
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
     vramBytes,
     ...(places && { places }),
+    ...(runner.streamed && { streamed: runner.streamed }),
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),
     pid: runner.pid,

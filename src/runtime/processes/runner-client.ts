@@ -13,6 +13,7 @@ import {
   LOADED_TEMPLATE,
   type Reply,
   type SequenceEvent,
+  type StreamedCounts,
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
@@ -116,6 +117,12 @@ export class RunnerClient {
   /** Number of messages received: an equal number later means silence in between. */
   get received(): number {
     return this.#progress.count;
+  }
+
+  /** Reads of weights that do not fit in memory, by the last messages; undefined: all fit. */
+  get streamed(): (StreamedCounts & { readonly memory: number }) | undefined {
+    const { streamed } = this.info;
+    return streamed && { ...streamed, ...(this.#progress.streamed ?? { hits: 0, misses: 0, bytes: 0 }) };
   }
 
   /** Tokens in the slots of running generations, by the last messages. */

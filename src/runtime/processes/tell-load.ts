@@ -7,7 +7,7 @@ const WIDENED_MIN = 2;
 
 type LoadFacts = Pick<
   EngineInfo,
-  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "draftUnused" | "samplersUnused"
+  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "streamed" | "draftUnused" | "samplersUnused"
 >;
 
 /** @param load the message that loaded it */
@@ -22,6 +22,14 @@ export function tellLoad(
   }
   if (gpuLayers?.cpuExperts) {
     log.info("experts of a model are on the CPU, the rest is on the GPU", { file, device, vramBytes });
+  }
+  if (info.streamed) {
+    const { memory } = info.streamed;
+    log.info("a model does not fit in memory: its experts are read when it needs them", {
+      file,
+      memory,
+      bytes: bytes.weights,
+    });
   }
   if (info.draftUnused !== undefined) {
     log.warn("a model answers without its draft model", { file, draft, reason: info.draftUnused });

@@ -259,12 +259,25 @@ export interface LoadedModel {
   readonly vramBytes: number;
   /** The devices with parts of it; absent: it is on one. */
   readonly places?: NonNullable<EngineInfo["places"]>;
+  /** Absent: all its weights are in memory. */
+  readonly streamed?: StreamedWeights;
   readonly ctxLen: number;
   readonly expiresAt: Date;
   /** Runner process id. */
   readonly pid: number;
   /** Uses the runner of a model with other adapters over the same base, which is listed too and has the bytes. */
   readonly isBeside?: boolean;
+}
+
+/** Weights that do not fit in memory; counts since the load. */
+interface StreamedWeights {
+  /** Bytes of weights in memory. */
+  readonly memory: number;
+  /** Uses of an expert's weights that were in memory, and uses for which they were read. */
+  readonly hits: number;
+  readonly misses: number;
+  /** Bytes read. */
+  readonly bytes: number;
 }
 
 /** Activity of a model that is loaded, loading or waited for. */

@@ -90,6 +90,7 @@ export function makeMetrics(runtime: Watched, { gateway, dialect = "hearth" }: M
   watchActivity(runtime, registers);
   watchImages(runtime, registers);
   watchMemory(runtime, registers);
+  watchStreamed(runtime, registers);
   const routers = makeRouterMetrics(runtime, model);
   const registries = dialect === "vllm" ? [registry, routers.registry] : [registry];
   const ofAll = <T>(read: (registry: Registry) => Promise<T>): Promise<T[]> => Promise.all(registries.map(read));
@@ -189,6 +190,36 @@ function watchMemory(runtime: Watched, registers: Registers): void {
     });
   perModel("hearth_model_bytes", "Weights, KV cache and scratch of a loaded model", (loaded) => loaded.sizeBytes);
   perModel("hearth_model_vram_bytes", "The part of it on a GPU", (loaded) => loaded.vramBytes);
+}
+
+/** Experts of models that do not fit in memory. */
+function watchStreamed(runtime: Watched, registers: Registers): void {
+  type Streamed = NonNullable<LoadedModel["streamed"]>;
+  const streamed = (): [string, Streamed][] =>
+    runnersOf(runtime).flatMap(({ name, streamed: counts }) => (counts ? [[name, counts]] : []));
+  new Counter({
+    name: "hearth_expert_uses_total",
+    help: "Uses of experts of models that do not fit in memory, by where their weights were: memory, disk",
+    labelNames: ["model", "from"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [model, { hits, misses }] of streamed()) {
+        this.inc({ model, from: "memory" }, hits);
+        this.inc({ model, from: "disk" }, misses);
+      }
+    },
+  });
+  new Counter({
+    name: "hearth_expert_read_bytes_total",
+    help: "Bytes of experts read from the disk, for models that do not fit in memory",
+    labelNames: ["model"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [model, { bytes }] of streamed()) this.inc({ model }, bytes);
+    },
+  });
 }
 
 /** Loaded models, each runner once. */

@@ -30,9 +30,17 @@ async function itemOf({ store, inspect }: RouteDeps, loaded: LoadedModel): Promi
     expires_at: formatTime(loaded.expiresAt.getTime()),
     size_vram: loaded.vramBytes,
     ...(loaded.places && { placement: loaded.places }),
+    ...(loaded.streamed && { streamed: streamedOf(loaded.streamed) }),
     context_length: loaded.ctxLen,
   };
 }
+
+const streamedOf = ({ memory, hits, misses, bytes }: NonNullable<LoadedModel["streamed"]>): object => ({
+  memory,
+  hits,
+  misses,
+  bytes_read: bytes,
+});
 
 /** The name that a model was loaded by; if that was deleted since, another model with the same weights. */
 async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<StoredModel | undefined> {

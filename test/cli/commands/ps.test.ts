@@ -39,3 +39,11 @@ test("a model on several devices is listed with the layers of each", async () =>
   expect(notes).toEqual(["m: 32 layers on GPU 1, 1 layer on GPU 2, the experts of 5 layers on CPU"]);
   expect((await shown(1000, 600)).notes).toEqual([]);
 });
+
+test("a model that does not fit in memory is listed with what stays, and how often that was enough", async () => {
+  const streamed = { memory: 400, hits: 0, misses: 0, bytes_read: 0 };
+  const fresh = await shown(1000, 0, { streamed });
+  expect(fresh.notes).toEqual(["m: does not fit in memory: 400 B of 1 KB stay, experts are read from the disk"]);
+  const used = await shown(1000, 0, { streamed: { ...streamed, hits: 3, misses: 1 } });
+  expect(used.notes[0]).toEndWith("experts are read from the disk; so far 75% were in memory");
+});

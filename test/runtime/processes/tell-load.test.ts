@@ -7,17 +7,19 @@ const { size } = Bun.file(FILE);
 interface Loaded {
   readonly weights: number;
   readonly gpuLayers?: { count: number; all: number; cpuExperts?: number };
+  readonly streamed?: { readonly memory: number };
   readonly samplersUnused?: readonly string[];
 }
 
-function told({ weights, gpuLayers, samplersUnused = [] }: Loaded): unknown[] {
+function told({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded): unknown[] {
   const lines: unknown[] = [];
   const log = {
     info: (msg: string, fields?: object) => void lines.push([msg, fields]),
     warn: (msg: string, fields?: object) => void lines.push([msg, fields]),
   };
   const bytes = { weights, kv: 0, scratch: 0 };
-  tellLoad(log, { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers, samplersUnused }, { path: FILE });
+  const info = { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers, ...(streamed && { streamed }) };
+  tellLoad(log, { ...info, samplersUnused }, { path: FILE });
   return lines;
 }
 
@@ -36,6 +38,12 @@ test("weights that take a multiple of their file in memory, and a model on two d
     ["experts of a model are on the CPU, the rest is on the GPU", { file: FILE, device: "d", vramBytes: 3 }],
   ]);
   expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
+});
+
+test("a model that does not fit in memory is told, with what stays there", () => {
+  expect(told({ weights: size, streamed: { memory: 7 } })).toEqual([
+    [expect.stringContaining("does not fit in memory"), { file: FILE, memory: 7, bytes: size }],
+  ]);
 });
 
 test("samplers that a file recommends and that do not exist here are told", () => {

@@ -75,7 +75,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     ...(slotStates && { checkpoints: slotStates }),
     ...(growth && { growth }),
     verifies: limits.keeps,
-    ...(shared.streams && { streamed: () => shared.streams!.counts }),
+    ...(shared.streams && { streamed: shared.streams }),
     ...(limits.keeps && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
     ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
     async run(batch) {

@@ -60,7 +60,7 @@ async function answersWith(path: string, adapters: readonly string[], fits: bool
   const session = await makeSimdBackend({ weightBytes }).load(program, OPTIONS);
   try {
     const answers = await answersOf(session);
-    return { answers, counts: session.streamed?.(), weights: session.bytes.weights };
+    return { answers, counts: session.streamed?.counts(), weights: session.bytes.weights };
   } finally {
     session.close();
     for (const file of files) file.close();

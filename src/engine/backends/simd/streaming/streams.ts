@@ -120,8 +120,14 @@ export class Streams {
     this.#options = options;
   }
 
-  get counts(): StreamedCounts {
+  counts(): StreamedCounts {
     return { ...this.#counts };
+  }
+
+  /** Bytes of weights in memory, once all slots are used. */
+  get memory(): number {
+    const kinds = [...this.#classes.values()].map(({ shared }) => shared);
+    return kinds.reduce((sum, { slotBytes, cache }) => sum + slotBytes * cache.slots, sumOf(this.#kept.values()));
   }
 
   /** Adds the weights that a record multiplies. */
