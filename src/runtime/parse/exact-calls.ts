@@ -3,8 +3,10 @@
  * may contain that too, in its strings.
  */
 import type { Tool } from "../requests/runtime.ts";
-import type { CallEvent } from "./format.ts";
-import { makeCall } from "./json-calls.ts";
+import type { CallEvent, TextParser } from "./format.ts";
+import { callsInJson, makeCall } from "./json-calls.ts";
+import { scanToTag, type ToTag } from "./scan.ts";
+import { makeTaggedParser } from "./tagged.ts";
 import { hasJsonStrings } from "./typed-values.ts";
 
 /** The parts of a call. The patterns are sticky, and take the blanks after a part. */
@@ -62,6 +64,27 @@ function read(text: string, { patterns, tools, valueOf }: ExactCalls): CallEvent
 }
 
 const BLANKS = /\s*/y;
+
+/** Makes the parser of such a format. Its models may write a call as JSON between its tags, too. */
+export function makeExactParser({
+  opens,
+  closes,
+  raw,
+  exact,
+  closings = [raw.to],
+}: Required<Pick<ToTag, "opens" | "closes" | "raw">> & {
+  readonly exact: ExactCalls;
+  /** Texts that can complete the last argument of a cut body; absent: the end of a raw part. */
+  readonly closings?: readonly string[];
+}): TextParser {
+  return makeTaggedParser({
+    opens,
+    closes,
+    makeScan: () => scanToTag({ opens, closes, raw, isInside: (body) => isInsideJson(body, exact) }),
+    callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : (exactCalls(body, exact) ?? [])),
+    closings,
+  });
+}
 
 /** The calls in a text that has nothing else; undefined for any other text. */
 export function exactCalls(text: string, exact: ExactCalls): CallEvent[] | undefined {

@@ -10,9 +10,9 @@
  *     </atem:function_calls><|eot|>
  *     <|start|>assistant to=user<|message|>It is cold.<|eot|>
  */
-import { isInsideJson } from "./exact-calls.ts";
+import { exactCalls, isInsideJson } from "./exact-calls.ts";
 import { plainForced, type ToolFormat } from "./format.ts";
-import { callsInInvokes, exactInvokes, invokes } from "./invoke.ts";
+import { exactInvokes, invokes } from "./invoke.ts";
 import { makeMessagesParser } from "./messages.ts";
 import { scanToTag } from "./scan.ts";
 
@@ -38,11 +38,7 @@ export const glimmer: ToolFormat = {
         const recipient = /\bto=(\S+)/.exec(header)?.[1] ?? "user";
         return recipient === "self" ? "thinking" : recipient === "user" ? "text" : { call: recipient };
       },
-      callsIn: (body) => {
-        const dialect = { prefix: PREFIX, tools };
-        const calls = callsInInvokes(withoutTags(body), dialect);
-        return calls.length > 0 ? calls : callsInInvokes(body.replaceAll(OPEN, "").replaceAll(CLOSE, ""), dialect);
-      },
+      callsIn: (body) => exactCalls(withoutTags(body), exactInvokes({ prefix: PREFIX, tools })) ?? [],
       closings: ["</atem:parameter>"],
       makeScan: (tags) => {
         const exact = exactInvokes({ prefix: PREFIX, tools });

@@ -8,12 +8,9 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallableTool, CallWriter } from "./call-writer.ts";
-import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
-import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInJson, makeCall } from "./json-calls.ts";
+import { makeExactParser, type ExactCalls } from "./exact-calls.ts";
+import { plainForced, type ToolFormat } from "./format.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag } from "./scan.ts";
-import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
 const OPENS = ["<tool_call>"];
@@ -28,16 +25,7 @@ export const glm: ToolFormat = {
     const one = w.perTool((tool) => `${w.text(tool.name)} ${w.ws} ${pairs(w, tool)}`);
     return [{ opens: OPENS, rest: `${w.ws} ${one} ${w.text("</tool_call>")}` }];
   },
-  makeParser: (tools) =>
-    makeTaggedParser({
-      opens: OPENS,
-      closes: CLOSES,
-      makeScan: () => {
-        const exact = exactPairs(tools);
-        return scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW, isInside: (body) => isInsideJson(body, exact) });
-      },
-      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsInPairs(body, tools)),
-    }),
+  makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactPairs(tools) }),
 };
 
 /** @param sign what stands in the names of tags, behind them */
@@ -51,30 +39,11 @@ export function pairs(w: CallWriter, tool: CallableTool, sign = ""): string {
 export const exactPairs = (tools: readonly Tool[], sign = ""): ExactCalls => ({
   patterns: {
     open:
-      sign === "" ? /\s*([^\s<]+)\s*/y : new RegExp(`\\s*<tool_call${sign}>\\s*([^\\s<]+)<tool_sep${sign}>\\s*`, "y"),
+      sign === "" ? /^\s*([^\s<]+)\s*/y : new RegExp(`\\s*<tool_call${sign}>\\s*([^\\s<]+)<tool_sep${sign}>\\s*`, "y"),
     argument: new RegExp(`<arg_key${sign}>([^<]*)</arg_key${sign}>\\s*<arg_value${sign}>`, "y"),
     end: () => `</arg_value${sign}>`,
-    ...(sign === "" ? {} : { close: new RegExp(`</tool_call${sign}>\\s*`, "y") }),
+    ...(sign === "" ? {} : { close: new RegExp(`</tool_call${sign}>\\s*|$`, "y") }),
   },
   tools,
   valueOf: (at, text) => typedValue(tools, at, text),
 });
-
-/** The call in a text without its outer tags; empty if the text is not a call. */
-export function callsInPairs(body: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCalls(body, exactPairs(tools));
-  if (exact?.length === 1) return exact;
-  const [head = "", ...pairs] = body.split("<arg_key>");
-  const name = head.trim();
-  const args = pairs.map((pair) => argumentIn(pair, name, tools));
-  if (!/^\S+$/.test(name) || args.includes(undefined)) return [];
-  const call = makeCall(name, Object.fromEntries(args as [string, unknown][])); // just checked
-  return call ? [call] : [];
-}
-
-function argumentIn(pair: string, name: string, tools: readonly Tool[]): [string, unknown] | undefined {
-  const found = /^([^]*?)<\/arg_key>\s*<arg_value>([^]*?)(?:<\/arg_value>\s*)?$/.exec(pair);
-  const argument = found?.[1]?.trim();
-  if (!found || !argument) return undefined;
-  return [argument, typedValue(tools, { name, argument }, found[2] ?? "")];
-}

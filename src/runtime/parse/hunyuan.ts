@@ -8,13 +8,9 @@
  *     </tool_call:opensource>
  *     </tool_calls:opensource>
  */
-import type { Tool } from "../requests/runtime.ts";
-import { exactCalls, isInsideJson } from "./exact-calls.ts";
-import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInPairs, exactPairs, pairs } from "./glm.ts";
-import { callsInJson } from "./json-calls.ts";
-import { scanToTag, splitAt } from "./scan.ts";
-import { makeTaggedParser } from "./tagged.ts";
+import { makeExactParser } from "./exact-calls.ts";
+import { plainForced, type ToolFormat } from "./format.ts";
+import { exactPairs, pairs } from "./glm.ts";
 
 const SIGN = ":opensource";
 const END = `${SIGN}>`;
@@ -34,31 +30,5 @@ export const hunyuan: ToolFormat = {
     );
     return [{ opens: OPENS, rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(CLOSES[0]!)}` }]; // there is one
   },
-  makeParser: (tools) =>
-    makeTaggedParser({
-      opens: OPENS,
-      closes: CLOSES,
-      makeScan: () => {
-        const exact = exactPairs(tools, SIGN);
-        return scanToTag({ opens: OPENS, closes: CLOSES, raw: RAW, isInside: (body) => isInsideJson(body, exact) });
-      },
-      callsIn: (body) => (body.trimStart().startsWith("{") ? callsInJson(body) : callsIn(body, tools)),
-    }),
+  makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactPairs(tools, SIGN) }),
 };
-
-/** Empty if any part is not a call. */
-function callsIn(body: string, tools: readonly Tool[]): CallEvent[] {
-  const exact = exactCalls(body, exactPairs(tools, SIGN));
-  if (exact) return exact;
-  const [before = "", ...parts] = splitAt(body, () => scanToTag({ opens: [], closes: [CALL], raw: RAW }));
-  const calls = parts.map((part) =>
-    callsInPairs(
-      part
-        .replace(/^\s*([^\s<]+)<tool_sep:opensource>/, "$1")
-        .replace(/<\/tool_call:opensource>\s*$/, "")
-        .replaceAll(/(<\/?arg_\w+):opensource>/g, "$1>"),
-      tools,
-    ),
-  );
-  return before.trim() === "" && calls.every((each) => each.length === 1) ? calls.flat() : [];
-}

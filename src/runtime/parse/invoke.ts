@@ -9,12 +9,10 @@
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallWriter } from "./call-writer.ts";
-import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
-import { plainForced, type CallEvent, type ToolFormat } from "./format.ts";
-import { callsInJson, makeCall, parseJson } from "./json-calls.ts";
+import { makeExactParser, type ExactCalls } from "./exact-calls.ts";
+import { plainForced, type ToolFormat } from "./format.ts";
+import { parseJson } from "./json-calls.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag } from "./scan.ts";
-import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
 const DSML = "｜DSML｜";
@@ -32,18 +30,7 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
       const inner = invokes(w, prefix);
       return opens.map((open, i) => ({ opens: [open], rest: `${inner} ${w.text(closes[i]!)}` })); // as many
     },
-    makeParser: (tools) =>
-      makeTaggedParser({
-        opens,
-        closes,
-        makeScan: () => {
-          const exact = exactInvokes({ prefix, tools });
-          return scanToTag({ opens, closes, raw, isInside: (body) => isInsideJson(body, exact) });
-        },
-        closings: [`</${prefix}parameter>`],
-        callsIn: (body) =>
-          body.trimStart().startsWith("{") ? callsInJson(body) : callsInInvokes(body, { prefix, tools }),
-      }),
+    makeParser: (tools) => makeExactParser({ opens, closes, raw, exact: exactInvokes({ prefix, tools }) }),
   };
 }
 
@@ -73,24 +60,14 @@ export function invokes(w: CallWriter, prefix: string): string {
 /** Calls to the letter. */
 export const exactInvokes = ({ prefix, tools }: Dialect): ExactCalls => ({
   patterns: {
-    open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)">\\s*`, "y"),
+    open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)"\\s*>\\s*`, "y"),
     argument: new RegExp(`<${prefix}parameter name="([^"]+)"([^>]*)>`, "y"),
     end: () => `</${prefix}parameter>`,
-    close: new RegExp(`</${prefix}invoke>\\s*`, "y"),
+    close: new RegExp(`</${prefix}invoke>\\s*|$`, "y"),
   },
   tools,
   valueOf: (at, text, [, , says]) => valueOf(tools, { ...at, says: says! }, text), // the group always matches
 });
-
-/** Empty if any part is not a call. */
-export function callsInInvokes(body: string, dialect: Dialect): CallEvent[] {
-  const { prefix } = dialect;
-  const exact = exactCalls(body, exactInvokes(dialect));
-  if (exact) return exact;
-  const [before = "", ...parts] = body.split(`<${prefix}invoke `);
-  const calls = parts.map((part) => callIn(part, dialect));
-  return before.trim() === "" && calls.every((call) => call !== undefined) ? calls : [];
-}
 
 /** @param at.says the attributes of the argument */
 function valueOf(
@@ -101,20 +78,4 @@ function valueOf(
   const isText = /\bstring="(true|false)"/.exec(says)?.[1];
   if (isText === "true") return text;
   return (isText === "false" ? parseJson(text) : undefined) ?? typedValue(tools, at, text);
-}
-
-function callIn(text: string, { prefix, tools }: Dialect): CallEvent | undefined {
-  const name = /^name="([^"]+)"\s*>/.exec(text);
-  if (!name) return undefined;
-  const [between = "", ...parts] = text.slice(name[0].length).split(`<${prefix}parameter `);
-  if (between.replace(`</${prefix}invoke>`, "").trim() !== "") return undefined;
-  const args = parts.map((part): [string, unknown] | undefined => {
-    const key = /^name="([^"]+)"([^>]*)>/.exec(part);
-    const end = part.lastIndexOf(`</${prefix}parameter>`);
-    if (!key || end < 0) return undefined;
-    const at = { name: name[1]!, argument: key[1]! }; // the groups always match
-    const text = part.slice(key[0].length, end);
-    return [at.argument, valueOf(tools, { ...at, says: key[2]! }, text)]; // the group may be empty but always matches
-  });
-  return args.every((arg) => arg !== undefined) ? makeCall(name[1], Object.fromEntries(args)) : undefined;
 }

@@ -4,13 +4,10 @@
  *     <function name="weather"><param name="city">Oslo</param><param name="note"><![CDATA[a < b]]></param></function>
  */
 import { add, reserve } from "../../engine/index.ts";
-import type { Tool } from "../requests/runtime.ts";
 import type { CallWriter } from "./call-writer.ts";
-import { exactCalls, isInsideJson, type ExactCalls } from "./exact-calls.ts";
+import { makeExactParser, type ExactCalls } from "./exact-calls.ts";
 import { plainForced, type ToolFormat } from "./format.ts";
 import { rawArguments } from "./raw-arguments.ts";
-import { scanToTag } from "./scan.ts";
-import { makeTaggedParser } from "./tagged.ts";
 import { typedValue } from "./typed-values.ts";
 
 const OPEN = '<function name="';
@@ -38,18 +35,12 @@ export const minicpm: ToolFormat = {
     return [{ opens: [OPEN], rest }];
   },
   makeParser: (tools) => {
-    const exact = exactIn(tools);
-    return makeTaggedParser({
+    const exact: ExactCalls = { patterns: PATTERNS, tools, valueOf: (at, text) => typedValue(tools, at, text) };
+    return makeExactParser({
       opens: [OPEN],
       closes: [CLOSE],
-      makeScan: () =>
-        scanToTag({
-          opens: [OPEN],
-          closes: [CLOSE],
-          raw: { from: RAW, to: RAW_END },
-          isInside: (body) => isInsideJson(body, exact),
-        }),
-      callsIn: (body) => exactCalls(body, exact) ?? [],
+      raw: { from: RAW, to: RAW_END },
+      exact,
       closings: [RAW_END + END, END],
     });
   },
@@ -63,9 +54,3 @@ function upToRawEnd(w: CallWriter): string {
   add(w.rules, two, `[^\\u005d\\u003e] ${none} | "]" ${two} | ">"`);
   return none;
 }
-
-const exactIn = (tools: readonly Tool[]): ExactCalls => ({
-  patterns: PATTERNS,
-  tools,
-  valueOf: (at, text) => typedValue(tools, at, text),
-});

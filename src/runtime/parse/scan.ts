@@ -25,7 +25,7 @@ interface BodyTags {
 /** Tags of one body that may stand inside its values; more are taken for its end. */
 const INSIDE_MAX = 64;
 
-interface ToTag extends BodyTags {
+export interface ToTag extends BodyTags {
   readonly raw?: RawPart;
   /** Returns whether a body ends inside a value, so that a tag behind it is a part of that. */
   readonly isInside?: (body: string) => boolean;
@@ -101,17 +101,14 @@ export function scanToTagOutsideStrings({ opens, closes, quotes = '"' }: BodyTag
 }
 
 /**
- * Ends after the first JSON object or array, where its brackets balance, and after a closing text behind it; or before
- * another call, if none has begun.
+ * Ends after the first JSON object or array, where its brackets balance, or before another call, if none has begun.
  * @param options.isStart returns whether a bracket begins it; text before it belongs to the body
  */
 export function scanBalanced({
   opens = [],
-  closes = [],
   isStart = isBracket,
 }: {
   opens?: readonly string[];
-  closes?: readonly string[];
   isStart?: (body: string, at: number) => boolean;
 } = {}): Scan {
   let at = 0;
@@ -135,16 +132,8 @@ export function scanBalanced({
       else if (c === "{" || c === "[") depth++;
       else if ((c === "}" || c === "]") && --depth === 0) end = at + 1;
     }
-    return end === 0 ? undefined : closeBehind(body, end, closes);
+    return end === 0 ? undefined : { at: end, length: 0 };
   };
-}
-
-/** The end of a body whose closing text is optional. */
-function closeBehind(body: string, at: number, closes: readonly string[]): Cut | undefined {
-  const rest = body.slice(at).trimStart();
-  const close = closes.find((each) => rest.startsWith(each));
-  if (close !== undefined) return { at, length: body.length - at - rest.length + close.length };
-  return closes.some((each) => each.startsWith(rest)) ? undefined : { at, length: 0 };
 }
 
 const isBracket = (body: string, at: number): boolean => body[at] === "{" || body[at] === "[";
