@@ -110,7 +110,7 @@ async function throughSession(turn: number): Promise<Turn> {
     }
   }
   const prefilledMs = performance.now();
-  const request = { k: 1, apart: new Int32Array() };
+  const request = { k: 1, masked: new Int32Array() };
   for (let i = 0; i < answerLen; i++) {
     const batch = all.map(({ slot, tokens }): Rows => {
       const at = i % promptLen;

@@ -51,7 +51,7 @@ const plan = await makePlan(device, program, options);
 const shift = await makeShift(device, program, { plan, ctxLen });
 const chooser = await makeChooser(device, program, { plan, rows: 1 });
 const session = new WebGpuSession({ device, program, options, plan, shift, chooser });
-const request = { k: Number(flags.candidates), apart: new Int32Array(0) };
+const request = { k: Number(flags.candidates), masked: new Int32Array(0) };
 const step = (i: number, few: boolean) => {
   const row = { slot: 0, start: first + i, tokens: Int32Array.of(i), logits: "last" } as const;
   return few ? session.topK!.run([{ ...row, request }]) : session.run([row]);

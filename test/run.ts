@@ -122,14 +122,14 @@ interface Taking {
 function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, mayStart }: Taking): Shard | undefined {
   const computing = running.filter(({ waits }) => !waits);
   const onGpu = computing.some(({ tier }) => tier === "gpu");
-  const wishes: ((shard: Shard) => boolean)[] = [];
+  const preferred: ((shard: Shard) => boolean)[] = [];
   if (computing.length < jobs) {
-    wishes.push(({ waits, tier }) => !waits && (tier === "gpu") !== onGpu);
-    wishes.push(({ waits }) => !waits);
+    preferred.push(({ waits, tier }) => !waits && (tier === "gpu") !== onGpu);
+    preferred.push(({ waits }) => !waits);
   }
-  if (isIdle || computing.length === running.length) wishes.push(({ waits }) => waits);
-  if (isIdle) wishes.push(({ tier }) => tier !== "gpu");
-  const found = wishes.map((wish) => shards.findIndex((shard) => mayStart(shard) && wish(shard)));
+  if (isIdle || computing.length === running.length) preferred.push(({ waits }) => waits);
+  if (isIdle) preferred.push(({ tier }) => tier !== "gpu");
+  const found = preferred.map((suits) => shards.findIndex((shard) => mayStart(shard) && suits(shard)));
   const next = found.find((index) => index >= 0);
   return next === undefined ? undefined : shards.splice(next, 1)[0];
 }

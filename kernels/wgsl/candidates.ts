@@ -3,22 +3,22 @@
  * then the best of every 1,024 of those, until one list is left: two dispatches for one token of a vocabulary of
  * 200,000, three for 64.
  *
- * - A request takes REQUEST_WORDS words: the index of the wanted row, the number of separate ids, those ids.
- * - A result takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `TOP_K_LIMITS.apart`; from
+ * - A request takes REQUEST_WORDS words: the index of the wanted row, the number of masked ids, those ids.
+ * - A result takes ANSWER_WORDS words: the logits of those ids, as bits, ending at word `TOP_K_LIMITS.masked`; from
  * there on the best tokens, two words each: the bits of the logit in ascending order, and the id.
  */
 import type { TopKLimits, TopKRequest } from "../../src/engine/text/sampling/top-k.ts";
 import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 
-export const TOP_K_LIMITS: TopKLimits = { k: 128, apart: 256 };
+export const TOP_K_LIMITS: TopKLimits = { k: 128, masked: 256 };
 /** Numbers of tokens that searches keep: powers of two. A row takes the first that is enough. */
 export const KEEPS = [1, 64, TOP_K_LIMITS.k] as const;
-export const REQUEST_WORDS = 2 + TOP_K_LIMITS.apart;
-export const ANSWER_WORDS = TOP_K_LIMITS.apart + 2 * TOP_K_LIMITS.k;
+export const REQUEST_WORDS = 2 + TOP_K_LIMITS.masked;
+export const ANSWER_WORDS = TOP_K_LIMITS.masked + 2 * TOP_K_LIMITS.k;
 /** Tokens per workgroup. (`LEN` of keep_best) */
 const GROUP_TOKENS = 1024;
-const APART_WG = 64;
+const MASK_WG = 64;
 const TOKEN_WORDS = 2;
 /** NaN and infinity, as ascending bits. */
 export const UNUSABLE = 0xffffffff;
@@ -33,10 +33,10 @@ export interface SearchStage {
 }
 
 /** Masks tokens and saves their logits. */
-export const apartStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
-  kernel: "set_apart",
-  params: { vocab: vocabSize, requestWords: REQUEST_WORDS, answerWords: ANSWER_WORDS, apartMax: TOP_K_LIMITS.apart },
-  groups: TOP_K_LIMITS.apart / APART_WG,
+export const maskStage = (vocabSize: number): Omit<SearchStage, "listWords"> => ({
+  kernel: "mask_tokens",
+  params: { vocab: vocabSize, requestWords: REQUEST_WORDS, answerWords: ANSWER_WORDS, maskedMax: TOP_K_LIMITS.masked },
+  groups: TOP_K_LIMITS.masked / MASK_WG,
 });
 
 /** The dispatches that find the best `keep` tokens. */
@@ -47,7 +47,7 @@ export function searchStages(vocabSize: number, keep: number): SearchStage[] {
     const left = groups * keep;
     const place =
       groups === 1
-        ? { keep, yStride: ANSWER_WORDS / TOKEN_WORDS, yFirst: TOP_K_LIMITS.apart / TOKEN_WORDS }
+        ? { keep, yStride: ANSWER_WORDS / TOKEN_WORDS, yFirst: TOP_K_LIMITS.masked / TOKEN_WORDS }
         : { keep, yStride: left, yFirst: 0 };
     const first = stages.length === 0;
     stages.push({
@@ -69,12 +69,12 @@ export function writeRequest(
 ): void {
   const at = index * REQUEST_WORDS;
   words[at] = row;
-  words[at + 1] = request.apart.length;
-  words.set(request.apart, at + 2);
+  words[at + 1] = request.masked.length;
+  words.set(request.masked, at + 2);
 }
 
 /** The words of the `index`-th result. */
-export const answerWords = (index: number, { k, apart }: TopKRequest): { first: number; count: number } => ({
-  first: index * ANSWER_WORDS + TOP_K_LIMITS.apart - apart.length,
-  count: apart.length + TOKEN_WORDS * k,
+export const answerWords = (index: number, { k, masked }: TopKRequest): { first: number; count: number } => ({
+  first: index * ANSWER_WORDS + TOP_K_LIMITS.masked - masked.length,
+  count: masked.length + TOKEN_WORDS * k,
 });

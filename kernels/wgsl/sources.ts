@@ -65,7 +65,7 @@ import runsPacked from "./runs_packed.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
-import setApart from "./set_apart.wgsl" with { type: "text" };
+import maskTokens from "./mask_tokens.wgsl" with { type: "text" };
 import selectiveScan from "./selective_scan.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
 import softplus from "./softplus.wgsl" with { type: "text" };
@@ -174,7 +174,7 @@ export const KERNELS = {
   rope_store: ropeStore,
   scale,
   selective_scan: selectiveScan,
-  set_apart: setApart,
+  mask_tokens: maskTokens,
   slice,
   soft_cap: softCap,
   store_kv: storeKv,

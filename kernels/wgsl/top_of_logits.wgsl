@@ -13,7 +13,7 @@ struct Params { vocab: u32, request_words: u32, keep: u32, y_stride: u32, y_firs
 @group(0) @binding(2) var<storage, read_write> y: array<vec2<u32>>;
 @group(0) @binding(3) var<uniform> p: Params;
 //#splice best
-// As in set_apart.
+// As in mask_tokens.
 const MARK: u32 = 0xffa7a9a7u;
 
 /// The token in the form that `keep_best` compares. Reads bits, never floats: a compiler may assume that there is no

@@ -262,7 +262,7 @@ describe("every setting reaches the runtime", () => {
   });
 
   test.each([
-    [{ thinking: { type: "enabled", budget_tokens: 1024 } }, undefined], // 'm' cannot think: a wish, not an order
+    [{ thinking: { type: "enabled", budget_tokens: 1024 } }, undefined], // 'm' cannot think: a hint, not an order
     [{ thinking: { type: "disabled" } }, false],
     [{ output_config: { effort: "high" } }, undefined],
     [{}, undefined],

@@ -34,8 +34,8 @@ test.each(["/v1/chat/completions", "/api/chat", "/v1/responses", "/v1/messages"]
     const given = await asked({ chat_template_kwargs: variables });
     expect([given.think, given.templateVariables]).toEqual([false, variables]);
     expect((await asked({ chat_template_kwargs: { thinking: false } })).think).toBe(false);
-    const wish = { reasoning: { effort: "none" }, think: false, thinking: { type: "disabled" } };
-    expect((await asked({ chat_template_kwargs: { thinking: true }, ...wish })).think).toBe(false);
+    const off = { reasoning: { effort: "none" }, think: false, thinking: { type: "disabled" } };
+    expect((await asked({ chat_template_kwargs: { thinking: true }, ...off })).think).toBe(false);
     expect((await asked({ chat_template_kwargs: {} })).templateVariables).toBeUndefined();
   },
 );

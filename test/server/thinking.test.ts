@@ -48,23 +48,23 @@ test.each([
 });
 
 const messages = [{ role: "user", content: "hi" }];
-const wishes: (readonly [path: string, (wish: unknown) => object])[] = [
-  ["/v1/chat/completions", (wish) => ({ messages, reasoning_effort: wish })],
-  ["/v1/chat/completions", (wish) => ({ messages, reasoning: { effort: wish } })],
-  ["/v1/completions", (wish) => ({ prompt: "hi", reasoning_effort: wish })],
-  ["/v1/responses", (wish) => ({ input: "hi", reasoning: { effort: wish } })],
-  ["/v1/messages", (wish) => ({ max_tokens: 5, messages, output_config: { effort: wish } })],
-  ["/v1/messages", (wish) => ({ max_tokens: 5, messages, thinking: { type: wish, budget_tokens: 1024 } })],
+const requests: (readonly [path: string, (effort: unknown) => object])[] = [
+  ["/v1/chat/completions", (effort) => ({ messages, reasoning_effort: effort })],
+  ["/v1/chat/completions", (effort) => ({ messages, reasoning: { effort: effort } })],
+  ["/v1/completions", (effort) => ({ prompt: "hi", reasoning_effort: effort })],
+  ["/v1/responses", (effort) => ({ input: "hi", reasoning: { effort: effort } })],
+  ["/v1/messages", (effort) => ({ max_tokens: 5, messages, output_config: { effort: effort } })],
+  ["/v1/messages", (effort) => ({ max_tokens: 5, messages, thinking: { type: effort, budget_tokens: 1024 } })],
 ];
-const WISHES = ["minimal", "low", "medium", "high", "xhigh", "max", "vast", "enabled", "adaptive", "", 3, true, null];
+const EFFORTS = ["minimal", "low", "medium", "high", "xhigh", "max", "vast", "enabled", "adaptive", "", 3, true, null];
 
-test.each(wishes)("%s takes any wish for thinking, and tells the log what it left out", async (path, bodyOf) => {
-  for (const wish of WISHES) {
-    await thinkAskedBy(path, bodyOf(wish));
+test.each(requests)("%s takes any effort of thinking, and tells the log what it left out", async (path, bodyOf) => {
+  for (const effort of EFFORTS) {
+    await thinkAskedBy(path, bodyOf(effort));
     const logged = harness.logs.length;
-    expect([wish, await thinkAskedBy(path, { ...bodyOf(wish), model: "m" })]).toEqual([wish, undefined]);
+    expect([effort, await thinkAskedBy(path, { ...bodyOf(effort), model: "m" })]).toEqual([effort, undefined]);
     const left = harness.logs.slice(logged).filter(({ msg }) => String(msg).includes("thinking level"));
-    if (typeof wish === "string" && wish !== "") expect(left).toMatchObject([{ level: "debug", model: "m" }]);
+    if (typeof effort === "string" && effort !== "") expect(left).toMatchObject([{ level: "debug", model: "m" }]);
   }
   for (const model of ["m", "thinker"]) {
     expect((await thinkAskedBy(path, { ...bodyOf("none"), model })) || false).toBe(false);

@@ -256,7 +256,7 @@ export function makeFakeSession(options: FakeOptions): FakeSession {
     requested: [],
     closed: false,
     run,
-    ...(options.topK ? { topK: { limits: { k: 128, apart: 256 }, run: (batch) => runTopK(batch, session) } } : {}),
+    ...(options.topK ? { topK: { limits: { k: 128, masked: 256 }, run: (batch) => runTopK(batch, session) } } : {}),
     states: async (batch) => {
       await run(batch.map(({ slot, start, tokens }) => ({ slot, start, tokens, logits: "none" })));
       const wanted = batch.filter((rows) => rows.states !== "none");

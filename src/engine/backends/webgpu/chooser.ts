@@ -5,7 +5,7 @@
 import {
   ANSWER_WORDS,
   answerWords,
-  apartStage,
+  maskStage,
   KEEPS,
   TOP_K_LIMITS,
   searchStages,
@@ -33,7 +33,7 @@ interface Bound {
 
 /** The searches of one pass, whose logits are in a separate buffer. */
 interface Way {
-  readonly apart: Bound;
+  readonly masked: Bound;
   /** One per entry of KEEPS. */
   readonly searches: readonly (readonly Bound[])[];
 }
@@ -62,7 +62,7 @@ export function chooserBytes(vocabSize: number, rows: number): number {
 
 function stagesOf(vocabSize: number): { searches: Searches; stages: Stages } {
   const searches = KEEPS.map((keep) => searchStages(vocabSize, keep));
-  return { searches, stages: [apartStage(vocabSize), ...searches.flat()] };
+  return { searches, stages: [maskStage(vocabSize), ...searches.flat()] };
 }
 
 /** Makes the chooser of a program with logits. @param rows maximum rows with requests in one run */
@@ -85,17 +85,17 @@ export async function makeChooser(
     encode(encoder, pass, asked) {
       assert(asked.length <= rows, `${asked.length} rows with a request, expected at most ${rows}`);
       let k = 0;
-      let anyApart = false;
+      let anyMasked = false;
       for (let i = 0; i < asked.length; i++) {
         const { row, request } = asked[i]!;
         writeRequest(words, i, { row, request });
         k = Math.max(k, request.k);
-        anyApart ||= request.apart.length > 0;
+        anyMasked ||= request.masked.length > 0;
       }
       device.gpu.queue.writeBuffer(buffers.requests, 0, words, 0, REQUEST_WORDS * asked.length);
-      const { apart, searches: bound } = ways.get(pass)!; // every pass has one
+      const { masked, searches: bound } = ways.get(pass)!; // every pass has one
       const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // requests were checked
-      search(encoder, anyApart ? [apart, ...found] : found, asked.length);
+      search(encoder, anyMasked ? [masked, ...found] : found, asked.length);
     },
     answerAt(index, request) {
       const { first, count } = answerWords(index, request);
@@ -185,18 +185,18 @@ async function bindWay(
     }
     bound.push(steps);
   }
-  return { apart: await bind(stages[0]!, logits, requests, answers), searches: bound };
+  return { masked: await bind(stages[0]!, logits, requests, answers), searches: bound };
 }
 
 /** The result of a row; undefined if the row had a NaN or infinite logit. */
-export function readAnswer(words: Uint32Array, { k, apart }: TopKRequest): TopK | undefined {
-  const logits = new Float32Array(apart.length + k);
-  const ids = new Int32Array(apart.length + k);
+export function readAnswer(words: Uint32Array, { k, masked }: TopKRequest): TopK | undefined {
+  const logits = new Float32Array(masked.length + k);
+  const ids = new Int32Array(masked.length + k);
   const bits = new Int32Array(logits.buffer);
   let n = 0;
-  for (; n < apart.length; n++) {
+  for (; n < masked.length; n++) {
     bits[n] = words[n]!;
-    ids[n] = apart[n]!;
+    ids[n] = masked[n]!;
     if (!Number.isFinite(logits[n]!)) return undefined;
   }
   for (let at = n; at < words.length && words[at] !== 0; at += 2, n++) {
@@ -208,8 +208,11 @@ export function readAnswer(words: Uint32Array, { k, apart }: TopKRequest): TopK 
 }
 
 /** Throws if the kernels cannot fulfil a request. */
-export function checkRequest({ k, apart }: TopKRequest, vocabSize: number): void {
+export function checkRequest({ k, masked }: TopKRequest, vocabSize: number): void {
   assert(k >= 1 && k <= TOP_K_LIMITS.k, `${k} candidates, expected 1 to ${TOP_K_LIMITS.k}`);
-  assert(apart.length <= TOP_K_LIMITS.apart, `${apart.length} tokens apart, expected at most ${TOP_K_LIMITS.apart}`);
-  for (const id of apart) assert(id >= 0 && id < vocabSize, `token ${id}: expected an id of 0 … ${vocabSize - 1}`);
+  assert(
+    masked.length <= TOP_K_LIMITS.masked,
+    `${masked.length} masked tokens, expected at most ${TOP_K_LIMITS.masked}`,
+  );
+  for (const id of masked) assert(id >= 0 && id < vocabSize, `token ${id}: expected an id of 0 … ${vocabSize - 1}`);
 }

@@ -114,8 +114,8 @@ function makeChain(
   const k = Math.min(top, parts.vocabSize);
   const topKRequest = (limits: TopKLimits): TopKRequest | undefined => {
     if (addBias || options.top_n_sigma > 0 || top === Infinity || k > limits.k) return undefined;
-    const apart = joined(penalties?.held() ?? NO_IDS, suppressed, dry?.lowered().keys());
-    return apart.length > limits.apart ? undefined : { k, apart };
+    const masked = joined(penalties?.held() ?? NO_IDS, suppressed, dry?.lowered().keys());
+    return masked.length > limits.masked ? undefined : { k, masked };
   };
   const choose = (top: TopK): number => {
     penalties?.applyTo(top.ids, top.logits, top.ids.length);

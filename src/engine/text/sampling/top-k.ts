@@ -6,14 +6,16 @@
 /** The device's limits per row. */
 export interface TopKLimits {
   readonly k: number;
-  readonly apart: number;
+  readonly masked: number;
 }
 
 export interface TopKRequest {
-  /** Number of likeliest tokens, not counting the separate ones; at least 1. */
+  /** Number of likeliest tokens, not counting the masked ones; at least 1. */
   readonly k: number;
-  /** Distinct ids that are included whatever their logits. Valid until the sampler is called again. */
-  readonly apart: Int32Array;
+  /**
+   * Distinct ids that the search leaves out: their logits are read in any case. Valid until the sampler is called again.
+   */
+  readonly masked: Int32Array;
 }
 
 /** Tokens in any order, without duplicates: the requested candidates, or the whole vocabulary if that is smaller. */

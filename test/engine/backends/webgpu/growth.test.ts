@@ -33,7 +33,7 @@ onLinux(
       for (let i = 0; i < steps; i++) {
         const row = (slot: number) =>
           ({ slot, start: i % CTX_LEN, tokens: Int32Array.of((7 * i + slot) % 37), logits: "last" }) as const;
-        const request = { k: 1 + (i % 37), apart: Int32Array.of(i % 37) };
+        const request = { k: 1 + (i % 37), masked: Int32Array.of(i % 37) };
         // every other step gives logits, the others candidates too
         if (i % 2 === 0) await session.run([row(0), row(1), row(2), row(3)]);
         else await session.topK!.run([row(0), { ...row(1), request }, row(2), { ...row(3), request }]);
@@ -51,7 +51,7 @@ onLinux(
 test("a token takes one submit, makes no GPU object and brings back its logits, or 8 bytes for each candidate", async () => {
   const session = await gpu.backend.load(program, options);
   const row = (start: number) => ({ slot: 0, start, tokens: Int32Array.of(3), logits: "last" }) as const;
-  const request = { k: 5, apart: Int32Array.of(1, 2) };
+  const request = { k: 5, masked: Int32Array.of(1, 2) };
   const cost = async (run: () => Promise<unknown>) => {
     const before = await gpu.tally();
     await run();
@@ -61,7 +61,7 @@ test("a token takes one submit, makes no GPU object and brings back its logits, 
   await session.run([row(0)]);
   expect(await cost(() => session.run([row(1)]))).toEqual([1, 0, 4 * program.shape.vocabSize]);
   expect(await cost(() => session.topK!.run([{ ...row(2), request }]))).toEqual([1, 0, 8 * 5 + 4 * 2]);
-  const greedy = { k: 1, apart: new Int32Array(0) };
+  const greedy = { k: 1, masked: new Int32Array(0) };
   expect(await cost(() => session.topK!.run([{ ...row(3), request: greedy }]))).toEqual([1, 0, 8]);
   session.close();
 }, 60_000);

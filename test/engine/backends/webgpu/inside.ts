@@ -44,7 +44,7 @@ const gguf = openGguf(process.argv[2]!);
 const options = { ctxLen: 64, slots: 1, precise: false, threads: 1, cacheDir: undefined };
 const session = await webGpuBackend.load(loadProgram(gguf), options);
 const loaded = { pipelines, atOnce };
-const request = { k: 1, apart: new Int32Array(0) };
+const request = { k: 1, masked: new Int32Array(0) };
 const step = (start: number) =>
   session.topK!.run([{ slot: 0, start, tokens: Int32Array.of(5), logits: "last", request }]);
 await step(0);

@@ -125,7 +125,7 @@ test("candidates are chosen behind the cut, of the rows that they are wanted of"
   const program = loadProgram(await file("candidates", makeModel("llama")));
   const rows = (slot: number, count: number) => ({ slot, start: 0, tokens: TOKENS.subarray(slot, slot + count) });
   const batch = [
-    { ...rows(0, 6), logits: "last", request: { k: 4, apart: Int32Array.of(9, 1) } },
+    { ...rows(0, 6), logits: "last", request: { k: 4, masked: Int32Array.of(9, 1) } },
     { ...rows(1, 3), logits: "none" },
     { ...rows(2, 4), logits: "last" },
   ] as const;

@@ -28,13 +28,13 @@ whole.close();
 function limit({ gpu }: Device, bytes: number): void {
   let left = bytes;
   const create = gpu.createBuffer.bind(gpu);
-  gpu.createBuffer = (wish) => {
-    const hasRoom = wish.size <= left;
-    const buffer = create(hasRoom ? wish : { ...wish, size: 2 ** 50 }); // refused like one without room
+  gpu.createBuffer = (descriptor) => {
+    const hasRoom = descriptor.size <= left;
+    const buffer = create(hasRoom ? descriptor : { ...descriptor, size: 2 ** 50 }); // refused like one without room
     if (!hasRoom) return buffer;
-    left -= wish.size;
+    left -= descriptor.size;
     const destroy = buffer.destroy.bind(buffer);
-    return Object.assign(buffer, { destroy: () => [destroy(), (left += wish.size)][0] });
+    return Object.assign(buffer, { destroy: () => [destroy(), (left += descriptor.size)][0] });
   };
 }
 

@@ -67,14 +67,14 @@ function someIds(vocabSize: number, count: number, rng: Rng): Int32Array {
 }
 
 test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
-  "vocabulary of %d: the best and those set apart are those of a sort, for equals and zeros of both signs too",
+  "vocabulary of %d: the best and those masked are those of a sort, for equals and zeros of both signs too",
   async (vocabSize) => {
     const rng = makeRng(vocabSize);
     const rows = KINDS.map((kind) => Float32Array.from({ length: vocabSize }, (_, id) => kind(rng, id)));
     const session = await load(tableProgram(rows));
     const given = await session.run(rows.map((_, token) => rowOf(token)));
     const logitsOf = (token: number): Float32Array => given.subarray(token * vocabSize, (token + 1) * vocabSize);
-    for (const [k, apart] of [
+    for (const [k, masked] of [
       [1, 0],
       [1, 3],
       [40, 0],
@@ -82,7 +82,7 @@ test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
       [65, 1],
       [128, 256],
     ] as const) {
-      const request = { k: Math.min(k, vocabSize), apart: someIds(vocabSize, apart, rng) };
+      const request = { k: Math.min(k, vocabSize), masked: someIds(vocabSize, masked, rng) };
       const tokens = k === 64 ? [5, 0] : [...rows.keys()]; // by the pass for few rows, and for many
       const { topK, logits } = await session.topK!.run(tokens.map((token) => rowOf(token, request)));
       expect(logits.length).toBe(0);
@@ -98,7 +98,7 @@ test("rows that request for candidates and rows that give all logits run togethe
   const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 1500 }, () => gaussian(rng)));
   const session = await load(tableProgram(rows));
   const requests = [undefined, 1, 40, undefined, undefined, 128].map((k, i) =>
-    k === undefined ? undefined : { k, apart: someIds(1500, 10 * i, rng) },
+    k === undefined ? undefined : { k, masked: someIds(1500, 10 * i, rng) },
   );
   for (const order of [
     [0, 1, 2, 3, 4, 5],
@@ -120,7 +120,7 @@ test("a prompt gives the candidates of its last row", async () => {
   const rng = makeRng(6);
   const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 300 }, () => gaussian(rng)));
   const session = await load(tableProgram(rows));
-  const request = { k: 3, apart: Int32Array.of(7) };
+  const request = { k: 3, masked: Int32Array.of(7) };
   const prompt = { ...rowOf(0, request), tokens: Int32Array.of(0, 1, 2, 3, 4, 5, 2) };
   const none = { ...rowOf(1), logits: "none" } as const;
   const { topK } = await session.topK!.run([none, prompt]);
@@ -129,15 +129,15 @@ test("a prompt gives the candidates of its last row", async () => {
 }, 120_000);
 
 test.each([NaN, Infinity, -Infinity])(
-  "a logit that is %d is an error that names the step, set apart or not",
+  "a logit that is %d is an error that names the step, masked or not",
   async (bad) => {
     const rows = [0, 1].map(() => Float32Array.from({ length: 2000 }, (_, id) => -id));
     rows[1]![1900] = bad;
     const session = await load(tableProgram(rows));
     const error =
       /table.gguf: step 0 \(embed with 'table'\): expected numbers, got (NaN|-?Infinity) at row 0, value 1900$/;
-    for (const apart of [[], [1900], [3]]) {
-      const request = { k: 1, apart: Int32Array.from(apart) };
+    for (const masked of [[], [1900], [3]]) {
+      const request = { k: 1, masked: Int32Array.from(masked) };
       await expect(session.topK!.run([rowOf(1, request)])).rejects.toThrow(error);
       const { topK } = await session.topK!.run([rowOf(0, request)]);
       expect(topK.map(plain)).toEqual([plain(topKOf(rows[0]!, request))]);

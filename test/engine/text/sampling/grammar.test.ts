@@ -95,8 +95,8 @@ test("an object that declares properties has no others unless the schema opens i
 });
 
 test("blank space is bounded: a model that wants only blanks still writes JSON", async () => {
-  const wish = (token: string): number => (/^\s+$/.test(token) ? 50 : token === "{" || token.startsWith("}") ? 20 : 0);
-  const blanks = Float32Array.from({ length: vocabulary.vocabSize }, (_, id) => wish(vocabulary.tokens[id] ?? ""));
+  const bias = (token: string): number => (/^\s+$/.test(token) ? 50 : token === "{" || token.startsWith("}") ? 20 : 0);
+  const blanks = Float32Array.from({ length: vocabulary.vocabSize }, (_, id) => bias(vocabulary.tokens[id] ?? ""));
   const got = await answer(compiler, "json", { vocabulary, logits: () => blanks.slice(), textOf, seed: 3, limit: 120 });
   expect(got.text).toMatch(/^\{\s{1,40}\}$/);
 });

@@ -66,7 +66,7 @@ test("mirostat replaces penalties and DRY, as in llama.cpp", () => {
 });
 
 test("a device that gives only its likeliest tokens is asked for all where there are biases", () => {
-  const limits = { k: 64, apart: 64 };
+  const limits = { k: 64, masked: 64 };
   expect(samplerOf({ temperature: 0 }, 3).topKRequest(limits)).toBeDefined();
   expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).topKRequest(limits)).toBeUndefined();
 });

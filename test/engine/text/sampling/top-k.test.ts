@@ -5,7 +5,7 @@ import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../../src/engine/
 import { makeSampler, type Sampler } from "../../../../src/engine/text/sampling/sampler.ts";
 import { arbitraryLogits, topKOf } from "./top-k.ts";
 
-const LIMITS = { k: 128, apart: 256 };
+const LIMITS = { k: 128, masked: 256 };
 
 const samplerOf = (
   options: Partial<SamplingOptions>,
@@ -71,12 +71,12 @@ test("suppressed tokens are chosen from neither, however many of the likeliest t
   fc.assert(fc.property(logits, options, prompt, ids, expectSame), { numRuns: 300 });
 });
 
-test("suppressed tokens are set apart beside penalized ones, each id once", () => {
+test("suppressed tokens are masked beside penalized ones, each id once", () => {
   const suppressed = Int32Array.of(2, 9);
   const sampler = samplerOf({ presence_penalty: 1 }, 100, { suppressed });
   for (const id of [1, 2]) sampler.accept(id);
-  expect([...sampler.topKRequest(LIMITS)!.apart].toSorted()).toEqual([1, 2, 9]);
-  expect(sampler.topKRequest({ k: 128, apart: 2 })).toBeUndefined();
+  expect([...sampler.topKRequest(LIMITS)!.masked].toSorted()).toEqual([1, 2, 9]);
+  expect(sampler.topKRequest({ k: 128, masked: 2 })).toBeUndefined();
 });
 
 test("candidates are requested only where the rest of the vocabulary cannot matter", () => {
@@ -93,12 +93,12 @@ test("candidates are requested only where the rest of the vocabulary cannot matt
   expect(samplerOf({ top_k: 500 }, 30).topKRequest(LIMITS)?.k).toBe(30);
 });
 
-test("what penalties lower is set apart, each id once; where that is too much all logits are wanted", () => {
+test("what penalties lower is masked, each id once; where that is too much all logits are wanted", () => {
   const sampler = samplerOf({ presence_penalty: 1, repeat_last_n: 4, penalize_newline: false }, 100, { newlineId: 3 });
   for (const id of [9, 1, 2, 3, 2]) sampler.accept(id);
-  expect([...sampler.topKRequest(LIMITS)!.apart].toSorted()).toEqual([1, 2]);
-  expect(sampler.topKRequest({ k: 128, apart: 1 })).toBeUndefined();
-  expect([...samplerOf({ repeat_last_n: 4 }, 100).topKRequest(LIMITS)!.apart]).toEqual([]);
+  expect([...sampler.topKRequest(LIMITS)!.masked].toSorted()).toEqual([1, 2]);
+  expect(sampler.topKRequest({ k: 128, masked: 1 })).toBeUndefined();
+  expect([...samplerOf({ repeat_last_n: 4 }, 100).topKRequest(LIMITS)!.masked]).toEqual([]);
 });
 
 test("unusable candidates fail as unusable logits do", () => {

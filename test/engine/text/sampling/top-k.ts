@@ -5,11 +5,11 @@ import fc from "fast-check";
 import type { TopK, TopKRequest } from "../../../../src/engine/text/sampling/top-k.ts";
 
 /** The k likeliest that are not masked, the lower id among equals, then the masked ones. */
-export function topKOf(logits: Float32Array, { k, apart }: TopKRequest): TopK {
-  const away = new Set(apart);
+export function topKOf(logits: Float32Array, { k, masked }: TopKRequest): TopK {
+  const away = new Set(masked);
   const others = [...logits.keys()].filter((id) => !away.has(id));
   const best = others.toSorted((a, b) => logits[b]! - logits[a]! || a - b).slice(0, k);
-  const ids = Int32Array.from([...best, ...apart]);
+  const ids = Int32Array.from([...best, ...masked]);
   return { ids, logits: Float32Array.from(ids, (id) => logits[id]!) };
 }
 
