@@ -1,5 +1,5 @@
-// mask_tokens: masks tokens in the rows of logits: their bits go to the result, and a mark replaces them. A row has every
-// id at most once.
+// mask_tokens: masks tokens in the rows of logits: their bits go to the result, and a mark replaces them. A row has
+// every id at most once.
 //
 //   binding 0  logits   storage, read_write  u32 (wanted rows, vocab), the bits of f32
 //   binding 1  requests storage, read        u32, see candidates.ts

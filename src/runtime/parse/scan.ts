@@ -53,20 +53,16 @@ export function scanToTag({ opens, closes, raw, isInside = () => false }: ToTag)
   };
 }
 
-/** The parts of a text between the tags that scans find. */
-export function splitAt(text: string, makeScan: () => Scan): string[] {
+/** The parts of a text between a tag, where that stands outside strings. */
+export function splitOutsideStrings(text: string, tag: string): string[] {
   const parts: string[] = [];
   for (let rest = text; ;) {
-    const cut = makeScan()(rest);
+    const cut = scanToTagOutsideStrings({ opens: [], closes: [tag] })(rest);
     if (!cut) return [...parts, rest];
     parts.push(rest.slice(0, cut.at));
     rest = rest.slice(cut.at + cut.length);
   }
 }
-
-/** The parts of a text between a tag, where that stands outside strings. */
-export const splitOutsideStrings = (text: string, tag: string): string[] =>
-  splitAt(text, () => scanToTagOutsideStrings({ opens: [], closes: [tag] }));
 
 /**
  * Ends at the first tag outside strings: a tag inside one is part of it. A line break in a string means that its quote

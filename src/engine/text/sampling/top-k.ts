@@ -12,9 +12,7 @@ export interface TopKLimits {
 export interface TopKRequest {
   /** Number of likeliest tokens, not counting the masked ones; at least 1. */
   readonly k: number;
-  /**
-   * Distinct ids that the search leaves out: their logits are read in any case. Valid until the sampler is called again.
-   */
+  /** Distinct ids that the search leaves out: they are read in any case. Valid until the sampler is called again. */
   readonly masked: Int32Array;
 }
 
