@@ -71,7 +71,6 @@ export const isTemporary = (error: unknown): boolean => !(error instanceof AppEr
 /** The code of any value that a runner threw. */
 export const codeOf = (error: unknown): Code => (error instanceof AppError ? error.code : "runner");
 
-/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -3,7 +3,6 @@
 /** Maximum edit distance of a suggestion. */
 const EDITS_MAX = 2;
 
-/** The message for an unknown key. */
 export function unknownKeyMessage(key: string, known: readonly string[]): string {
   const near = nearest(key, known);
   return near === undefined ? "unknown key" : `unknown key; did you mean '${near}'?`;

@@ -20,7 +20,6 @@ export type Read<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly problems: readonly SchemaProblem[] };
 
-/** A compiled schema. */
 export interface Reader<T> {
   readonly schema: TSchema;
   safeParse(value: unknown): Read<T>;
@@ -30,7 +29,6 @@ export interface Reader<T> {
 
 /** The type of a read value; optional properties may be undefined, as in code. */
 export type Output<S extends TSchema> = Undefinable<StaticDecode<S>>;
-/** The output type of a reader. */
 export type Parsed<R extends Reader<unknown>> = R extends Reader<infer T> ? T : never;
 
 type Undefinable<T> = T extends Uint8Array | string | number | boolean | null | undefined
@@ -130,7 +128,6 @@ function copy(value: unknown): unknown {
 export const strictObject = <P extends TObject["properties"]>(properties: P, options: object = {}): TObject<P> =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
-/** The schema, or null. */
 export const nullable = <S extends TSchema>(schema: S, options: object = {}) =>
   Type.Union([schema, Type.Null()], options);
 
@@ -141,7 +138,6 @@ export const jsonSchemaOf = (schema: TSchema): Record<string, unknown> =>
     unknown
   >;
 
-/** One of the given texts. */
 export const oneOfTexts = <const T extends readonly string[]>(texts: T, options: object = {}) =>
   Type.Unsafe<T[number]>(
     Type.Union(

@@ -10,7 +10,6 @@ const KINDS = { internal: 1, server: 2, client: 3 } as const;
 /** `STATUS_CODE_ERROR` of OTLP. */
 const FAILED = 2;
 
-/** A span in progress. */
 export interface Span {
   /** The parent for its children. */
   readonly trace: Trace;
@@ -22,7 +21,6 @@ export interface SpanEnd {
   readonly name: string;
   readonly kind: keyof typeof KINDS;
   readonly attributes: Attributes;
-  /** The failure, if any. */
   readonly error?: string | undefined;
 }
 

@@ -5,7 +5,6 @@ import { modelNames } from "./client/missing.ts";
 
 const NAMES_SHOWN = 8;
 
-/** A missing argument. */
 export class MissingArgument extends Error {
   override readonly name = "MissingArgument";
   readonly command: Command;

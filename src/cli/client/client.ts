@@ -87,7 +87,6 @@ export class Client {
     }
   }
 
-  /** True if the server has a blob. */
   async hasBlob(digest: string): Promise<boolean> {
     try {
       await this.#send("HEAD", `/api/blobs/${digest}`);

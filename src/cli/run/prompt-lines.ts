@@ -35,7 +35,6 @@ export class PromptLines {
   readonly #lines: Lines;
   /** Passes keys to the editor, which processes the whole line for each: a paste is passed in one piece. */
   readonly #edit: KeyListener;
-  /** The paste so far. */
   #pasted: string[] | undefined;
   #isPasting = false;
   /** Set during a history search, with the line before it. */

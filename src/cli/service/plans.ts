@@ -18,7 +18,6 @@ export interface Plan {
 export interface Person {
   /** The command line that starts this program, without arguments. */
   readonly command: readonly string[];
-  /** Home folder. */
   readonly home: string;
   readonly userId: number;
 }

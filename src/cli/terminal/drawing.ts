@@ -35,7 +35,6 @@ export const plainLine = (text: string): Drawing => plain(text.replace(/\s+/g, "
 /** The control sequences that the command line writes. */
 export const sequences = {
   eraseToEnd: "\x1b[K" as Drawing,
-  /** Erases the current line. */
   eraseLine: "\r\x1b[K" as Drawing,
   lineStart: "\r" as Drawing,
   reportPastes: "\x1b[?2004h" as Drawing,

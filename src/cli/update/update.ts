@@ -38,7 +38,6 @@ export interface UpdateContext {
   readonly target: string;
 }
 
-/** The context of this process. */
 export function contextHere(terminal: Terminal, env: UpdateContext["env"]): UpdateContext {
   const program = shipped && realpathSync(process.execPath);
   return { terminal, env, program, target: shipped?.target ?? "" };

@@ -27,7 +27,6 @@ export interface DraftModel {
 
 interface Wanted {
   readonly sequence: Sequence;
-  /** Number of tokens to draft. */
   readonly count: number;
 }
 

@@ -5,7 +5,6 @@
 
 import type { RowAdapter } from "../program/backend.ts";
 
-/** A request for embeddings. */
 export interface EmbedRequest {
   readonly id: number;
   /** At least one token each. */
@@ -15,10 +14,8 @@ export interface EmbedRequest {
   readonly adapters?: readonly RowAdapter[];
 }
 
-/** One text of a request. */
 export interface EmbedText {
   readonly id: number;
-  /** Its index in the request. */
   readonly index: number;
   readonly tokens: Int32Array;
   readonly ranks: boolean;

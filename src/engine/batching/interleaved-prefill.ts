@@ -9,7 +9,6 @@ import type { Pace } from "./pace.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** A finished piece. */
 interface FinishedPiece {
   readonly work: Work;
   readonly outputs: readonly (readonly StepOutput[])[];

@@ -101,7 +101,6 @@ export interface EngineInfo {
   /** The model only makes embeddings. */
   readonly embedsOnly: boolean;
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
-  /** Bytes on a GPU. */
   readonly vramBytes: number;
   readonly gpuLayers: Session["gpuLayers"];
   /** Set if the weights do not fit in memory: the bytes of them that are. */
@@ -141,7 +140,6 @@ export interface LoadedEngine {
   readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
   /** The prompt of a reranker, with `{query}` and `{document}`; undefined if special tokens separate the two. */
   readonly rankPrompt: string | undefined;
-  /** The program that runs. */
   readonly program: Program;
   /** Encodes images: a separate file, or another view of the model's. */
   readonly projector: Projector | undefined;

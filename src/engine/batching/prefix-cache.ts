@@ -15,7 +15,6 @@ const KEPT_MIN_TOKENS = 16;
 /** Bytes of memory that copies leave free. */
 const RESERVE = 128 * 2 ** 20;
 
-/** A cached prefix. */
 export interface PrefixMatch {
   readonly length: number;
   readonly path: readonly Node[];

@@ -69,7 +69,6 @@ export type SequenceEvent =
     }
   | { readonly kind: "error"; readonly id: number; readonly code: Code; readonly message: string };
 
-/** Settings of an answer. */
 export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
@@ -147,7 +146,6 @@ export function startOver(sequence: Sequence): void {
   sequence.cached = 0;
 }
 
-/** Statistics of a finished sequence. */
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
   return {
     promptEvalCount: sequence.prompt.length,

@@ -132,7 +132,6 @@ export interface Begun {
 
 /** Weights on a device that other sessions of the same file may use while the session that holds them is open. */
 export interface HeldWeights {
-  /** The file. */
   readonly path: string;
   has(tensor: string): boolean;
 }
@@ -268,7 +267,6 @@ export interface KvBlocks {
 
 /** For slots whose memory grows with their content. */
 export interface Growth {
-  /** Bytes per token. */
   readonly tokenBytes: number;
   /** Frees the memory of a slot, and with it its content. */
   release(slot: number): void;

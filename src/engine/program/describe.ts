@@ -257,11 +257,9 @@ export function weightsOf(step: Step, ...roles: readonly WeightRole[]): readonly
   });
 }
 
-/** The step with other buffers. */
 export const withBuffers = (step: Step, change: (buf: Buf) => Buf): Step =>
   withMembers(step, Object.keys(describe(step).buffers), change);
 
-/** The step with other weights. */
 export function withWeights(step: Step, change: (weight: Weight, role: WeightRole) => Weight): Step {
   const { weights } = describe(step);
   return withMembers(step, Object.keys(weights), (weight: Weight, name) => change(weight, weights[name]!));

@@ -10,7 +10,6 @@ export interface Place {
   readonly experts?: number;
 }
 
-/** A session. */
 interface Placed {
   readonly device: string;
   readonly places?: readonly Place[];

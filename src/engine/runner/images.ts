@@ -47,7 +47,6 @@ interface ImagesParts {
 
 /** A registered image. */
 interface Known {
-  /** Hash of its file. */
   readonly hash: string;
   readonly sense: Sense;
   readonly layout: ImageLayout;

@@ -60,7 +60,6 @@ export interface TemplateChoice {
   readonly parser?: string | undefined;
 }
 
-/** Facts on a template, or its error. */
 export type TemplateReply = { readonly facts: TemplateFacts } | { readonly code: Code; readonly message: string };
 
 /** The number of the template that comes with the load message. */

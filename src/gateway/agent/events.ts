@@ -86,7 +86,6 @@ const NEWEST = {
     ORDER BY session_key DESC, seq DESC LIMIT 1`,
 } satisfies SqlText;
 
-/** A row to be stored. */
 type Row = Omit<{ -readonly [Key in keyof EventRow]: EventRow[Key] }, "seq"> & {
   /** Undefined: a new row. */
   readonly seq: number | undefined;

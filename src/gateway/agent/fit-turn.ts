@@ -12,7 +12,6 @@ import type { WaitingEvent } from "./events.ts";
 import type { History } from "./sessions.ts";
 import { RESULT_CHARS_MAX } from "./tools/index.ts";
 
-/** Most events that one turn shows. */
 export const EVENTS_SHOWN_MAX = 50;
 const EVENT_CHARS_MAX = 4000;
 /** Fitting cuts an event to no less than this. */
@@ -35,7 +34,6 @@ export interface TurnInput {
   readonly history: History;
   /** The oldest waiting events. */
   readonly events: readonly WaitingEvent[];
-  /** Number of all waiting events. */
   readonly waiting: number;
   readonly prompt: string;
   /** Share of the context that the prompt may fill before history is compacted. */

@@ -10,7 +10,6 @@ import type { HeartbeatConfig } from "./config.ts";
 import { replyOf } from "./reply.ts";
 import { storeTurn, type TurnResult } from "./turn.ts";
 
-/** Delivery of replies. */
 export interface HeartbeatDelivery {
   readonly resolveTarget: (asked: {
     readonly channel: string;

@@ -47,7 +47,6 @@ const shown = ({ text, isTruncated, usage, model }: Progress) => ({
   ...(model === undefined ? {} : { model }),
 });
 
-/** The result of a turn that an error ended. */
 export function failedTurn(error: unknown, progress = noProgress()): TurnResult {
   const failed = { ...shown(progress), record: NOTHING };
   if (error instanceof AppError && error.code === "cancelled") {

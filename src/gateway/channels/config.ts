@@ -20,7 +20,6 @@ import {
 /** Settings that every platform has. */
 const channelSettings = {
   enabled: Type.Boolean({ default: true }),
-  /** The default recipient. */
   defaultTo: Type.Optional(Type.String({ minLength: 1 })),
   /** Replaces the platform's own server. */
   baseUrl: Type.Optional(httpUrl()),

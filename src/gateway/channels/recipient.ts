@@ -1,7 +1,6 @@
 /** Helpers to parse recipients. */
 import { AppError } from "../../base/index.ts";
 
-/** The error for a text that is not a recipient. */
 export function badRecipient(channel: string, to: string, expected: string): AppError {
   const shown = JSON.stringify(to.length > 80 ? `${to.slice(0, 80)}…` : to);
   return new AppError("bad_request", `channel '${channel}': expected ${expected}, got ${shown}`);

@@ -61,7 +61,6 @@ export function channelStandings(directory: Directory): ReadonlyMap<string, Chan
   );
 }
 
-/** True if a channel accepts a text as recipient. */
 export function takesRecipient(channel: Channel, to: string): boolean {
   try {
     channel.parseTarget(to);

@@ -4,7 +4,6 @@
  */
 import { formatTraceparent, newSpanId, parseTraceparent } from "../../base/tracing.ts";
 
-/** Most members of a list. */
 const MEMBERS_MAX = 32;
 /** Longest incoming list: more than 32 members of full length. */
 const STATE_READ_MAX = 32 * 1024;

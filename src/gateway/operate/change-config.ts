@@ -18,7 +18,6 @@ export interface ChangedConfig {
 /** Owner-only: the file holds tokens. */
 const PRIVATE = 0o600;
 
-/** Makes a random token. */
 export const makeToken = (): string => randomBytes(32).toString("hex");
 
 /** Path of the configuration file, existing or not; symbolic links are followed. */

@@ -10,7 +10,6 @@ import type { InTurn } from "./quantize-weights.ts";
 import type { Source } from "./sources.ts";
 import type { StoredMessage } from "../store/store.ts";
 
-/** Progress for the client. */
 export interface Progress {
   readonly status: string;
   /** Digest of the blob in progress; then `total` is set too and, after the first bytes, `completed`. */

@@ -20,7 +20,6 @@ const NO_DIGEST = "0000000000000000000";
 /** Maximum reports per file: few enough for a stream, many enough for a progress bar. */
 const REPORTS_MAX = 1000;
 
-/** Progress for the client. */
 interface QuantizeProgress {
   readonly status: string;
   readonly digest: string;

@@ -41,7 +41,6 @@ interface Upload extends UploadParts {
   readonly file: FileHandle;
 }
 
-/** The state of an upload. */
 interface Session {
   /** URL for the next chunk. */
   readonly location: URL;

@@ -7,7 +7,6 @@ import { AppError, assert, inBlocks } from "../../base/index.ts";
 import { blobName, digestOf, digestOfFile, parseDigest, type Digest } from "./digest.ts";
 import { copyBytes, reading, writeBytes, writeChunks, writeDurably } from "../../base/system.ts";
 
-/** A blob and its size. */
 export interface Blob {
   readonly digest: Digest;
   /** Bytes. */

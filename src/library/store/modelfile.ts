@@ -231,7 +231,6 @@ function keyOf(at: { command: Command; rest: string; number: number; isJson: boo
   return { key: word, value: rest };
 }
 
-/** A JSON string. */
 function jsonText(text: string, number: number): string {
   try {
     const value: unknown = JSON.parse(text);

@@ -73,7 +73,6 @@ export async function removeModel(name: string): Promise<void> {
   }
 }
 
-/** The names of complete models. */
 export async function storedModels(): Promise<string[]> {
   const folder = await (await pageStorage().getDirectory()).getDirectoryHandle(MODELS_FOLDER, { create: true });
   const names: string[] = [];

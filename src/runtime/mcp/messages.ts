@@ -1,7 +1,6 @@
 /** Reads what a tool server says: its list of tools, and the result of a call. All of it is bounded and checked. */
 import { type Fields, isObject } from "../../base/index.ts";
 
-/** Most tools of one server. */
 export const TOOLS_MAX = 256;
 /** Most UTF-16 units of one call's result. */
 const RESULT_CHARS_MAX = 32_000;

@@ -3,7 +3,6 @@ import type { Rules } from "../../engine/index.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** A tool that may be called. */
 export interface CallableTool {
   readonly name: string;
   /** The schema of its arguments, which are an object. */

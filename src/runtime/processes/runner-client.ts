@@ -39,10 +39,8 @@ const KILL_MS = 3000;
 /** Templates that a runner keeps compiled; others are sent again when needed. */
 const TEMPLATES_MAX = 16;
 
-/** Events of a generation. */
 export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 
-/** A template that a runner knows by number. */
 export interface KnownTemplate {
   readonly number: number;
   readonly facts: TemplateFacts;
@@ -51,7 +49,6 @@ export interface KnownTemplate {
 /** Owns the runner; `close` or `kill` ends it. */
 export class RunnerClient {
   readonly info: EngineInfo;
-  /** Counts so far. */
   readonly images: ImageCounts;
   readonly #transport: Transport;
   readonly #listeners: Map<number, Listener>;

@@ -247,7 +247,6 @@ export interface DetokenizeResult extends Timed {
   readonly text: string;
 }
 
-/** A model in memory. */
 export interface LoadedModel {
   readonly name: string;
   /** Hex digest of its manifest. */
@@ -293,7 +292,6 @@ export interface ModelActivity {
   readonly kv: { readonly used: number; readonly room: number };
 }
 
-/** A model whose runner hung. */
 export interface HungModel {
   readonly name: string;
   /** Epoch milliseconds. */

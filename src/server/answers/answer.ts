@@ -17,7 +17,6 @@ import { counter } from "../metrics/metered.ts";
 /** An event about the prompt. */
 export type ReportEvent = Extract<InferenceEvent, { kind: "prompt" | "progress" }>;
 
-/** An event of an answer. */
 export type AnswerEvent = Exclude<InferenceEvent, ReportEvent>;
 
 /** Transforms the events of an answer; made anew for each answer. */
@@ -96,7 +95,6 @@ async function* staged<R>(
   if (last !== "done") throw new AppError("runner", "model runner has unexpectedly stopped");
 }
 
-/** A whole answer. */
 export interface Answer {
   readonly text: string;
   readonly thinking: string;

@@ -1,6 +1,5 @@
 /** Paths and route patterns, in which `:name` matches one segment and `*` all further ones. */
 
-/** True if a path matches a pattern. */
 export function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split("/");
   const given = path.length > 1 ? path.replace(/\/$/, "").split("/") : path.split("/");

@@ -1,6 +1,5 @@
 /** The last requests, with the same fields as the log: counts and names, never text. */
 
-/** Number of requests kept. */
 const KEPT_MAX = 200;
 /** Requests that pages and monitors repeat are omitted if they succeeded. */
 const ASKED_OFTEN = /^\/(ui(\/|$)|hooks-admin\/|api\/(ps|tags|version|system|requests)$|health$|metrics$|$)/;

@@ -41,7 +41,6 @@ export async function* nativeEvents(events: AsyncIterable<AnswerEvent | ReportEv
   }
 }
 
-/** The whole answer. */
 export async function wholeAnswer(events: NativeEvents, index: number, about: About): Promise<object> {
   let content = "";
   let done: DoneEvent | undefined;

@@ -1,7 +1,6 @@
 /** Options of a request that Hearth does not know: clients send options of other servers. */
 import type { Logger } from "../../base/index.ts";
 
-/** Warns of unknown options. */
 export function warnUnknown(
   log: Logger,
   { model, unknown }: { model: string | undefined; unknown: readonly string[] },

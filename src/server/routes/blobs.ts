@@ -68,7 +68,6 @@ async function findIn(roots: readonly string[], digest: Digest) {
   return undefined;
 }
 
-/** True if a list of tags contains this one. */
 const hasTag = (list: string | null, etag: string): boolean =>
   (list ?? "").split(",").some((each) => each.trim().replace(/^W\//, "") === etag || each.trim() === "*");
 

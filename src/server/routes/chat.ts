@@ -31,7 +31,6 @@ export const chatRoutes = [
   }),
 ];
 
-/** Reads the request from a body. */
 async function readChat(deps: RouteDeps, exchange: Exchange): Promise<{ body: ChatBody; request: ChatRequest }> {
   const body = await readRequest(exchange.request, ChatBody);
   const settings = readSettings(body, deps.log);

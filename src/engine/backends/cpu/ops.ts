@@ -11,7 +11,6 @@ import { moe } from "./moe.ts";
 import { madeLike, type Matrix, type Pass } from "./pass.ts";
 import { recurrentOps } from "./recurrent.ts";
 
-/** Runs one step. */
 export function runStep(step: Step, pass: Pass): void {
   // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
   (ops[step.op] as (step: Step, pass: Pass) => void)(step, pass);

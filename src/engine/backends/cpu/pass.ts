@@ -22,7 +22,6 @@ export interface Pass {
   readonly tokens: Int32Array; // (rows), −1 for a row given as a vector
   /** The rows' initial values, if the steps begin with an `input`. */
   readonly input: Float32Array; // (rows, dim)
-  /** The vectors of the rows without an id. */
   readonly vectors: Float32Array; // (rows without an id, vectorDim)
   readonly vectorDim: number;
   readonly slots: Int32Array; // (rows)

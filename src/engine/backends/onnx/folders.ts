@@ -17,7 +17,6 @@ interface On {
   readonly nowMs?: number;
 }
 
-/** Makes an empty folder. */
 export function makeFolder({ platform = process.platform, parent = tmpdir(), nowMs = Date.now() }: On = {}): string {
   if (platform === "win32") removeOld(parent, nowMs);
   return mkdtempSync(join(parent, PREFIX));

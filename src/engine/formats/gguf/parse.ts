@@ -54,7 +54,6 @@ const ARRAY_HEAD_BYTES = 12;
 /** Name, dimensions, block type and offset. */
 const MAX_TENSOR_BYTES = 8 + MAX_TENSOR_NAME_BYTES + 4 + 8 * MAX_DIMS + 4 + 8;
 
-/** The header of one file. */
 export interface Header {
   readonly version: 2 | 3;
   readonly metadata: Metadata;

@@ -39,7 +39,6 @@ export const BOOL = 7;
 export const STRING = 8;
 export const ARRAY = 9;
 
-/** The number type with this id, if it is one. */
 export function numberTypeOf(id: number): NumberType | undefined {
   for (const type of Object.values(numberTypes)) if (type.id === id) return type;
   return undefined;

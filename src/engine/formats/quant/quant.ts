@@ -9,7 +9,6 @@ export interface Quant {
   readonly ggmlType: number;
   /** Weights per block. */
   readonly blockLen: number;
-  /** Bytes per block. */
   readonly blockBytes: number;
   /** Why the type cannot be read; absent if it can. The block size of such a type is unknown. */
   readonly unreadable?: string;

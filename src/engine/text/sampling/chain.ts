@@ -20,7 +20,6 @@ import type { Penalties } from "./penalties.ts";
 import { DEFAULT_ORDER, type SamplerName } from "./sampler-order.ts";
 import { dynamicTemperature, minP, sigmaCutoff, tailFree, topP, typical, xtc } from "./truncation.ts";
 
-/** The state of one draw. */
 export interface Draw {
   /** All logits; empty if a device selected the candidates. */
   logits: Float32Array;

@@ -90,12 +90,10 @@ export function makeDry(
   };
 }
 
-/** A logit lowered by a penalty. */
 const loweredBy = (logit: number, penalty: number): number =>
   logit === -Infinity ? logit : Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, logit - penalty));
 
 interface Recent {
-  /** Number of recorded ids. */
   readonly count: number;
   readonly fromEnd: (i: number) => number;
 }

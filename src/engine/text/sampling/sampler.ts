@@ -52,7 +52,6 @@ interface SamplerParts {
   readonly breakers?: Breakers;
 }
 
-/** The mutable state of a sampler. */
 interface State {
   readonly addBias: ((logits: Float32Array) => void) | undefined;
   readonly penalties: Penalties | undefined;

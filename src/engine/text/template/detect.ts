@@ -6,7 +6,6 @@
 
 export interface ChatFormat {
   readonly name: string;
-  /** Stop strings. */
   readonly stop: readonly string[];
   /** The stop string that is the end of text in this format's own vocabularies; in others it is ordinary text. */
   readonly eos?: string;

@@ -59,7 +59,6 @@ function joined(first: PromptMessage, second: PromptMessage): PromptMessage {
   };
 }
 
-/** All system messages, in order. */
 export const systemText = (messages: readonly PromptMessage[]): string =>
   messages
     .filter((message) => message.role === "system")

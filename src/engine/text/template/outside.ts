@@ -108,7 +108,6 @@ function reveal(text: string, hidden: readonly RenderedPart[]): RenderedPart[] {
   return parts.filter((part) => "image" in part || part.text !== "");
 }
 
-/** Joins overlapping ranges. */
 function joined(ranges: readonly Range[]): Range[] {
   const joint: Range[] = [];
   for (const range of ranges.toSorted((a, b) => a.start - b.start)) {

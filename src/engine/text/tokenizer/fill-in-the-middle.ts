@@ -70,7 +70,6 @@ export function canFill(metadata: Metadata): boolean {
   return findFillTokens(named, (text) => found.get(text)) !== undefined;
 }
 
-/** A text of another file. */
 export interface FillFile {
   readonly name: string;
   readonly text: string;

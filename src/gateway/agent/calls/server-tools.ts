@@ -5,7 +5,6 @@ import { mcpName } from "../../../runtime/mcp/names.ts";
 import type { Tool } from "../../../runtime/portable.ts";
 import { neutralize } from "../boundary/index.ts";
 
-/** The configured tool servers. */
 export type ToolServers = Pick<McpServers, "get">;
 
 export interface ServerTool {

@@ -106,7 +106,6 @@ export function* textOutcome(groupId: string): Transaction<TextOutcome | undefin
   return { kind: uncertain ? "unknown" : "failed", reason: first.reason ?? first.state, messageIds };
 }
 
-/** All messages of a text, in order. */
 export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 

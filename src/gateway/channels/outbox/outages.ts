@@ -29,7 +29,6 @@ export class Outages {
     this.#now = now;
   }
 
-  /** A message failed and will be retried. */
   failed({ channel, lane }: Message, reason: string | null): void {
     const known = this.#byChannel.get(channel);
     const outage = known ?? { sinceMs: this.#now(), attempts: 0, lanes: new Set() };

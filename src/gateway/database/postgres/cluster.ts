@@ -69,7 +69,6 @@ export interface ClusterOptions extends ServerOptions {
   readonly lookMs?: number;
 }
 
-/** The result of a beat. */
 interface Beat {
   readonly number: number;
   /** Names of leases. */

@@ -61,7 +61,6 @@ const finding = strictObject({
   where: text("File and line; empty without a file"),
   message: text(),
 });
-/** A finding of an audit. */
 export type Finding = Readonly<Output<typeof finding>>;
 export const findingsSchema = strictObject({ findings: Type.Array(finding) });
 

@@ -34,7 +34,6 @@ export interface Pass {
   readonly auth: Auth;
   /** The sender's own id of this delivery. */
   readonly deliveryId?: string;
-  /** Headers for the answer. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -7,7 +7,6 @@ import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { type Output, reader, type Reader } from "../../../base/schema.ts";
 import { Refusal, type FieldProblem } from "./problems.ts";
 
-/** Most findings in an answer. */
 const FINDINGS_MAX = 20;
 
 type Shape = Readonly<Record<string, TSchema>>;

@@ -25,7 +25,6 @@ export interface HandshakeReply {
 
 type Kind = NonNullable<MappingConfig["handshake"]>;
 
-/** Longest text that is echoed. */
 const ECHO_MAX = 1024;
 
 const text = (body: string): HandshakeReply => ({ status: 200, contentType: "text/plain; charset=utf-8", body });

@@ -29,7 +29,6 @@ export interface RateLimitParts {
   readonly spend?: Peers["spend"] | undefined;
 }
 
-/** Headers for the answer. */
 export type RateHeaders = Readonly<Record<string, string>>;
 
 export class RateLimits {

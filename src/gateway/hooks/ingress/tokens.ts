@@ -43,7 +43,6 @@ export function checkToken(
   return isHere ? { ok: true, id: found.id } : { ok: false, reason: "not for this path" };
 }
 
-/** True if a text is one of the secrets. */
 export function isOneOf(text: string, secrets: readonly string[]): boolean {
   const given = digest(text);
   return secrets.filter((secret) => timingSafeEqual(digest(secret), given)).length > 0;

@@ -25,7 +25,6 @@ export interface MailAttachment {
 
 export interface MailAttachments {
   readonly attachments?: readonly MailAttachment[];
-  /** Number of further attachments. */
   readonly furtherAttachments?: number;
 }
 

@@ -43,7 +43,6 @@ export class Postponed {
     this.#mails.delete(id);
   }
 
-  /** Mails that are due, in order. */
   due(): readonly PostponedMail[] {
     const now = performance.now();
     return [...this.#mails.values()].filter(({ dueAt }) => dueAt <= now).toSorted((a, b) => a.uid - b.uid);

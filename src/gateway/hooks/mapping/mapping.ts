@@ -35,7 +35,6 @@ export interface Plan {
 export interface Mapping {
   readonly id: string;
   readonly config: MappingConfig;
-  /** The preset that defines it. */
   readonly preset: PresetName | undefined;
   /** True if it takes requests of this path; without a path in the configuration, of any. */
   takesPath(path: string): boolean;

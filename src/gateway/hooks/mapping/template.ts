@@ -37,7 +37,6 @@ export function makeTemplate(source: string, options: TemplateOptions): (view: V
   return (view) => render(parts, { view, missing: options.missing });
 }
 
-/** Rendered as one text. */
 export const plainText = (rendered: Rendered): string => plain(rendered.tainted);
 
 /** A tag. Quotes inside it may hold braces. */

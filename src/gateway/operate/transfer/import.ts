@@ -56,7 +56,6 @@ function* keepingPause(work: () => Transaction<void>): Transaction<void> {
   if (pause) yield* beginPause(pause.since);
 }
 
-/** Progress of an import. */
 interface Progress {
   /** Line of the last statement's first row. */
   line: number;

@@ -10,7 +10,6 @@ import type { AnsweredBy } from "./chat-types.ts";
 const OTHERS_MAX = 2;
 
 interface CompareProps {
-  /** The model of the chat. */
   readonly model: string;
   readonly others: Signal<readonly AnsweredBy[]>;
 }

@@ -4,7 +4,6 @@ import { Icon } from "../base/icons.tsx";
 import { canChat, canSee, shortName, type StoredModel } from "../models/models.ts";
 import type { Place } from "./tree.ts";
 
-/** Most models that are offered. */
 const OFFERED_MAX = 3;
 
 interface Trouble {

@@ -7,7 +7,6 @@ import { SystemChoice } from "./prompt-choice.tsx";
 import { ServerSwitches } from "../tools/switches.tsx";
 import { toolsOf, type Chat } from "./tree.ts";
 
-/** Settings of a chat, or of the next one. */
 export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think" | "servers" | "standing">;
 
 interface NumberOption {

@@ -9,7 +9,6 @@ import { pathTo, toolsOf, wireMessages } from "./tree.ts";
 
 /** Idle time before a model is asked: the user may be about to send the next message. */
 const IDLE_MS = 1000;
-/** Most tokens of a title. */
 const TOKENS_MAX = 24;
 /** Smaller models write poor titles. */
 const PARAMETERS_MIN = 1e9;

@@ -44,7 +44,6 @@ export interface CallResult {
 /** The user's standing decision about a tool in a chat. */
 export type Standing = "always" | "never";
 
-/** Statistics of an answer. */
 export interface AnswerStats {
   readonly promptTokens: number;
   readonly promptMs: number;

@@ -13,7 +13,6 @@ const NESTED = /(?:>[ \t]?){40}|(?:[-*+][ \t]){40}/;
 export interface Blocks {
   /** The parsed text. */
   readonly text: string;
-  /** Finished blocks. */
   readonly done: readonly Token[];
   /** Offset of the last block. */
   readonly tailAt: number;

@@ -19,7 +19,6 @@ export interface Job {
   readonly error?: unknown;
 }
 
-/** The files of a new model. */
 export interface ModelFiles {
   readonly name: string;
   readonly files: readonly File[];

@@ -10,7 +10,6 @@ export interface ModelPlan {
   readonly projector: File | undefined;
 }
 
-/** True for a model file's name. */
 export const isModelFile = ({ name }: File): boolean => /\.gguf$/i.test(name);
 
 /** Bytes that contain a header's first keys. */

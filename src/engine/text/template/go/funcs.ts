@@ -8,7 +8,6 @@ import { type CostOf, escapeCost, outerCost, printCost, wholeCost } from "./cost
 import { actionText, isPrintable, sprint, sprintf, valueText } from "./format.ts";
 import { compareText, type GoValue, isTrue, toJson, typeName } from "./value.ts";
 
-/** Services for functions. */
 export interface FunctionContext {
   readonly now: Date;
   /** For work that the evaluator cannot derive from the arguments. */

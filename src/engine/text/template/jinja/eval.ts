@@ -272,7 +272,6 @@ function invoke(target: Value, args: Arguments): Value {
   return target.call(args);
 }
 
-/** The value of an expression. */
 function valueOf(state: State, node: Node, scope: Scope): Value {
   state.budget.spend(1);
   switch (node.type) {

@@ -23,7 +23,6 @@ export interface Preset {
   sessionKey?(view: View): string | undefined;
 }
 
-/** One kind of event. */
 export interface Kind {
   /** The event in our words. */
   readonly about: string;

@@ -5,7 +5,6 @@
 import { AppError } from "../../../../base/index.ts";
 
 export interface SlotLimits {
-  /** Concurrent calls of one lane. */
   readonly perLane: number;
   /** Concurrent calls of all lanes. */
   readonly total: number;

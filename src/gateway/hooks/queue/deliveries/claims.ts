@@ -173,7 +173,6 @@ export function* renewLeases(
   return { unwanted, lost: runIds.filter((id) => !kept.has(id)) };
 }
 
-/** Runs under a lease. */
 export function* leasedRuns(): Transaction<Run[]> {
   return (yield* queryAll<Row>(LEASED)).map(fromRow);
 }

@@ -20,7 +20,6 @@ const ACK_CHARS_MAX = 0;
 /** The end of a turn. */
 export interface Ending {
   readonly outcome: Outcome;
-  /** The reason of a failure. */
   readonly reason?: string;
   /** Absent: there was no turn, or its result is not worth storing. */
   readonly result?: TurnResult;

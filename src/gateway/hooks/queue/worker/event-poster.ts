@@ -53,7 +53,6 @@ export class EventPoster {
     return leftMs > 0 && leftMs <= FULL_MS; // more than that is left only if the clock was set back
   }
 
-  /** True if an event can be posted now. */
   *isDue(): Transaction<boolean> {
     return !this.isHeldUp && (yield* dueEvents(1)).length > 0;
   }

@@ -8,7 +8,6 @@ import type { Transaction } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
 import type { CalledBack } from "../../../channels/outbox/messages.ts";
 
-/** An event of the main session. */
 export type MainEvent = Omit<NewEvent, "sessionKey">;
 
 /** The outcome of all messages of a reply. */

@@ -23,7 +23,6 @@ const RENEW_MS = 10_000;
 const STUCK_MS = 1000;
 
 export interface TurnLimits {
-  /** Most concurrent turns. */
   readonly maxConcurrent: number;
   /** Most concurrent turns of a mapping; undefined: unlimited. */
   readonly maxConcurrentOf: (mappingId: string) => number | undefined;

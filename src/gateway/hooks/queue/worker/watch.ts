@@ -29,7 +29,6 @@ export class RunWatchers {
     }
   }
 
-  /** True if the run has a watcher here. */
   has(runId: string): boolean {
     return this.#byRun.has(runId);
   }

@@ -30,7 +30,6 @@ const STUCK_MS = 1000;
 /** A node receives a run's text for this long after it asked for it. */
 const WATCHED_MS = 30_000;
 
-/** The current settings. */
 export interface WorkerSettings extends TurnLimits {
   readonly callbacks: CallbackSettings;
 }

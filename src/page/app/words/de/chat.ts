@@ -2,7 +2,6 @@
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
-/** The list of chats, and search in it. */
 export const chats: Words["chats"] = {
   heading: "Chats",
   none: "Chats werden nur in diesem Browser gespeichert.",
@@ -36,7 +35,6 @@ export const chats: Words["chats"] = {
   results: "Suchergebnisse",
 };
 
-/** A chat: its messages, and what can be done with them. */
 export const chat: Words["chat"] = {
   pictureTitle: "Bild",
   you: "Eigene Nachricht",
@@ -99,7 +97,6 @@ export const chat: Words["chat"] = {
     "Der Server ist nicht erreichbar. Die Nachricht ist gespeichert. Bitte noch einmal versuchen, sobald der Server wieder da ist.",
 };
 
-/** Aufrufe von Werkzeugen, um die ein Modell bittet. */
 export const toolCalls: Words["toolCalls"] = {
   asks: (tool) => `Das Modell möchte ${tool} aufrufen.`,
   wasBegun: "Ein früherer Versuch wurde unterbrochen. Er hat vielleicht schon gewirkt.",
@@ -122,7 +119,6 @@ export const toolServers: Words["toolServers"] = {
   missing: (server, why) => `Die Werkzeuge von ${server} fehlen: ${why || "Der Server ist nicht konfiguriert."}`,
 };
 
-/** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Antworten nebeneinander",
   hint: (model, others) =>
@@ -133,7 +129,6 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Mit dieser Antwort von ${model} weitermachen`,
 };
 
-/** Texts that are saved for later. */
 export const prompts: Words["prompts"] = {
   title: "Gespeicherte Prompts",
   manage: "Gespeicherte Prompts bearbeiten",
@@ -157,7 +152,6 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Prompt „${name}“ gelöscht.`,
 };
 
-/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Nachricht",
   placeholder: "Nachricht schreiben",
@@ -182,7 +176,6 @@ export const composer: Words["composer"] = {
   removePictures: "Bilder entfernen",
 };
 
-/** Files that cannot be attached. */
 export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} ist zu groß. Eine Textdatei darf höchstens ${limit} haben.`,
   pictureTooLarge: (file, limit) => `${file} ist zu groß. Ein Bild darf höchstens ${limit} haben.`,
@@ -216,7 +209,6 @@ export const attachments: Words["attachments"] = {
   unreadable: (file) => `Dieser Browser kann das Bild ${file} nicht lesen.`,
 };
 
-/** A chat that has not begun. */
 export const welcome: Words["welcome"] = {
   title: "Worum geht es?",
   private: "Modelle laufen auf dem eigenen Rechner. Chats bleiben in diesem Browser.",
@@ -231,7 +223,6 @@ export const welcome: Words["welcome"] = {
   getOne: "Eines holen →",
 };
 
-/** The menu of models. */
 export const modelMenu: Words["modelMenu"] = {
   button: (model) => `Modell: ${model}`,
   title: "Modell wählen",
@@ -252,7 +243,6 @@ export const modelMenu: Words["modelMenu"] = {
   },
 };
 
-/** Settings of a chat. */
 export const options: Words["options"] = {
   title: "Einstellungen dieses Chats",
   systemHint: "Anweisungen an das Modell, vor der ersten Nachricht",

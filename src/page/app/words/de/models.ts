@@ -27,7 +27,6 @@ export const models: Words["models"] = {
   stays: "bleibt geladen",
 };
 
-/** Models that people run, as the server lists them. */
 export const catalogue: Words["catalogue"] = {
   title: "Katalog",
   purpose: "Zweck",
@@ -44,7 +43,6 @@ export const catalogue: Words["catalogue"] = {
   suggested: "Vorgeschlagene Modelle",
 };
 
-/** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Downloads",
   pause: "Anhalten",
@@ -66,7 +64,6 @@ export const jobs: Words["jobs"] = {
   left: (time) => `noch ${time}`,
 };
 
-/** Model files of this device that become a model of the server. */
 export const modelFiles: Words["modelFiles"] = {
   title: "Modell aus Dateien hinzufügen",
   add: "Dateien hinzufügen",
@@ -85,7 +82,6 @@ export const modelFiles: Words["modelFiles"] = {
   drop: "Dateien hier ablegen, um sie anzuhängen. Aus GGUF-Dateien wird ein Modell.",
 };
 
-/** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Modell erstellen",
   modelfile: "Modelfile",
@@ -93,7 +89,6 @@ export const create: Words["create"] = {
   asIs: "Nein",
 };
 
-/** Details of a model. */
 export const show: Words["show"] = {
   reading: "Modell wird gelesen …",
   parameters: "Parameter",
@@ -113,7 +108,6 @@ export const show: Words["show"] = {
   },
 };
 
-/** Models that run in this page. */
 export const inPage: Words["inPage"] = {
   title: "Modelle auf dieser Seite",
   insecure: "Modelle laufen auf dieser Seite nur über HTTPS oder auf localhost.",
@@ -137,7 +131,6 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("de", tokens, { one: "Kontext von # Token", other: "Kontext von # Tokens" }),
 };
 
-/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "Modelle laufen auf dieser Seite nur über HTTPS oder auf localhost. Das Modell bitte auf dem Server ausführen.",

@@ -27,7 +27,6 @@ export const gateway: Words["gateway"] = {
   open: "Öffnen",
 };
 
-/** Settings of this page. */
 export const pageSettings: Words["pageSettings"] = {
   title: "Diese Seite",
   language: "Sprache",

@@ -2,7 +2,6 @@
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
-/** The list of chats, and search in it. */
 export const chats: Words["chats"] = {
   heading: "Chats",
   none: "Tus chats se guardan solo en este navegador.",
@@ -39,7 +38,6 @@ export const chats: Words["chats"] = {
   results: "Resultados de la búsqueda",
 };
 
-/** A chat: its messages, and what can be done with them. */
 export const chat: Words["chat"] = {
   pictureTitle: "Imagen",
   you: "Tú",
@@ -111,7 +109,6 @@ export const chat: Words["chat"] = {
     "No se puede acceder al servidor. Tu mensaje está guardado: inténtalo de nuevo cuando el servidor vuelva a estar disponible.",
 };
 
-/** Llamadas a herramientas que pide un modelo. */
 export const toolCalls: Words["toolCalls"] = {
   asks: (tool) => `El modelo quiere llamar a ${tool}.`,
   wasBegun: "Un intento anterior se interrumpió. Es posible que ya haya tenido efecto.",
@@ -139,7 +136,6 @@ export const toolServers: Words["toolServers"] = {
   missing: (server, why) => `Faltan las herramientas de ${server}: ${why || "no está configurado."}`,
 };
 
-/** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Respuestas en paralelo",
   hint: (model, others) =>
@@ -150,7 +146,6 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Seguir con esta respuesta de ${model}`,
 };
 
-/** Texts that are saved for later. */
 export const prompts: Words["prompts"] = {
   title: "Prompts guardados",
   manage: "Editar los prompts guardados",
@@ -174,7 +169,6 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Se eliminó el prompt «${name}».`,
 };
 
-/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Mensaje",
   placeholder: "Escribe un mensaje",
@@ -199,7 +193,6 @@ export const composer: Words["composer"] = {
   removePictures: "Quitar las imágenes",
 };
 
-/** Files that cannot be attached. */
 export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} es demasiado grande. Un archivo de texto puede ocupar hasta ${limit}.`,
   pictureTooLarge: (file, limit) => `${file} es demasiado grande. Una imagen puede ocupar hasta ${limit}.`,
@@ -231,7 +224,6 @@ export const attachments: Words["attachments"] = {
   unreadable: (file) => `Este navegador no puede leer la imagen ${file}.`,
 };
 
-/** A chat that has not begun. */
 export const welcome: Words["welcome"] = {
   title: "¿Qué tienes en mente?",
   private: "Los modelos se ejecutan en tu propio equipo. Los chats se quedan en este navegador.",
@@ -246,7 +238,6 @@ export const welcome: Words["welcome"] = {
   getOne: "Obtener uno →",
 };
 
-/** The menu of models. */
 export const modelMenu: Words["modelMenu"] = {
   button: (model) => `Modelo: ${model}`,
   title: "Elegir un modelo",
@@ -267,7 +258,6 @@ export const modelMenu: Words["modelMenu"] = {
   },
 };
 
-/** Settings of a chat. */
 export const options: Words["options"] = {
   title: "Ajustes de este chat",
   systemHint: "Instrucciones para el modelo, antes del primer mensaje",

@@ -27,7 +27,6 @@ export const models: Words["models"] = {
   stays: "sigue cargado",
 };
 
-/** Models that people run, as the server lists them. */
 export const catalogue: Words["catalogue"] = {
   title: "Catálogo",
   purpose: "Uso",
@@ -44,7 +43,6 @@ export const catalogue: Words["catalogue"] = {
   suggested: "Modelos sugeridos",
 };
 
-/** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Descargas",
   pause: "Pausar",
@@ -66,7 +64,6 @@ export const jobs: Words["jobs"] = {
   left: (time) => `quedan ${time}`,
 };
 
-/** Model files of this device that become a model of the server. */
 export const modelFiles: Words["modelFiles"] = {
   title: "Añadir un modelo a partir de archivos",
   add: "Añadir archivos",
@@ -85,7 +82,6 @@ export const modelFiles: Words["modelFiles"] = {
   drop: "Suelta archivos para adjuntarlos. Los archivos GGUF se convierten en un modelo.",
 };
 
-/** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Crear un modelo",
   modelfile: "Modelfile",
@@ -93,7 +89,6 @@ export const create: Words["create"] = {
   asIs: "No",
 };
 
-/** Details of a model. */
 export const show: Words["show"] = {
   reading: "Leyendo el modelo",
   parameters: "Parámetros",
@@ -113,7 +108,6 @@ export const show: Words["show"] = {
   },
 };
 
-/** Models that run in this page. */
 export const inPage: Words["inPage"] = {
   title: "Modelos en esta página",
   insecure: "Los modelos solo se ejecutan en esta página con HTTPS o en localhost.",
@@ -142,7 +136,6 @@ export const inPage: Words["inPage"] = {
     }),
 };
 
-/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure: "Los modelos solo se ejecutan en esta página con HTTPS o en localhost. Ejecuta el modelo en el servidor.",
   starting: "Iniciando el motor en esta página",

@@ -27,7 +27,6 @@ export const gateway: Words["gateway"] = {
   open: "Abrir",
 };
 
-/** Settings of this page. */
 export const pageSettings: Words["pageSettings"] = {
   title: "Esta página",
   language: "Idioma",

@@ -2,7 +2,6 @@
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
-/** The list of chats, and search in it. */
 export const chats: Words["chats"] = {
   heading: "Discussions",
   none: "Vos discussions sont enregistrées uniquement dans ce navigateur.",
@@ -45,7 +44,6 @@ export const chats: Words["chats"] = {
   results: "Résultats de la recherche",
 };
 
-/** A chat: its messages, and what can be done with them. */
 export const chat: Words["chat"] = {
   pictureTitle: "Image",
   you: "Vous",
@@ -117,7 +115,6 @@ export const chat: Words["chat"] = {
     "Le serveur est injoignable. Votre message est enregistré\u00a0: réessayez quand le serveur sera de retour.",
 };
 
-/** Les appels d’outils que demande un modèle. */
 export const toolCalls: Words["toolCalls"] = {
   asks: (tool) => `Le modèle veut appeler ${tool}.`,
   wasBegun: "Un essai précédent a été interrompu. Il a peut-être déjà eu son effet.",
@@ -145,7 +142,6 @@ export const toolServers: Words["toolServers"] = {
   missing: (server, why) => `Les outils de ${server} manquent\u00a0: ${why || "il n’est pas configuré."}`,
 };
 
-/** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "Réponses côte à côte",
   hint: (model, others) =>
@@ -156,7 +152,6 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `Continuer avec cette réponse de ${model}`,
 };
 
-/** Texts that are saved for later. */
 export const prompts: Words["prompts"] = {
   title: "Prompts enregistrés",
   manage: "Modifier les prompts enregistrés",
@@ -180,7 +175,6 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `Prompt «\u00a0${name}\u00a0» supprimé.`,
 };
 
-/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "Message",
   placeholder: "Écrire un message",
@@ -205,7 +199,6 @@ export const composer: Words["composer"] = {
   removePictures: "Retirer les images",
 };
 
-/** Files that cannot be attached. */
 export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} est trop volumineux. Un fichier texte peut faire jusqu’à ${limit}.`,
   pictureTooLarge: (file, limit) => `${file} est trop volumineux. Une image peut faire jusqu’à ${limit}.`,
@@ -238,7 +231,6 @@ export const attachments: Words["attachments"] = {
   unreadable: (file) => `Ce navigateur ne peut pas lire l’image ${file}.`,
 };
 
-/** A chat that has not begun. */
 export const welcome: Words["welcome"] = {
   title: "Qu’avez-vous en tête\u202f?",
   private: "Les modèles tournent sur votre propre machine. Les discussions restent dans ce navigateur.",
@@ -253,7 +245,6 @@ export const welcome: Words["welcome"] = {
   getOne: "En obtenir un →",
 };
 
-/** The menu of models. */
 export const modelMenu: Words["modelMenu"] = {
   button: (model) => `Modèle\u00a0: ${model}`,
   title: "Choisir un modèle",
@@ -274,7 +265,6 @@ export const modelMenu: Words["modelMenu"] = {
   },
 };
 
-/** Settings of a chat. */
 export const options: Words["options"] = {
   title: "Paramètres de cette discussion",
   systemHint: "Instructions pour le modèle, avant le premier message",

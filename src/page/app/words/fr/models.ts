@@ -27,7 +27,6 @@ export const models: Words["models"] = {
   stays: "reste chargé",
 };
 
-/** Models that people run, as the server lists them. */
 export const catalogue: Words["catalogue"] = {
   title: "Catalogue",
   purpose: "Usage",
@@ -44,7 +43,6 @@ export const catalogue: Words["catalogue"] = {
   suggested: "Modèles suggérés",
 };
 
-/** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "Téléchargements",
   pause: "Suspendre",
@@ -66,7 +64,6 @@ export const jobs: Words["jobs"] = {
   left: (time) => `reste ${time}`,
 };
 
-/** Model files of this device that become a model of the server. */
 export const modelFiles: Words["modelFiles"] = {
   title: "Ajouter un modèle à partir de fichiers",
   add: "Ajouter des fichiers",
@@ -85,7 +82,6 @@ export const modelFiles: Words["modelFiles"] = {
   drop: "Déposez des fichiers pour les joindre. Les fichiers GGUF deviennent un modèle.",
 };
 
-/** The form that makes a model. */
 export const create: Words["create"] = {
   title: "Créer un modèle",
   modelfile: "Modelfile",
@@ -93,7 +89,6 @@ export const create: Words["create"] = {
   asIs: "Non",
 };
 
-/** Details of a model. */
 export const show: Words["show"] = {
   reading: "Lecture du modèle",
   parameters: "Paramètres",
@@ -113,7 +108,6 @@ export const show: Words["show"] = {
   },
 };
 
-/** Models that run in this page. */
 export const inPage: Words["inPage"] = {
   title: "Modèles dans cette page",
   insecure: "Les modèles ne s’exécutent dans cette page qu’en HTTPS ou sur localhost.",
@@ -142,7 +136,6 @@ export const inPage: Words["inPage"] = {
     }),
 };
 
-/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "Les modèles ne s’exécutent dans cette page qu’en HTTPS ou sur localhost. Exécutez plutôt le modèle sur le serveur.",

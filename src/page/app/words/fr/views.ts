@@ -27,7 +27,6 @@ export const gateway: Words["gateway"] = {
   open: "Ouvrir",
 };
 
-/** Settings of this page. */
 export const pageSettings: Words["pageSettings"] = {
   title: "Cette page",
   language: "Langue",

@@ -2,7 +2,6 @@
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
-/** The list of chats, and search in it. */
 export const chats: Words["chats"] = {
   heading: "チャット",
   none: "チャットはこのブラウザーにのみ保存されます。",
@@ -37,7 +36,6 @@ export const chats: Words["chats"] = {
   results: "検索結果",
 };
 
-/** A chat: its messages, and what can be done with them. */
 export const chat: Words["chat"] = {
   pictureTitle: "画像",
   you: "自分",
@@ -99,7 +97,6 @@ export const chat: Words["chat"] = {
   unreachable: "サーバーに接続できません。メッセージは保存されています。サーバーが復旧してからもう一度お試しください。",
 };
 
-/** モデルが求めるツールの呼び出し。 */
 export const toolCalls: Words["toolCalls"] = {
   asks: (tool) => `モデルが ${tool} を呼び出そうとしています。`,
   wasBegun: "前回の呼び出しは中断されました。すでに実行された可能性があります。",
@@ -122,7 +119,6 @@ export const toolServers: Words["toolServers"] = {
   missing: (server, why) => `${server} のツールを使えません：${why || "設定されていません。"}`,
 };
 
-/** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "回答を並べて比較",
   hint: (model, others) =>
@@ -133,7 +129,6 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `${model} のこの回答で続ける`,
 };
 
-/** Texts that are saved for later. */
 export const prompts: Words["prompts"] = {
   title: "保存したプロンプト",
   manage: "保存したプロンプトを編集",
@@ -157,7 +152,6 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `プロンプト「${name}」を削除しました。`,
 };
 
-/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "メッセージ",
   placeholder: "メッセージを入力",
@@ -182,7 +176,6 @@ export const composer: Words["composer"] = {
   removePictures: "画像を削除",
 };
 
-/** Files that cannot be attached. */
 export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} は大きすぎます。テキストファイルの上限は ${limit} です。`,
   pictureTooLarge: (file, limit) => `${file} は大きすぎます。画像の上限は ${limit} です。`,
@@ -214,7 +207,6 @@ export const attachments: Words["attachments"] = {
   unreadable: (file) => `このブラウザーは画像 ${file} を読み込めません。`,
 };
 
-/** A chat that has not begun. */
 export const welcome: Words["welcome"] = {
   title: "何について話しましょうか？",
   private: "モデルは自分のマシンで動作します。チャットはこのブラウザーに残ります。",
@@ -229,7 +221,6 @@ export const welcome: Words["welcome"] = {
   getOne: "モデルを入手 →",
 };
 
-/** The menu of models. */
 export const modelMenu: Words["modelMenu"] = {
   button: (model) => `モデル：${model}`,
   title: "モデルを選択",
@@ -250,7 +241,6 @@ export const modelMenu: Words["modelMenu"] = {
   },
 };
 
-/** Settings of a chat. */
 export const options: Words["options"] = {
   title: "このチャットの設定",
   systemHint: "最初のメッセージの前にモデルへ与える指示",

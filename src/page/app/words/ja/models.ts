@@ -27,7 +27,6 @@ export const models: Words["models"] = {
   stays: "読み込んだまま保持",
 };
 
-/** Models that people run, as the server lists them. */
 export const catalogue: Words["catalogue"] = {
   title: "カタログ",
   purpose: "用途",
@@ -44,7 +43,6 @@ export const catalogue: Words["catalogue"] = {
   suggested: "おすすめのモデル",
 };
 
-/** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "ダウンロード",
   pause: "一時停止",
@@ -66,7 +64,6 @@ export const jobs: Words["jobs"] = {
   left: (time) => `残り ${time}`,
 };
 
-/** Model files of this device that become a model of the server. */
 export const modelFiles: Words["modelFiles"] = {
   title: "ファイルからモデルを追加",
   add: "ファイルを追加",
@@ -87,7 +84,6 @@ export const modelFiles: Words["modelFiles"] = {
   drop: "ファイルをドロップすると添付されます。GGUF ファイルはモデルになります。",
 };
 
-/** The form that makes a model. */
 export const create: Words["create"] = {
   title: "モデルを作成",
   modelfile: "Modelfile",
@@ -95,7 +91,6 @@ export const create: Words["create"] = {
   asIs: "しない",
 };
 
-/** Details of a model. */
 export const show: Words["show"] = {
   reading: "モデルを読み取り中",
   parameters: "パラメーター",
@@ -115,7 +110,6 @@ export const show: Words["show"] = {
   },
 };
 
-/** Models that run in this page. */
 export const inPage: Words["inPage"] = {
   title: "このページ内のモデル",
   insecure: "このページ内でモデルを実行できるのは、HTTPS または localhost の場合のみです。",
@@ -139,7 +133,6 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("ja", tokens, { other: "コンテキスト # トークン" }),
 };
 
-/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure:
     "このページ内でモデルを実行できるのは、HTTPS または localhost の場合のみです。サーバーでモデルを実行してください。",

@@ -27,7 +27,6 @@ export const gateway: Words["gateway"] = {
   open: "開く",
 };
 
-/** Settings of this page. */
 export const pageSettings: Words["pageSettings"] = {
   title: "このページ",
   language: "言語",

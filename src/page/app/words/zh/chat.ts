@@ -2,7 +2,6 @@
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
-/** The list of chats, and search in it. */
 export const chats: Words["chats"] = {
   heading: "对话",
   none: "对话仅保存在此浏览器中。",
@@ -35,7 +34,6 @@ export const chats: Words["chats"] = {
   results: "搜索结果",
 };
 
-/** A chat: its messages, and what can be done with them. */
 export const chat: Words["chat"] = {
   pictureTitle: "图片",
   you: "你",
@@ -96,7 +94,6 @@ export const chat: Words["chat"] = {
   unreachable: "无法连接服务器。你的消息已保存，请在服务器恢复后重试。",
 };
 
-/** 模型请求的工具调用。 */
 export const toolCalls: Words["toolCalls"] = {
   asks: (tool) => `模型想要调用 ${tool}。`,
   wasBegun: "之前的一次调用被中断，可能已经生效。",
@@ -119,7 +116,6 @@ export const toolServers: Words["toolServers"] = {
   missing: (server, why) => `无法使用 ${server} 的工具：${why || "尚未配置。"}`,
 };
 
-/** Several models that answer one question. */
 export const compare: Words["compare"] = {
   title: "并排对比回答",
   hint: (model, others) =>
@@ -130,7 +126,6 @@ export const compare: Words["compare"] = {
   goOnWith: (model) => `以 ${model} 的这个回答继续`,
 };
 
-/** Texts that are saved for later. */
 export const prompts: Words["prompts"] = {
   title: "已保存的提示词",
   manage: "编辑已保存的提示词",
@@ -154,7 +149,6 @@ export const prompts: Words["prompts"] = {
   deleted: (name) => `已删除提示词“${name}”。`,
 };
 
-/** The field for messages. */
 export const composer: Words["composer"] = {
   message: "消息",
   placeholder: "输入消息",
@@ -179,7 +173,6 @@ export const composer: Words["composer"] = {
   removePictures: "移除图片",
 };
 
-/** Files that cannot be attached. */
 export const attachments: Words["attachments"] = {
   textTooLarge: (file, limit) => `${file} 过大。文本文件最大为 ${limit}。`,
   pictureTooLarge: (file, limit) => `${file} 过大。图片最大为 ${limit}。`,
@@ -209,7 +202,6 @@ export const attachments: Words["attachments"] = {
   unreadable: (file) => `此浏览器无法读取图片 ${file}。`,
 };
 
-/** A chat that has not begun. */
 export const welcome: Words["welcome"] = {
   title: "今天想聊点什么？",
   private: "模型在你自己的计算机上运行。对话保存在此浏览器中。",
@@ -224,7 +216,6 @@ export const welcome: Words["welcome"] = {
   getOne: "获取模型 →",
 };
 
-/** The menu of models. */
 export const modelMenu: Words["modelMenu"] = {
   button: (model) => `模型：${model}`,
   title: "选择模型",
@@ -245,7 +236,6 @@ export const modelMenu: Words["modelMenu"] = {
   },
 };
 
-/** Settings of a chat. */
 export const options: Words["options"] = {
   title: "此对话的设置",
   systemHint: "在第一条消息之前给模型的指令",

@@ -27,7 +27,6 @@ export const models: Words["models"] = {
   stays: "保持加载",
 };
 
-/** Models that people run, as the server lists them. */
 export const catalogue: Words["catalogue"] = {
   title: "模型目录",
   purpose: "用途",
@@ -44,7 +43,6 @@ export const catalogue: Words["catalogue"] = {
   suggested: "推荐的模型",
 };
 
-/** Downloads, and models that are being created. */
 export const jobs: Words["jobs"] = {
   title: "下载",
   pause: "暂停",
@@ -66,7 +64,6 @@ export const jobs: Words["jobs"] = {
   left: (time) => `剩余 ${time}`,
 };
 
-/** Model files of this device that become a model of the server. */
 export const modelFiles: Words["modelFiles"] = {
   title: "从文件添加模型",
   add: "添加文件",
@@ -85,7 +82,6 @@ export const modelFiles: Words["modelFiles"] = {
   drop: "拖放文件即可添加附件。GGUF 文件会成为模型。",
 };
 
-/** The form that makes a model. */
 export const create: Words["create"] = {
   title: "创建模型",
   modelfile: "Modelfile",
@@ -93,7 +89,6 @@ export const create: Words["create"] = {
   asIs: "否",
 };
 
-/** Details of a model. */
 export const show: Words["show"] = {
   reading: "正在读取模型",
   parameters: "参数",
@@ -113,7 +108,6 @@ export const show: Words["show"] = {
   },
 };
 
-/** Models that run in this page. */
 export const inPage: Words["inPage"] = {
   title: "此页面中的模型",
   insecure: "只有通过 HTTPS 或在 localhost 上，模型才能在此页面中运行。",
@@ -137,7 +131,6 @@ export const inPage: Words["inPage"] = {
   context: (tokens) => counted("zh", tokens, { other: "上下文 # 个 token" }),
 };
 
-/** Messages of an engine in this page. */
 export const engine: Words["engine"] = {
   insecure: "只有通过 HTTPS 或在 localhost 上，模型才能在此页面中运行。请改为在服务器上运行模型。",
   starting: "正在此页面中启动引擎",

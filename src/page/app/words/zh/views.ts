@@ -26,7 +26,6 @@ export const gateway: Words["gateway"] = {
   open: "打开",
 };
 
-/** Settings of this page. */
 export const pageSettings: Words["pageSettings"] = {
   title: "此页面",
   language: "语言",
