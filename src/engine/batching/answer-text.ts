@@ -9,29 +9,29 @@ import { compileStops, makeStopMatcher } from "../text/sampling/stop.ts";
 import { makeStreamDetokenizer } from "../text/tokenizer/stream.ts";
 import type { StreamDetokenizer, Tokenizer } from "../text/tokenizer/tokenizer.ts";
 
-/** A token as text, and the natural logarithm of its probability. */
-interface TokenText {
+/** A token, and the natural logarithm of its probability. */
+export interface TokenLogprob {
   readonly id: number;
   readonly token: string;
-  /** UTF-8; part of a character if the token ends inside one. */
+  /** UTF-8 bytes of the token, possibly part of a character. */
   readonly bytes: readonly number[];
   readonly logprob: number;
 }
 
 /** The chosen token and the likeliest ones, best first. */
-export interface ChosenToken extends TokenText {
-  readonly top: readonly TokenText[];
+export interface ChosenLogprob extends TokenLogprob {
+  readonly top: readonly TokenLogprob[];
 }
 
 export interface AnswerPiece {
   readonly text: string;
   /** One per token whose text is complete now; undefined if not requested. */
-  readonly logprobs: readonly ChosenToken[] | undefined;
+  readonly logprobs: readonly ChosenLogprob[] | undefined;
 }
 
 export interface AnswerText {
   /** The text that a token adds, and the stop string that it completes. */
-  push(id: number, chosen?: ChosenToken): AnswerPiece & { readonly stop: string | undefined };
+  push(id: number, chosen?: ChosenLogprob): AnswerPiece & { readonly stop: string | undefined };
   /** The rest of the text, once no more tokens follow. */
   end(): AnswerPiece;
   /**
@@ -43,7 +43,7 @@ export interface AnswerText {
 
 /** A token that is not out yet, with the range of its text in the whole answer. */
 interface Held {
-  readonly chosen: ChosenToken;
+  readonly chosen: ChosenLogprob;
   readonly from: number;
   readonly to: number;
 }
@@ -124,12 +124,12 @@ export function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlyS
 export function describeToken(
   tokenizer: Tokenizer,
   { logits, id, count }: { logits: Float32Array; id: number; count: number },
-): ChosenToken {
+): ChosenLogprob {
   const { logprob, top } = logSoftmaxTop(logits, id, count);
   return { ...textOf(tokenizer, { id, logprob }), top: top.map((each) => textOf(tokenizer, each)) };
 }
 
-function textOf(tokenizer: Tokenizer, { id, logprob }: { id: number; logprob: number }): TokenText {
+function textOf(tokenizer: Tokenizer, { id, logprob }: { id: number; logprob: number }): TokenLogprob {
   const bytes = tokenizer.bytesOf(id, { special: true });
   return { id, token: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), bytes: Array.from(bytes), logprob };
 }

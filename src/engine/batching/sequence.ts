@@ -9,7 +9,7 @@ import type { LazyGrammar } from "../text/sampling/lazy-grammar.ts";
 import type { SamplingOptions } from "../text/sampling/options.ts";
 import type { Sampler } from "../text/sampling/sampler.ts";
 import type { AdapterChoice, AdapterSet } from "./adapter-set.ts";
-import type { AnswerText, ChosenToken } from "./answer-text.ts";
+import type { AnswerText, ChosenLogprob } from "./answer-text.ts";
 import type { PlacedMedia, PromptSegment } from "./prompt.ts";
 import { forget, type Slot } from "./slots.ts";
 
@@ -53,7 +53,7 @@ export type SequenceEvent =
       readonly id: number;
       readonly text: string;
       /** The tokens that this text completes, if requested. */
-      readonly logprobs?: readonly ChosenToken[];
+      readonly logprobs?: readonly ChosenLogprob[];
     }
   | {
       readonly kind: "done";

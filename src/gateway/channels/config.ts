@@ -65,6 +65,12 @@ export function channelSchema<P extends TProperties>(
   ) as never;
 }
 
+/** The section of a platform whose bots have one token and nothing else. */
+export const botSchema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
+  "botToken",
+  "tokenFile",
+]);
+
 const SECRET_FILE_BYTES_MAX = 16_384; // a token is one line
 
 /** The token itself, or the content of its file. Throws `bad_request` naming the file, never its content. */

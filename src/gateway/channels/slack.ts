@@ -1,16 +1,10 @@
 /** Slack: Web API, `chat.postMessage`. https://docs.slack.dev/reference/methods/chat.postMessage */
-import { Type } from "@sinclair/typebox";
 import type { Parsed } from "../../base/schema.ts";
 import { field, makeApi, textField, type Answer, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
-import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
+import { botSchema, readSecret } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
-
-const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
-  "botToken",
-  "tokenFile",
-]);
 
 const LIMIT = 4000; // "ideally under"; from 40,000 on texts are cut
 
@@ -36,10 +30,10 @@ const conversation: Dialect = {
   accepted: (body) => (isOk(body) ? { messageId: textField(body, "channel", "id") } : undefined),
 };
 
-export const slack: ChannelKind<Parsed<typeof schema>> = {
+export const slack: ChannelKind<Parsed<typeof botSchema>> = {
   id: "slack",
   aliases: [],
-  schema,
+  schema: botSchema,
   make: (settings, { fetch, folder }) => {
     const token = readSecret(settings.botToken, { path: settings.tokenFile, folder });
     const baseUrl = settings.baseUrl ?? "https://slack.com/api";

@@ -1,15 +1,9 @@
 /** Telegram: Bot API, `sendMessage` as plain text. https://core.telegram.org/bots/api */
-import { Type } from "@sinclair/typebox";
 import type { Parsed } from "../../base/schema.ts";
 import { field, makeApi, secondsField, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, Target } from "./channel.ts";
-import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
+import { botSchema, readSecret } from "./config.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
-
-const schema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
-  "botToken",
-  "tokenFile",
-]);
 
 const LIMIT = 4096;
 /** The topic "General" has no id in the API: a message without a topic goes there. */
@@ -25,10 +19,10 @@ const dialect: Dialect = {
   retryAfterMs: (body) => secondsField(body, "parameters", "retry_after"),
 };
 
-export const telegram: ChannelKind<Parsed<typeof schema>> = {
+export const telegram: ChannelKind<Parsed<typeof botSchema>> = {
   id: "telegram",
   aliases: ["tg"],
-  schema,
+  schema: botSchema,
   make: (settings, { fetch, folder }) => {
     const token = readSecret(settings.botToken, { path: settings.tokenFile, folder });
     const baseUrl = settings.baseUrl ?? "https://api.telegram.org";

@@ -72,7 +72,7 @@ export function textConfig(json: JsonObject): JsonObject {
   return rest;
 }
 
-async function isFolder(path: string): Promise<boolean> {
+export async function isFolder(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isDirectory(),
     () => false,

@@ -5,7 +5,7 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { AppError, messageOf } from "../../base/index.ts";
-import { kindOfFiles, listFolder, type ModelFolder } from "../convert/folder.ts";
+import { isFolder, kindOfFiles, listFolder, type ModelFolder } from "../convert/folder.ts";
 import { readPart, shardPaths } from "../../engine/formats/index.ts";
 import { blobPath } from "../store/blobs.ts";
 import type { CreateRequest } from "./creation.ts";
@@ -221,13 +221,6 @@ async function splitPaths(path: string): Promise<string[]> {
 async function isFile(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isFile(),
-    () => false,
-  );
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
     () => false,
   );
 }

@@ -3,10 +3,19 @@
  * async generator of events, and ending the generator (or aborting its signal) stops the model.
  */
 import type { Trace } from "../../base/tracing.ts";
-import type { AnswerGrammar, EngineInfo, Options, PromptMessage, Tool, ToolCall } from "../../engine/index.ts";
+import type {
+  AnswerGrammar,
+  ChosenLogprob,
+  EngineInfo,
+  Options,
+  PromptMessage,
+  TokenLogprob,
+  Tool,
+  ToolCall,
+} from "../../engine/index.ts";
 import type { ModelRef } from "../../library/portable.ts";
 
-export type { Tool, ToolCall };
+export type { ChosenLogprob, TokenLogprob, Tool, ToolCall };
 
 /** A tool call that the end of the answer cut. */
 export interface CutCall {
@@ -58,20 +67,6 @@ export interface AdapterFacts {
   readonly path: string;
   /** For requests that choose no adapters. */
   readonly scale: number;
-}
-
-/** A token and the natural logarithm of its probability. */
-export interface TokenLogprob {
-  readonly id: number;
-  readonly token: string;
-  /** UTF-8 bytes of the token, possibly part of a character. */
-  readonly bytes: readonly number[];
-  readonly logprob: number;
-}
-
-/** The chosen token and the likeliest ones, best first. */
-export interface ChosenLogprob extends TokenLogprob {
-  readonly top: readonly TokenLogprob[];
 }
 
 /** Work for a model. */

@@ -13,10 +13,7 @@ export function parameterLines(parameters: ModelEntry["parameters"]): string {
   return Object.entries(parameters)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((item: unknown) => ({ name, item })))
-    .map(
-      ({ name, item }) =>
-        `${name.padEnd(NAME_COLUMNS)} ${typeof item === "string" ? JSON.stringify(item) : JSON.stringify(item)}`,
-    )
+    .map(({ name, item }) => `${name.padEnd(NAME_COLUMNS)} ${JSON.stringify(item)}`)
     .join("\n");
 }
 

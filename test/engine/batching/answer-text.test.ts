@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { describeToken, makeAnswerTexts, type ChosenToken } from "../../../src/engine/batching/answer-text.ts";
+import { describeToken, makeAnswerTexts, type ChosenLogprob } from "../../../src/engine/batching/answer-text.ts";
 import { loadTokenizer } from "../../../src/engine/text/tokenizer/load.ts";
 import { bpeMetadata, TYPE } from "../text/tokenizer/fixtures.ts";
 import { byteTokenizer, END, VOCAB } from "./fakes.ts";
 
-const chosen = (id: number): ChosenToken => ({ id, token: String(id), bytes: [id], logprob: -id, top: [] });
+const chosen = (id: number): ChosenLogprob => ({ id, token: String(id), bytes: [id], logprob: -id, top: [] });
 
 /** Feeds bytes one token each; returns the text, and the ids whose log-probabilities came with it. */
 function run(text: string, stops: readonly string[] = []): { text: string; ids: number[] }[] {
@@ -16,7 +16,7 @@ function run(text: string, stops: readonly string[] = []): { text: string; ids: 
     logprobs = [],
   }: {
     text: string;
-    logprobs?: readonly ChosenToken[] | undefined;
+    logprobs?: readonly ChosenLogprob[] | undefined;
   }): void => {
     if (more !== "" || logprobs.length > 0) out.push({ text: more, ids: logprobs.map(({ bytes }) => bytes[0]!) });
   };

@@ -14,7 +14,7 @@ import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
 import { Refusal } from "../ingress/problems.ts";
 import { Throttle } from "../ingress/throttle.ts";
-import { isOneOf } from "../ingress/tokens.ts";
+import { isOneOf } from "../ingress/signatures/scheme.ts";
 import { trimSlashes } from "../mapping/request.ts";
 import type { Mapping } from "../mapping/index.ts";
 import type { Cancelled } from "../queue/worker/cancel.ts";

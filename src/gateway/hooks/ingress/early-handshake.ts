@@ -4,7 +4,8 @@ import type { Mapping } from "../mapping/index.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { EndpointReply } from "./ports.ts";
 import { textReply } from "./reply.ts";
-import { checkToken, isOneOf } from "./tokens.ts";
+import { isOneOf } from "./signatures/scheme.ts";
+import { checkToken } from "./tokens.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /** Undefined: the request is not such a check. A check with a wrong secret is a failed attempt. */

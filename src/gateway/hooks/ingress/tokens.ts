@@ -43,9 +43,4 @@ export function checkToken(
   return isHere ? { ok: true, id: found.id } : { ok: false, reason: "not for this path" };
 }
 
-export function isOneOf(text: string, secrets: readonly string[]): boolean {
-  const given = digest(text);
-  return secrets.filter((secret) => timingSafeEqual(digest(secret), given)).length > 0;
-}
-
 const digest = (text: string): Buffer => Bun.CryptoHasher.hash("sha256", text);

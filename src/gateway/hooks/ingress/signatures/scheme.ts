@@ -2,7 +2,7 @@
  * The interface of a signature scheme: how a sender proves that it wrote the exact bytes of a body. One file per
  * scheme. All failures look the same to callers; the reason is for the log.
  */
-import { timingSafeEqual } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 
 /** A request as a sender signed it. */
 export interface SignedRequest {
@@ -68,6 +68,12 @@ export function anyEqual(given: readonly Uint8Array[], right: readonly Uint8Arra
   }
   return found;
 }
+
+const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
+
+/** True if a text is one of the secrets. Digests have equal lengths: the comparison does not reveal the secret's. */
+export const isOneOf = (text: string, secrets: readonly string[]): boolean =>
+  anyEqual([digest(text)], secrets.map(digest));
 
 /** Most signatures in one header: enough for rotation, few enough to bound the work. */
 export const SIGNATURES_MAX = 16;

@@ -1,12 +1,6 @@
 /** Schemes that send the secret itself: in a header, or as the user and the password of HTTP Basic. */
-import { createHash } from "node:crypto";
 import { bodyFields } from "./body-fields.ts";
-import { anyEqual, refused, textSecret, type SecretSettings, type SignatureScheme } from "./scheme.ts";
-
-/** Digests have equal lengths, so that the comparison does not reveal the secret's. */
-const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest();
-
-const isOneOf = (given: string, secrets: readonly string[]): boolean => anyEqual([digest(given)], secrets.map(digest));
+import { isOneOf, refused, textSecret, type SecretSettings, type SignatureScheme } from "./scheme.ts";
 
 export interface TokenSettings extends SecretSettings {
   readonly header: string;

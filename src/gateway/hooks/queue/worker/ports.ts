@@ -6,7 +6,7 @@ import type { EventBatch, NewEvent } from "../../../agent/events.ts";
 import type { StoreTurn, TurnRequest, TurnResult } from "../../../agent/turn.ts";
 import type { Transaction } from "../../../database/store.ts";
 import type { Target } from "../../../channels/channel.ts";
-import type { CalledBack } from "../../../channels/outbox/messages.ts";
+import type { CalledBack, NewText } from "../../../channels/outbox/messages.ts";
 
 export type MainEvent = Omit<NewEvent, "sessionKey">;
 
@@ -15,14 +15,6 @@ export interface ReplyOutcome {
   /** `unknown`: some may have arrived, and are not sent again. */
   readonly kind: "sent" | "failed" | "unknown";
   readonly reason?: string;
-}
-
-export interface Reply {
-  /** The run's id. */
-  readonly groupId: string;
-  readonly target: Target;
-  readonly text: string;
-  readonly now: number;
 }
 
 export interface WorkerPorts {
@@ -51,7 +43,8 @@ export interface WorkerPorts {
    * @param names undefined: the configured ones
    */
   readonly fallbackTargets: (names: readonly string[] | undefined) => Transaction<readonly Target[]>;
-  readonly addReply: (reply: Reply) => Transaction<void>;
+  /** The id of its group is the run's. */
+  readonly addReply: (reply: NewText) => Transaction<void>;
   /** Recalls the messages of a reply that have not left. */
   readonly cancelReply: (groupId: string) => Promise<CalledBack>;
   /** A reply's outcome; undefined while it is under way. */
