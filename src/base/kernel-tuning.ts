@@ -60,7 +60,7 @@ export const SIZES = {
 } as const satisfies Partial<Record<keyof Tuning, readonly number[]>>;
 export type SizeName = keyof typeof SIZES;
 
-/** Rows that a workgroup of a kernel for few rows takes at once, if its sums are at most so many, and if not. */
+/** Rows that a workgroup of a kernel for few rows takes at once, if its sums are at most this many, and if not. */
 const ROWS_AT_ONCE = { sumsMax: 512, narrow: 8, wide: 4 };
 /** Depth of a tile in kernels for many rows. */
 const TILE_DEPTH = 32;

@@ -52,7 +52,7 @@ export async function startHookListener(parts: HookListenerParts): Promise<HookL
   };
   onChange(() => {
     moving = moving.then(move).catch((error: unknown) => {
-      log.error("moving the hooks listener failed", { error: messageOf(error) });
+      log.error("the hooks listener could not move to its new address", { error: messageOf(error) });
     });
   });
   return {

@@ -278,7 +278,7 @@ export const SETTINGS = {
     parse: (value) => parseList(value, (item) => isAbsolute(item) && !item.includes("\0")),
     initial: () => [],
   }),
-  /** Responses that are kept for later requests: at most so many, so many bytes, and so long after their last use. */
+  /** Limits of the responses kept for later requests: their number, their bytes, and the time since their last use. */
   responsesCount: setting<number>({
     key: "responses.count",
     env: ["HEARTH_RESPONSES"],

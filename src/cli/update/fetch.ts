@@ -3,7 +3,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { AppError, messageOf } from "../../base/index.ts";
 import type { ReleaseFile } from "./manifest.ts";
 
-/** A download that brings nothing for so long has failed. */
+/** A download that brings nothing for this long has failed. */
 const STALL_MS = 30_000;
 
 export interface FetchOptions {

@@ -12,7 +12,7 @@ export interface SlotLengths {
   /** A run ended early: its slots' states are unknown. */
   failed(batch: readonly StateRows[]): void;
   set(slot: number, length: number): void;
-  /** Throws unless a slot holds so many tokens. */
+  /** Throws unless a slot holds this many tokens. */
   expect(slot: number, length: number): void;
 }
 

@@ -15,7 +15,7 @@ const HALF_LIFE = 200;
 
 export interface DecodeCosts {
   note(rows: number, ns: number): void;
-  /** Nanoseconds; undefined before a step of at most so many rows was measured. */
+  /** Nanoseconds; undefined before a step of at most this many rows was measured. */
   of(rows: number): number | undefined;
 }
 

@@ -12,7 +12,7 @@ import type { Sequence } from "./sequence.ts";
 
 /** Missing tokens of a sequence that it evaluates together with its first draft. */
 const LAG_MAX = 16;
-/** A prefix is copied from another slot if it saves at least so many tokens. */
+/** A prefix is copied from another slot if it saves at least this many tokens. */
 const COPY_MIN_TOKENS = 16;
 /** Tokens of the first and the longest piece of missing text per run. */
 const PIECE = { first: 32, most: 512 } as const;
@@ -33,9 +33,9 @@ interface Wanted {
 export interface Drafter {
   /** Maximum tokens that it can draft for a sequence now; 0: it must catch up first, or cannot draft. */
   room(sequence: Sequence): number;
-  /** Nanoseconds for drafting so many tokens for so many sequences at once; undefined before the first measurement. */
+  /** Nanoseconds to draft `tokens` of each of `sequences` at once; undefined before the first measurement. */
   cost(sequences: number, tokens: number): number | undefined;
-  /** Evaluates missing tokens of a sequence, for about so many nanoseconds. */
+  /** Evaluates missing tokens of a sequence for about this many nanoseconds. */
   catchUp(sequence: Sequence, budgetNs: number): Promise<void>;
   /** Drafts for each sequence, of the wanted lengths or shorter; empty if the model fails. */
   draft(wanted: readonly Wanted[]): Promise<readonly Int32Array[]>;

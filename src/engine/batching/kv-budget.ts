@@ -46,7 +46,7 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
   const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
 
-  /** Bytes that the machine lacks for so many more tokens. */
+  /** Bytes that the machine lacks for this many more tokens. */
   const lacking = (tokens: number): number =>
     freeBytes ? Math.max(0, tokens * tokenBytes + RESERVE - freeBytes()) : 0;
 
@@ -56,7 +56,7 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
     taken.delete(slot);
   };
 
-  /** The obstacle to so many tokens in a slot: the budget beside other busy slots, or the machine's memory. */
+  /** The obstacle to this many tokens in a slot: the budget beside other busy slots, or the machine's memory. */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));

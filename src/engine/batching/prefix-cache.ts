@@ -10,7 +10,7 @@ import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { Slot } from "./slots.ts";
 import { nearest, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
-/** A prefix is saved if it has at least so many tokens more than are there. */
+/** A prefix is saved if it has at least this many tokens more than are there. */
 const KEPT_MIN_TOKENS = 16;
 /** Bytes of memory that copies leave free. */
 const RESERVE = 128 * 2 ** 20;

@@ -20,7 +20,7 @@ export interface BlockData {
 }
 
 export interface Pool {
-  /** The first blocks of prefixes that certain adapters made. */
+  /** The first blocks of the prefixes that these adapters computed. */
   roots(adapters: string): Node[];
   readonly bytes: number;
   readonly ready: Promise<void>;

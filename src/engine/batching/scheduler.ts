@@ -23,7 +23,7 @@ export interface ScheduleLimits {
 }
 
 /**
- * If slots continue only from checkpoints, a run ends so many tokens before a prompt does: the next turn of a chat
+ * If slots continue only from checkpoints, a run ends this many tokens before a prompt does: the next turn of a chat
  * replaces the opening of the answer at its end.
  */
 export const CHECKPOINT_TAIL = 16;

@@ -248,7 +248,7 @@ export interface PackedCheckpoints {
 
 /** Keys and values of a range of positions as bytes, which can be written to any slot at the same positions. */
 export interface KvBlocks {
-  /** Blocks begin at multiples of this and have at most so many positions. */
+  /** Blocks begin at multiples of this and have at most this many positions. */
   readonly length: number;
   /** Identifies the format of the bytes, apart from the weights: backend, kernels, layout of keys and values. */
   readonly layout: string;

@@ -165,7 +165,7 @@ export function adaptersOf({
 
 const nameOf = (path: string): string => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
 
-/** A file that is listed several times applies so many times. */
+/** A file that is listed several times applies as many times. */
 function scaledPaths(paths: readonly string[]): AdapterChoice[] {
   return [...Map.groupBy(paths, (path) => path)].map(([path, { length: scale }]) => ({ path, scale }));
 }

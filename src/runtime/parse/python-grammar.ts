@@ -11,7 +11,7 @@ const KEY = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 export const isPython = (tool: CallableTool): boolean =>
   NAME.test(tool.name) && isClosed(tool) && propertiesOf(tool).every(({ key }) => KEY.test(key));
 
-/** @param suffix what follows the name */
+/** @param suffix the text behind the name */
 export function pythonCall(w: CallWriter, tool: CallableTool, suffix = ""): string {
   const keywords = propertiesOf(tool).map(({ key, schema, isRequired }) => {
     const value = w.value(isObject(schema) ? schema : {}, tool);

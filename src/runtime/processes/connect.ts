@@ -25,7 +25,7 @@ export interface Transport {
 }
 
 export interface ConnectOptions {
-  /** The load fails after so much silence. */
+  /** The load fails after this much silence. */
   readonly loadTimeoutMs: number;
   readonly onProgress?: (fraction: number) => void;
 }

@@ -28,7 +28,7 @@ export interface RemoteOptions {
   readonly url: string;
   /** Sent as a bearer token. */
   readonly key: string | undefined;
-  /** The server has failed after so much silence; Infinity: never. */
+  /** The server has failed after this much silence; Infinity: never. */
   readonly silenceMs: number;
   /** The longest wait for its model names; undefined: ten seconds. */
   readonly namesWaitMs?: number;

@@ -83,7 +83,7 @@ async function keptOrNone({ kept, log }: Deps): Promise<KeptResponses | undefine
   try {
     return await kept();
   } catch (error) {
-    log.warn("responses are not kept", { error: messageOf(error) });
+    log.warn("responses cannot be stored: requests cannot continue them", { error: messageOf(error) });
     return undefined;
   }
 }

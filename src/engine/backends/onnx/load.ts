@@ -51,7 +51,7 @@ interface Loading {
 export interface LoadSettings {
   /** False uses the JavaScript binding; undefined: uses it only if native functions cannot be called. */
   readonly native?: boolean;
-  /** From so many bytes on, packed weights are kept in `cacheDir`. */
+  /** From this many bytes on, packed weights are kept in `cacheDir`. */
   readonly cachedBytesMin?: number;
 }
 

@@ -20,7 +20,7 @@ import { makePageDropper } from "./residency.ts";
 
 /** Unwanted slots in a shared pass up to which it is cheaper than two passes. */
 const GAP_SLOTS_MAX = 2;
-/** A pass with so many tokens frees its memory when it is done. */
+/** A pass with this many tokens frees its memory when it is done. */
 const LARGE_TOKENS = 64;
 /** After this many embeddings, the table's pages are dropped: reading one row brings in many. */
 const EMBEDDINGS_KEPT_MAX = 64;

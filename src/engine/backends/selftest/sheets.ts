@@ -36,7 +36,7 @@ export const makeSheets = (): Sheet[] => [products(), small(), mixers(), experts
 const EACH_COUNT = [1, 2, 3, 4, 5, 6, 7, SLOTS];
 const FEW_COUNTS = [1, 3, SLOTS];
 
-/** Prompts of many rows and of few, then decode steps of so many sequences each. */
+/** Prompts of many rows and of few, then decode steps of this many sequences each. */
 function mixedBatches(counts: readonly number[] = FEW_COUNTS): Sheet["batches"] {
   const lengths = new Int32Array(SLOTS);
   const next = (slot: number, count: number): Rows => {

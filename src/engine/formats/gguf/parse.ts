@@ -185,7 +185,7 @@ function readScalar(cursor: Cursor, field: string, typeId: number): MetadataValu
 
 type NumberArray = Extract<MetadataArray, ArrayBufferView>;
 
-/** A copy, because metadata outlives the window. The caller has checked that the file has so many. */
+/** A copy, because metadata outlives the window. The caller has checked that the file has this many. */
 function* readNumbers(cursor: Cursor, field: string, plan: { type: NumberType; count: number }): Steps<NumberArray> {
   const numbers = new plan.type.array(plan.count);
   const bytes = new Uint8Array(numbers.buffer);

@@ -14,7 +14,7 @@ interface Exports {
 
 const SOURCES: readonly QuantName[] = ["f32", "f16", "bf16"];
 const TARGETS: readonly QuantName[] = "q4_0 q4_1 q5_0 q5_1 q8_0 q2_K q3_K q4_K q5_K q6_K".split(" ") as QuantName[];
-/** The kernel writes whole units of so many weights. */
+/** The kernel writes whole units of this many weights. */
 const UNIT = 256;
 const PAGE_BYTES = 65_536;
 const ALIGNMENT = 16;

@@ -41,13 +41,13 @@ export interface SamplingOptions {
   readonly logit_bias: LogitBias;
   /** Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by speed. Answers stay the same. */
   readonly draft_num_predict: number;
-  /** Keeps tokens within so many standard deviations of the largest logit; 0: off. */
+  /** Keeps tokens within this many standard deviations of the largest logit; 0: off. */
   readonly top_n_sigma: number;
   /** Chance that XTC drops all likely tokens but the least likely of them; 0: off. */
   readonly xtc_probability: number;
   /** Probability from which XTC takes a token as likely; above 0.5: off. */
   readonly xtc_threshold: number;
-  /** The temperature varies by so much with the entropy; 0: off. */
+  /** The temperature varies by this much with the entropy; 0: off. */
   readonly dynatemp_range: number;
   readonly dynatemp_exponent: number;
   /** DRY: lowers a token that continues a repetition; times `dry_base` for each token beyond the allowed length. */

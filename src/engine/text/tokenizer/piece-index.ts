@@ -36,7 +36,7 @@ export function indexPieces(pieces: readonly string[], key: string): PieceIndex 
   return index;
 }
 
-/** Number of slots for so many entries: a power of two, at least 1.5 times as many. */
+/** Number of slots for this many entries: a power of two, at least 1.5 times as many. */
 export function slotCount(entries: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(16, entries * 1.5)));
 }

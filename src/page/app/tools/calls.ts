@@ -9,7 +9,7 @@ import type { OpenChat } from "../chat/chat-types.ts";
 import { pathTo, type CallResult, type Message, type ServerTool, type Standing, type ToolCall } from "../chat/tree.ts";
 import type { ToolServers } from "./servers.ts";
 
-/** After so many answers with calls since the user's message, every call needs a decision. */
+/** After this many answers with calls since the user's message, every call needs a decision. */
 const ROUNDS_MAX = 10;
 /** Characters of a result that are shown. */
 const SHOWN_CHARS = 4000;

@@ -109,7 +109,7 @@ function uniqueGrammar(
   return define(rules, `"[" ws ${after(0, 0)} "]"`);
 }
 
-/** Subsets of at most `max` of so many values. */
+/** Subsets of at most `max` of this many values. */
 function states(values: number, max: number): number {
   let [sum, ways] = [0, 1];
   for (let size = 0; size <= Math.min(values, max); size++) {

@@ -29,7 +29,7 @@ export interface Copies {
 /** Other prices: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
 const PRICES = { state: WIDE_UNITS, bounds: 20, pattern: 8 } as const;
 
-/** Returns whether the budget allows so many. */
+/** Returns whether the budget allows this many. */
 export const affords = (budget: Budget, item: keyof typeof PRICES, count: number): boolean =>
   budget.units >= PRICES[item] * count;
 
