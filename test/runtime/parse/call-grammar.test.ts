@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
-import { testSeed } from "../../seed.ts";
+import { drawn, testSeed } from "../../seed.ts";
 import { callIn, CALL_MODES, makeCaller } from "./call-runs.ts";
 import { awkwardTools } from "./call-tools.ts";
 
@@ -14,7 +14,7 @@ const SEED = testSeed % 1_000_000;
 const ANSWERS = 24;
 
 describe.each(NAMES)("%s", (name) => {
-  test.each([false, true])(
+  test.each(drawn(`tokens of ${name}`, [false, true], 1))(
     "every call parses and fits its schema; tokens that are parts of characters: %p",
     async (isByteLevel) => {
       const tools = awkwardTools(SEED % 1000);

@@ -281,7 +281,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
     test("of products of any block type, of one to sixteen rows", async () => {
       const slots = 16;
       expect(products.length).toBeGreaterThan(25);
-      for (const { name, program } of drawn(`steps at ${level}`, products, 25)) {
+      for (const { name, program } of drawn(`steps at ${level}`, products, 15)) {
         // A step with state: without it, a batch consists of whole sequences.
         const keeping = withAttention(program);
         const session = await backend.load(keeping, { ...rounded, slots });
@@ -332,7 +332,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
     test("of products of any block type and a prompt, at once and in chunks", async () => {
       const count = 14;
       const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);
-      for (const { name, program } of drawn(`prompts at ${level}`, products, 25)) {
+      for (const { name, program } of drawn(`prompts at ${level}`, products, 15)) {
         const session = await backend.load(withAttention(program), rounded);
         const whole = (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
         for (const chunk of [2, 4, 6, 12]) {

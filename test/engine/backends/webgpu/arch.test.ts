@@ -72,7 +72,7 @@ async function inParts(session: Session, tokens: Int32Array): Promise<Float32Arr
 const readFloats = async (path: string): Promise<Float32Array> => new Float32Array(await Bun.file(path).arrayBuffer());
 
 describe("the reference models", () => {
-  for (const name of drawn("reference models on the GPU", GOLDEN, 5)) {
+  for (const name of drawn("reference models on the GPU", GOLDEN, 3)) {
     goldenTest(
       `${name} gives llama.cpp's logits`,
       async () => {
@@ -86,7 +86,7 @@ describe("the reference models", () => {
 });
 
 describe("models made in code", () => {
-  for (const name of drawn("models on the GPU", Object.keys(specs), 8)) {
+  for (const name of drawn("models on the GPU", Object.keys(specs), 5)) {
     test(`${name} gives llama.cpp's logits, whole and in parts`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));

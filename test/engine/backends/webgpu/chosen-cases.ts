@@ -25,9 +25,9 @@ const LONG = 512;
 const SECOND = /_shared$/;
 
 /** Block types whose products a run draws: each costs a compilation of every kernel that multiplies. */
-const DRAWN_TYPES = 6;
+const DRAWN_TYPES = 4;
 /** The share of the other cases that a run draws. */
-const DRAWN = 0.4;
+const DRAWN = 0.25;
 
 export const CHOICES = ["all", "kernels", "subgroups"] as const;
 export type Choice = (typeof CHOICES)[number];

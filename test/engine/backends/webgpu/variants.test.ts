@@ -62,7 +62,7 @@ function bytesCase(quant: QuantName, outDim: number): Case {
 }
 
 describe("products of bytes", () => {
-  for (const quant of drawn("products of bytes", Object.keys(LOADS16) as QuantName[], 5)) {
+  for (const quant of drawn("products of bytes", Object.keys(LOADS16) as QuantName[], 3)) {
     test(`${quant}: agree with the reference, and are other than those of floats`, async () => {
       const each = bytesCase(quant, 33);
       const expected = join(await run(cpuBackend, each));
@@ -123,7 +123,7 @@ describe("products of bytes", () => {
 });
 
 describe("loads of 16 bytes", () => {
-  for (const quant of drawn("loads of 16 bytes", Object.keys(LOADS16) as QuantName[], 5)) {
+  for (const quant of drawn("loads of 16 bytes", Object.keys(LOADS16) as QuantName[], 3)) {
     test(`${quant}: agree with the reference`, async () => {
       const tuning = tuningOf("loads16");
       expect(kernelSource("linear", [quant], { subgroups: false, tuning })).toContain("unit_at");
