@@ -49,7 +49,7 @@ export const isChosen = ({ requests, decodes, given, twoWay, rows }: Chunk): boo
   given === 0 &&
   !twoWay &&
   requests.length === rows.length &&
-  requests.every((request) => request?.k === 1 && request.apart.length === 0) &&
+  requests.every((request) => request?.k === 1 && request.masked.length === 0) &&
   rows.every((row, i) => row.first === i && row.end === i + 1);
 
 /** The rows after these. @param chosen their tokens; default: 0, which the device replaces */

@@ -45,7 +45,7 @@ async function load(name: string, poisoned?: number): Promise<Session> {
   return gpu.backend.load({ ...program, weights: { path: weights.path, read } }, options).finally(() => gguf.close());
 }
 
-const request = { k: 1, apart: new Int32Array(0) };
+const request = { k: 1, masked: new Int32Array(0) };
 const rowOf = (slot: number, start: number, token: number): TopKRows => {
   return { slot, start, tokens: Int32Array.of(token), logits: "last", request };
 };
