@@ -143,15 +143,17 @@ export async function showKernels(
   const device = await openDevice(dawn());
   const { name, software } = device.facts;
   if (software) throw new AppError("unsupported", `'${name}' is a software adapter: it runs the plain kernels`);
-  const found: { quant: string; rowsOf: number; auto: string; exact: string }[] = [];
+  const found: { quant: string; rowsOf: number; auto: string; exact: string; wrong: readonly string[] }[] = [];
   for (const quant of TUNED_QUANTS)
     for (const dim of TUNED_DIMS) {
-      const { exact, fast } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
-      found.push({ quant, rowsOf: dim, auto: formatTuning(fast), exact: formatTuning(exact) });
+      const { exact, fast, wrong = [] } = await tuningsOf(device, { quant, dim }, { store: tuningFile(cacheDir) });
+      found.push({ quant, rowsOf: dim, auto: formatTuning(fast), exact: formatTuning(exact), wrong });
     }
   if (json) return terminal.write(`${JSON.stringify({ device: name, kernels: found }, null, 2)}\n`);
   const rows = found.map(({ quant, rowsOf, auto, exact }) => [quant, String(rowsOf), auto, exact]);
   terminal.write(`${name}\n${formatTable(["TYPE", "ROWS OF", "AUTO", "EXACT"], rows)}`);
+  for (const kernels of new Set(found.flatMap(({ wrong }) => wrong)))
+    terminal.write(`${kernels} is not used: its results are wrong on this GPU\n`);
 }
 
 /** Quantizes a file, with progress at a terminal. */

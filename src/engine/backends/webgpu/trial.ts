@@ -34,8 +34,8 @@ const PIECE = { columns: 64, step: 9 };
 /** Distance between the parameters of two matrices. (WebGPU, minUniformBufferOffsetAlignment) */
 const PARAMS_STRIDE = 256;
 const PARAMS_BYTES = 64;
-/** Dispatches of a run, and bytes that each value takes as a half with its share of its row's power of two. */
-const DISPATCHES_MAX = 2;
+/** Dispatches of a run at most, and bytes that each value takes as a half with its share of its row's power of two. */
+const DISPATCHES_MAX = 3;
 const HALVES_BYTES_MAX = 3;
 
 /** The block type that has most of a program's bytes, and its row length, a multiple of 256. */
@@ -48,12 +48,19 @@ export interface ShapeClass {
 
 /** For few rows, limited by memory, or for many. */
 export type TrialKind = "few" | "many";
+/** Products whose results are compared: also of experts, by many rows. */
+export type CheckKind = TrialKind | "experts";
+/** Experts of a trial: each multiplies its own part of all rows. */
+const EXPERTS = 2;
 
 interface Buffers {
   readonly matrix: GPUBuffer;
   readonly x: GPUBuffer;
   /** x for subgroup matrices. */
   readonly halves: GPUBuffer;
+  /** Choices of experts and their tiles: see moe_group.wgsl. */
+  readonly order: GPUBuffer;
+  readonly tiles: GPUBuffer;
   readonly y: GPUBuffer;
   readonly batch: GPUBuffer;
   readonly params: GPUBuffer;
@@ -67,7 +74,7 @@ interface Buffers {
 /** Columns of a result, rows of x by kind, and the number of matrices. */
 interface Extents {
   readonly columns: number;
-  readonly rows: Readonly<Record<TrialKind, number>>;
+  readonly rows: Readonly<Record<CheckKind, number>>;
   readonly matrices: number;
 }
 
@@ -104,21 +111,22 @@ export class Trial {
     const room = Math.min(size.bytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
     const columns = Math.min(size.columns, Math.floor(room / rowBytes));
     const matrices = Math.floor(room / (columns * rowBytes));
-    const extents = { columns, rows: { few: 1, many: size.rows }, matrices };
+    const extents = { columns, rows: { few: 1, many: size.rows, experts: size.rows / EXPERTS }, matrices };
     return new Trial(device, shape, extents, await makeBuffers(device, { dim: shape.dim, rowBytes, extents }));
   }
 
   /** Compiles the kernels of some tunings at once. A kernel that the device refuses fails when it is timed. */
-  async compile(kind: TrialKind, tunings: readonly Tuning[]): Promise<void> {
+  async compile(kind: CheckKind, tunings: readonly Tuning[]): Promise<void> {
     await Promise.allSettled(tunings.map((tuning) => this.#pipelines(kind, tuning)));
   }
 
-  #dispatches(kind: TrialKind, tuning: Tuning): Dispatch[] {
-    const { columns: outDim, matrices } = this.extents;
-    return dispatchesOf(this.#shape, { kind, tuning, outDim, matrices });
+  #dispatches(kind: CheckKind, tuning: Tuning): Dispatch[] {
+    const { columns, matrices } = this.extents;
+    const wanted = { kind, tuning, outDim: columns, matrices };
+    return kind === "experts" ? expertsOf(this.#shape, wanted) : dispatchesOf(this.#shape, wanted);
   }
 
-  #pipelines(kind: TrialKind, tuning: Tuning): Promise<GPUComputePipeline[]> {
+  #pipelines(kind: CheckKind, tuning: Tuning): Promise<GPUComputePipeline[]> {
     const variant = { tuning, rows: this.extents.rows[kind] };
     return Promise.all(
       this.#dispatches(kind, tuning).map(({ kernel, quants }) => this.#device.pipeline(kernel, quants, variant)),
@@ -149,11 +157,11 @@ export class Trial {
   }
 
   /** Some results of a run, from every row of a tile. */
-  async results(kind: TrialKind, tuning: Tuning): Promise<Float32Array> {
+  async results(kind: CheckKind, tuning: Tuning): Promise<Float32Array> {
     const bound = await this.#bind(kind, tuning);
     const { y, readback } = this.#buffers;
     const { rows, columns } = this.extents;
-    const pieces = piecesOf(rows[kind], columns);
+    const pieces = piecesOf(rows[kind], kind === "experts" ? EXPERTS * Math.floor(columns / EXPERTS) : columns);
     const encoder = this.#device.gpu.createCommandEncoder();
     encoder.clearBuffer(y);
     encodeRuns(encoder.beginComputePass(), bound, 1);
@@ -179,7 +187,7 @@ export class Trial {
     return bytes;
   }
 
-  async #bind(kind: TrialKind, tuning: Tuning): Promise<Bound[]> {
+  async #bind(kind: CheckKind, tuning: Tuning): Promise<Bound[]> {
     const { params, batch } = this.#buffers;
     const { gpu } = this.#device;
     const { columns, matrices, rows: rowsOf } = this.extents;
@@ -212,8 +220,9 @@ export class Trial {
   }
 
   #bufferOf(operand: Operand): GPUBuffer {
-    const { matrix, x, y, halves, batch, none } = this.#buffers;
-    if (operand.kind === "activation") return { x, y }[operand.value.buf.name] ?? halves;
+    const { matrix, x, y, halves, order, tiles, batch, none } = this.#buffers;
+    const named: Readonly<Record<string, GPUBuffer>> = { x, y, "moe.order": order, "moe.tiles": tiles };
+    if (operand.kind === "activation") return named[operand.value.buf.name] ?? halves;
     if (operand.kind === "matrix") return matrix;
     return operand.kind === "batch" ? batch : none;
   }
@@ -241,7 +250,7 @@ function encodeRuns(pass: GPUComputePassEncoder, bound: readonly Bound[], repeat
 }
 
 interface Wanted {
-  readonly kind: TrialKind;
+  readonly kind: CheckKind;
   readonly tuning: Tuning;
   readonly outDim: number;
   readonly matrices: number;
@@ -267,6 +276,20 @@ function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matric
   return lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning }).slice(1); // without the input
 }
 
+/** The products of some experts, of matrices that lie one after another. */
+function expertsOf({ quant, dim }: ShapeClass, { tuning, outDim: columns }: Wanted): Dispatch[] {
+  const outDim = Math.floor(columns / EXPERTS);
+  const sizes = { inDim: dim, outDim, rowStart: 0, tensorRows: outDim, experts: EXPERTS };
+  const w: Weight = { name: "w", quant: quants[quant], ...sizes };
+  const x = { name: "x", dim: EXPERTS * dim };
+  const steps: Step[] = [
+    { op: "input", out: x },
+    { op: "headLinear", out: { name: "y", dim: EXPERTS * outDim }, x, w, transposed: false },
+  ];
+  const piecesOf = () => [{ index: 0, first: 0, count: EXPERTS * outDim }];
+  return lower(steps, { ctxLen: 1, many: true, piecesOf, tuning }).slice(1); // without the input
+}
+
 async function makeBuffers(
   device: Device,
   { dim, rowBytes, extents: { columns, rows, matrices } }: { dim: number; rowBytes: number; extents: Extents },
@@ -277,19 +300,23 @@ async function makeBuffers(
     gpu.createBuffer({ label, size: Math.ceil(size / 16) * 16, usage });
   const matrixBytes = rowBytes * columns * matrices + PADDING_BYTES;
   const results = 4 * rows.many * columns;
-  const made = await device.allocate("search for the fastest kernels", () => [
-    make("trial matrix", matrixBytes, storage | copyDst),
-    make("trial x", 4 * rows.many * dim, storage | copyDst),
-    make("trial halves", device.matrix ? HALVES_BYTES_MAX * rows.many * dim : 16, storage),
-    make("trial y", results, storage | copySrc | copyDst),
-    make("trial batch", 64, storage | copyDst),
-    make("trial parameters", DISPATCHES_MAX * PARAMS_STRIDE * matrices, uniform | copyDst),
-    make("trial none", 16, storage),
-    make("trial times", 16, queryResolve | copySrc),
-    make("trial readback", 4 * COMPARED, mapRead | copyDst),
-  ]);
-  const [matrix, x, halves, y, batch, params, none, stamps, readback] = made as [...typeof made] as GPUBuffer[];
-  const buffers = { matrix, x, halves, y, batch, params, none, stamps, readback } as Buffers; // as many as were made
+  const sizes: readonly (readonly [keyof Buffers, bytes: number, usage: number])[] = [
+    ["matrix", matrixBytes, storage | copyDst],
+    ["x", 4 * rows.many * dim, storage | copyDst],
+    ["halves", device.matrix ? HALVES_BYTES_MAX * rows.many * dim : 16, storage],
+    ["order", 4 * rows.many, storage],
+    ["tiles", 16 * rows.many, storage],
+    ["y", results, storage | copySrc | copyDst],
+    ["batch", 64, storage | copyDst],
+    ["params", DISPATCHES_MAX * PARAMS_STRIDE * matrices, uniform | copyDst],
+    ["none", 16, storage],
+    ["stamps", 16, queryResolve | copySrc],
+    ["readback", 4 * COMPARED, mapRead | copyDst],
+  ];
+  const made = await device.allocate("search for the fastest kernels", () =>
+    sizes.map(([name, bytes, usage]) => make(`trial ${name}`, bytes, usage)),
+  );
+  const buffers = Object.fromEntries(sizes.map(([name], i) => [name, made[i]])) as unknown as Buffers; // each is named
   fill(device, buffers);
   return buffers;
 }

@@ -2,7 +2,7 @@
  * The search for a device's fastest kernels: changes one number at a time, and keeps a change if it is faster by a
  * margin. A tuning is only accepted if its results agree with the plain kernels'.
  */
-import { AppError, checkNotCancelled, fits, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
+import { AppError, checkNotCancelled, fits, formatTuning, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
 import { LOADS16 } from "../../../../kernels/wgsl/sources.ts";
 import type { QuantName } from "../../formats/quant/index.ts";
 import type { Device } from "./device.ts";
@@ -25,6 +25,8 @@ export interface Tunings {
   readonly fast: Tuning;
   /** Stages of the search that were finished; a later search goes on from there. */
   readonly stages: number;
+  /** Kernels that were fastest, but whose results were wrong on this device, as `q4_K: columns=8,…`. */
+  readonly wrong?: readonly string[];
   /** Block types besides the searched one for which the results were compared too. */
   readonly checked?: readonly QuantName[];
 }
@@ -71,22 +73,32 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
   const trial = await Trial.make(device, shape);
   try {
     const search = new Search(device, trial, options);
+    const { wrong, onWrong } = noteWrong(shape.quant, options.from);
     let { exact, stages } = options.from ?? { exact: PLAIN, stages: 0 };
     for (; stages < CHANGES.length && search.hasTime(); stages++) {
       const { kind, changes } = CHANGES[stages]!; // by the condition
       const possible = changes.filter(({ loads16 }) => !loads16 || LOADS16[shape.quant]);
       exact = await search.fastest(kind, exact, possible);
     }
-    exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
-    if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages };
+    exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact, onWrong });
+    if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages, ...wrong() };
     const packed = await search.fastest("few", exact, LOADS16[shape.quant] ? PACKED_CHANGES : []);
-    let fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast });
+    let fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast, onWrong });
     const matrix = await search.fastest("many", fast, MATRIX_CHANGES);
-    fast = await checkedOr(fast, trial, { tuning: matrix, nmseMax: NMSE_MAX.fast });
-    return { exact, fast, stages: STAGES };
+    fast = await checkedOr(fast, trial, { tuning: matrix, nmseMax: NMSE_MAX.fast, onWrong });
+    return { exact, fast, stages: STAGES, ...wrong() };
   } finally {
     trial.destroy();
   }
+}
+
+/** Collects wrong kernels of a block type, after the ones found before. */
+function noteWrong(quant: QuantName, before: Pick<Tunings, "wrong"> | undefined) {
+  const all = [...(before?.wrong ?? [])];
+  return {
+    onWrong: (tuning: Tuning) => void all.push(`${quant}: ${formatTuning(tuning)}`),
+    wrong: (): Pick<Tunings, "wrong"> => (all.length > 0 ? { wrong: all } : {}),
+  };
 }
 
 /** Compares the results for further block types: kernels that are wrong for one of them are not used. */
@@ -96,18 +108,21 @@ export async function checkedFor(
   { checked = [], ...tunings }: Tunings,
 ): Promise<Tunings> {
   let { exact, fast } = tunings;
+  let found: Pick<Tunings, "wrong"> = tunings;
   for (const quant of others.filter((each) => !checked.includes(each))) {
     const trial = await Trial.make(device, { quant, dim }, true);
+    const { wrong, onWrong } = noteWrong(quant, found);
     try {
       const compared = [PLAIN, exact, fast];
-      await Promise.all((["few", "many"] as const).map((kind) => trial.compile(kind, compared))); // at once
-      exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact });
-      fast = await checkedOr(exact, trial, { tuning: fast, nmseMax: NMSE_MAX.fast });
+      await Promise.all((["few", "many", "experts"] as const).map((kind) => trial.compile(kind, compared))); // at once
+      exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact, onWrong });
+      fast = await checkedOr(exact, trial, { tuning: fast, nmseMax: NMSE_MAX.fast, onWrong });
+      found = wrong();
     } finally {
       trial.destroy();
     }
   }
-  return { ...tunings, exact, fast, checked: [...new Set([...checked, ...others])] };
+  return { ...tunings, exact, fast, ...found, checked: [...new Set([...checked, ...others])] };
 }
 
 /** Owns the time that is left. */
@@ -175,19 +190,21 @@ export function canRun({ facts, gpu, subgroups, matrix }: Device, tuning: Tuning
   return fits(tuning, { limits: facts.limits, subgroups });
 }
 
-/** `tuning` if its results equal the plain kernels', `other` if a driver miscompiles it. */
+/** `tuning` if its results equal the plain kernels'; `other`, after `onWrong`, if a driver miscompiles it. */
 export async function checkedOr(
   other: Tuning,
   trial: Pick<Trial, "results">,
-  { tuning, nmseMax }: { tuning: Tuning; nmseMax: number },
+  { tuning, nmseMax, onWrong }: { tuning: Tuning; nmseMax: number; onWrong?(tuning: Tuning): void },
 ): Promise<Tuning> {
   if (isSame(tuning, other)) return other;
-  for (const kind of ["few", "many"] as const) {
+  for (const kind of ["few", "many", "experts"] as const) {
     const [expected, got] = [await trial.results(kind, PLAIN), await trial.results(kind, tuning)];
     const error = expected.reduce((sum, value, i) => sum + (value - got[i]!) ** 2, 0);
     const power = expected.reduce((sum, value) => sum + value ** 2, 0);
     const most = kind === "few" ? nmseMax : NMSE_MAX.exact;
-    if (!(power > 0 && error <= most * power)) return other; // NaN too
+    if (power > 0 && error <= most * power) continue;
+    onWrong?.(tuning); // NaN too
+    return other;
   }
   return tuning;
 }

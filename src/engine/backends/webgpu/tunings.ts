@@ -27,12 +27,19 @@ export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Pro
 export async function readTunings(store: TuningStore, key: string): Promise<Tunings | undefined> {
   const stored = await store.read(key);
   if (typeof stored !== "object" || stored === null) return undefined;
-  const { exact, fast, stages, checked } = stored as Partial<Record<keyof Tunings, unknown>>; // checked next
+  const { exact, fast, stages, checked, wrong } = stored as Partial<Record<keyof Tunings, unknown>>; // checked next
   const [exactly, fastest] = [exact, fast].map(parseTuning);
   const isCount = typeof stages === "number" && Number.isInteger(stages) && stages >= 0 && stages <= STAGES;
   if (!exactly || !fastest || exactly.packed || !isCount) return undefined;
   const names = Array.isArray(checked) ? checked.filter(isQuantName) : [];
-  return { exact: exactly, fast: fastest, stages, ...(names.length > 0 ? { checked: names } : {}) };
+  const texts = Array.isArray(wrong) ? wrong.filter((each) => typeof each === "string") : [];
+  return {
+    exact: exactly,
+    fast: fastest,
+    stages,
+    ...(names.length > 0 ? { checked: names } : {}),
+    ...(texts.length > 0 ? { wrong: texts } : {}),
+  };
 }
 
 export function writeTunings(store: TuningStore, key: string, { exact, fast, ...others }: Tunings): Promise<void> {

@@ -13,6 +13,7 @@ import { drawn } from "../../../seed.ts";
 import { joined, nmse } from "../compare.ts";
 import { alter } from "./altered.ts";
 import { sharedWebGpu } from "./shared.ts";
+import { gpuRuntime, swiftShaderEnv } from "./swiftshader.ts";
 
 const config = (types: string, M: number, N: number, K: number) => {
   const [componentType = "", resultComponentType = ""] = types.split(" ");
@@ -224,6 +225,15 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     },
     120_000,
   );
+
+  test("the trial of a search finds them right, also for experts", async () => {
+    const kernels = "threads=64,columns=4,tile=64x64,matrix";
+    const child = Bun.spawn([gpuRuntime(), `${import.meta.dir}/tune.ts`, "compare", kernels], {
+      env: { ...process.env, ...(await swiftShaderEnv()) },
+      stderr: "inherit",
+    });
+    expect(await child.stdout.json()).toBe(kernels);
+  }, 60_000);
 
   test("precise mode uses float32", async () => {
     const each = oneProduct("q8_0", [[rows(0, 33)]]);

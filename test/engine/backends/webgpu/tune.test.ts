@@ -45,9 +45,28 @@ describe("a search", () => {
       results: (_: unknown, { threads }: Tuning) =>
         Promise.resolve(Float32Array.of(1, -2, 3).map((value) => (threads === 32 ? of(value) : value))),
     });
-    const check = (of: (value: number) => number) => checkedOr(PLAIN, trial(of), { tuning, nmseMax: 1e-6 });
+    const found: Tuning[] = [];
+    const onWrong = (each: Tuning) => void found.push(each);
+    const check = (of: (value: number) => number) => checkedOr(PLAIN, trial(of), { tuning, nmseMax: 1e-6, onWrong });
     expect(await check((value) => value * 1.000_1)).toBe(tuning);
+    expect(found).toEqual([]);
     for (const wrong of [() => 0, () => NaN, (value: number) => value * 1.01]) expect(await check(wrong)).toBe(PLAIN);
+    expect(found).toEqual([tuning, tuning, tuning]);
+  });
+
+  test("allows the rounding of bytes for few rows only", async () => {
+    const tuning = { ...PLAIN, threads: 32 };
+    const resultOf = (different: string): Promise<Tuning> =>
+      checkedOr(
+        PLAIN,
+        {
+          results: (kind, { threads }) =>
+            Promise.resolve(Float32Array.of(1, kind === different && threads === 32 ? 1.005 : 1)),
+        },
+        { tuning, nmseMax: 1e-4 },
+      );
+    expect(await resultOf("few")).toBe(tuning);
+    for (const kind of ["many", "experts"]) expect(await resultOf(kind)).toBe(PLAIN);
   });
 
   test("that has no time finds the plain kernels", async () => {
@@ -76,10 +95,12 @@ describe("the file of what was found", () => {
 
   test("of a search that ended early is where the next one goes on", async () => {
     const key = await ask<string>("key");
-    const entry = { exact: formatTuning(found), fast: formatTuning(found), stages: STAGES - 1 };
+    const wrong = ["q4_0: threads=64,columns=4,tile=64x64,matrix"];
+    const entry = { exact: formatTuning(found), fast: formatTuning(found), stages: STAGES - 1, wrong };
     await Bun.write(path(), JSON.stringify({ [key]: entry }));
-    expect(await ask<Tunings>("cached", folder)).toEqual({ exact: found, fast: found, stages: STAGES - 1 });
-    const { exact, stages } = await ask<Tunings>("resume", folder);
+    expect(await ask<Tunings>("cached", folder)).toEqual({ exact: found, fast: found, stages: STAGES - 1, wrong });
+    const { exact, stages, wrong: still } = await ask<Tunings>("resume", folder);
+    expect(still).toEqual(wrong);
     expect(stages).toBe(STAGES);
     expect([PLAIN, found]).toContainEqual(exact); // the last stage only looks at products of bytes
     expect((await written())[key]!.stages).toBe(STAGES);

@@ -1,20 +1,32 @@
 /** Searches for the fastest kernels in a process with a driver; tune.test.ts starts it and reads its output. */
-import { formatTuning } from "../../../../src/base/kernel-tuning.ts";
+import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 import type { LoadOptions } from "../../../../src/engine/program/backend.ts";
 import { chooseTuning, tuningsOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
 import { tuningFile } from "../../../../src/engine/backends/host/tuning-file.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { openDevice, type Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { tuningKey } from "../../../../src/engine/backends/webgpu/tunings.ts";
-import { searchTunings } from "../../../../src/engine/backends/webgpu/tune.ts";
+import { Trial } from "../../../../src/engine/backends/webgpu/trial.ts";
+import { checkedOr, searchTunings } from "../../../../src/engine/backends/webgpu/tune.ts";
 
 /** A software adapter beside other tests takes longer than the search allows a GPU. */
 const AMPLE_MS = 20_000;
-const [what, cacheDir = "", ...without] = process.argv.slice(2);
+const [what, cacheDir = "", ...without] = process.argv.slice(2); // for `compare`, kernels instead of a folder
 const device = await openDevice(dawn(), { without });
 const shape = { quant: "q4_0", dim: 1024 } as const;
 const store = tuningFile(cacheDir);
 const options = { ctxLen: 1, slots: 1, threads: 1, cacheDir, tunings: store, precise: false };
+
+function asHardware(): Device {
+  const facts = { ...device.facts, software: false };
+  return Object.create(device, {
+    facts: { value: facts },
+    pipeline: { value: device.pipeline.bind(device) },
+    allocate: { value: device.allocate.bind(device) },
+    wait: { value: device.wait.bind(device) },
+    submit: { value: device.submit.bind(device) },
+  }) as Device; // a proxy could not read its private fields
+}
 
 async function work(): Promise<unknown> {
   switch (what) {
@@ -32,9 +44,13 @@ async function work(): Promise<unknown> {
       return tuningKey(device, shape);
     case "choose":
       return chooseTuning(device, shape, options);
+    case "compare": {
+      const trial = await Trial.make(asHardware(), shape, true);
+      const tuning = parseKernels(cacheDir) as Tuning; // a list makes a tuning
+      return formatTuning(await checkedOr(PLAIN, trial, { tuning, nmseMax: 1e-6 }));
+    }
     case "choose as on hardware": {
-      const facts = { ...device.facts, software: false };
-      const hardware = Object.create(device, { facts: { value: facts } }) as Device; // only its properties are read
+      const hardware = asHardware();
       const kernelsOf = async (more: Partial<LoadOptions>): Promise<string> =>
         formatTuning(await chooseTuning(hardware, shape, { ...options, ...more }));
       return {
@@ -45,7 +61,9 @@ async function work(): Promise<unknown> {
       };
     }
     default:
-      throw new Error(`${what}: expected search, hurry, resume, cached, others, key, choose or choose as on hardware`);
+      throw new Error(
+        `${what}: expected search, hurry, resume, cached, others, key, compare, choose or choose as on hardware`,
+      );
   }
 }
 
