@@ -256,6 +256,7 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   headLinear: "unsupported",
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
+  choosePositions: "unsupported",
   causalConv: "unsupported",
   centeredConv: "unsupported",
   deltaRule: "unsupported",

@@ -181,6 +181,35 @@ export const RECORDS = {
     type: "i32",
     sinks: "u64", // f32 (heads)
     slopes: "u64", // f32 (heads)
+    chosen: "u64", // i32 (rows, groups, chosenCount): blocks that a row attends to, ascending, then −1; 0: all
+    chosenCount: "i32",
+    chosenBlock: "i32", // positions of a block
+    chosenGroups: "i32", // 1, or kvHeads
+  },
+  /** Scores of blocks of positions; each of `spans` spans of a row is a row of the op. Keys as of attention. */
+  scorePositions: {
+    q: "u64", // f32 (rows, heads · headDim)
+    weights: "u64", // f32 (rows, heads): factors of max(q·k, 0) in one sum; 0: each head has its own scores
+    keys: "u64",
+    scores: "u64", // f32 (rows, groups, blocks)
+    heads: "i32",
+    headDim: "i32",
+    ctxLen: "i32",
+    type: "i32",
+    block: "i32", // positions of a block
+    blocks: "i32",
+    spanBlocks: "i32",
+    spans: "i32",
+  },
+  /** The blocks with the largest scores, and the `local` last ones. */
+  choosePositions: {
+    scores: "u64",
+    out: "u64", // i32 (rows, groups, count)
+    groups: "i32",
+    count: "i32",
+    block: "i32",
+    blocks: "i32",
+    local: "i32",
   },
   /** The `used` experts with the best scores, and the weights of their outputs. */
   route: {

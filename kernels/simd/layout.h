@@ -7,7 +7,7 @@ enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR 
 enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
 enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2, KV_Q4_0 = 3 };
 enum { FEATURE_AVXVNNI = 1, FEATURE_I8MM = 2, FEATURE_HALVES = 4 };
-enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_ROUTE = 11, OP_WEIGH = 12, OP_GROUP = 13, OP_COMBINE = 14, OP_MULTIPLY = 15, OP_MULTIPLY_VECTOR = 16, OP_MATCH_LENGTH = 17, OP_KEEP_LARGEST = 18, OP_CLAMP = 19, OP_SLICE = 20, OP_ROTATE = 21, OP_JOIN = 22, OP_HEAD_LINEAR = 23, OP_CAUSAL_CONV = 24, OP_DELTA_RULE = 25, OP_SELECTIVE_SCAN = 26, OP_GATE = 27, OP_ADD = 28, OP_ADD_VECTOR = 29, OP_ADD_GIVEN = 30, OP_ADD_POSITION = 31, OP_POSITION_SCALE = 32, OP_SOFT_CAP = 33, OP_SCALE = 34, OP_TAKE = 35, OP_SHIFT = 36 };
+enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_SCORE_POSITIONS = 11, OP_CHOOSE_POSITIONS = 12, OP_ROUTE = 13, OP_WEIGH = 14, OP_GROUP = 15, OP_COMBINE = 16, OP_MULTIPLY = 17, OP_MULTIPLY_VECTOR = 18, OP_MATCH_LENGTH = 19, OP_KEEP_LARGEST = 20, OP_CLAMP = 21, OP_SLICE = 22, OP_ROTATE = 23, OP_JOIN = 24, OP_HEAD_LINEAR = 25, OP_CAUSAL_CONV = 26, OP_DELTA_RULE = 27, OP_SELECTIVE_SCAN = 28, OP_GATE = 29, OP_ADD = 30, OP_ADD_VECTOR = 31, OP_ADD_GIVEN = 32, OP_ADD_POSITION = 33, OP_POSITION_SCALE = 34, OP_SOFT_CAP = 35, OP_SCALE = 36, OP_TAKE = 37, OP_SHIFT = 38 };
 #define RESULT 1
 #define RECORD_BYTES 320
 
@@ -35,8 +35,12 @@ typedef struct { Head head; u64 x; u64 cos; u64 sin; u64 axes; i32 dim; i32 head
 _Static_assert(sizeof(Rope) == 88, "Rope");
 typedef struct { Head head; u64 k; u64 v; u64 keys; u64 values; i32 heads; i32 headDim; i32 valueDim; i32 valueStride; i32 ctxLen; i32 kept; i32 type; } Store;
 _Static_assert(sizeof(Store) == 96, "Store");
-typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; } Attend;
-_Static_assert(sizeof(Attend) == 128, "Attend");
+typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; u64 chosen; i32 chosenCount; i32 chosenBlock; i32 chosenGroups; } Attend;
+_Static_assert(sizeof(Attend) == 152, "Attend");
+typedef struct { Head head; u64 q; u64 weights; u64 keys; u64 scores; i32 heads; i32 headDim; i32 ctxLen; i32 type; i32 block; i32 blocks; i32 spanBlocks; i32 spans; } ScorePositions;
+_Static_assert(sizeof(ScorePositions) == 96, "ScorePositions");
+typedef struct { Head head; u64 scores; u64 out; i32 groups; i32 count; i32 block; i32 blocks; i32 local; } ChoosePositions;
+_Static_assert(sizeof(ChoosePositions) == 72, "ChoosePositions");
 typedef struct { Head head; u64 logits; u64 bias; u64 chosen; u64 shares; i32 experts; i32 used; i32 score; i32 perExpert; i32 groups; i32 groupsUsed; i32 normalize; f32 scale; } Route;
 _Static_assert(sizeof(Route) == 96, "Route");
 typedef struct { Head head; u64 x; u64 shares; u64 out; i32 n; i32 used; } Weigh;

@@ -1,5 +1,6 @@
 // run: a pass over a list of records, by all threads that call it. Freestanding: no library, no imports.
 #include "ops/attend.h"
+#include "ops/choose.h"
 #include "ops/experts.h"
 #include "ops/linear.h"
 #include "ops/recurrent.h"
@@ -81,6 +82,8 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_LAYER_NORM, LayerNorm, layer_norm_row)
     ROW_OP(OP_ROPE, Rope, rope_row)
     ROW_OP(OP_STORE, Store, store_row)
+    ROW_OP(OP_SCORE_POSITIONS, ScorePositions, score_positions_row)
+    ROW_OP(OP_CHOOSE_POSITIONS, ChoosePositions, choose_positions_row)
     ROW_OP(OP_ROUTE, Route, route_row)
     ROW_OP(OP_COMBINE, Combine, combine_row)
     ROW_OP(OP_GATE, Gate, gate_row)

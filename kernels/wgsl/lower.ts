@@ -164,6 +164,8 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
 
   latentAttention: lowerLatentAttention,
 
+  choosePositions: "unsupported",
+
   bidirectionalAttention: lowerBidirectionalAttention,
 
   mlp({ out, x, act, up, upB, down, downB }, context) {

@@ -1,5 +1,5 @@
 /** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
-import type { Buf, RopeScaling } from "../../src/engine/program/step.ts";
+import type { Buf, RopeScaling, Step } from "../../src/engine/program/step.ts";
 import {
   attention,
   bidirectionalAttention,
@@ -10,6 +10,7 @@ import {
   plainRope,
   scatteredBatches,
   type Case,
+  type Draft,
 } from "./draft.ts";
 
 export function ropeCases(): Case[] {
@@ -180,21 +181,89 @@ function latentCase(
   longest?: number,
 ): Case {
   const long = longest && { ctxLen: longest + 13, batches: longBatches(longest) };
-  return makeCase(`latentAttention: ${name}`, { dim: 32, ...long }, (draft) => {
-    const { steps } = draft;
-    const project = (name: string, outDim: number): Buf =>
-      linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
-    const [q, k] = [project("q", nHeads * headDim), project("k", headDim)];
-    const rope = { ...plainRope, rotaryDim: 8 };
-    const out = { name: "heads", dim: nHeads * valueDim };
-    const scale = 2 / Math.sqrt(headDim);
-    steps.push(
-      { op: "rope", x: q, heads: nHeads, headDim, rope },
-      { op: "rope", x: k, heads: 1, headDim, rope },
-      { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim, valueDim, scale, rope },
-    );
-    return out;
-  });
+  return makeCase(`latentAttention: ${name}`, { dim: 32, ...long }, (draft) =>
+    latent(draft, { nHeads, headDim, valueDim }),
+  );
+}
+
+function latent(
+  draft: Draft,
+  { nHeads, headDim, valueDim }: { nHeads: number; headDim: number; valueDim: number },
+  choice: { chosen?: Buf; chosenBlock?: number } = {},
+): Buf {
+  const project = (name: string, outDim: number): Buf =>
+    linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
+  const [q, k] = [project("q", nHeads * headDim), project("k", headDim)];
+  const rope = { ...plainRope, rotaryDim: 8 };
+  const out = { name: "heads", dim: nHeads * valueDim };
+  const scale = 2 / Math.sqrt(headDim);
+  draft.steps.push(
+    { op: "rope", x: q, heads: nHeads, headDim, rope },
+    { op: "rope", x: k, heads: 1, headDim, rope },
+    { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim, valueDim, scale, rope, ...choice },
+  );
+  return out;
+}
+
+export const choosePositionsCases = (): Case[] => [
+  ...(
+    [
+      ["9 of 1", { count: 9, block: 1, local: 0 }],
+      ["3 blocks of 4, the last one always", { count: 3, block: 4, local: 1 }],
+      ["as many as there are", { count: 40, block: 1, local: 0 }],
+    ] as const
+  ).map(([name, sizes]) => chosenLatentCase(name, { nHeads: 5, heads: 9, ...sizes })),
+  chosenLatentCase("33 of a long context", { nHeads: 2, heads: 2, count: 33, block: 1, local: 0 }, 290),
+  ...(
+    [
+      ["of each KV head, 3 blocks of 4", { count: 3, block: 4, local: 1 }],
+      ["of each KV head, 7 of 1, the last three always", { count: 7, block: 1, local: 3 }],
+    ] as const
+  ).map(([name, sizes]) =>
+    makeCase(`choosePositions: ${name}`, { dim: 32 }, (draft) => {
+      const [nHeads, nKvHeads, headDim] = [6, 2, 20];
+      const choice = chosen(draft, { heads: nKvHeads, ...sizes });
+      const out = attention(draft, { nHeads, nKvHeads, headDim, rope: plainRope });
+      const step = draft.steps.pop() as Extract<Step, { op: "attention" }>; // the last step
+      draft.steps.push({ ...step, ...choice });
+      return out;
+    }),
+  ),
+];
+
+interface ChoiceSizes {
+  readonly heads: number;
+  readonly count: number;
+  readonly block: number;
+  readonly local: number;
+}
+
+/** Steps that choose positions: by one sum of all heads, or by each head. */
+function chosen(draft: Draft, { heads, ...sizes }: ChoiceSizes, isSum = false) {
+  const headDim = 24;
+  const rope = { ...plainRope, rotaryDim: 8 };
+  const project = (name: string, outDim: number): Buf =>
+    linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
+  const [q, k] = [project("index q", heads * headDim), project("index k", headDim)];
+  const out = { name: "chosen", dim: sizes.count * (isSum ? 1 : heads) };
+  const weights = isSum ? { weights: project("index weights", heads) } : {};
+  draft.steps.push(
+    { op: "rope", x: q, heads, headDim, rope },
+    { op: "rope", x: k, heads: 1, headDim, rope },
+    { op: "choosePositions", out, q, k, ...weights, layer: 0, cache: 9, heads, headDim, rope, ...sizes },
+  );
+  return { chosen: out, chosenBlock: sizes.block };
+}
+
+function chosenLatentCase(
+  name: string,
+  { nHeads, ...sizes }: ChoiceSizes & { nHeads: number },
+  longest?: number,
+): Case {
+  const long = longest && { ctxLen: longest + 13, batches: longBatches(longest) };
+  return makeCase(`choosePositions: ${name}`, { dim: 32, ...long }, (draft) =>
+    latent(draft, { nHeads, headDim: 24, valueDim: 16 }, chosen(draft, sizes, true)),
+  );
 }
 
 export const bidirectionalAttentionCases = (): Case[] => [

@@ -11,6 +11,7 @@ import { gaussian } from "./weights.ts";
 import {
   attentionCases,
   bidirectionalAttentionCases,
+  choosePositionsCases,
   latentAttentionCases,
   ropeCases,
   sharedAttentionCases,
@@ -165,6 +166,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   attention: attentionCases,
   sharedAttention: sharedAttentionCases,
   latentAttention: latentAttentionCases,
+  choosePositions: choosePositionsCases,
 
   bidirectionalAttention: bidirectionalAttentionCases,
 

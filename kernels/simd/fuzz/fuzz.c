@@ -182,6 +182,29 @@ static void experts(int rows) {
   combine->out = (u64)block((i64)rows * out_dim * 4);
 }
 
+typedef struct {
+  u64 out;
+  int groups, count, block;
+} Choice;
+// Scores the stored keys of the first head, and chooses some of them.
+static Choice choose(Pass *p, int rows, const Store *store) {
+  const int sums = below(2), heads = sums ? 1 + below(20) : store->heads;
+  const Choice choice = {0, sums ? 1 : heads, 1 + below(30), 1 + below(2) * below(40)};
+  const int blocks = (store->ctxLen + choice.block - 1) / choice.block;
+  const int some = 1 + below(blocks), spans = (blocks + some - 1) / some;
+  if (p->scratchBytes < store->headDim * W * 4) p->scratch = (u64)block(p->scratchBytes = store->headDim * W * 4);
+  ScorePositions *score = add_op(OP_SCORE_POSITIONS, spans);
+  score->q = (u64)random_floats((i64)rows * heads * store->headDim), score->keys = store->keys;
+  score->weights = sums ? (u64)random_floats((i64)rows * heads) : 0;
+  score->scores = (u64)block((i64)rows * choice.groups * blocks * 4), score->heads = heads, score->headDim = store->headDim;
+  score->ctxLen = store->ctxLen, score->type = store->type, score->block = choice.block, score->blocks = blocks;
+  score->spanBlocks = some, score->spans = spans;
+  ChoosePositions *op = add_op(OP_CHOOSE_POSITIONS, 1);
+  op->scores = score->scores, op->out = (u64)block((i64)rows * choice.groups * choice.count * 4), op->groups = choice.groups;
+  op->count = choice.count, op->block = choice.block, op->blocks = blocks, op->local = below(1 + choice.count);
+  return (Choice){op->out, choice.groups, choice.count, choice.block};
+}
+
 // Stores keys and values, and attends to them, in every type of cache.
 static void attention(Pass *p, int rows) {
   const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), whole = type == KV_Q4_0;
@@ -202,7 +225,12 @@ static void attention(Pass *p, int rows) {
   store->k = (u64)random_floats((i64)rows * kv_heads * dim), store->v = (u64)random_floats((i64)rows * kv_heads * value_dim);
   store->keys = (u64)keys, store->values = (u64)values, store->heads = kv_heads, store->headDim = dim;
   store->valueDim = store->valueStride = value_dim, store->ctxLen = ctx, store->kept = 1, store->type = type;
+  const Choice choice = below(2) ? (Choice){} : choose(p, rows, store);
   Attend *attend = add_op(OP_ATTEND, 1);
+  attend->chosen = choice.out, attend->chosenCount = choice.count, attend->chosenBlock = choice.block;
+  attend->chosenGroups = choice.groups;
+  const i64 floats = (i64)(ctx + 32) * (dim + filled) * 4;
+  if (choice.out && p->scratchBytes < floats) p->scratch = (u64)block(p->scratchBytes = floats);
   attend->q = (u64)random_floats((i64)rows * heads * dim), attend->out = (u64)block((i64)rows * heads * value_dim * 4);
   attend->keys = (u64)keys, attend->values = (u64)values, attend->heads = heads, attend->kvHeads = kv_heads;
   attend->headDim = dim, attend->valueDim = value_dim, attend->ctxLen = ctx, attend->kept = 1, attend->type = type;

@@ -173,7 +173,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
   }
 }
 
-INL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
+NOINL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query *queries, int there) {
   if (QUERIES == 8 && op->type < KV_Q8_0 && there > 4) {
     attend_queries(8, op, keys, values, queries, there);
     return;
@@ -208,6 +208,54 @@ INL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row,
   return q;
 }
 
+// A row's queries of a KV head, of which the cache holds `keys` and `values`.
+typedef struct {
+  const u8 *keys, *values;
+  Query queries[QUERIES];
+} Asked;
+
+// Copies the positions of the chosen blocks up to `cell`, as floats; returns how many.
+NOINL int gather_chosen(const Attend *op, const Asked *from, const i32 *blocks, int cell, f32 *keys, f32 *values) {
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), type = op->type;
+  const i64 key_bytes = kv_bytes(type, dim), value_bytes = kv_bytes(type, filled);
+  int there = 0;
+  for (int i = 0; i < op->chosenCount && blocks[i] >= 0; i++) {
+    const i64 end = MIN(((i64)blocks[i] + 1) * op->chosenBlock, cell + 1);
+    for (i64 at = (i64)blocks[i] * op->chosenBlock; at < end; at++, there++) {
+      f32 k[HEAD_MAX];
+      if (type == KV_Q4_0) read_four(1, from->keys + at / 16 * 16 * key_bytes, at % 16, k, dim);
+      else read_kv(type, key_place(type, (u8 *)from->keys, dim, at), key_scales(type, (u8 *)from->keys, dim, at), 16, k, dim);
+      f32 *tile = keys + (i64)(there / 16 * 16) * dim + there % 16, *v = values + (i64)there * filled;
+      for (int d = 0; d < dim; d++) tile[d * 16] = k[d];
+      if (type == KV_Q4_0) read_four(0, from->values + at / 16 * 16 * value_bytes, at % 16, v, filled);
+      else for (int d = 0; d < filled; d += W) STORE(v + d, load_values(type, from->values, filled, at, d));
+    }
+  }
+  return there;
+}
+
+// A chunk whose rows choose their positions. Rows that may choose all of theirs read the cache itself.
+NOINL void attend_chosen_chunk(Thread *t, const Attend *op, const i32 *block, int head, Asked *from) {
+  const int shared = op->heads / op->kvHeads, dim = op->headDim;
+  const i64 most = MIN((i64)op->chosenCount * op->chosenBlock, op->ctxLen);
+  f32 *keys = (f32 *)t->scratch, *values = keys + (most + POSITIONS) / POSITIONS * POSITIONS * dim;
+  Attend floats = *op;
+  floats.type = KV_F32;
+  for (int row = block[0]; row < block[0] + block[1]; row++) {
+    const int cell = AT(i32, t->p.cells)[row], group = op->chosenGroups == 1 ? 0 : head;
+    const i32 *blocks = AT(i32, op->chosen) + ((i64)row * op->chosenGroups + group) * op->chosenCount;
+    const int some = cell >= most, there = some ? gather_chosen(op, from, blocks, cell, keys, values) : 0;
+    for (int h = 0; h < shared; h += QUERIES) {
+      const int count = MIN(QUERIES, shared - h);
+      for (int i = 0; i < count; i++) {
+        from->queries[i] = query_of(t, op, block, row, head * shared + h + i);
+        if (some) from->queries[i].to = there;
+      }
+      attend_some(some ? &floats : op, some ? (u8 *)keys : from->keys, some ? (u8 *)values : from->values, from->queries, count);
+    }
+  }
+}
+
 // One chunk: a KV head and a block of rows of one sequence.
 NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
   const int count = t->p.blockCount; // blocks per KV head, whose keys stay cached; the longest, last ones go first
@@ -218,6 +266,13 @@ NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
   const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
   const u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
   const u8 *values = AT(u8, op->values) + base * kv_bytes(op->type, FILLED_HEAD(op->valueDim));
+  if (op->chosen) {
+    Asked from;
+    from.keys = keys;
+    from.values = values;
+    attend_chosen_chunk(t, op, block, head, &from);
+    return;
+  }
   const int is_prompt = WORD_PRODUCTS && op->type != KV_F32 && first >= t->p.decodeRows, most = is_prompt ? SWEEP : QUERIES;
   Query few[QUERIES], *queries = is_prompt ? (Query *)t->scratch : few;
   int there = 0;

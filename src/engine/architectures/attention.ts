@@ -7,6 +7,13 @@ import { normSteps, type NormKind } from "./decoder.ts";
 import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
+/** The steps that choose positions, and what they write. */
+export interface Choice {
+  readonly steps: readonly Step[];
+  readonly chosen: Buf;
+  readonly chosenBlock: number;
+}
+
 interface AttentionOptions {
   /** The input; default `h`. */
   readonly from?: Buf;
@@ -41,6 +48,8 @@ interface AttentionOptions {
   readonly sizes?: AttentionSizes;
   /** Omits biases and `.scale` tensors of query, key and value, as llama.cpp does; default false. */
   readonly bareQkv?: boolean;
+  /** Steps that choose the positions to attend to; default: all. */
+  readonly choice?: Choice | undefined;
   /** Number of the KV cache, if several runs share a layer's weights; default: the layer. */
   readonly cache?: number;
 }
@@ -57,6 +66,7 @@ export function attention(model: Model, layer: number, options: AttentionOptions
     softCap = 0,
     clamp = 0,
     alibi,
+    choice,
     qkNorm = "rms",
     needsQkNorm: isNeeded = false,
   } = options;
@@ -86,6 +96,7 @@ export function attention(model: Model, layer: number, options: AttentionOptions
     ...(clamp > 0 ? [q, k, v].map((x) => ({ op: "clamp", x, min: -clamp, max: clamp }) as const) : []),
     ...(options.normLast ? [...turns, ...norms] : [...norms, ...turns]),
     ...(options.queries ?? []),
+    ...(choice?.steps ?? []),
     options.bidirectional
       ? { op: "bidirectionalAttention", ...same, ...(window > 0 && { window }) }
       : {
@@ -98,6 +109,7 @@ export function attention(model: Model, layer: number, options: AttentionOptions
           rope,
           ...(sinks && { sinks }),
           ...(options.chunked && { chunked: true }),
+          ...(choice && { chosen: choice.chosen, chosenBlock: choice.chosenBlock }),
         },
     ...(options.gate ? resultGate(model, layer, { heads, nHeads, from, act: options.gate }) : []),
     ...(options.resultNorm

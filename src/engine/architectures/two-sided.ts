@@ -21,13 +21,15 @@ function turn(model: Model, step: Step): Step {
     case "attention": {
       const { window, softCap, sinks, chunked, valueDim = step.headDim } = step;
       if (window > 0) throw oneWay(model, "with a window");
-      if (softCap > 0 || sinks || chunked || valueDim !== step.headDim) throw oneWay(model, "of such attention");
+      if (softCap > 0 || sinks || chunked || step.chosen || valueDim !== step.headDim)
+        throw oneWay(model, "of such attention");
       const { out, q, k, v, nHeads, nKvHeads, headDim, scale, alibi } = step;
       const shape = { nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
       return { op: "bidirectionalAttention", out, q, k, v, ...shape };
     }
     case "sharedAttention":
     case "latentAttention":
+    case "choosePositions":
       throw oneWay(model, "of such attention");
     case "causalConv":
       return centered(model, step);

@@ -47,8 +47,8 @@ export interface Program {
   /** The buffer that holds the final hidden states of the wanted rows after the last step that writes it. */
   readonly states: Buf;
   readonly weights: WeightSource;
-  /** The longest context that the steps are right for; undefined: any. */
-  readonly ctxLenMax?: number;
+  /** Up to this context, layers that choose positions choose all of them (`choices.ts`); undefined: none chooses. */
+  readonly choosesAbove?: number;
   /** Paths of the adapters that rows may choose; undefined: none. */
   readonly adapters?: readonly string[];
 }

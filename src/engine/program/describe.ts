@@ -102,7 +102,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   headLinear: { buffers: norm, weights: { w: "experts" }, sees: "row" },
   rope: { buffers: changed, weights: {}, sees: "position" },
   attention: {
-    buffers: kv,
+    buffers: { ...kv, chosen: "read" },
     weights: { sinks: "vector" },
     sees: "past",
     keeps: ({ layer, nKvHeads, headDim, valueDim = headDim, window, rope }) => {
@@ -117,10 +117,18 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     variants: attentionVariants,
   },
   latentAttention: {
-    buffers: { q: "read", k: "read", out: "written" },
+    buffers: { q: "read", k: "read", chosen: "read", out: "written" },
     weights: {},
     sees: "past",
     keeps: ({ layer, headDim, rope }) => {
+      return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: 0, window: 0, rope };
+    },
+  },
+  choosePositions: {
+    buffers: { q: "read", k: "read", weights: "read", out: "written" },
+    weights: {},
+    sees: "past",
+    keeps: ({ cache: layer, headDim, rope }) => {
       return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: 0, window: 0, rope };
     },
   },

@@ -6,6 +6,7 @@
  * sequences (slots of the KV cache) and have a position there, which RoPE, attention and learned positions use.
  */
 import type { Buf, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
+import type { RecurrentStep } from "./step-recurrent.ts";
 
 export type {
   Buf,
@@ -109,7 +110,8 @@ export type Step =
       readonly softCap: number;
       /** The RoPE of k, which a context shift continues; undefined: k has no RoPE. */
       readonly rope: RopeScaling | undefined;
-    } & AttentionVariant)
+    } & AttentionVariant &
+      Chosen)
   /** As `attention`, over the KV cache that an earlier step filled for layer `source`. Stores nothing. */
   | ({
       readonly op: "sharedAttention";
@@ -130,7 +132,7 @@ export type Step =
    * latent attention in its absorbed form (arXiv:2405.04434). The cache holds the keys only. The first values of a key
    * rotate.
    */
-  | {
+  | ({
       readonly op: "latentAttention";
       readonly out: Buf;
       readonly q: Buf;
@@ -140,6 +142,29 @@ export type Step =
       readonly headDim: number;
       readonly valueDim: number;
       readonly scale: number;
+      readonly rope: RopeScaling | undefined;
+    } & Chosen)
+  /**
+   * Chooses positions of each row's own sequence, up to the row's, for later attention steps. Stores k (rows, headDim)
+   * in the KV cache `cache`. A position t scores Σ_h weights[h] · relu(q_h · k_t), in one group; without `weights` each
+   * of the `heads` is a group, where it scores q_h · k_t. A block of `block` positions scores as its best position. out
+   * (rows, groups · count): the numbers of the last `local` blocks and of the best others, ascending, then −1. If
+   * blocks score alike, the first one is chosen. The first values of a key rotate.
+   */
+  | {
+      readonly op: "choosePositions";
+      readonly out: Buf;
+      readonly q: Buf;
+      readonly k: Buf;
+      /** (rows, heads) */
+      readonly weights?: Buf;
+      readonly layer: number;
+      readonly cache: number;
+      readonly heads: number;
+      readonly headDim: number;
+      readonly count: number;
+      readonly block: number;
+      readonly local: number;
       readonly rope: RopeScaling | undefined;
     }
   /**
@@ -162,83 +187,7 @@ export type Step =
       readonly inSpans?: boolean;
       readonly alibi?: number;
     }
-  /**
-   * A causal depthwise convolution: out[r] = act(b + Σ_j w[j] ⊙ x[r − n + 1 + j]), w (channels, n). Keeps the last n −
-   * 1 rows of x; a sequence begins with zeros. `out` may be `x`.
-   */
-  | {
-      readonly op: "causalConv";
-      readonly out: Buf;
-      readonly x: Buf;
-      /** (channels, n) */
-      readonly w: Weight;
-      readonly b?: Weight;
-      readonly act?: Activation;
-      readonly layer: number;
-    }
-  /**
-   * As `causalConv` over rows in both directions, keeping none: out[r] = act(b + Σ_j w[j] ⊙ x[r − m + j]) with m =
-   * floor((n − 1) / 2); rows outside the sequence are zeros. `out` is not `x`.
-   */
-  | {
-      readonly op: "centeredConv";
-      readonly out: Buf;
-      readonly x: Buf;
-      /** (channels, n) */
-      readonly w: Weight;
-      readonly b?: Weight;
-      readonly act?: Activation;
-    }
-  /**
-   * The gated delta rule (arXiv:2412.06464). Each value head has a state M (headDim, headDim), initially zeros. With g
-   * = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ; out = scale · M q.
-   * alpha (rows, nHeads), or (rows, nHeads · headDim) for a decay per key channel. `heads: "modulo"`: value head h uses
-   * key head h mod nKeyHeads; `"repeat"`: floor(h · nKeyHeads / nHeads). With `bound`, g = exp(bound · sigmoid(a ·
-   * (alpha + dt))).
-   */
-  | {
-      readonly op: "deltaRule";
-      readonly out: Buf;
-      readonly q: Buf;
-      readonly k: Buf;
-      readonly v: Buf;
-      readonly alpha: Buf;
-      readonly beta: Buf;
-      /** (nHeads) */
-      readonly a: Weight;
-      /** The length of alpha's rows. */
-      readonly dt: Weight;
-      readonly layer: number;
-      readonly nHeads: number;
-      readonly nKeyHeads: number;
-      readonly headDim: number;
-      readonly heads: "modulo" | "repeat";
-      readonly scale: number;
-      readonly bound?: number;
-    }
-  /**
-   * The selective scan of Mamba. Each head has a state S (headDim, stateDim), initially zeros. With δ = softplus(dt +
-   * dtB): S ← S · exp(δ · A) + δ · x Bᵀ; out = S C + D ⊙ x. B and C are (groups, stateDim); head h uses group floor(h ·
-   * nGroups / nHeads). Mamba 1 has heads of one value, A (nHeads, stateDim); Mamba 2 has A (nHeads, 1).
-   */
-  | {
-      readonly op: "selectiveScan";
-      readonly out: Buf;
-      readonly x: Buf;
-      /** (rows, nHeads) */
-      readonly dt: Buf;
-      readonly dtB: Weight;
-      readonly b: Buf;
-      readonly c: Buf;
-      readonly a: Weight;
-      /** (nHeads) */
-      readonly d: Weight;
-      readonly layer: number;
-      readonly nHeads: number;
-      readonly headDim: number;
-      readonly stateDim: number;
-      readonly nGroups: number;
-    }
+  | RecurrentStep
   /** out = down · act(up · x + upB) + downB */
   | {
       readonly op: "mlp";
@@ -364,6 +313,14 @@ export type Step =
   | { readonly op: "softCap"; readonly x: Buf; readonly cap: number }
   /** x *= by */
   | { readonly op: "scale"; readonly x: Buf; readonly by: number };
+
+/** The positions that a row attends to: all, or only chosen blocks. */
+interface Chosen {
+  /** As `choosePositions` writes it, one group for each KV head. */
+  readonly chosen?: Buf;
+  /** Positions of a block. */
+  readonly chosenBlock?: number;
+}
 
 /** Rare features of attention. */
 interface AttentionVariant {

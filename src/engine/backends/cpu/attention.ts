@@ -20,9 +20,12 @@ interface Heads {
   readonly softCap: number;
   readonly sinks: Float32Array | undefined; // (nHeads)
   readonly slopes: Float64Array | undefined; // (nHeads)
+  readonly chosen: Matrix | undefined; // (rows, nKvHeads · blocks)
+  readonly chosenBlock: number;
 }
 
-type Variants = Pick<Extract<Step, { op: "attention" }>, "sinks" | "alibi" | "chunked" | "oneWay" | "valueDim">;
+type Attention = Extract<Step, { op: "attention" }>;
+type Variants = Pick<Attention, "sinks" | "alibi" | "chunked" | "oneWay" | "valueDim" | "chosen" | "chosenBlock">;
 
 export const attentionOps: Pick<Ops<void, Pass>, AttentionOp> = {
   attention(step, pass) {
@@ -57,27 +60,28 @@ export const attentionOps: Pick<Ops<void, Pass>, AttentionOp> = {
   },
 };
 
-function cacheOf(layer: number, pass: Pass): KvLayer {
+export function cacheOf(layer: number, pass: Pass): KvLayer {
   const cache = pass.kv.get(layer);
   assert(cache, `no KV cache for layer ${layer}`);
   return cache;
 }
 
-function store(cache: Float32Array, { data, rows, dim }: Matrix, pass: Pass): void {
+export function store(cache: Float32Array, { data, rows, dim }: Matrix, pass: Pass): void {
   for (let r = 0; r < rows; r++) {
     cache.set(data.subarray(r * dim, (r + 1) * dim), (pass.slots[r]! * pass.ctxLen + pass.cells[r]!) * dim);
   }
 }
 
-type HeadsStep = Omit<Heads, "keyDim" | "valueDim" | "chunked" | "oneWay" | "sinks" | "slopes"> &
-  Variants & { headDim: number };
+type HeadsStep = Pick<Heads, "nHeads" | "nKvHeads" | "scale" | "window" | "softCap"> & Variants & { headDim: number };
 
 function headsOf(step: HeadsStep, pass: Pass): Heads {
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap } = step;
-  const { chunked = false, oneWay = false } = step;
+  const { chunked = false, oneWay = false, chosenBlock = 1 } = step;
+  const chosen = step.chosen && pass.get(step.chosen);
   const sinks = step.sinks && vector(step.sinks, pass).slice();
   const slopes = step.alibi === undefined ? undefined : alibiSlopes(nHeads, step.alibi);
-  return { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap, sinks, slopes };
+  const shape = { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap };
+  return { ...shape, sinks, slopes, chosen, chosenBlock };
 }
 
 function attendPast(
@@ -97,6 +101,15 @@ function firstCell({ window, chunked }: Heads, cell: number): number {
   return chunked ? cell - (cell % window) : Math.max(0, cell - window + 1);
 }
 
+/** Returns whether a KV head of a row reads a cell. */
+function choiceOf({ chosen, chosenBlock, nKvHeads }: Heads, row: number, kvHead: number): (cell: number) => boolean {
+  if (!chosen) return () => true;
+  const count = chosen.dim / nKvHeads;
+  const at = row * chosen.dim + kvHead * count;
+  const blocks = new Set(chosen.data.subarray(at, at + count));
+  return (cell) => blocks.has(Math.floor(cell / chosenBlock));
+}
+
 /** One head of one row over its sequence. */
 function attend(
   { q, y, r, head }: { q: Matrix; y: Matrix; r: number; head: number },
@@ -110,12 +123,13 @@ function attend(
   const slope = heads.slopes?.[head] ?? 0;
   const sink = heads.sinks?.[head];
   const first = firstCell(heads, cell);
+  const isChosen = choiceOf(heads, r, own);
   let max = sink ?? -Infinity;
   for (let t = first; t <= last; t++) {
     const at = ((base + t) * nKvHeads + own) * keyDim;
     let score = scale * dot(cache.k, at, q.data, r * q.dim + head * keyDim, keyDim);
     if (softCap > 0) score = softCap * Math.tanh(score / softCap);
-    scores[t] = score - slope * Math.abs(cell - t);
+    scores[t] = isChosen(t) ? score - slope * Math.abs(cell - t) : -Infinity;
     max = Math.max(max, scores[t]!);
   }
   let total = sink === undefined ? 0 : Math.exp(sink - max);

@@ -6,6 +6,7 @@ import { AppError, assert } from "../../../base/index.ts";
 import { rotateHead, rotateHeadBySections } from "../../program/rope.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { attentionOps } from "./attention.ts";
+import { chooseOps } from "./choose.ts";
 import { activateAll, activations, dot, gateInPlace, matmul, vector, whole } from "./math.ts";
 import { moe } from "./moe.ts";
 import { madeLike, type Matrix, type Pass } from "./pass.ts";
@@ -18,6 +19,7 @@ export function runStep(step: Step, pass: Pass): void {
 
 const ops: Ops<void, Pass> = {
   ...attentionOps,
+  ...chooseOps,
   ...recurrentOps,
   moe,
 

@@ -103,6 +103,7 @@ function mixers(): Sheet {
   sheet.collect(again);
   latent(sheet, layer + 1);
   recurrent(sheet, layer + 2);
+  choose(sheet, layer + 7);
   return sheet.finish(mixedBatches());
 }
 
@@ -120,7 +121,24 @@ function attend(sheet: SheetBuilder, layer = 0, { nHeads, nKvHeads, headDim, ...
   sheet.collect(out);
 }
 
-function latent(sheet: SheetBuilder, layer: number): void {
+/** Attention to chosen positions: by a sum of all heads of an indexer, and by one for each KV head. */
+function choose(sheet: SheetBuilder, layer: number): void {
+  const headDim = 16;
+  for (const [i, isSum] of [true, false].entries()) {
+    const [heads, count, block] = isSum ? [9, 12, 1] : [HEADS.nKvHeads, 3, 4];
+    const [q, k] = [sheet.linear(heads * headDim), sheet.linear(headDim)];
+    const out = sheet.buf(isSum ? count : heads * count);
+    const weights = isSum ? { weights: sheet.linear(heads) } : {};
+    const at = { layer: layer + 2 * i, cache: layer + 2 * i + 1, rope: undefined };
+    const sizes = { heads, headDim, count, block, local: isSum ? 0 : 1 };
+    sheet.steps.push({ op: "choosePositions", out, q, k, ...weights, ...at, ...sizes });
+    const choice = { chosen: out, chosenBlock: block };
+    if (isSum) latent(sheet, at.layer, choice);
+    else attend(sheet, at.layer, { ...HEADS, ...choice });
+  }
+}
+
+function latent(sheet: SheetBuilder, layer: number, choice: Pick<Attention, "chosen" | "chosenBlock"> = {}): void {
   const [nHeads, headDim, valueDim] = [HEADS.nHeads, 24, 16];
   const turn = { ...rope, rotaryDim: 8 };
   const [q, k] = [sheet.linear(nHeads * headDim), sheet.linear(headDim)];
@@ -128,7 +146,7 @@ function latent(sheet: SheetBuilder, layer: number): void {
   sheet.steps.push(
     { op: "rope", x: q, heads: nHeads, headDim, rope: turn },
     { op: "rope", x: k, heads: 1, headDim, rope: turn },
-    { op: "latentAttention", out, q, k, layer, nHeads, headDim, valueDim, scale: 0.4, rope: turn },
+    { op: "latentAttention", out, q, k, layer, nHeads, headDim, valueDim, scale: 0.4, rope: turn, ...choice },
   );
   sheet.collect(out);
 }

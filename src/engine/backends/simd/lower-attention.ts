@@ -1,10 +1,10 @@
 /** Lowers attention steps to records: store keys and values, then the scores of every row. */
-import { KV_TYPES } from "../../../../kernels/simd/layout.ts";
+import { KV_TYPES, type RecordValues } from "../../../../kernels/simd/layout.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
 import type { Buf, Ops, Step } from "../../program/step.ts";
-import { allocateLayer, isRotated, type KvLayer } from "./kv.ts";
+import { allocateLayer, fillContext, isRotated, type KvLayer } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
 import type { Activation } from "./records.ts";
 
@@ -14,10 +14,13 @@ const HEAD_DIM_MAX = 1024;
 const SWEEP = 512;
 const QUERY_FLOATS = 16;
 const SPAN = 128;
+/** Positions whose scores one thread computes at a time. */
+const SCORE_SPAN = 1024;
 /** Key of the layer without a cache. */
 const UNKEPT = -1;
 
-type AttentionOp = "rope" | "attention" | "sharedAttention" | "latentAttention" | "bidirectionalAttention";
+type AttentionOp =
+  "rope" | "attention" | "sharedAttention" | "latentAttention" | "choosePositions" | "bidirectionalAttention";
 
 export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   rope({ x, heads, headDim, rope }, lowering) {
@@ -66,6 +69,43 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
   },
 
+  choosePositions(step, lowering) {
+    const { list, kv } = lowering;
+    const { k, weights, heads, headDim, count, block, local } = step;
+    const cache = cacheOf(step.cache, lowering);
+    store({ k, v: { buf: k, offset: 0, stride: 0, dim: 0 } }, { cache, heads: 1, kept: 1 }, lowering);
+    const inDim = cache.headDim;
+    const turned = { heads, stride: headDim, dim: headDim, filled: inDim, outDim: inDim };
+    const q = isRotated(kv.type) ? rotated(step.q, turned, lowering) : list.get(step.q);
+    checkHeads(cache);
+    lowering.scratchFloats = Math.max(lowering.scratchFloats, inDim * 16); // keys of a register's positions
+    const groups = weights ? 1 : heads;
+    const blocks = Math.ceil(kv.ctxLen / block);
+    const spanBlocks = Math.max(1, Math.floor(SCORE_SPAN / block));
+    const spans = Math.ceil(blocks / spanBlocks);
+    const scores = list.make({ name: "scores of positions", dim: groups * blocks }, q);
+    list.add(
+      "scorePositions",
+      { rowSet: q.rowSet, perRow: spans },
+      {
+        q: q.address,
+        weights: weights ? list.get(weights).address : 0,
+        keys: cache.keys.address,
+        scores: scores.address,
+        heads,
+        headDim: inDim,
+        ctxLen: kv.ctxLen,
+        type: KV_TYPES[kv.type],
+        block,
+        blocks,
+        spanBlocks,
+        spans,
+      },
+    );
+    const y = list.make(step.out, q);
+    list.add("choosePositions", y, { scores: scores.address, out: y.address, groups, count, block, blocks, local });
+  },
+
   bidirectionalAttention(step, lowering) {
     const { memory, kv, places, layers } = lowering;
     const { nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
@@ -87,6 +127,12 @@ function cacheOf(layer: number, { layers }: Lowering): KvLayer {
   return cache;
 }
 
+function checkHeads({ headDim, valueDim }: KvLayer): void {
+  const most = Math.max(headDim, valueDim);
+  if (most <= HEAD_DIM_MAX) return;
+  throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${most}`);
+}
+
 interface Place {
   readonly cache: KvLayer;
   readonly kept: 0 | 1;
@@ -103,7 +149,9 @@ function store(
   const width = keys.dim / heads;
   const turned = isRotated(kv.type) && {
     k: rotated(k, { heads, stride: width, dim: width, filled: headDim, outDim: headDim }, lowering).address,
-    v: rotated(v.buf, { ...v, heads, dim: v.dim, filled: valueDim, outDim: valueDim }, lowering).address,
+    ...(valueDim > 0 && {
+      v: rotated(v.buf, { ...v, heads, dim: v.dim, filled: valueDim, outDim: valueDim }, lowering).address,
+    }),
     valueStride: valueDim,
   };
   list.add("store", keys, {
@@ -160,16 +208,15 @@ type Heads = Pick<
   | "alibi"
   | "chunked"
   | "oneWay"
->;
+> & { readonly chosen?: Buf; readonly chosenBlock?: number };
 
 function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
   const { list, kv, weights } = lowering;
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
   const { chunked = false, oneWay = false } = step;
+  const choice = chosenBy(step, { cache, ctxLen }, lowering);
   const isTurned = isRotated(kv.type);
-  if (Math.max(cache.headDim, cache.valueDim) > HEAD_DIM_MAX) {
-    throw new AppError("unsupported", `attention: expected heads of at most ${HEAD_DIM_MAX}, got ${headDim}`);
-  }
+  checkHeads(cache);
   if (kv.type !== "f32")
     lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(cache.headDim, cache.valueDim));
   const keyHeads = { heads: nHeads, stride: headDim, dim: headDim, filled: cache.headDim, outDim: cache.headDim };
@@ -196,10 +243,25 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     type: KV_TYPES[kv.type],
     sinks: sinks ? weights.vector(sinks) : 0,
     slopes,
+    ...choice,
   });
   const { valueDim: filled } = cache;
   if (isTurned)
     rotated(turned, { heads: nHeads, stride: filled, dim: filled, filled, outDim: valueDim }, lowering, step.out);
+}
+
+/** The chosen positions of rows, and scratch for their keys and values as floats. */
+function chosenBy(
+  { chosen, chosenBlock = 1, nKvHeads }: Heads,
+  { cache, ctxLen }: Pick<Place, "cache"> & { ctxLen: number },
+  lowering: Lowering,
+): Pick<RecordValues<"attend">, "chosen" | "chosenCount" | "chosenBlock" | "chosenGroups"> {
+  if (!chosen) return {};
+  const chosenCount = chosen.dim / nKvHeads;
+  const most = fillContext(Math.min(chosenCount * chosenBlock, ctxLen) + 1);
+  const floats = most * (cache.headDim + Math.ceil(cache.valueDim / 16) * 16);
+  lowering.scratchFloats = Math.max(lowering.scratchFloats, floats);
+  return { chosen: lowering.list.get(chosen).address, chosenCount, chosenBlock, chosenGroups: nKvHeads };
 }
 
 /** Scratch for a sweep: queries, sums, keys and values of a block, 16 positions as floats, and words of queries. */

@@ -16,6 +16,8 @@ import { simdLevels } from "./levels.ts";
 const INT8_NMSE_MAX = 1e-3;
 /** Rounding to 4 bits leaves half of a 15th of the largest of 32 values: about 0.7 % of their squares. */
 const FOUR_BITS_NMSE_MAX = 0.05;
+/** The same where keys in 4 bits choose positions: of two with nearly the same score, the other one. */
+const FOUR_BITS_CHOICE_NMSE_MAX = 0.2;
 /** Keys and values are half floats; prompts multiply them as integers, with 4,095 for a vector's largest value. */
 const ATTENTION_NMSE_MAX = 2e-6;
 
@@ -41,6 +43,11 @@ test("a program with an op that is not lowered is refused at load, with the name
   }
 });
 
+function nmseMax({ name }: Case, kvType: "f16" | "q8_0" | "q4_0"): number {
+  if (kvType !== "q4_0") return INT8_NMSE_MAX;
+  return name.startsWith("choosePositions") ? FOUR_BITS_CHOICE_NMSE_MAX : FOUR_BITS_NMSE_MAX;
+}
+
 describe.each(simdLevels)("$level", ({ backend }) => {
   test.each([
     ["precise mode", { precise: true }],
@@ -63,9 +70,7 @@ describe.each(simdLevels)("$level", ({ backend }) => {
       for (const each of kvType === "f16" ? cases : cases.filter(keepsKeys)) {
         const got = await runCase(backend, each, { precise: false, kvType });
         const wanted = await reference(each);
-        expect(nmse(joined(got), joined(wanted)), each.name).toBeLessThan(
-          kvType === "q4_0" ? FOUR_BITS_NMSE_MAX : INT8_NMSE_MAX,
-        );
+        expect(nmse(joined(got), joined(wanted)), each.name).toBeLessThan(nmseMax(each, kvType));
       }
     },
     60_000,
