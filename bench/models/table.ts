@@ -71,7 +71,8 @@ a GGUF says of itself in \`general.architecture\`.
   parentheses do not yet. They and their models run on \`simd\`, \`webgpu\`, \`wasm\` and \`cpu\`:
   [gpus.md](gpus.md).
 - **backends**: the backends that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is
-  the reference and runs everything.
+  the reference and runs everything. DeepSeek 3.2, GLM 5 and MiniMax M3 read only the best of a long
+  context's positions (2,048 at most); \`webgpu\` runs them in contexts that have no more.
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the
   largest normalised mean square error among them; \`+ twins\`: files in the layout of other
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost

@@ -108,10 +108,16 @@ MODELS = {
     "Qwen3Next": SIZES | DELTA | EXPERTS | HEADS | dict(shared_expert_intermediate_size=48),
     "DeepseekV32": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}),
     "GlmMoeDsa": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, indexer_types=["full", "shared", "full"]),
+    "DeepseekV32 2": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, index_n_heads=16, index_topk=7),
+    "GlmMoeDsa 2": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, index_n_heads=16, index_topk=7, indexer_types=["full", "shared", "full"]),
     "Apertus": SIZES | dict(rope_parameters=LLAMA3),
     "GptOss": SIZES | EXPERTS | HEADS | dict(sliding_window=8, intermediate_size=64, num_hidden_layers=4),
     "MiniMaxM3VL": SIZES | EXPERTS | HEADS | dict(
         intermediate_size=48, dense_intermediate_size=96, shared_intermediate_size=48, rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}, index_n_heads=2, index_head_dim=16, index_block_size=8, index_topk_blocks=16,
+        layer_types=["full_attention"] + ["minimax_m3_sparse"] * 2, mlp_layer_types=["dense", "sparse", "sparse"],
+    ),
+    "MiniMaxM3VL 2": SIZES | EXPERTS | HEADS | dict(
+        intermediate_size=48, dense_intermediate_size=96, shared_intermediate_size=48, rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}, index_n_heads=2, index_head_dim=16, index_block_size=4, index_topk_blocks=3, index_local_blocks=1,
         layer_types=["full_attention"] + ["minimax_m3_sparse"] * 2, mlp_layer_types=["dense", "sparse", "sparse"],
     ),
     "Glm4MoeLite": SIZES | EXPERTS | LATENT | dict(num_key_value_heads=4),

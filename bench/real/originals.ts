@@ -6,7 +6,7 @@
  *   bun bench/real/originals.ts VENV/bin/python [--only NAME,…] [--folder FOLDER] [--record]
  *
  * The bound is an NMSE of 1e-6, in float32 on both sides. Models that `--folder` has already are not made again.
- * `--record` also writes what test/library/convert/originals.test.ts compares with.
+ * `--record` also writes what test/library/convert/originals.test.ts compares with: with `--only`, of those models.
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ import { simdBackend } from "../../src/engine/backends/host/simd.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { convertModel } from "../../src/library/convert/convert.ts";
-import { ORIGINALS, ROWS, type Original } from "../../test/library/convert/originals.ts";
+import { ORIGINALS, readOriginals, ROWS, type Original } from "../../test/library/convert/originals.ts";
 import { writeRecord, type Figure } from "../report/record.ts";
 
 const NMSE_MAX = 1e-6;
@@ -32,11 +32,12 @@ const [python] = positionals;
 if (python === undefined) throw new Error("expected the Python of an environment with torch and transformers");
 
 const folder = flags.folder ?? mkdtempSync(join(tmpdir(), "hearth-originals-"));
-const only = flags.only?.split(",") ?? [];
+/** The folders of the models to compare. */
+const only = flags.only?.split(",").map((name) => name.replaceAll(" ", "-")) ?? [];
 const figures: Figure[] = [];
 try {
-  if (readModels().length === 0 || only.some((name) => !existsSync(join(folder, name.replaceAll(" ", "-"))))) {
-    const command = [python, join(import.meta.dir, "originals.py"), folder, ...only];
+  if (readModels().length === 0 || only.some((name) => !existsSync(join(folder, name)))) {
+    const command = [python, join(import.meta.dir, "originals.py"), folder, ...(flags.only?.split(",") ?? [])];
     const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "ignore"] });
     if ((await child.exited) !== 0) throw new Error(`${python} ended with ${child.exitCode}`);
   }
@@ -47,7 +48,8 @@ try {
 const good = figures.filter(({ ours: [error = Infinity] }) => error < NMSE_MAX).length;
 console.log(`${good} of ${figures.length} figures within ${NMSE_MAX}`);
 if (flags.record) {
-  writeRecord("originals", { title: "The original implementations: transformers, float32", figures });
+  if (only.length === 0)
+    writeRecord("originals", { title: "The original implementations: transformers, float32", figures });
   await writeOriginals();
 }
 process.exit(good === figures.length ? 0 : 1);
@@ -103,8 +105,9 @@ function checkTexts(name: string, path: string, texts: Made["texts"]): void {
 }
 
 async function writeOriginals(): Promise<void> {
-  const originals: Record<string, Original> = {};
+  const originals: Record<string, Original> = only.length > 0 ? { ...(await readOriginals()) } : {};
   for (const name of readModels()) {
+    if (only.length > 0 && !only.includes(name)) continue;
     const { ids, tensors } = await Bun.file(join(folder, name, "original.json")).json();
     const config = await Bun.file(join(folder, name, "config.json")).json();
     const logits = await Bun.file(join(folder, name, "original.f32")).bytes();

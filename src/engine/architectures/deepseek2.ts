@@ -4,7 +4,7 @@
  * form). Old files fuse these matrices, new ones do not. Semantics: src/models/deepseek2.cpp of llama.cpp.
  */
 import type { Activation, Buf, RopeScaling, Routing, Step } from "../program/step.ts";
-import { attention, resultGate } from "./attention.ts";
+import { attention, resultGate, type Choice } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { routingOf } from "./experts.ts";
 import { HEAD_DIM_MAX } from "./hparams.ts";
@@ -15,13 +15,23 @@ const RANK_MAX = 65_536;
 /** Vocabulary and layers of GLM-4.7 Flash, whose first files lack the routing score. */
 const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
-/** @param score of experts, where the file does not say it */
-export function deepseek2(model: Model, frame = decoder, score: Routing["score"] = "softmax"): Step[] {
+interface Variant {
+  /** Score of experts, where the file does not say it. */
+  readonly score?: Routing["score"];
+  /** Chooses the positions that layers attend to, with queries and keys that turn as in attention. */
+  readonly chooser?: (rope: RopeScaling) => Chooser;
+}
+
+/** A layer's choice, from `h` and the narrow vector of queries. */
+export type Chooser = (layer: number, narrow: Buf) => Choice;
+
+export function deepseek2(model: Model, frame = decoder, { score = "softmax", chooser }: Variant = {}): Step[] {
   const { keys, nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
   const scale = latentScale(model, rope.attnFactor, rope.freqScale) ** 2 / Math.sqrt(keyDim);
-  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale });
+  const choose = chooser?.(rope);
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale, ...(choose && { choose }) });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isFlash = vocabSize === GLM_FLASH.vocabSize && GLM_FLASH.layers.includes(nLayers);
   const routing = routingOf(model, isFlash ? "sigmoid" : score);
@@ -103,6 +113,8 @@ interface LatentOptions {
   readonly bareResult?: boolean;
   /** Gates each head's output by act(`attn_gate` · h). */
   readonly gate?: Activation;
+  /** Chooses the positions that a layer attends to; default: all. */
+  readonly choose?: Chooser;
 }
 
 /** Head sizes before and after compression; new files have separate keys for them. */
@@ -141,9 +153,11 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
   return (layer) => {
     const blk = `blk.${layer}`;
     const toBoth = model.linear(`${blk}.attn_kv_a_mqa`, { inDim: dim, outDim: both.dim });
+    const choice = options.choose?.(layer, narrowQuery(model, layer));
     const { keyW, valueW, transposed } = unpacking(model, layer, { rank, plainDim, valueDim });
     return [
       ...queries(model, layer, { q, scaled: !options.bareQuery }),
+      ...(choice?.steps ?? []),
       { op: "slice", out: qPlain, x: q, heads: nHeads, at: 0 },
       { op: "slice", out: qTurned, x: q, heads: nHeads, at: plainDim },
       ...turn(qTurned, nHeads),
@@ -169,6 +183,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
         valueDim: rank,
         scale,
         rope,
+        ...(choice && { chosen: choice.chosen, chosenBlock: choice.chosenBlock }),
       },
       { op: "headLinear", out: heads, x: mixed, w: valueW, transposed: false },
       ...(options.gate ? resultGate(model, layer, { heads, nHeads, from: h, act: options.gate }) : []),
@@ -182,6 +197,11 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
   };
 }
 
+/** Width of the vector that queries are made of; 0: they are made of `h`. */
+export const queryRank = (model: Model, layer: number): number => model.rows(`blk.${layer}.attn_q_a`) ?? 0;
+
+const narrowQuery = (model: Model, layer: number): Buf => ({ name: "mla.q.narrow", dim: queryRank(model, layer) });
+
 /** From `h`, through a narrower vector if the file has one. */
 function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
   const { dim, eps } = model;
@@ -192,7 +212,7 @@ function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: b
       { op: "linear", out: q, x: h, ...model.linear(`${blk}.attn_q`, { inDim: dim, outDim: q.dim }, { scaled }) },
     ];
   }
-  const narrow = { name: "mla.q.narrow", dim: model.rows(`${blk}.attn_q_a`) ?? 0 };
+  const narrow = narrowQuery(model, layer);
   return [
     {
       op: "linear",

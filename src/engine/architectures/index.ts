@@ -64,8 +64,8 @@ interface Entry {
   readonly uneven?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
-  /** The longest context that its steps are right for. */
-  readonly ctxLenMax?: (keys: Keys) => number;
+  /** Positions that a layer may choose. */
+  readonly chooses?: (keys: Keys) => number;
 }
 
 export const archs = {
@@ -91,7 +91,7 @@ export const archs = {
   deepseek: { build: experts.deepseek },
   deepseek2: { build: deepseek2, uneven: true, draft: deepseek2 },
   "deepseek2-ocr": { build: deepseek2Ocr },
-  deepseek32: { build: deepseek32, uneven: true, ctxLenMax: chosenPositions },
+  deepseek32: { build: deepseek32, uneven: true, chooses: chosenPositions },
   dots1: { build: experts.dots1 },
   ernie4_5: { build: sequential.ernie45 },
   "ernie4_5-moe": { build: experts.ernie45moe },
@@ -109,7 +109,7 @@ export const archs = {
   gemma4: { build: gemma4, uneven: true },
   glm4: { build: sequential.glm4 },
   glm4moe: { build: experts.glm4moe, draft: experts.glm4moe },
-  "glm-dsa": { build: glmDsa, uneven: true, ctxLenMax: chosenPositions },
+  "glm-dsa": { build: glmDsa, uneven: true, chooses: chosenPositions },
   "gpt-oss": { build: experts.gptOss },
   gpt2: { build: gpt.gpt2 },
   gptneox: { build: gpt.gptneox },
@@ -146,7 +146,7 @@ export const archs = {
   minicpm: { build: sequential.minicpm },
   minicpm3: { build: minicpm3, uneven: true },
   "minimax-m2": { build: experts.minimaxM2 },
-  "minimax-m3": { build: minimaxM3, ctxLenMax: chosenPositions },
+  "minimax-m3": { build: minimaxM3, chooses: chosenPositions },
   mistral3: { build: sequential.mistral3 },
   mistral4: { build: deepseek2, uneven: true },
   "modern-bert": { build: modernBert },
@@ -230,7 +230,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const steps = takeRowsEarly(sided(model, entry.build(model)));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
-  const ctxLenMax = entry.ctxLenMax?.(keys);
+  const choosesAbove = entry.chooses?.(keys);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
@@ -240,7 +240,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
     states: last,
     weights: gguf,
-    ...(ctxLenMax !== undefined && { ctxLenMax }),
+    ...(choosesAbove !== undefined && { choosesAbove }),
   };
   return applyAdapters(program, gguf, adapters);
 }

@@ -1,51 +1,94 @@
 /**
  * Families whose layers score earlier positions by an indexer and attend to the best of them only: DeepSeek 3.2, GLM 5,
- * MiniMax M3. An indexer chooses all positions of a context that has no more than it may choose. So attention here is
- * dense, and `chosenPositions` limits the context. Semantics: the files of the same names in llama.cpp's src/models.
+ * MiniMax M3. The indexer has keys of its own, one per position. Semantics: the files of the same names in llama.cpp's
+ * src/models, without its rotation of the indexer's queries and keys, which leaves their products as they are.
  */
-import type { Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
+import type { Buf, RopeScaling, Step } from "../program/step.ts";
+import { attention, type Choice } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
-import { deepseek2 } from "./deepseek2.ts";
+import { deepseek2, queryRank, type Chooser } from "./deepseek2.ts";
 import { routingOf } from "./experts.ts";
-import type { Keys } from "./hparams.ts";
-import type { Model } from "./model.ts";
+import { HEAD_DIM_MAX, type Keys } from "./hparams.ts";
+import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
-const CHOSEN_MAX = 2 ** 24;
-const WIDTH_MAX = 65_536;
+const CHOSEN_MAX = 2 ** 20;
+const INDEX_HEADS_MAX = 65_536;
+/** The layer norm of the indexer's keys has its own epsilon, which no key gives. */
+const KEY_EPS = 1e-6;
 
 /** Positions that a row attends to at most: a number of them, or of blocks of several. */
 export function chosenPositions(keys: Keys): number {
-  const chosen = keys.count("attention.indexer.top_k", { min: 1, max: CHOSEN_MAX });
+  const { count, block } = choiceSizes(keys);
+  return count * block;
+}
+
+function choiceSizes(keys: Keys): { count: number; block: number } {
+  const count = keys.count("attention.indexer.top_k", { min: 1, max: CHOSEN_MAX });
   const block = keys.count("attention.indexer.block_size", { min: 0, max: CHOSEN_MAX, fallback: 1 });
-  return chosen * Math.max(block, 1); // llama.cpp writes 0 for families that choose single positions
+  return { count, block: Math.max(block, 1) }; // llama.cpp writes 0 for families that choose single positions
 }
 
 /** DeepSeek 3.2: DeepSeek 3 with an indexer in each layer. */
-export function deepseek32(model: Model): Step[] {
-  checkIndexer(model, ["attn_q_b", "attn_k", "k_norm", "proj"]);
-  return deepseek2(model);
-}
+export const deepseek32 = (model: Model): Step[] =>
+  deepseek2(model, decoder, { chooser: (rope) => lightningIndexer(model, { ...rope, style: "neox" }) });
 
 /** GLM 5: DeepSeek 3.2 with sigmoid scores of experts; some layers use an earlier layer's choice. */
-export function glmDsa(model: Model): Step[] {
-  checkIndexer(model, ["attn_q_b", "attn_k", "k_norm", "proj"]);
-  return deepseek2(model, decoder, "sigmoid");
+export const glmDsa = (model: Model): Step[] =>
+  deepseek2(model, decoder, { score: "sigmoid", chooser: (rope) => lightningIndexer(model, rope) });
+
+/** A position's score is the sum over heads of max(q·k, 0), each times the row's factor. */
+function lightningIndexer(model: Model, rope: RopeScaling): Chooser {
+  const { keys, dim, nLayers } = model;
+  const { heads, headDim } = indexSizes(keys);
+  const { count } = choiceSizes(keys);
+  const { h } = buffersOf(model);
+  const q = { name: "indexer.q", dim: heads * headDim };
+  const k = { name: "indexer.k", dim: headDim };
+  const weights = { name: "indexer.weights", dim: heads };
+  const chosen = { name: "indexer.chosen", dim: count };
+  const ownChoice = ownChoices(keys, (layer) => model.has(`blk.${layer}.indexer.attn_q_b.weight`));
+  return (layer, narrow) => {
+    const blk = `blk.${layer}.indexer`;
+    if (!ownChoice(layer)) return { steps: [], chosen, chosenBlock: 1 };
+    const bias = model.bias(`${blk}.k_norm`, headDim);
+    const steps: Step[] = [
+      {
+        op: "linear",
+        out: q,
+        x: narrow,
+        w: model.matrix(`${blk}.attn_q_b`, { inDim: queryRank(model, layer), outDim: q.dim }),
+      },
+      { op: "rope", x: q, heads, headDim, rope },
+      { op: "linear", out: k, x: h, w: model.matrix(`${blk}.attn_k`, { inDim: dim, outDim: headDim }) },
+      {
+        op: "layerNorm",
+        out: k,
+        x: k,
+        w: model.vector(`${blk}.k_norm`, headDim),
+        ...(bias && { b: bias }),
+        eps: KEY_EPS,
+      },
+      { op: "rope", x: k, heads: 1, headDim, rope },
+      { op: "linear", out: weights, x: h, w: model.matrix(`${blk}.proj`, { inDim: dim, outDim: heads }) },
+      choose({ out: chosen, q, k, weights, layer, rope }, { heads, headDim, count, block: 1, local: 0, nLayers }),
+    ];
+    return { steps, chosen, chosenBlock: 1 };
+  };
 }
 
 /** MiniMax M3: dense layers, then experts beside a shared one, all gated as in gpt-oss. */
 export function minimaxM3(model: Model): Step[] {
   const { keys, nLayers } = model;
-  checkIndexer(model, ["q_proj", "k_proj", "q_norm", "k_norm"]);
   const rope = ropeOf(model, { style: "neox" });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model);
   const act = "swiglu_oai";
+  const chooser = blockIndexer(model, rope);
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, needsQkNorm: true }),
+        attention: attention(model, layer, { rope, needsQkNorm: true, choice: chooser(layer) }),
         ffn:
           layer < leading
             ? feedForward(model, layer, { act })
@@ -54,25 +97,54 @@ export function minimaxM3(model: Model): Step[] {
   });
 }
 
-/** Checks the indexer's tensors, which nothing reads, in the layers that have them. */
-function checkIndexer(model: Model, names: readonly string[]): void {
-  const { keys, dim, nLayers } = model;
-  const headDim = keys.count("attention.indexer.key_length", { min: 1, max: WIDTH_MAX });
-  const heads = keys.count("attention.indexer.head_count", { min: 1, max: WIDTH_MAX });
-  keys.find("attention.indexer.local_blocks"); // the nearest blocks, which are among all
-  keys.find("attention.indexer.types"); // the layers that have an indexer of their own
-  for (let layer = 0; layer < nLayers; layer++) {
+/** An indexer's head for each KV head chooses whole blocks; layers without one attend to every position. */
+function blockIndexer(model: Model, rope: RopeScaling): (layer: number) => Choice | undefined {
+  const { keys, dim, nLayers, eps } = model;
+  const { heads, headDim } = indexSizes(keys);
+  const { count, block } = choiceSizes(keys);
+  const local = keys.count("attention.indexer.local_blocks", { min: 0, max: count, fallback: 0 });
+  const { h } = buffersOf(model);
+  const q = { name: "indexer.q", dim: heads * headDim };
+  const k = { name: "indexer.k", dim: headDim };
+  const chosen = { name: "indexer.chosen", dim: heads * count };
+  const ownChoice = ownChoices(keys, (layer) => model.has(`blk.${layer}.indexer.q_proj.weight`));
+  return (layer) => {
     const blk = `blk.${layer}.indexer`;
-    if (!model.has(`${blk}.${names[0]}.weight`)) continue;
-    for (const name of names) {
-      if (name.endsWith("norm")) {
-        model.vector(`${blk}.${name}`, headDim);
-        model.bias(`${blk}.${name}`, headDim);
-        continue;
-      }
-      const inDim = name === "attn_q_b" ? (model.rows(`blk.${layer}.attn_q_a`) ?? 0) : dim;
-      const outDim = name === "proj" ? heads : name.includes("k") ? headDim : heads * headDim;
-      model.matrix(`${blk}.${name}`, { inDim, outDim });
-    }
-  }
+    if (!ownChoice(layer)) return undefined;
+    const project = (name: string, x: Buf): Step[] => [
+      { op: "linear", out: x, x: h, w: model.matrix(`${blk}.${name}_proj`, { inDim: dim, outDim: x.dim }) },
+      { op: "rmsNorm", out: x, x, w: model.vector(`${blk}.${name}_norm`, headDim), eps },
+      { op: "rope", x, heads: x.dim / headDim, headDim, rope },
+    ];
+    const steps: Step[] = [
+      ...project("q", q),
+      ...project("k", k),
+      choose({ out: chosen, q, k, layer, rope }, { heads, headDim, count, block, local, nLayers }),
+    ];
+    return { steps, chosen, chosenBlock: block };
+  };
+}
+
+const indexSizes = (keys: Keys): { heads: number; headDim: number } => ({
+  heads: keys.count("attention.indexer.head_count", { min: 1, max: INDEX_HEADS_MAX }),
+  headDim: keys.count("attention.indexer.key_length", { min: 1, max: HEAD_DIM_MAX }),
+});
+
+type Sizes = Record<"heads" | "headDim" | "count" | "block" | "local" | "nLayers", number>;
+type Ends = { out: Buf; q: Buf; k: Buf; weights?: Buf; layer: number; rope: RopeScaling };
+
+/** Caches of attention have the numbers of layers; an indexer's keys have the numbers after them. */
+const choose = ({ layer, ...ends }: Ends, { nLayers, ...sizes }: Sizes): Step => ({
+  op: "choosePositions",
+  ...ends,
+  layer,
+  cache: nLayers + layer,
+  ...sizes,
+});
+
+/** Returns whether a layer chooses by itself: as the file says, else by its tensors. */
+function ownChoices(keys: Keys, has: (layer: number) => boolean): (layer: number) => boolean {
+  const types = keys.find("attention.indexer.types");
+  const flags = typeof types === "object" ? types : undefined;
+  return (layer) => has(layer) && Boolean(flags?.[layer] ?? true);
 }

@@ -3,6 +3,7 @@
  * tokenizer.
  */
 import { loadProgram } from "../architectures/index.ts";
+import { withoutChoices } from "../program/choices.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -169,17 +170,18 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   try {
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
-    const { program, fixed } = opened;
+    const { program: whole, fixed } = opened;
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
-    const arch = program.shape.arch;
-    const ctxLenMax = ctxLenMaxOf(gguf, program, options);
-    const encoder = program.logits === undefined;
-    const cacheMemory = cacheMemoryOf(program, options);
+    const arch = whole.shape.arch;
+    const ctxLenMax = ctxLenMaxOf(gguf, whole, options);
+    const encoder = whole.logits === undefined;
+    const cacheMemory = cacheMemoryOf(whole, options);
     const wanted = { ...options, cacheMemory, ctxLenMax, sees: projector !== undefined };
-    const { ctxLen, slots } = await sequencesOf(program, loadOptionsFor(program, wanted));
+    const { ctxLen, slots } = await sequencesOf(whole, loadOptionsFor(whole, wanted));
+    const program = withoutChoices(whole, ctxLen);
     const loadOptions = loadOptionsFor(program, { ...options, slots });
-    const chatTemplate = chatTemplateOf(gguf, tokenizer);
+    const texts = { tokenizer, chatTemplate: chatTemplateOf(gguf, tokenizer), rankPrompt: rankPromptOf(gguf, encoder) };
     const pooling = poolingOf(gguf, { arch, encoder });
     const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
     await files.readAhead(options);
@@ -223,8 +225,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    const [rankPrompt, changed] = [rankPromptOf(gguf, encoder), files.changed];
-    return { engine, tokenizer, chatTemplate, rankPrompt, program, projector, info, streamed: own.streamed, changed };
+    return { engine, ...texts, program, projector, info, streamed: own.streamed, changed: files.changed };
   } catch (error) {
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
@@ -307,17 +308,12 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
 const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
   getNumber(metadata, `${arch}.context_length`, Infinity);
 
-/** The longest useful context. Throws for a wanted length that the program is not right for. */
-function ctxLenMaxOf(gguf: Gguf, { shape, ctxLenMax = Infinity }: Program, options: EngineOptions): number {
-  const { ctxLen } = options;
-  if (ctxLen !== "auto" && ctxLen > ctxLenMax) {
-    const why = `'${shape.arch}' would choose among more positions, and reads all of them here`;
-    throw new AppError(
-      "unsupported",
-      `${gguf.path}: context length: expected at most ${ctxLenMax}, got ${ctxLen}; ${why}`,
-    );
-  }
-  return Math.min(trainedCtxLen(gguf, shape.arch), ctxLenMax);
+/** The longest useful context; one that is not asked for ends where a backend would lack kernels. */
+function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {
+  const trained = trainedCtxLen(gguf, program.shape.arch);
+  const { choosesAbove = Infinity } = program;
+  const lacks = backend.name === "webgpu" || (backend.missing?.(program) ?? []).includes("choosePositions");
+  return ctxLen === "auto" && lacks ? Math.min(trained, choosesAbove) : trained;
 }
 
 const cacheMemoryOf = (program: Program, { cacheMemory }: EngineOptions): number | undefined =>

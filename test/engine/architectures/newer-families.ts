@@ -35,11 +35,13 @@ const mixtureKeys = {
 
 /** Heads of llama.cpp's rotation of keys have at least 64 values. */
 const INDEX = 64;
-/** Two heads; more positions are chosen than the test's prompt has. */
+/** So many heads that no two positions have a score of exactly 0. */
+const INDEX_HEADS = 16;
+/** Fewer positions are chosen than the test's prompt has. */
 const indexerKeys = {
-  "attention.indexer.head_count": u32(2),
+  "attention.indexer.head_count": u32(INDEX_HEADS),
   "attention.indexer.key_length": u32(INDEX),
-  "attention.indexer.top_k": u32(64),
+  "attention.indexer.top_k": u32(7),
 };
 
 const indexed = (chooses = true): Shapes => ({
@@ -48,9 +50,9 @@ const indexed = (chooses = true): Shapes => ({
   ...(chooses && {
     "indexer.k_norm": [INDEX],
     "indexer.k_norm.bias": [INDEX],
-    "indexer.proj": [DIM, 2],
+    "indexer.proj": [DIM, INDEX_HEADS],
     "indexer.attn_k": [DIM, INDEX],
-    "indexer.attn_q_b": [24, 2 * INDEX],
+    "indexer.attn_q_b": [24, INDEX_HEADS * INDEX],
   }),
 });
 
@@ -161,6 +163,8 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
       ...heads(4, 2),
       ...mixtureKeys,
       ...indexerKeys,
+      "attention.indexer.head_count": u32(2),
+      "attention.indexer.top_k": u32(64), // llama.cpp chooses with flash attention only
       "attention.indexer.block_size": u32(4),
       "attention.indexer.local_blocks": u32(1),
       "rope.dimension_count": u32(8),

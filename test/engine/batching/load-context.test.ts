@@ -1,32 +1,36 @@
-/** The longest context that a model's steps are right for: a longer one is refused, and the default is no longer. */
+/** Models whose layers choose positions: contexts that they would choose wholly are loaded without what chooses. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 import { loadEngine } from "../../../src/engine/batching/load.ts";
 import { mapFile } from "../../../src/engine/formats/files/map.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
-import { makeModel } from "../architectures/models.ts";
+import type { Backend, Program } from "../../../src/engine/program/backend.ts";
+import { withoutChoices } from "../../../src/engine/program/choices.ts";
+import { makeModel, TOKENS } from "../architectures/models.ts";
 
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-context-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-async function load(name: string, ctxLen: number | "auto") {
+const OPTIONS = { threads: 1, precise: true, cacheDir: undefined };
+
+async function load(name: string, ctxLen: number | "auto", backend: Backend = cpuBackend) {
   const path = join(folder, `${name}.gguf`);
   await writeGguf(path, makeModel(name));
   const { engine, info } = await loadEngine(path, {
-    backend: cpuBackend,
+    ...OPTIONS,
+    backend,
     loop: systemLoop(),
     open: mapFile,
     ctxLen,
     slots: 1,
     chunk: 16,
-    threads: 1,
-    precise: true,
-    cacheDir: undefined,
     emit: () => {},
     onEmbed: () => {},
   });
@@ -35,10 +39,35 @@ async function load(name: string, ctxLen: number | "auto") {
 }
 
 test.each([
-  ["deepseek32", 64],
+  ["deepseek32", 7],
+  ["glm-dsa", 7],
   ["minimax-m3", 256], // 64 blocks of 4
-])("%s: at most %i positions", async (name, most) => {
-  expect(await load(name, "auto")).toMatchObject({ ctxLen: most, ctxLenTrained: 512 });
-  expect(await load(name, most)).toMatchObject({ ctxLen: most });
-  await expect(load(name, most + 1)).rejects.toThrow(`context length: expected at most ${most}, got ${most + 1}`);
+])("%s: keys of the indexer above %i positions only", async (name, most) => {
+  const [short, long] = [await load(name, most), await load(name, most + 1)];
+  expect(long.bytes.kv / long.ctxLen).toBeGreaterThan(short.bytes.kv / short.ctxLen);
+  expect(await load(name, "auto")).toMatchObject({ ctxLen: 512, ctxLenTrained: 512 });
+});
+
+test("the default context ends where a backend would lack the choice", async () => {
+  const lacking = { ...cpuBackend, missing: () => ["choosePositions"] };
+  expect(await load("minimax-m3", "auto", lacking)).toMatchObject({ ctxLen: 256 });
+  expect(await load("minimax-m3", 300, lacking)).toMatchObject({ ctxLen: 300 });
+});
+
+test.each(["deepseek32", "glm-dsa", "minimax-m3"])("%s: the same logits without a choice of all", async (name) => {
+  const path = join(folder, `${name}.gguf`);
+  await writeGguf(path, makeModel(name));
+  const gguf = openGguf(path);
+  const program = loadProgram(gguf);
+  const [short, long] = [withoutChoices(program, 7), withoutChoices(program, 257)];
+  expect(short.steps.some(({ op }) => op === "choosePositions")).toBe(false);
+  expect(long.steps.filter(({ op }) => op === "choosePositions").length).toBeGreaterThan(0);
+  const run = async (each: Program): Promise<number[]> => {
+    const session = await cpuBackend.load(each, { ...OPTIONS, ctxLen: 7, slots: 1 });
+    const logits = [...(await session.run([{ slot: 0, start: 0, tokens: TOKENS.subarray(0, 7), logits: "all" }]))];
+    session.close();
+    return logits;
+  };
+  expect(await run(short)).toEqual(await run(long));
+  gguf.close();
 });
