@@ -2,7 +2,7 @@
  * The interface of an audio encoder: pieces of a recording, the stages that turn each into rows of a prompt, and their
  * number. A stage is a program; between two programs rows are gathered for convolutions, pooled or stacked.
  */
-import type { Span } from "../program/backend.ts";
+import type { WeightSource } from "../program/backend.ts";
 import type { Part } from "../vision/projector.ts";
 import type { Steps } from "../vision/steps.ts";
 
@@ -23,7 +23,8 @@ export interface StageInput {
   readonly bins: number;
   /** Rows `first` to `first + count`, (count, dim) */
   fill(first: number, count: number): Float32Array;
-  readonly spans?: readonly Span[];
+  /** The position that turns a row; omitted: its number. */
+  positionOf?(row: number): number;
 }
 
 export interface Stage {
@@ -44,9 +45,11 @@ export interface Ear {
   /** The pieces of a recording at 16 kHz. */
   listen(samples: Float32Array): Steps<readonly Sheet[]>;
   readonly stages: readonly Stage[];
+  /** The file's weights and weights made of them; omitted: the file's. */
+  readonly weights?: WeightSource;
 }
 
-/** The rows of a sheet unchanged, without the states of earlier runs. */
+/** The rows of a sheet unchanged. */
 export const asRows = ({ values, batches, time, bins, channels }: Sheet): StageInput => ({
   batches,
   time,

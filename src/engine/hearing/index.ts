@@ -47,7 +47,8 @@ export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Pro
   if (options.text) checkWidth(model, ear, options.text);
   const sessions: Session[] = [];
   try {
-    for (const stage of ear.stages) sessions.push(await load(model, stage, options));
+    const { weights = model.weights } = ear;
+    for (const stage of ear.stages) sessions.push(await load({ ...model, weights }, stage, options));
     return makeEncoder(ear, sessions, options.pause);
   } catch (error) {
     for (const session of sessions) session.close();
@@ -143,7 +144,7 @@ async function runStage(
   sheet: Sheet,
   { session, check }: { session: Session; check: () => Promise<void> },
 ): Promise<Sheet> {
-  const { batches, time, bins, fill, spans } = inputOf(sheet);
+  const { batches, time, bins, fill, positionOf } = inputOf(sheet);
   const rows = batches * time * bins;
   const { dim } = part.result;
   const values = new Float32Array(rows * dim);
@@ -151,7 +152,8 @@ async function runStage(
   for (let first = 0; first < rows; first += block) {
     const count = Math.min(block, rows - first);
     const run = { slot: 0, start: 0, tokens: new Int32Array(count), input: fill(first, count), states: "all" } as const;
-    values.set(await session.states([{ ...run, ...(spans && { spans }) }], check), first * dim);
+    const positions = positionOf && Int32Array.from({ length: 3 * count }, (_, i) => positionOf(Math.floor(i / 3)));
+    values.set(await session.states([{ ...run, ...(positions && { positions }) }], check), first * dim);
   }
   return { values, batches, time, bins, channels: dim };
 }

@@ -16,7 +16,11 @@ const FLOOR = 1e-10;
 const PART = 256;
 
 /** The mapped power of each band in each place where a whole frame fits: (frames, bins). */
-function* spectrogram(samples: Float32Array, options: MelOptions, map: (value: number) => number): Steps<Float32Array> {
+export function* spectrogram(
+  samples: Float32Array,
+  options: MelOptions,
+  map: (value: number) => number,
+): Steps<Float32Array> {
   const { bins, fft, hop } = options;
   const all = samples.length < fft ? 0 : Math.floor((samples.length - fft) / hop) + 1;
   const out = new Float32Array(all * bins);

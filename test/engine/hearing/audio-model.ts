@@ -156,6 +156,40 @@ const MAKERS = {
     made.linear("mm.a.mlp.2", DIM, HEARD_DIM);
     return { "clip.audio.num_mel_bins": { u32: 128 } };
   },
+  gemma4a: (made: Made) => {
+    const [bins, channels, taps] = [32, 4, 5];
+    const { add, matrix, scale } = made;
+    for (const i of [0, 1]) {
+      const from = i === 0 ? 1 : channels;
+      add(`a.conv1d.${i}.weight`, [3, 3, from, channels], { size: 1 / Math.sqrt(9 * from) });
+      scale(`a.conv1d.${i}.norm`, channels);
+    }
+    matrix("a.input_projection", (bins / 4) * channels, DIM);
+    for (let layer = 0; layer < LAYERS; layer++) {
+      const blk = `a.blk.${layer}`;
+      for (const suffix of ["", "_1"]) {
+        scale(`${blk}.ffn_norm${suffix}`, DIM);
+        matrix(`${blk}.ffn_up${suffix}`, DIM, FFN_DIM);
+        matrix(`${blk}.ffn_down${suffix}`, FFN_DIM, DIM);
+        scale(`${blk}.ffn_post_norm${suffix}`, DIM);
+      }
+      for (const name of ["attn_pre_norm", "attn_post_norm", "conv_norm", "norm_conv", "ln2"])
+        scale(`${blk}.${name}`, DIM);
+      for (const name of ["q", "v", "out", "k_rel"]) matrix(`${blk}.attn_${name}`, DIM, DIM);
+      add(`${blk}.attn_k.weight`, [DIM, DIM], { size: 0.7 }); // scores large enough for their limit
+      scale(`${blk}.per_dim_scale`, DIM / HEADS);
+      matrix(`${blk}.conv_pw1`, DIM, 2 * DIM);
+      add(`${blk}.conv_dw.weight`, [taps, DIM], { size: 0.5 });
+      matrix(`${blk}.conv_pw2`, DIM, DIM);
+      for (const side of ["input", "output"]) {
+        add(`${blk}.attn_q.${side}_min`, [1], { mean: -2, size: 0 });
+        add(`${blk}.attn_q.${side}_max`, [1], { mean: 2, size: 0 });
+      }
+    }
+    made.linear("a.pre_encode.out", DIM, DIM);
+    matrix("mm.a.input_projection", DIM, HEARD_DIM);
+    return { "clip.audio.num_mel_bins": { u32: bins } };
+  },
   gemma4ua: (made: Made) => {
     made.matrix("mm.a.input_projection", 640, HEARD_DIM);
     return {

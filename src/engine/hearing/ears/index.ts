@@ -2,11 +2,13 @@
 import { AppError } from "../../../base/index.ts";
 import type { EncoderModel } from "../../vision/clip.ts";
 import type { Ear } from "../ear.ts";
-import { gemma4ua } from "./gemma4.ts";
+import { gemma4a } from "./gemma4a.ts";
+import { gemma4ua } from "./gemma4ua.ts";
 import { qwen3a } from "./qwen3a.ts";
 import { qwen2a, ultravox, voxtral } from "./whisper.ts";
 
 const ears: Readonly<Record<string, (model: EncoderModel) => Ear>> = {
+  gemma4a,
   gemma4ua,
   qwen2a,
   qwen3a,

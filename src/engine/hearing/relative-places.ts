@@ -1,0 +1,57 @@
+/**
+ * Attention scores that depend on the distance of two rows, as one more part of queries and keys: over a window of as
+ * many rows, the scores of a query for each distance are a sum of waves, and waves of a distance are products of turned
+ * waves of both places.
+ */
+import type { RopeScaling } from "../program/step.ts";
+
+/** Rows that a row attends to, itself the last. */
+export const WINDOW = 12;
+/** Waves with 0 to 6 periods in a window, and an unused one: pairs of values of each head. */
+const PAIRS = 8;
+/** Values per head. */
+export const PLACES_DIM = 2 * PAIRS;
+
+/** The zeroth wave turns by whole circles. */
+const turnOf = (wave: number): number => (2 * Math.PI * (wave === 0 ? WINDOW : wave)) / WINDOW;
+
+/** Turns a pair by its wave's angle for each row; positions count within the window's length. */
+export const placesRope: RopeScaling = {
+  base: 1,
+  rotaryDim: PLACES_DIM,
+  style: "neox",
+  freqScale: 1,
+  extFactor: 0,
+  attnFactor: 1,
+  betaFast: 32,
+  betaSlow: 1,
+  ctxLenOrig: 1,
+  freqFactors: Float32Array.from({ length: PAIRS }, (_, wave) => 1 / turnOf(wave)),
+};
+
+/** The same part of all keys, before it is turned: (`PLACES_DIM`) */
+export const placesKey = (): Float32Array => Float32Array.from({ length: PLACES_DIM }, (_, i) => (i < PAIRS ? 1 : 0));
+
+/**
+ * Matrices from a head's query to its part, before it is turned: (heads, `PLACES_DIM`, headDim).
+ * @param distances (WINDOW, heads · headDim): a query times one of them is its score for a row so far before it
+ */
+export function placesQuery(distances: Float32Array, nHeads: number): Float32Array {
+  const dim = distances.length / WINDOW;
+  const headDim = dim / nHeads;
+  const out = new Float32Array(nHeads * PLACES_DIM * headDim);
+  for (let wave = 0; wave <= WINDOW / 2; wave++) {
+    const share = (wave === 0 || wave === WINDOW / 2 ? 1 : 2) / WINDOW;
+    for (let distance = 0; distance < WINDOW; distance++) {
+      const angle = ((2 * Math.PI * wave) / WINDOW) * distance;
+      const [cos, sin] = [share * Math.cos(angle), -share * Math.sin(angle)];
+      for (let i = 0; i < dim; i++) {
+        const value = distances[distance * dim + i]!;
+        const at = Math.floor(i / headDim) * PLACES_DIM * headDim + (i % headDim);
+        out[at + wave * headDim]! += cos * value;
+        out[at + (wave + PAIRS) * headDim]! += sin * value;
+      }
+    }
+  }
+  return out;
+}
