@@ -7,11 +7,11 @@ import { withCallIds } from "../answers/call-ids.ts";
 import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
+import { answerEvents } from "../answers/answer.ts";
 import { findThinker, requireModel } from "../models/find-model.ts";
 import { readArguments, warnLeftOut, type LeftOut } from "../requests/history.ts";
 import { readSettings } from "../requests/request-settings.ts";
-import { logprobsField } from "../answers/logprobs.ts";
+import { answerReply } from "../ollama/answer.ts";
 import { parseToolChoice } from "../answers/tool-choice.ts";
 import { ChatBody } from "../schema/chat.ts";
 import type { Message as MessageBody, Tool as ToolBody } from "../schema/message.ts";
@@ -74,9 +74,12 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     return { kind: "json", body: { ...head, done: false, ...(await debugInfo(deps.runtime, request)) } };
   }
   const events = answerEvents(deps, request, { note: exchange.note, stages: [withCallIds()] });
-  const at = { model, now: deps.now };
-  if (body.stream !== false && request.messages.length > 0) return { kind: "stream", values: chunks(events, at) };
-  return { kind: "json", body: await whole(events, at) };
+  return answerReply(events, {
+    model,
+    now: deps.now,
+    fieldsOf: ({ text, ...more }) => ({ message: { role: "assistant", content: text, ...more } }),
+    isStream: body.stream !== false && request.messages.length > 0,
+  });
 }
 
 function messageOf({ role = "", content = "", tool_calls, ...rest }: MessageBody, left: LeftOut): Message {
@@ -90,56 +93,4 @@ function messageOf({ role = "", content = "", tool_calls, ...rest }: MessageBody
 
 function toolOf({ type = "function", function: body = {} }: ToolBody): Tool {
   return { type, function: { ...body, name: body.name ?? "" } };
-}
-
-interface At {
-  readonly model: string;
-  readonly now: () => Date;
-}
-
-const assistant = (content: string, calls: readonly ToolCall[] = [], thinking = ""): object => ({
-  role: "assistant",
-  content,
-  ...(thinking === "" ? {} : { thinking }),
-  ...(calls.length > 0 ? { tool_calls: calls } : {}),
-});
-
-/** One object per event. */
-async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
-  for await (const event of events) {
-    const head = { model, created_at: formatTime(now().getTime()) };
-    switch (event.kind) {
-      case "text":
-        yield { ...head, message: assistant(event.text), done: false, ...logprobsField(event.logprobs) };
-        break;
-      case "thinking":
-        yield { ...head, message: assistant("", [], event.text), done: false, ...logprobsField(event.logprobs) };
-        break;
-      case "toolCall":
-        yield { ...head, message: assistant("", [event.call]), done: false };
-        break;
-      case "cutCall":
-        yield { ...head, message: assistant(event.call.text), done: false };
-        break;
-      case "done":
-        yield { ...head, message: assistant(""), ...doneFields(event) };
-        break;
-      default:
-        return event satisfies never;
-    }
-  }
-}
-
-/** All events in one object. */
-async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
-  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
-  const said = text + (cutCall?.text ?? ""); // this API has no partial arguments
-  const content = calls.length > 0 ? said.trim() : said; // blanks around a call are layout
-  return {
-    model,
-    created_at: formatTime(now().getTime()),
-    message: assistant(content, calls, thinking),
-    ...doneFields(done),
-    ...logprobsField(logprobs),
-  };
 }

@@ -5,10 +5,10 @@ import { readRequest } from "../http/body.ts";
 import { debugInfo } from "../answers/debug-render.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { answerEvents, collect, doneFields, type AnswerEvent } from "../answers/answer.ts";
+import { answerEvents } from "../answers/answer.ts";
 import { findThinker } from "../models/find-model.ts";
 import { readSettings } from "../requests/request-settings.ts";
-import { logprobsField } from "../answers/logprobs.ts";
+import { answerReply } from "../ollama/answer.ts";
 import { GenerateBody } from "../schema/generate.ts";
 import { post } from "./route.ts";
 
@@ -31,10 +31,13 @@ async function generate(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     return { kind: "json", body: { ...head, done: false, ...(await debugInfo(deps.runtime, request)) } };
   }
   const events = answerEvents(deps, request, { note: exchange.note });
-  const at = { model, now: deps.now };
   const isAsked = request.prompt !== "" || request.suffix !== undefined || (request.images?.length ?? 0) > 0;
-  if (body.stream !== false && isAsked) return { kind: "stream", values: chunks(events, at) };
-  return { kind: "json", body: await whole(events, at) };
+  return answerReply(events, {
+    model,
+    now: deps.now,
+    fieldsOf: ({ text, ...more }) => ({ response: text, ...more }),
+    isStream: body.stream !== false && isAsked,
+  });
 }
 
 async function generateRequest(
@@ -64,50 +67,5 @@ async function generateRequest(
     ...(template ? { template } : {}),
     ...(context ? { context } : {}),
     ...(images ? { images } : {}),
-  };
-}
-
-interface At {
-  readonly model: string;
-  readonly now: () => Date;
-}
-
-/** One object per event. */
-async function* chunks(events: AsyncIterable<AnswerEvent>, { model, now }: At): AsyncGenerator<object, void, void> {
-  for await (const event of events) {
-    const head = { model, created_at: formatTime(now().getTime()) };
-    switch (event.kind) {
-      case "text":
-        yield { ...head, response: event.text, done: false, ...logprobsField(event.logprobs) };
-        break;
-      case "thinking":
-        yield { ...head, response: "", thinking: event.text, done: false, ...logprobsField(event.logprobs) };
-        break;
-      case "toolCall":
-        yield { ...head, response: "", tool_calls: [event.call], done: false };
-        break;
-      case "cutCall":
-        yield { ...head, response: event.call.text, done: false };
-        break;
-      case "done":
-        yield { ...head, response: "", ...doneFields(event) };
-        break;
-      default:
-        return event satisfies never;
-    }
-  }
-}
-
-/** All events in one object. */
-async function whole(events: AsyncIterable<AnswerEvent>, { model, now }: At): Promise<object> {
-  const { text, thinking, calls, cutCall, logprobs, done } = await collect(events);
-  const extras = { ...(thinking === "" ? {} : { thinking }), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-  return {
-    model,
-    created_at: formatTime(now().getTime()),
-    response: text + (cutCall?.text ?? ""),
-    ...extras,
-    ...doneFields(done),
-    ...logprobsField(logprobs),
   };
 }
