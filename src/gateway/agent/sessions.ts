@@ -151,24 +151,12 @@ const entryOf = (row: EntryRow): Entry => ({
   body: JSON.parse(row.body) as EntryBody, // only append writes it
 });
 
-/**
- * The last entries of a transcript, oldest first.
- * @param before only entries before that `seq`
- */
-export function* listEntries({
-  sessionKey,
-  limit,
-  before = Number.MAX_SAFE_INTEGER,
-}: {
-  sessionKey: string;
-  limit: number;
-  before?: number;
-}): Transaction<readonly Entry[]> {
+/** The last entries of a transcript, oldest first. */
+export function* listEntries(of: { sessionKey: string; limit: number }): Transaction<readonly Entry[]> {
   const rows = yield* queryAll<EntryRow>(
-    "SELECT * FROM session_entries WHERE session_key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
-    sessionKey,
-    before,
-    limit,
+    "SELECT * FROM session_entries WHERE session_key = $1 ORDER BY seq DESC LIMIT $2",
+    of.sessionKey,
+    of.limit,
   );
   return rows.map(entryOf).toReversed();
 }

@@ -35,11 +35,7 @@ describe("a transcript", () => {
       ["r2", 3, said("c")],
     ]);
     expect(new Set(entries.map(({ id }) => id)).size).toBe(3);
-    expect(
-      (await store.read(() => listEntries({ sessionKey: HOOK, limit: 1, before: entries[2]!.seq }))).map(
-        ({ seq }) => seq,
-      ),
-    ).toEqual([entries[1]!.seq]);
+    expect(await store.read(() => listEntries({ sessionKey: HOOK, limit: 1 }))).toEqual(entries.slice(2));
   });
 
   test("holds a run once, and nothing after its end", async () => {
