@@ -14,6 +14,7 @@ export {
   shuttingDown,
   type Code,
 } from "./errors.ts";
+export { inTime } from "./in-time.ts";
 export { jsonExcess, nestsDeeper, type JsonLimits } from "./json-depth.ts";
 export {
   KERNELS_EXPECTED,

@@ -1,7 +1,7 @@
 /**
  * Checks which configured platforms answer and accept our credentials. For diagnosis; sending does not depend on it.
  */
-import { messageOf } from "../../base/index.ts";
+import { inTime, messageOf } from "../../base/index.ts";
 import type { Channel, Health } from "./channel.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -17,17 +17,16 @@ export function checkChannels(
   { timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {},
 ): Promise<ChannelHealth[]> {
   const check = async (channel: Channel): Promise<ChannelHealth> => {
-    const stop = AbortSignal.timeout(timeoutMs);
-    // a plugin may throw, or ignore the signal
-    const late = Promise.withResolvers<Health>();
-    const giveUp = (): void => late.resolve({ ok: false, reason: `${channel.id}: no answer in time` });
-    stop.addEventListener("abort", giveUp, { once: true });
+    const { id } = channel;
+    const stop = new AbortController();
+    const late = (): Health => ({ ok: false, reason: `${id}: no answer in time` });
     try {
-      return { id: channel.id, health: await Promise.race([channel.check(stop), late.promise]) };
+      // a plugin may throw, or ignore the signal
+      return { id, health: await inTime(channel.check(stop.signal), { ms: timeoutMs, late }) };
     } catch (error) {
-      return { id: channel.id, health: { ok: false, reason: `${channel.id}: ${messageOf(error)}` } };
+      return { id, health: { ok: false, reason: `${id}: ${messageOf(error)}` } };
     } finally {
-      stop.removeEventListener("abort", giveUp);
+      stop.abort();
     }
   };
   return Promise.all([...channels.values()].map(check));

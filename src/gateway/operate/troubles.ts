@@ -1,4 +1,5 @@
 /** Problems for an operator to fix while the gateway runs, as shown by `GET /health`: no paths, no secrets. */
+import { inTime } from "../../base/index.ts";
 import type { ModelSource } from "../agent/models.ts";
 import { auditModels } from "./audit-models.ts";
 import type { Observers } from "./observers.ts";
@@ -26,7 +27,7 @@ export function watchTroubles({ source, models, observers, now }: TroubleParts):
     const asked = auditModels(source.snapshot(), models).then((found) =>
       found.filter(({ severity }) => severity === "error").map(({ message }) => message),
     );
-    const known = await Promise.race([asked.catch(() => []), Bun.sleep(ANSWER_MS).then(() => [])]);
+    const known = await inTime(asked, { ms: ANSWER_MS, late: () => [] }).catch(() => []);
     return [...(source.problem === undefined ? [] : [REFUSED]), ...new Set(known), ...replies.findings()];
   };
 }

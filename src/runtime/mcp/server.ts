@@ -3,7 +3,7 @@
  * Every request has a time limit; a server that exceeds a bound loses its connection.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { abortable, AppError, isObject, messageOf, ownValue, VERSION, type Fields } from "../../base/index.ts";
+import { abortable, AppError, inTime, isObject, messageOf, ownValue, VERSION, type Fields } from "../../base/index.ts";
 import type { ServerConfig } from "./config.ts";
 import { type McpResult, type McpTool, readResult, readTool, TOOLS_MAX } from "./messages.ts";
 import { makeTransport, type TransportParts } from "./transport.ts";
@@ -180,22 +180,19 @@ export class McpServer {
     };
     transport.onclose = forget;
     const { connectTimeout } = this.#config;
-    const late = Promise.withResolvers<never>(); // the library sends some of its messages without a time limit
-    const timer = setTimeout(
-      () => late.reject(new Error(`it did not answer within ${connectTimeout} ms`)),
-      connectTimeout,
-    );
+    const late = (): never => {
+      throw new Error(`it did not answer within ${connectTimeout} ms`);
+    };
     try {
       // the library's transports do not satisfy its own interface under exactOptionalPropertyTypes
       const given = transport as Parameters<Client["connect"]>[0];
-      await Promise.race([client.connect(given, { timeout: connectTimeout }), late.promise]);
+      const connected = client.connect(given, { timeout: connectTimeout }); // some of its messages have no time limit
+      await inTime(connected, { ms: connectTimeout, late });
       return connection;
     } catch (error) {
       const reason = connection.ended ?? messageOf(error);
       end(reason);
       throw this.#failure(reason, lastWords(), { isUntried: true });
-    } finally {
-      clearTimeout(timer);
     }
   }
 

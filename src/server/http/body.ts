@@ -1,6 +1,6 @@
 /** Request bodies as text, with bounded memory. Whatever the content type says, a body is JSON. */
 import type { Static, TSchema } from "elysia";
-import { AppError } from "../../base/index.ts";
+import { AppError, inTime } from "../../base/index.ts";
 import { contentCoding, decompressed } from "./content-coding.ts";
 import { decode } from "./decode.ts";
 import { parseBody } from "./json.ts";
@@ -30,7 +30,7 @@ async function readText(request: Request, limit: number): Promise<string> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > limit) throw tooLarge(limit, announced);
   const coding = contentCoding(request.headers);
-  if (announced > 0 && announced <= SMALL_BYTES && coding === undefined) return inTime(request.text(), BODY_IDLE_MS);
+  if (announced > 0 && announced <= SMALL_BYTES && coding === undefined) return arrived(request.text(), BODY_IDLE_MS);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of decoded(request)) {
@@ -56,7 +56,7 @@ export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncG
   if (!reader) return;
   try {
     for (;;) {
-      const { value, done } = await inTime(reader.read(), idleMs);
+      const { value, done } = await arrived(reader.read(), idleMs);
       if (done) return;
       yield value;
     }
@@ -66,18 +66,14 @@ export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncG
 }
 
 /** Throws `cancelled` if the promise fails, `timeout` if it takes too long. */
-async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const expected = `expected more of it within ${ms / 1000} s`;
-  const timer = setTimeout(() => late.reject(new AppError("timeout", `request body: ${expected}, got nothing`)), ms);
-  const broken = promise.catch((error: unknown): never => {
+function arrived<T>(part: Promise<T>, ms: number): Promise<T> {
+  const broken = (error: unknown): never => {
     throw new AppError("cancelled", "request canceled", { cause: error });
-  });
-  try {
-    return await Promise.race([broken, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  };
+  const late = (): never => {
+    throw new AppError("timeout", `request body: expected more of it within ${ms / 1000} s, got nothing`);
+  };
+  return inTime(part.catch(broken), { ms, late });
 }
 
 /** @param found undefined: the body is compressed, and was not read to its end */

@@ -2,7 +2,7 @@
  * A stream of values as the body of a response. Values are produced only when the client has room; a disconnect ends
  * the producer; an error after the first value is written into the stream, because the status has been sent by then.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, inTime } from "../../base/index.ts";
 
 interface StreamHooks {
   /** Aborted when the client disconnects. */
@@ -105,13 +105,6 @@ function makeTurns(): () => Promise<void> {
 }
 
 /** The result of a promise, or undefined after `ms`. */
-async function within<T>(promise: Promise<T>, ms: number | undefined): Promise<T | undefined> {
-  if (ms === undefined) return promise;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), ms)));
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function within<T>(promise: Promise<T>, ms: number | undefined): Promise<T | undefined> {
+  return ms === undefined ? promise : inTime(promise, { ms, late: () => undefined });
 }

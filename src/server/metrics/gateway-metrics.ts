@@ -1,4 +1,5 @@
 /** Metrics of the gateway: requests by outcome, the queue, runs and replies. */
+import { inTime } from "../../base/index.ts";
 import { Counter, Gauge, Histogram, type Registry } from "./prom-client.ts";
 import { configurations, type Gateway, type GatewayStatus } from "../../gateway/index.ts";
 import { watchMail } from "./mail-metrics.ts";
@@ -137,10 +138,7 @@ function watchNodes(gateway: WatchedGateway, registers: Registry[]): void {
 /** Undefined if the database is closed, down or too slow. */
 async function whileOpen<T>(gateway: WatchedGateway, read: () => Promise<T>): Promise<T | undefined> {
   if (gateway.isDraining()) return undefined;
-  const answer = read().catch(() => undefined);
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, ANSWER_MS);
-  return await Promise.race([answer, late]).finally(() => clearTimeout(timer));
+  return inTime(read(), { ms: ANSWER_MS, late: () => undefined }).catch(() => undefined);
 }
 
 /** Concurrent callers share one read. */

@@ -1,5 +1,6 @@
 /** Problems that keep this server from working. */
 import { access, constants } from "node:fs/promises";
+import { inTime } from "../../base/index.ts";
 import type { GatewayStatus } from "../../gateway/index.ts";
 import type { RouteDeps } from "./deps.ts";
 
@@ -14,12 +15,12 @@ type Examined = Pick<RouteDeps, "store" | "gateway" | "lifecycle">;
 /** One line for people per problem, without paths; empty: ready. Writes nothing if all is well. */
 export async function problemsOf(deps: Examined): Promise<string[]> {
   const { store, gateway } = deps;
-  const reading = within(ANSWER_MS, access(store.root, constants.R_OK)).then(
+  const reading = inTime(access(store.root, constants.R_OK), { ms: ANSWER_MS, late }).then(
     () => undefined,
     (error: NodeJS.ErrnoException) => `the model store cannot be read (${error.code ?? "no answer"})`,
   );
   if (isEnding(deps)) return listed([await reading, "the server is shutting down"]);
-  const checking = within(ANSWER_MS, gateway?.check()).then(
+  const checking = inTime(gateway?.check() ?? Promise.resolve(), { ms: ANSWER_MS, late }).then(
     () => undefined,
     () => "the gateway's database cannot be written",
   );
@@ -35,16 +36,9 @@ const isEnding = ({ gateway, lifecycle }: Examined): boolean =>
 /** The gateway's status; undefined if it is stopping, or its database does not answer. */
 export async function gatewayStatus({ gateway }: Examined): Promise<GatewayStatus | undefined> {
   if (!gateway || gateway.isDraining()) return undefined;
-  return await within(ANSWER_MS, gateway.status()).catch(() => undefined);
+  return inTime(gateway.status(), { ms: ANSWER_MS, late }).catch(() => undefined);
 }
 
-/** The result of `work`; rejects after `ms`. */
-async function within<T>(ms: number, work: Promise<T> | undefined): Promise<T | undefined> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("no answer")), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+function late(): never {
+  throw new Error("no answer");
 }

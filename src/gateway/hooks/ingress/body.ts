@@ -4,7 +4,7 @@
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
-import { retryAfter } from "../../../base/index.ts";
+import { inTime, retryAfter } from "../../../base/index.ts";
 import { Refusal } from "./problems.ts";
 
 /** Read limit for authenticated and unauthenticated senders. */
@@ -47,7 +47,7 @@ export async function readBody(message: Message, options: ReadOptions): Promise<
   if (isSmall && message.bytes && !hold(declared)) throw tooBusy();
   const received =
     isSmall && message.bytes
-      ? await inTime(message.bytes(), timeoutMs)
+      ? await whole(message.bytes(), timeoutMs)
       : await stream(message.body, { limitBytes, timeoutMs, hold });
   if (decode === undefined || received.length === 0) return received;
   if (!hold(limitBytes)) throw tooBusy(); // the largest size it may decompress to
@@ -57,17 +57,14 @@ export async function readBody(message: Message, options: ReadOptions): Promise<
 const tooBusy = (headers = {}): Refusal => new Refusal("too_busy", { headers: { ...retryAfter(1000), ...headers } });
 
 /** Throws a `Refusal`. Later bytes are dropped: the connection is closed with the answer. */
-async function inTime(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Uint8Array> {
-  const tooLate = Promise.withResolvers<never>();
-  const timer = setTimeout(() => tooLate.reject(late()), timeoutMs);
-  const whole = bytes.catch((error: unknown): never => {
+function whole(bytes: Promise<Uint8Array>, timeoutMs: number): Promise<Uint8Array> {
+  const broken = (error: unknown): never => {
     throw new Refusal("client_gone", { cause: error });
-  });
-  try {
-    return await Promise.race([whole, tooLate.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  };
+  const tooLate = (): never => {
+    throw late();
+  };
+  return inTime(bytes.catch(broken), { ms: timeoutMs, late: tooLate });
 }
 
 const stream = async (body: Message["body"], options: Required<ReadOptions>): Promise<Uint8Array> =>

@@ -7,7 +7,7 @@ import { findModel, type ModelAnswer, type ModelSource } from "../../agent/model
 import { DEFAULT_AGENT, hookSession } from "../../agent/session-key.ts";
 import { turnSettings } from "../../agent/settings.ts";
 import { parseThinking } from "../../agent/thinking.ts";
-import { AppError, isTemporary } from "../../../base/index.ts";
+import { AppError, inTime, isTemporary } from "../../../base/index.ts";
 import type { AgentAction, HookAction } from "../action.ts";
 import type { HooksConfig, MappingConfig } from "../config.ts";
 import { Refusal } from "./problems.ts";
@@ -90,10 +90,8 @@ export function makeChecks({ settings, channels, ...models }: CheckParts): Check
       const { agents } = settings();
       const wanted = reference ?? turnSettings(agents, agentId)?.model ?? "";
       if (performance.now() - (foundAt.get(wanted) ?? -Infinity) < FOUND_MS) return undefined;
-      const answer = await Promise.race([
-        find(reference, agentId).catch(() => undefined),
-        Bun.sleep(PATIENCE_MS).then(() => undefined),
-      ]);
+      const late = (): undefined => undefined;
+      const answer = await inTime(find(reference, agentId), { ms: PATIENCE_MS, late }).catch(late);
       if (!answer) return undefined;
       if ("error" in answer) return answer.error.code === "model_unknown" ? answer.error.name : undefined;
       if (foundAt.size >= FOUND_MAX) foundAt.clear();
