@@ -3,7 +3,7 @@ import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { rowsAtOnce } from "../../src/base/index.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
-import { usesMatrix } from "./tiles.ts";
+import { readsHalves } from "./tiles.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type StepDispatch } from "./lowering.ts";
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
@@ -56,7 +56,7 @@ export function matmul(
 
 /** x as the kernel that multiplies it by a matrix reads it, and the dispatches that make that. */
 export function factorOf(x: Activation, w: Weight, context: Context): { value: Activation; made: StepDispatch[] } {
-  if (!context.many || !usesMatrix(context.tuning, w.quant.name)) return { value: x, made: [] };
+  if (!context.many || !readsHalves(context.tuning, w.quant.name, context.matrix)) return { value: x, made: [] };
   const { name, dim } = x.buf;
   const words = 16 * Math.ceil(dim / 32) + 4; // see to_halves.wgsl
   const halves = write({ name: `${name}.halves${dim}`, dim: words }, x, context);

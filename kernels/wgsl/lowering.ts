@@ -2,7 +2,7 @@
 import type { CacheType } from "./cache.ts";
 import type { Activation as Act, Buf, GateLimit, Gating, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Piece, RowKind } from "./dispatch.ts";
-import type { Tuning } from "../../src/base/index.ts";
+import type { SubgroupMatrix, Tuning } from "../../src/base/index.ts";
 
 /** Threads of an elementwise workgroup. */
 export const WG = 64;
@@ -41,6 +41,8 @@ export interface LowerOptions {
   readonly buffersMax?: number;
   /** Sizes of kernels; default `PLAIN`. */
   readonly tuning?: Tuning;
+  /** The device's subgroup matrices; default: none. */
+  readonly matrix?: SubgroupMatrix | undefined;
 }
 
 /** State of the lowering of one step. */

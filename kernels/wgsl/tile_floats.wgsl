@@ -10,8 +10,6 @@
 struct Thread {
   @builtin(local_invocation_index) t: u32,
 }
-/// x: float32 values.
-alias Given = f32;
 /// Columns and rows four at a time.
 const COLUMN_FOURS: u32 = COLUMNS / 4u;
 const ROW_FOURS: u32 = ROWS / 4u;
@@ -19,18 +17,6 @@ const ROW_FOURS: u32 = ROWS / 4u;
 alias Stored = vec4<f32>;
 var<workgroup> xs: array<vec4<f32>, BUFFERS * DEPTH * ROW_FOURS>; // (BUFFERS, DEPTH, ROWS / 4)
 var<workgroup> ws: array<Stored, BUFFERS * DEPTH * COLUMN_FOURS>; // (BUFFERS, DEPTH, COLUMNS / 4)
-
-/// Four values from `i` of the row of x at a place, zeros beyond the row and from place `end` on.
-fn x_four(place: u32, end: u32, i: u32) -> vec4<f32> {
-  var four = vec4<f32>();
-  if (place >= end) { return four; }
-  let at = x_row_of(place) * p.in_dim + i;
-  if (i + 4u <= p.in_dim) { return vec4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }
-  for (var j = 0u; j < 4u; j++) {
-    if (i + j < p.in_dim) { four[j] = x[at + j]; }
-  }
-  return four;
-}
 
 /// Loads the values of a tile into buffer `into`.
 fn load_x(first: u32, end: u32, depth: u32, into: u32, t: u32) {

@@ -1,7 +1,7 @@
-// tile_matrix: what `tile_floats` computes, by subgroup matrices: x comes from `to_halves`, weights are rounded to
-// float16 too, products and sums are float32. 32 halves of each column and of each row at a time are in workgroup
-// memory, eight per vector. Each subgroup sums 32 rows by WIDTH columns. A row's sums do not depend on its place or on
-// other rows.
+// tile_matrix: what `tile_floats` computes, by subgroup matrices with float32 sums, spliced after `tile_halves` or
+// `tile_singles`, which say what is in the matrices. 32 values of each column and of each row at a time are in
+// workgroup memory. Each subgroup sums 32 rows by WIDTH columns. A row's sums do not depend on its place or on other
+// rows.
 //
 // M, N, K and WIDTH are the device's. WIDTH is the size of its subgroups, and at most COLUMNS.
 const M: u32 = 8u; // matrix: m
@@ -14,13 +14,11 @@ struct Thread {
   @builtin(local_invocation_index) t: u32,
   @builtin(subgroup_id) subgroup: u32,
 }
-/// x: eight halves.
-alias Given = vec4<u32>;
-alias Left = subgroup_matrix_left<f16, K, M>;
-alias Right = subgroup_matrix_right<f16, N, K>;
+alias Left = subgroup_matrix_left<Element, K, M>;
+alias Right = subgroup_matrix_right<Element, N, K>;
 alias Sums = subgroup_matrix_result<f32, N, M>;
 /// Vectors of a row or column in workgroup memory, of which the last is unused: it keeps threads in different banks.
-const STRIDE: u32 = DEPTH / 8u + 1u;
+const STRIDE: u32 = DEPTH / PER + 1u;
 /// Rows of results in workgroup memory at once.
 const STRIP: u32 = 16u;
 /// Matrices of a subgroup's sums: rows of a strip, and columns.
@@ -30,37 +28,29 @@ const ACROSS: u32 = WIDTH / N;
 const SUBGROUP_COLUMNS: u32 = COLUMNS / WIDTH;
 const TILE_ROWS: u32 = ROWS * STRIDE;
 const TILE_COLUMNS: u32 = COLUMNS * STRIDE;
-var<workgroup> xs: array<vec4<u32>, BUFFERS * TILE_ROWS>; // (BUFFERS, ROWS, STRIDE)
-var<workgroup> ws: array<vec4<u32>, BUFFERS * TILE_COLUMNS>; // (BUFFERS, COLUMNS, STRIDE)
+var<workgroup> xs: array<Vector, BUFFERS * TILE_ROWS>; // (BUFFERS, ROWS, STRIDE)
 var<workgroup> strip: array<vec4<f32>, STRIP * COLUMNS / 4u>; // (STRIP, COLUMNS / 4)
 
-/// Vectors of a row of x before its power of two.
-fn fours() -> u32 {
-  return (p.in_dim + 31u) / 32u * 4u;
-}
-
-/// Loads the halves of a tile into buffer `into`.
+/// Loads the values of a tile into buffer `into`.
 fn load(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, depth: u32, into: u32, t: u32) {
-  for (var e = t; e < ROWS * (DEPTH / 8u); e += WG) {
-    let row = e / (DEPTH / 8u);
-    let i = e % (DEPTH / 8u);
-    var halves = vec4<u32>();
-    if (first_place + row < end) { halves = x[x_row_of(first_place + row) * (fours() + 1u) + depth / 8u + i]; }
-    xs[into * TILE_ROWS + row * STRIDE + i] = halves;
+  for (var e = t; e < ROWS * (DEPTH / PER); e += WG) {
+    let row = e / (DEPTH / PER);
+    let i = e % (DEPTH / PER);
+    xs[into * TILE_ROWS + row * STRIDE + i] = x_vector(first_place + row, end, depth / PER + i);
   }
   for (var e = t; e < COLUMNS * (DEPTH / 8u); e += WG) {
     let column = e / (DEPTH / 8u);
     let i = e % (DEPTH / 8u);
     let eight = w_eight(w_row, count, first_column + column, depth + 8u * i);
-    ws[into * TILE_COLUMNS + column * STRIDE + i] = vec4<u32>(
-      pack2x16float(eight.lo.xy), pack2x16float(eight.lo.zw), pack2x16float(eight.hi.xy), pack2x16float(eight.hi.zw));
+    store_eight(into * TILE_COLUMNS + column * STRIDE + 8u / PER * i, eight);
   }
 }
 
 /// As in `tile_floats`.
 fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, thread: Thread) -> Tile {
   let t = thread.t;
-  let block = thread.subgroup / SUBGROUP_COLUMNS;
+  // Smaller subgroups than expected are more: those beyond the tile repeat its last rows.
+  let block = min(thread.subgroup / SUBGROUP_COLUMNS, ROWS / 32u - 1u);
   let side = thread.subgroup % SUBGROUP_COLUMNS * WIDTH;
   var sums: array<array<Sums, ACROSS>, 2u * DOWN>;
   if (BUFFERS == 2u) { load(first_place, end, w_row, count, first_column, 0u, 0u, t); }
@@ -72,8 +62,8 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
       load(first_place, end, w_row, count, first_column, depth + DEPTH, 1u - now, t);
     }
     for (var k = 0u; k < DEPTH; k += K) {
-      let x_at = now * TILE_ROWS + 32u * block * STRIDE + k / 8u;
-      let w_at = now * TILE_COLUMNS + side * STRIDE + k / 8u;
+      let x_at = now * TILE_ROWS + 32u * block * STRIDE + k / PER;
+      let w_at = now * TILE_COLUMNS + side * STRIDE + k / PER;
       var right: array<Right, ACROSS>;
       for (var j = 0u; j < ACROSS; j++) {
         right[j] = subgroupMatrixLoad<Right, col_major>(&ws, w_at + j * N * STRIDE, STRIDE);
@@ -110,10 +100,4 @@ fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column
     }
   }
   return tile;
-}
-
-/// The power of two of the row of x at a place.
-fn scale_of(place: u32, end: u32) -> f32 {
-  if (place >= end) { return 0.0; }
-  return bitcast<f32>(x[x_row_of(place) * (fours() + 1u) + fours()].x);
 }

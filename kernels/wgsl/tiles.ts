@@ -1,6 +1,9 @@
 /** The snippets of the kernels for many rows: tiles of floats, or of subgroup matrices. */
 import { assert, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
 import tile from "./tile.wgsl" with { type: "text" };
+import tileHalves from "./tile_halves.wgsl" with { type: "text" };
+import tileSingles from "./tile_singles.wgsl" with { type: "text" };
+import xFour from "./x_four.wgsl" with { type: "text" };
 import tileFloats from "./tile_floats.wgsl" with { type: "text" };
 import tileMatrix from "./tile_matrix.wgsl" with { type: "text" };
 
@@ -12,11 +15,12 @@ const BUFFERS = /^const BUFFERS: u32 = \d+u; \/\/ tuned: double$/m;
 /** A constant that is a field of `SubgroupMatrix`. */
 const SIZE = /^const (\w+): u32 = \d+u; \/\/ matrix: (m|n|k|width)$/gm;
 
-/**
- * Returns whether the kernels for many rows multiply subgroup matrices: weights of float32, which are few, keep their
- * precision.
- */
-export const usesMatrix = ({ matrix }: Tuning, quant: string | undefined): boolean => matrix && quant !== "f32";
+/** Returns whether the kernels for many rows multiply subgroup matrices: float32 weights are few, and stay exact. */
+const usesMatrix = ({ matrix }: Tuning, quant: string | undefined): boolean => matrix && quant !== "f32";
+
+/** Returns whether the kernels for many rows read x as float16. @param device the device's subgroup matrices */
+export const readsHalves = (tuning: Tuning, quant: string, device: SubgroupMatrix | undefined): boolean =>
+  usesMatrix(tuning, quant) && device?.type === "f16";
 
 /** The snippet for a block type, and the features that it needs. @param matrix the device's */
 export function tileOf(
@@ -27,13 +31,17 @@ export function tileOf(
   const byMatrix = usesMatrix(tuning, quant);
   const isDouble = tuning.double && byMatrix === tuning.matrix; // as in `fits`
   const parts = isDouble ? tile.replace(BUFFERS, "const BUFFERS: u32 = 2u;") : tile;
-  if (!byMatrix) return { source: `${parts}\n${tileFloats}`, features: [] };
+  if (!byMatrix) return { source: [parts, xFour, tileFloats].join("\n"), features: [] };
   assert(matrix, "subgroup matrices on a device without");
   const sized = tileMatrix.replace(
     SIZE,
-    (_, name: string, field: keyof SubgroupMatrix) => `const ${name}: u32 = ${matrix[field]}u;`,
+    (_, name: string, field: Exclude<keyof SubgroupMatrix, "type">) => `const ${name}: u32 = ${matrix[field]}u;`,
   );
-  return { source: `${parts}\n${sized}`, features: [FEATURE, "subgroups", "f16"] };
+  if (matrix.type === "f32") {
+    const source = [parts, xFour, tileSingles, sized].join("\n");
+    return { source, features: [FEATURE, "subgroups"] };
+  }
+  return { source: [parts, tileHalves, sized].join("\n"), features: [FEATURE, "subgroups", "f16"] };
 }
 
 /** The first lines of a source that uses some features. */

@@ -25,13 +25,15 @@ export interface Tuning {
   readonly double: boolean;
   /**
    * Kernels for many rows multiply subgroup matrices, for weights other than float32: both factors are rounded to
-   * float16, sums are float32. Requires a `SubgroupMatrix`.
+   * float16 if the device multiplies that, sums are float32. Requires a `SubgroupMatrix`.
    */
   readonly matrix: boolean;
 }
 
-/** Subgroup matrices that a device multiplies: (m, k) by (k, n) float16 to (m, n) float32, and its subgroups' size. */
+/** Subgroup matrices that a device multiplies: (m, k) by (k, n) to (m, n) float32, and its subgroups' size. */
 export interface SubgroupMatrix {
+  /** The type of both factors. */
+  readonly type: "f16" | "f32";
   readonly m: number;
   readonly n: number;
   readonly k: number;
@@ -65,7 +67,7 @@ const ROWS_AT_ONCE = { sumsMax: 512, narrow: 8, wide: 4 };
 /** Depth of a tile in kernels for many rows. */
 const TILE_DEPTH = 32;
 /** For subgroup matrices: bytes of a row or column of a tile, and rows of results that pass through memory at once. */
-const MATRIX = { rowBytes: 2 * TILE_DEPTH + 16, stripRows: 16 };
+const MATRIX = { rowBytes: { f16: 2 * TILE_DEPTH + 16, f32: 4 * TILE_DEPTH + 16 }, stripRows: 16 };
 
 /** Rows that a workgroup takes at once in kernels for few rows: each sum is finished by a thread of its own. */
 export const rowsAtOnce = ({ threads, columns }: Pick<Tuning, "threads" | "columns">): number =>
@@ -80,15 +82,18 @@ interface WorkgroupLimits {
 /** Returns whether a device can run a tuning, by its limits. */
 export function fits(
   { threads, columns, tileRows, tileColumns, f16, double, matrix }: Tuning,
-  { limits, subgroups }: { limits: WorkgroupLimits; subgroups: boolean },
+  device: { limits: WorkgroupLimits; subgroups: boolean; matrix?: SubgroupMatrix | undefined },
 ): boolean {
+  const { limits, subgroups } = device;
   const sums = columns + 1; // plus the sum of squares
   const sumBytes = (4 * rowsAtOnce({ threads, columns }) * sums * threads) / (subgroups ? 4 : 1);
   const tileThreads = (tileRows / 4) * (tileColumns / 8);
   const buffers = double ? 2 : 1;
   // Beside subgroup matrices, the few float32 weights have one tile.
   const floatBytes = (matrix ? 1 : buffers) * TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
-  const matrixBytes = buffers * MATRIX.rowBytes * (tileRows + tileColumns) + 4 * MATRIX.stripRows * tileColumns;
+  const matrixBytes =
+    buffers * MATRIX.rowBytes[device.matrix?.type ?? "f16"] * (tileRows + tileColumns) +
+    4 * MATRIX.stripRows * tileColumns;
   return (
     Math.max(threads, tileThreads) <= limits.maxComputeInvocationsPerWorkgroup &&
     Math.max(sumBytes, floatBytes, matrix ? matrixBytes : 0) <= limits.maxComputeWorkgroupStorageSize

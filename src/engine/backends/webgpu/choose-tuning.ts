@@ -77,7 +77,7 @@ function checked(device: Device, tuning: Tuning): Tuning {
   if (canRun(device, tuning)) return tuning;
   const { facts, gpu } = device;
   const { maxComputeInvocationsPerWorkgroup: threads, maxComputeWorkgroupStorageSize: bytes } = facts.limits;
-  const noMatrix = tuning.matrix && !device.matrix ? "no subgroup matrices of float16 with float32 sums" : undefined;
+  const noMatrix = tuning.matrix && !device.matrix ? "no subgroup matrices with float32 sums" : undefined;
   const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : noMatrix;
   const has = lacks ?? `workgroups of ${threads} threads and ${bytes} bytes`;
   throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${has}`);

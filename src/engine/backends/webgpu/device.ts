@@ -186,8 +186,9 @@ async function makeDevice(provider: GpuProvider, { without = [], limits = {} }: 
   const gpu = await pump.start(() => adapter.requestDevice(wanted));
   const { wgslLanguageFeatures } = await provider.open();
   const subgroups = gpu.features.has("subgroups") && wgslLanguageFeatures.has("subgroup_id");
-  const multiplies = subgroups && gpu.features.has("shader-f16") && gpu.features.has(SUBGROUP_MATRIX);
-  const matrix = multiplies ? chooseMatrix(adapter.info as MatrixInfo) : undefined;
+  const hasF16 = gpu.features.has("shader-f16");
+  const multiplies = subgroups && gpu.features.has(SUBGROUP_MATRIX);
+  const matrix = multiplies ? chooseMatrix(adapter.info as MatrixInfo, hasF16) : undefined;
   const deadlineMs = DEADLINE_MS[facts.software ? "software" : "hardware"];
   return new Device(gpu, { facts, subgroups, matrix, pump, deadlineMs });
 }

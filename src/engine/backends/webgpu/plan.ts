@@ -95,7 +95,16 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const givenDim = options.images ? vectorDimOf(program.steps) : 0;
   const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
   const hostSteps = options.hostSteps?.steps;
-  const context = { ctxLen: options.ctxLen, cacheType, givenDim, piecesOf, buffersMax, hostSteps, tuning };
+  const context = {
+    ctxLen: options.ctxLen,
+    cacheType,
+    givenDim,
+    piecesOf,
+    buffersMax,
+    hostSteps,
+    tuning,
+    matrix: device.matrix,
+  };
   const passFor = (rowsMax: number): PassParts => {
     const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
     const many = rowsMax === Infinity;

@@ -21,28 +21,29 @@ export interface MatrixInfo {
 
 /** Sizes of the tiles in `tile_matrix.wgsl`, which an adapter's must divide. */
 const TILE = { strip: 16, columns: 64, depth: 32 };
-/** Halves and sums in a vector of workgroup memory. */
-const VECTOR = { halves: 8, sums: 4 };
+/** Values of a vector of workgroup memory. */
+const VECTOR = { f16: 8, f32: 4 };
 
 /**
- * The largest of the adapter's products of float16 with float32 sums that fit the kernels; undefined: it has no such
- * product. Subgroups have the adapter's maximum size in kernels with subgroup matrices.
+ * The largest of the adapter's products with float32 sums that fit the kernels, of float16 rather than of float32;
+ * undefined: it has no such product. Subgroups have the adapter's maximum size in kernels with subgroup matrices.
  */
-export function chooseMatrix({
-  subgroupMaxSize: width = 0,
-  subgroupMatrixConfigs = [],
-}: MatrixInfo): SubgroupMatrix | undefined {
-  const fitting = [...subgroupMatrixConfigs].filter(
-    ({ componentType, resultComponentType, M, N, K }) =>
-      componentType === "f16" &&
-      resultComponentType === "f32" &&
-      TILE.columns % width === 0 &&
-      TILE.strip % M === 0 &&
-      width % N === 0 &&
-      N % VECTOR.sums === 0 &&
-      TILE.depth % K === 0 &&
-      K % VECTOR.halves === 0,
-  );
-  const [largest] = fitting.toSorted((a, b) => b.M * b.N * b.K - a.M * a.N * a.K);
-  return largest && { m: largest.M, n: largest.N, k: largest.K, width };
+export function chooseMatrix(info: MatrixInfo, hasF16: boolean): SubgroupMatrix | undefined {
+  const { subgroupMaxSize: width = 0, subgroupMatrixConfigs = [] } = info;
+  const configs = [...subgroupMatrixConfigs].toSorted((a, b) => b.M * b.N * b.K - a.M * a.N * a.K);
+  for (const type of hasF16 ? (["f16", "f32"] as const) : (["f32"] as const)) {
+    const largest = configs.find(
+      ({ componentType, resultComponentType, M, N, K }) =>
+        componentType === type &&
+        resultComponentType === "f32" &&
+        TILE.columns % width === 0 &&
+        TILE.strip % M === 0 &&
+        width % N === 0 &&
+        N % VECTOR.f32 === 0 &&
+        TILE.depth % K === 0 &&
+        K % VECTOR[type] === 0,
+    );
+    if (largest) return { type, m: largest.M, n: largest.N, k: largest.K, width };
+  }
+  return undefined;
 }

@@ -5,7 +5,7 @@
 import { groupsOf, type Dispatch, type Operand } from "../../../../kernels/wgsl/dispatch.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
-import type { Tuning } from "../../../base/index.ts";
+import type { SubgroupMatrix, Tuning } from "../../../base/index.ts";
 import { makeRng } from "../../text/rng.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { Step, Weight } from "../../program/step.ts";
@@ -122,7 +122,7 @@ export class Trial {
 
   #dispatches(kind: CheckKind, tuning: Tuning): Dispatch[] {
     const { columns, matrices } = this.extents;
-    const wanted = { kind, tuning, outDim: columns, matrices };
+    const wanted = { kind, tuning, outDim: columns, matrices, matrix: this.#device.matrix };
     return kind === "experts" ? expertsOf(this.#shape, wanted) : dispatchesOf(this.#shape, wanted);
   }
 
@@ -254,10 +254,11 @@ interface Wanted {
   readonly tuning: Tuning;
   readonly outDim: number;
   readonly matrices: number;
+  readonly matrix: SubgroupMatrix | undefined;
 }
 
 /** y = W · x, lowered as in a program, for the first matrix. */
-function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices }: Wanted): Dispatch[] {
+function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matrices, matrix }: Wanted): Dispatch[] {
   const w: Weight = {
     name: "w",
     quant: quants[quant],
@@ -273,11 +274,11 @@ function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matric
     { op: "linear", out: { name: "y", dim: outDim }, x, w },
   ];
   const piecesOf = () => [{ index: 0, first: 0, count: matrices * outDim }];
-  return lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning }).slice(1); // without the input
+  return lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning, matrix }).slice(1); // without the input
 }
 
 /** The products of some experts, of matrices that lie one after another. */
-function expertsOf({ quant, dim }: ShapeClass, { tuning, outDim: columns }: Wanted): Dispatch[] {
+function expertsOf({ quant, dim }: ShapeClass, { tuning, outDim: columns, matrix }: Wanted): Dispatch[] {
   const outDim = Math.floor(columns / EXPERTS);
   const sizes = { inDim: dim, outDim, rowStart: 0, tensorRows: outDim, experts: EXPERTS };
   const w: Weight = { name: "w", quant: quants[quant], ...sizes };
@@ -287,7 +288,7 @@ function expertsOf({ quant, dim }: ShapeClass, { tuning, outDim: columns }: Want
     { op: "headLinear", out: { name: "y", dim: EXPERTS * outDim }, x, w, transposed: false },
   ];
   const piecesOf = () => [{ index: 0, first: 0, count: EXPERTS * outDim }];
-  return lower(steps, { ctxLen: 1, many: true, piecesOf, tuning }).slice(1); // without the input
+  return lower(steps, { ctxLen: 1, many: true, piecesOf, tuning, matrix }).slice(1); // without the input
 }
 
 async function makeBuffers(

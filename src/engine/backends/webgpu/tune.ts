@@ -187,7 +187,7 @@ const isSame = (a: Tuning, b: Tuning): boolean =>
 /** Returns whether a device has the features of a tuning. */
 export function canRun({ facts, gpu, subgroups, matrix }: Device, tuning: Tuning): boolean {
   if ((tuning.f16 && !gpu.features.has("shader-f16")) || (tuning.matrix && !matrix)) return false;
-  return fits(tuning, { limits: facts.limits, subgroups });
+  return fits(tuning, { limits: facts.limits, subgroups, matrix });
 }
 
 /** `tuning` if its results equal the plain kernels'; `other`, after `onWrong`, if a driver miscompiles it. */

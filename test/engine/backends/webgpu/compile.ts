@@ -19,11 +19,11 @@ const STORAGE_BUFFERS = 10;
 const WIDE: Tuning = { ...PLAIN, threads: 128, tileRows: 64 };
 /** Subgroup matrices of NVIDIA, AMD, Intel, Apple and lavapipe. */
 const MATRICES: readonly SubgroupMatrix[] = [
-  { m: 16, n: 16, k: 16, width: 32 },
-  { m: 16, n: 16, k: 16, width: 64 },
-  { m: 8, n: 16, k: 16, width: 32 },
-  { m: 8, n: 8, k: 8, width: 32 },
-  { m: 8, n: 8, k: 8, width: 8 },
+  { type: "f16", m: 16, n: 16, k: 16, width: 32 },
+  { type: "f16", m: 16, n: 16, k: 16, width: 64 },
+  { type: "f16", m: 8, n: 16, k: 16, width: 32 },
+  { type: "f32", m: 8, n: 8, k: 8, width: 32 },
+  { type: "f16", m: 8, n: 8, k: 8, width: 8 },
 ];
 /** Variants besides the plain one. Size variants are compiled for some block types only. */
 const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly string[] }[] = [

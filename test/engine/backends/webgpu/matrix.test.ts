@@ -57,15 +57,20 @@ describe("the subgroup matrices of an adapter", () => {
     ["for subgroups wider than a tile: none", 128, [[16, 16, 16]], undefined],
   ] as const)("%s", (_, subgroupMaxSize, sizes, expected) => {
     const subgroupMatrixConfigs = sizes.map(([m, n, k]) => config("f16 f32", m, n, k));
-    expect(chooseMatrix({ subgroupMaxSize, subgroupMatrixConfigs })).toEqual(expected!);
+    const found = chooseMatrix({ subgroupMaxSize, subgroupMatrixConfigs }, true);
+    expect(found).toEqual(expected && { type: "f16", ...expected });
   });
 
-  test("are those of float16 with float32 sums", () => {
-    const others = ["f16 f16", "i8 i32", "u8 u32", "f32 f32"].map((types) => config(types, 16, 16, 16));
-    const info = { subgroupMaxSize: 32, subgroupMatrixConfigs: others };
-    expect(chooseMatrix(info)).toBeUndefined();
-    expect(chooseMatrix({ ...info, subgroupMatrixConfigs: [...others, config("f16 f32", 8, 8, 8)] })).toBeDefined();
-    expect(chooseMatrix({})).toBeUndefined(); // an adapter, or a browser, that has none
+  test("are of float16 with float32 sums, else of float32", () => {
+    const others = ["f16 f16", "i8 i32", "u8 u32"].map((types) => config(types, 16, 16, 16));
+    const [halves, singles] = ["f16 f32", "f32 f32"].map((types) => config(types, 8, 8, 8));
+    const typeOf = (hasF16: boolean, ...more: ReturnType<typeof config>[]): string | undefined =>
+      chooseMatrix({ subgroupMaxSize: 32, subgroupMatrixConfigs: [...others, ...more] }, hasF16)?.type;
+    expect(typeOf(true)).toBeUndefined();
+    expect(typeOf(true, singles!, halves!)).toBe("f16");
+    expect(typeOf(true, singles!)).toBe("f32"); // as on Apple's
+    expect(typeOf(false, singles!, halves!)).toBe("f32");
+    expect(chooseMatrix({}, true)).toBeUndefined(); // an adapter, or a browser, that has none
   });
 });
 
@@ -76,10 +81,11 @@ describe("lowering", () => {
     gatedMlp(draft, { dim: 256, ffnDim: 256, act: "silu", quant: "q4_K" });
     return linear(draft, draft.matrix({ inDim: 256, outDim: 8 }));
   });
-  const kernelsOf = (many: boolean): string[] => {
+  const kernelsOf = (many: boolean, type: "f16" | "f32" = "f16"): string[] => {
+    const matrix = { type, m: 8, n: 8, k: 8, width: 8 };
     const piecesOf = (w: { tensorRows: number }) => [{ index: 0, first: 0, count: w.tensorRows }];
     const steps = made.program.steps.filter(({ op }) => op !== "takeRows");
-    return fuse(lower(steps, { ctxLen: 1, many, piecesOf, tuning: tuningOf("matrix") }), ["y"]).map(
+    return fuse(lower(steps, { ctxLen: 1, many, piecesOf, tuning: tuningOf("matrix"), matrix }), ["y"]).map(
       ({ kernel }) => kernel,
     );
   };
@@ -91,10 +97,11 @@ describe("lowering", () => {
     ];
     expect(kernelsOf(true)).toEqual(["embed", ...gate, ...inner, "matmul"]);
     expect(kernelsOf(false)).not.toContain("to_halves");
+    expect(kernelsOf(true, "f32")).not.toContain("to_halves");
     const sourceOf = (quant: string): string =>
       kernelSource("matmul", [quant], {
         subgroups: true,
-        matrix: { m: 8, n: 8, k: 8, width: 8 },
+        matrix: { type: "f16", m: 8, n: 8, k: 8, width: 8 },
         tuning: tuningOf("matrix"),
       });
     expect(sourceOf("q4_K")).toContain("subgroupMatrixMultiplyAccumulate");
@@ -140,7 +147,7 @@ const refusal = await run(backend, oneProduct("q8_0", [[rows(0, 33)]]), { gpuKer
 );
 
 test.skipIf(refusal === undefined)("an adapter without subgroup matrices refuses the kernels that need them", () => {
-  expect(refusal).toMatch(/^kernels .*,matrix: GPU '.+' has no subgroup matrices of float16 with float32 sums$/);
+  expect(refusal).toMatch(/^kernels .*,matrix: GPU '.+' has no subgroup matrices with float32 sums$/);
   expect(process.env["HEARTH_TEST_GPU_RUNTIME"]).toBeUndefined(); // that driver has them
 });
 
