@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { FAMILIES } from "../bench/models/families.ts";
 import { PULLED } from "../bench/models/pulls.ts";
-import { BACKENDS, makeTable, projectorKinds, type CheckedModels } from "../bench/models/table.ts";
+import { BACKENDS, earKinds, makeTable, projectorKinds, type CheckedModels } from "../bench/models/table.ts";
 import { archs, loadProgram } from "../src/engine/architectures/index.ts";
 import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
 import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
@@ -38,6 +38,11 @@ describe("the table of models", () => {
     const seen = new Set(Object.values(FAMILIES).flatMap(({ sees = [] }) => sees));
     const unseen = [...projectorKinds()].filter((kind) => !seen.has(kind));
     expect(unseen, "of which family? bench/models/families.ts says").toEqual([]);
+  });
+
+  test("knows audio encoders by the names of the registry", () => {
+    const heard = new Set(Object.values(FAMILIES).flatMap(({ hears = [] }) => hears));
+    expect([...earKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual([...heard].toSorted());
   });
 
   goldenTest("says of the reference models what holds of them", () => {

@@ -12,6 +12,8 @@ export interface Family {
   readonly thinks?: true;
   /** `clip.projector_type` of its image encoders. */
   readonly sees?: readonly string[];
+  /** `clip.projector_type` or `clip.audio.projector_type` of its audio encoders. */
+  readonly hears?: readonly string[];
   /** `only`: it only makes embeddings; `too`: some of its models do. */
   readonly embeds?: "only" | "too";
   /** Other names in files, which are mapped to it. */
@@ -61,7 +63,13 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   gemma2: { name: "Gemma 2, ShieldGemma" },
   gemma3: { name: "Gemma 3, MedGemma, TranslateGemma, FunctionGemma", calls: "functionGemma", sees: ["gemma3"] },
   gemma3n: { name: "Gemma 3n" },
-  gemma4: { name: "Gemma 4", calls: "gemma4", thinks: true, sees: ["gemma4v", "gemma4uv"] },
+  gemma4: {
+    name: "Gemma 4",
+    calls: "gemma4",
+    thinks: true,
+    sees: ["gemma4v", "gemma4uv"],
+    hears: ["gemma4a", "gemma4ua"],
+  },
   "glm-dsa": { name: "GLM 5", calls: "glm", thinks: true },
   glm4: { name: "GLM 4 of 2025, GLM-OCR", thinks: true, sees: ["glm4v"], also: ["glmocr"] },
   glm4moe: { name: "GLM 4.5, 4.6, 4.7", calls: "glm", thinks: true, sees: ["glm4v"] },
@@ -93,6 +101,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     name: "Llama 2, 3; Mistral, Mixtral, Nemo, Yi, SmolLM and relatives",
     calls: "llama3",
     sees: ["mlp", "idefics3", "resampler"],
+    hears: ["ultravox", "voxtral"],
   },
   "llama-embed": { name: "Llama Embed Nemotron", embeds: "only" },
 
@@ -151,16 +160,39 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   plamo3: { name: "PLaMo 3" },
   plm: { name: "PLM" },
   qwen: { name: "Qwen of 2023" },
-  qwen2: { name: "Qwen 1.5, 2, 2.5; QwQ; DeepSeek R1 distilled", calls: "hermes", thinks: true, sees: ["resampler"] },
+  qwen2: {
+    name: "Qwen 1.5, 2, 2.5; QwQ; DeepSeek R1 distilled",
+    calls: "hermes",
+    thinks: true,
+    sees: ["resampler"],
+    hears: ["qwen2a"],
+  },
   qwen2moe: { name: "Qwen 1.5 and 2, experts" },
-  qwen2vl: { name: "Qwen 2 VL, 2.5 VL", sees: ["qwen2vl_merger", "qwen2.5vl_merger"], also: ["qwen25vl"] },
+  qwen2vl: {
+    name: "Qwen 2 VL, 2.5 VL, 2.5 Omni",
+    sees: ["qwen2vl_merger", "qwen2.5vl_merger"],
+    hears: ["qwen2a"],
+    also: ["qwen25vl"],
+  },
   qwen3: { name: "Qwen 3; embeddings, rerankers", calls: "hermes", thinks: true, embeds: "too", sees: ["resampler"] },
   qwen35: { name: "Qwen 3.5, 3.6, 3.8; Ornith", calls: "functionTags", thinks: true, sees: ["qwen3vl_merger"] },
   qwen35moe: { name: "Qwen 3.5, 3.6, 3.8, experts", calls: "functionTags", thinks: true, sees: ["qwen3vl_merger"] },
   qwen3moe: { name: "Qwen 3, experts; Qwen3-Coder", calls: "functionTags", thinks: true },
   qwen3next: { name: "Qwen3-Next, Qwen3-Coder-Next", calls: "functionTags", thinks: true },
-  qwen3vl: { name: "Qwen 3 VL", calls: "hermes", thinks: true, sees: ["qwen3vl_merger"] },
-  qwen3vlmoe: { name: "Qwen 3 VL, experts", calls: "hermes", thinks: true, sees: ["qwen3vl_merger"] },
+  qwen3vl: {
+    name: "Qwen 3 VL, Qwen 3 ASR",
+    calls: "hermes",
+    thinks: true,
+    sees: ["qwen3vl_merger"],
+    hears: ["qwen3a"],
+  },
+  qwen3vlmoe: {
+    name: "Qwen 3 VL, experts; Qwen 3 Omni",
+    calls: "hermes",
+    thinks: true,
+    sees: ["qwen3vl_merger"],
+    hears: ["qwen3a"],
+  },
   refact: { name: "Refact" },
   seed_oss: { name: "Seed-OSS", calls: "functionTags", thinks: true },
   smallthinker: { name: "SmallThinker", thinks: true },
