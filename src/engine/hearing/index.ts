@@ -44,12 +44,12 @@ interface EncoderOptions extends Pick<LoadOptions, "threads" | "simdLevel" | "si
 export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Promise<AudioEncoder> {
   const model = openEncoder(gguf, "audio");
   const ear = earOf(model);
-  if (options.text) checkWidth(model, ear, options.text);
+  const dim = options.text ? rowDimOf(model, ear, options.text) : widthOfEar(ear);
   const sessions: Session[] = [];
   try {
     const { weights = model.weights } = ear;
     for (const stage of ear.stages) sessions.push(await load({ ...model, weights }, stage, options));
-    return makeEncoder(ear, sessions, options.pause);
+    return makeEncoder({ ear, sessions, dim, pause: options.pause });
   } catch (error) {
     for (const session of sessions) session.close();
     throw error;
@@ -58,9 +58,13 @@ export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Pro
 
 const widthOfEar = ({ stages }: Ear): number => stages.at(-1)!.part.result.dim;
 
-function checkWidth({ path, kind }: EncoderModel, ear: Ear, text: Program): void {
+/**
+ * Values per row that the text model reads: more than the encoder makes if later layers read parts of images' rows,
+ * which are zeros for recordings.
+ */
+function rowDimOf({ path, kind }: EncoderModel, ear: Ear, text: Program): number {
   const [width, expected] = [widthOfEar(ear), vectorDimOf(text.steps)];
-  if (width === expected) return;
+  if (width === expected || (width === text.shape.dim && expected > width)) return expected;
   const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
   throw new AppError("bad_file", `${path}: audio encoder '${kind}': ${reads}, got an encoder to ${width}`);
 }
@@ -86,7 +90,15 @@ function load(model: EncoderModel, { part, rowsMax }: Stage, options: EncoderOpt
   });
 }
 
-function makeEncoder(ear: Ear, sessions: readonly Session[], pause?: () => Promise<void>): AudioEncoder {
+interface Made {
+  readonly ear: Ear;
+  readonly sessions: readonly Session[];
+  /** Values per row. */
+  readonly dim: number;
+  readonly pause: (() => Promise<void>) | undefined;
+}
+
+function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
   let last: Promise<unknown> = Promise.resolve(); // a session runs one piece at a time
   const listen = (samples: Float32Array, check: () => Promise<void>) => runWithPauses(ear.listen(samples), check);
   /** Markers around runs of rows. */
@@ -96,7 +108,7 @@ function makeEncoder(ear: Ear, sessions: readonly Session[], pause?: () => Promi
     return [...marker(ear.before), ...rows, ...marker(ear.after)];
   };
   return {
-    dim: widthOfEar(ear),
+    dim,
     bytes: sessions.reduce((sum, { bytes }) => sum + bytes.scratch, 0),
     vramBytes: sessions.reduce((sum, { vramBytes = 0 }) => sum + vramBytes, 0),
     layout: (samples) => around(ear.rowsOf(samples).map((rows): RowCount => ({ rows, positions: rows }))),
@@ -112,15 +124,26 @@ function makeEncoder(ear: Ear, sessions: readonly Session[], pause?: () => Promi
         return pieces;
       });
       last = run.catch(() => {});
-      const dim = widthOfEar(ear);
+      const width = widthOfEar(ear);
       return around(
-        (await run).map((vectors): ImageRows => ({ rows: vectors.length / dim, vectors, isTwoWay: false })),
+        (await run).map((values): ImageRows => {
+          const vectors = dim === width ? values : widened(values, width, dim);
+          return { rows: values.length / width, vectors, isTwoWay: false };
+        }),
       );
     },
     close() {
       for (const session of sessions) session.close();
     },
   };
+}
+
+/** Rows with zeros after their values. */
+function widened(values: Float32Array, width: number, dim: number): Float32Array {
+  const rows = values.length / width;
+  const out = new Float32Array(rows * dim);
+  for (let row = 0; row < rows; row++) out.set(values.subarray(row * width, (row + 1) * width), row * dim);
+  return out;
 }
 
 interface Opened {
