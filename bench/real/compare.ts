@@ -10,6 +10,8 @@ export interface Difference {
   readonly kl: number;
   /** The same, at the worst position. */
   readonly klMax: number;
+  /** Our perplexity, over the tokens that were passed. */
+  readonly perplexity: number;
 }
 
 /** Sums up the differences between rows of logits. */
@@ -20,6 +22,8 @@ export class Differences {
   #kl = 0;
   #klMax = 0;
   #positions = 0;
+  #loss = 0;
+  #tokens = 0;
 
   readonly #vocabSize: number;
 
@@ -27,15 +31,19 @@ export class Differences {
     this.#vocabSize = vocabSize;
   }
 
-  /** @param got as many rows as `expected`, (positions, vocabSize) each */
-  add(got: Float32Array, expected: Float32Array): void {
+  /**
+   * @param got as many rows as `expected`, (positions, vocabSize) each
+   * @param next the tokens that follow the rows in a text; the last row may lack one
+   */
+  add(got: Float32Array, expected: Float32Array, next: ArrayLike<number> = []): void {
     if (got.length !== expected.length) throw new Error(`${got.length} logits, expected ${expected.length}`);
-    for (let at = 0; at < got.length; at += this.#vocabSize) {
-      this.#addRow(got.subarray(at, at + this.#vocabSize), expected.subarray(at, at + this.#vocabSize));
+    for (let at = 0, row = 0; at < got.length; at += this.#vocabSize, row++) {
+      const end = at + this.#vocabSize;
+      this.#addRow(got.subarray(at, end), expected.subarray(at, end), next[row]);
     }
   }
 
-  #addRow(got: Float32Array, expected: Float32Array): void {
+  #addRow(got: Float32Array, expected: Float32Array, next: number | undefined): void {
     const [ours, theirs] = [argmax(got), argmax(expected)];
     const [maxQ, maxP] = [got[ours]!, expected[theirs]!];
     let [sumQ, sumP, cross] = [0, 0, 0];
@@ -53,6 +61,9 @@ export class Differences {
     this.#klMax = Math.max(this.#klMax, kl);
     this.#equal += Number(ours === theirs);
     this.#positions++;
+    if (next === undefined) return;
+    this.#loss += Math.log(sumQ) + maxQ - got[next]!;
+    this.#tokens++;
   }
 
   result(): Difference {
@@ -63,6 +74,7 @@ export class Differences {
       top1: this.#equal / positions,
       kl: this.#kl / positions,
       klMax: this.#klMax,
+      perplexity: Math.exp(this.#loss / this.#tokens),
     };
   }
 }

@@ -3,12 +3,12 @@
 //   peer tokens MODEL TEXTS OUT SPECIAL   texts (u32 bytes, UTF-8 …) to ids (u32 count, i32 ids …); SPECIAL 1: texts of control tokens are those
 //   peer ends MODEL NOTHING OUT           the ids that end an answer (u32 count, i32 ids …)
 //   peer logits MODEL IDS OUT CTX K V     of each sequence (u32 count, i32 ids …) the logits of every position, float32
-//   peer losses MODEL IDS OUT CTX K V     of each position but the last of a sequence: -ln p(next id), float32
+//   peer losses MODEL IDS OUT CTX K V FIRST   of each position from FIRST to the last but one of a sequence: -ln p(next id), float32
 //   peer greedy MODEL IDS OUT CTX COUNT   of each sequence the ids that follow by argmax (u32 count, i32 ids …), at most COUNT
 //   peer vectors MODEL IDS OUT CTX        of each sequence the pooled vector, float32, not normalised
 //   peer quantize FROM TO TYPE THREADS    TYPE is a number of llama_ftype
 //
-// K and V: f32, f16 or q8_0. THREADS in the environment: of the others.
+// K and V: f32, f16, q8_0 or q4_0. THREADS in the environment: of the others.
 #include "ggml-backend.h"
 #include "llama.h"
 #include <algorithm>
@@ -47,6 +47,7 @@ static ggml_type cache_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
     if (name == "f16") return GGML_TYPE_F16;
     if (name == "q8_0") return GGML_TYPE_Q8_0;
+    if (name == "q4_0") return GGML_TYPE_Q4_0;
     throw std::runtime_error("cache type " + name);
 }
 
@@ -60,14 +61,14 @@ static llama_context * make_context(llama_model * model, int ctx, ggml_type k, g
     params.type_k = k;
     params.type_v = v;
     params.embeddings = vectors;
-    params.flash_attn_type = v == GGML_TYPE_Q8_0 ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    params.flash_attn_type = ggml_is_quantized(v) ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     llama_context * context = llama_init_from_model(model, params);
     if (!context) throw std::runtime_error("no context");
     return context;
 }
 
-/** Evaluates `ids` behind `start` tokens in pieces, and hands over the logits of each position where all are wanted. */
-template <class F> static void evaluate(llama_context * context, const Ids & ids, int start, bool all, F each) {
+/** Evaluates `ids` behind `start` tokens in pieces, and hands over the logits of the last one and of those from `wanted` on. */
+template <class F> static void evaluate(llama_context * context, const Ids & ids, int start, size_t wanted, F each) {
     const int size = llama_n_batch(context);
     llama_batch batch = llama_batch_init(size, 0, 1);
     for (size_t first = 0; first < ids.size(); first += size) {
@@ -77,7 +78,7 @@ template <class F> static void evaluate(llama_context * context, const Ids & ids
             batch.pos[i] = start + first + i;
             batch.n_seq_id[i] = 1;
             batch.seq_id[i][0] = 0;
-            batch.logits[i] = all || first + i + 1 == ids.size();
+            batch.logits[i] = first + i >= wanted || first + i + 1 == ids.size();
         }
         if (llama_decode(context, batch) != 0) throw std::runtime_error("decode failed");
         for (int i = 0; i < batch.n_tokens; i++) if (batch.logits[i]) each(first + i, llama_get_logits_ith(context, i));
@@ -133,13 +134,13 @@ static void run(const std::string & what, char ** arguments) {
     for (Ids ids; read(in, ids);) {
         if (llama_memory_t memory = llama_get_memory(context)) llama_memory_clear(memory, true);
         if (vectors) {
-            evaluate(context, ids, 0, true, [](size_t, const float *) {});
+            evaluate(context, ids, 0, 0, [](size_t, const float *) {});
             fwrite(llama_get_embeddings_seq(context, 0), 4, llama_model_n_embd(model), out);
         } else if (greedy) {
             Ids answer, next = ids;
             for (int start = 0, most = atoi(arguments[4]); (int) answer.size() < most;) {
                 llama_token best = 0;
-                evaluate(context, next, start, false, [&](size_t, const float * logits) {
+                evaluate(context, next, start, next.size(), [&](size_t, const float * logits) {
                     best = std::max_element(logits, logits + count) - logits;
                 });
                 start += next.size();
@@ -149,7 +150,7 @@ static void run(const std::string & what, char ** arguments) {
             }
             write(out, answer);
         } else {
-            evaluate(context, ids, 0, true, [&](size_t at, const float * logits) {
+            evaluate(context, ids, 0, what == "losses" ? atoi(arguments[6]) : 0, [&](size_t at, const float * logits) {
                 if (what == "logits") fwrite(logits, 4, count, out);
                 else if (at + 1 < ids.size()) {
                     const float value = loss(logits, count, ids[at + 1]);
@@ -163,7 +164,7 @@ static void run(const std::string & what, char ** arguments) {
 
 int main(int argc, char ** argv) {
     static const std::vector<std::pair<std::string, int>> needed = {
-        {"tokens", 4}, {"ends", 3}, {"logits", 6}, {"losses", 6}, {"greedy", 5}, {"vectors", 4}, {"quantize", 4}};
+        {"tokens", 4}, {"ends", 3}, {"logits", 6}, {"losses", 7}, {"greedy", 5}, {"vectors", 4}, {"quantize", 4}};
     llama_log_set([](ggml_log_level level, const char * text, void *) { if (level == GGML_LOG_LEVEL_ERROR) fputs(text, stderr); }, nullptr);
     try {
         const char * folder = getenv("BACKENDS");

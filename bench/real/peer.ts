@@ -14,8 +14,8 @@ export interface Peer {
   ends(model: string): Promise<Int32Array>;
   /** Logits of all positions of each sequence, (positions, vocabulary). */
   logits(model: string, sequences: readonly Int32Array[], cache: Cache): Promise<LogitsFile>;
-  /** −ln p of every token but the first, for each sequence. */
-  losses(model: string, sequences: readonly Int32Array[], cache: Cache): Promise<Float32Array[]>;
+  /** −ln p of the tokens behind position `first` of each sequence; by default of every token but the first. */
+  losses(model: string, sequences: readonly Int32Array[], cache: Cache, first?: number): Promise<Float32Array[]>;
   /** Greedy continuation of each sequence: at most `count` tokens, the one that ends it included. */
   greedy(model: string, sequences: readonly Int32Array[], count: number): Promise<Int32Array[]>;
   /** The pooled vector of each sequence, not normalised. */
@@ -26,12 +26,12 @@ export interface Peer {
 interface Cache {
   readonly ctxLen: number;
   /** Type of the keys and of the values. */
-  readonly kv: "f32" | "f16" | "q8_0";
+  readonly kv: "f32" | "f16" | "q8_0" | "q4_0";
 }
 /** Logits of many positions in a file, since they may be more than fits in memory. */
 export interface LogitsFile {
-  /** Reads the logits of one sequence: (its positions, vocabulary). */
-  read(index: number): Promise<Float32Array>;
+  /** Reads the logits of one sequence, or of `count` of its positions from `first` on: (positions, vocabulary). */
+  read(index: number, first?: number, count?: number): Promise<Float32Array>;
   remove(): void;
 }
 
@@ -71,10 +71,11 @@ export async function openPeer({ threads = 2 } = {}): Promise<Peer> {
       const longest = Math.max(...sequences.map(({ length }) => length)) + count;
       return listsOf(await bytesOf(["greedy", model], sequences.map(packIds), [`${longest}`, `${count}`]));
     },
-    async losses(model, sequences, { ctxLen, kv }) {
-      const all = new Float32Array(await bytesOf(["losses", model], sequences.map(packIds), [`${ctxLen}`, kv, kv]));
+    async losses(model, sequences, { ctxLen, kv }, first = 0) {
+      const more = [`${ctxLen}`, kv, kv, `${first}`];
+      const all = new Float32Array(await bytesOf(["losses", model], sequences.map(packIds), more));
       let at = 0;
-      return sequences.map(({ length }) => all.slice(at, (at += length - 1)));
+      return sequences.map(({ length }) => all.slice(at, (at += length - 1 - first)));
     },
     async vectors(model, sequences) {
       const all = new Float32Array(await bytesOf(["vectors", model], sequences.map(packIds), ["512"]));
@@ -86,12 +87,11 @@ export async function openPeer({ threads = 2 } = {}): Promise<Peer> {
       const starts = [0];
       for (const { length } of sequences) starts.push(starts.at(-1)! + length);
       const rowBytes = Bun.file(out).size / starts.at(-1)!;
-      const read = async (i: number): Promise<Float32Array> =>
-        new Float32Array(
-          await Bun.file(out)
-            .slice(starts[i]! * rowBytes, starts[i + 1]! * rowBytes)
-            .arrayBuffer(),
-        );
+      const read = async (i: number, first = 0, count = sequences[i]!.length - first): Promise<Float32Array> => {
+        const start = starts[i]! + first;
+        const bytes = Bun.file(out).slice(start * rowBytes, (start + count) * rowBytes);
+        return new Float32Array(await bytes.arrayBuffer());
+      };
       return { read, remove };
     },
     quantize: (from, to, type) => run(["quantize", from, to, `${type}`, `${threads}`]),

@@ -1,6 +1,6 @@
 /**
  * Hearth's side of a comparison of logits. A side is a backend, `simd` with a level behind a colon, with `+precise` for
- * float32 activations, `+q8_0` for that cache: `simd:avx2+precise`.
+ * float32 activations, `+q8_0` or `+q4_0` for that cache: `simd:avx2+precise`.
  */
 import { loadProgram } from "../../src/engine/architectures/index.ts";
 import { makeSimdBackend } from "../../src/engine/backends/host/simd.ts";
@@ -22,15 +22,15 @@ const CHUNK = 128;
 /** Probabilities below e to this power change no sum. */
 const LEAST = -40;
 
-/** Variables that a process of that side starts with. */
-export async function envOf(side: string): Promise<Record<string, string | undefined>> {
-  const gpu = side.startsWith("webgpu") ? await swiftShaderEnv() : {};
+/** Variables that a process of these sides starts with. */
+export async function envOf(sides: string): Promise<Record<string, string | undefined>> {
+  const gpu = sides.includes("webgpu") ? await swiftShaderEnv() : {};
   return { ...process.env, ORT_DISABLE_TELEMETRY: "1", ...gpu };
 }
 
 export interface Side {
-  /** Calls `each` with the logits of each position of a sequence, some at a time, in order. */
-  logits(ids: Int32Array, each: (rows: Float32Array) => void): Promise<void>;
+  /** Calls `each` with the logits of each position of a sequence from `first` on, some at a time, in order. */
+  logits(ids: Int32Array, each: (rows: Float32Array) => void | Promise<void>, first?: number): Promise<void>;
   readonly vocabSize: number;
   close(): void;
 }
@@ -45,17 +45,20 @@ export async function openSide(path: string, side: string, { ctxLen, threads = 2
     ctxLen,
     slots: 1,
     precise: more.includes("precise"),
-    kvType: more.includes("q8_0") ? "q8_0" : undefined,
+    kvType: (["q8_0", "q4_0"] as const).find((type) => more.includes(type)),
     threads,
     cacheDir: undefined,
     ...(level === undefined ? {} : { simdLevel: level }),
   });
   return {
     vocabSize: program.shape.vocabSize,
-    async logits(ids, each) {
-      for (let start = 0; start < ids.length; start += CHUNK) {
-        const tokens = ids.subarray(start, start + CHUNK);
-        each(await session.run([{ slot: 0, start, tokens, logits: "all" }]));
+    async logits(ids, each, first = 0) {
+      for (let start = 0; start < ids.length;) {
+        const end = start < first ? Math.min(start + 4 * CHUNK, first) : start + CHUNK;
+        const tokens = ids.subarray(start, end);
+        const logits = await session.run([{ slot: 0, start, tokens, logits: start < first ? "none" : "all" }]);
+        if (start >= first) await each(logits);
+        start = end;
       }
     },
     close() {
@@ -74,16 +77,17 @@ export function logSum(row: Float32Array): number {
   return Math.log(sum) + max;
 }
 
-/** −ln p of every token of a text but the first. */
-export async function lossesOf({ logits, vocabSize }: Side, ids: Int32Array): Promise<Float32Array> {
-  const losses = new Float32Array(ids.length - 1);
+/** −ln p of the tokens of a text behind position `first`. */
+export async function lossesOf({ logits, vocabSize }: Side, ids: Int32Array, first = 0): Promise<Float32Array> {
+  const losses = new Float32Array(ids.length - 1 - first);
   let at = 0;
-  await logits(ids, (rows) => {
+  const each = (rows: Float32Array): void => {
     for (let start = 0; start < rows.length && at < losses.length; start += vocabSize, at++) {
       const row = rows.subarray(start, start + vocabSize);
-      losses[at] = logSum(row) - row[ids[at + 1]!]!;
+      losses[at] = logSum(row) - row[ids[first + at + 1]!]!;
     }
-  });
+  };
+  await logits(ids, each, first);
   return losses;
 }
 

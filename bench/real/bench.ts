@@ -1,0 +1,50 @@
+/** The parts of the comparison share this: the model and its tokens, llama.cpp beside it, and the figures. */
+import { join } from "node:path";
+import { openGguf } from "../../src/engine/formats/files/gguf.ts";
+import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
+import type { Tokenizer } from "../../src/engine/text/tokenizer/tokenizer.ts";
+import type { Figure } from "../report/record.ts";
+import { dequantize } from "./dequantize.ts";
+import { fetchReal, realFolder } from "./fetch.ts";
+import { openPeer, type Peer } from "./peer.ts";
+
+export interface Bench {
+  /** Gemma 3 270M as Q4_K_M. */
+  readonly file: string;
+  readonly tokenizer: Tokenizer;
+  readonly peer: Peer;
+  readonly threads: number;
+  readonly figures: readonly Figure[];
+  /** The same weights widened, in a file that is made once. */
+  wide(type: "f32" | "f16"): Promise<string>;
+  /** The tokens of a text behind the one that begins texts. */
+  encode(text: string): Int32Array;
+  /** Keeps a figure, and prints it. */
+  tell(figure: Figure): void;
+}
+
+/** @param threads of each program */
+export async function openBench(threads: number): Promise<Bench> {
+  const file = await fetchReal("gemma");
+  const gguf = openGguf(file);
+  const tokenizer = loadTokenizer(gguf.metadata, file);
+  gguf.close();
+  const figures: Figure[] = [];
+  return {
+    file,
+    tokenizer,
+    peer: await openPeer({ threads }),
+    threads,
+    figures,
+    wide: (type) => dequantize(file, join(realFolder(), `gemma-${type}.gguf`), type),
+    encode: (text) => tokenizer.encode(text, { addSpecial: true, parseSpecial: false }),
+    tell(figure) {
+      figures.push(figure);
+      const theirs = figure.peer ? `, ${figure.peer.name} ${figure.peer.rounds[0]}` : "";
+      console.log(`${figure.what}: ${figure.ours[0]} ${figure.unit} (${figure.measure})${theirs}`);
+    },
+  };
+}
+
+/** Five digits of it. */
+export const tidy = (value: number): number => Number(value.toPrecision(5));
