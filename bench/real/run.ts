@@ -3,62 +3,67 @@
  * weights as float32, where it does not round activations to 8 bits; both sides are compared with it.
  *
  *   bun install --cwd bench
- *   bun bench/real/run.ts [--record] [--sides simd,wasm+precise,…] [--tokens 1500] [--quantize]
+ *   bun bench/real/run.ts [--record] [--parts ids,logits,…] [--threads 2] [--sides simd,wasm+precise,…]
+ *     [--depths 8192,32768] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
  *
- * `--tokens` of a licence are scored; `--quantize` compares the bytes of all types, and takes minutes.
+ * All parts take an hour on an idle machine, and 4 GB of temporary files. `--record` is for all of them. `--types`: of
+ * files, and of caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph
+ * of MiniLM. `--show`: also prints the answers.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
-import { openGguf } from "../../src/engine/formats/files/gguf.ts";
-import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
-import { quantizeFile } from "../../src/library/create/quantize.ts";
-import { fileTypeId, parseFileType } from "../../src/library/create/quantize-mix.ts";
-import { writeRecord, type Figure } from "../report/record.ts";
+import { writeRecord } from "../report/record.ts";
+import { compareAnswers } from "./answers.ts";
+import { openBench, tidy } from "./bench.ts";
 import { Differences, type Difference } from "./compare.ts";
-import { dequantize } from "./dequantize.ts";
-import { fetchReal, realFolder } from "./fetch.ts";
-import { openPeer, type LogitsFile } from "./peer.ts";
+import { compareDeep } from "./deep.ts";
+import type { LogitsFile } from "./peer.ts";
+import { compareRounded } from "./quantized.ts";
 import { LOGITS, LOSSES } from "./recorded.ts";
 import { envOf, lossesOf, openSide } from "./side.ts";
 import { mixedTexts, PROMPTS } from "./texts.ts";
+import { compareVectors } from "./vectors.ts";
 
+/** Tokens of a prompt for logits: 2,000 positions in all. Two texts are joined, so that all have enough. */
+const PROMPT_LENGTH = 40;
+/** Sides that are slow without a GPU get so many prompts only. */
+const SLOW: Readonly<Record<string, number>> = { webgpu: 5 };
 const levels = levelsHere().flatMap(({ level }) => [`simd:${level}`, `simd:${level}+precise`]);
 const { values: flags } = parseArgs({
   options: {
     record: { type: "boolean", default: false },
-    sides: { type: "string", default: [...levels, "wasm", "wasm+precise"].join(",") },
-    tokens: { type: "string", default: "1500" },
-    quantize: { type: "boolean", default: false },
+    parts: { type: "string", default: "" },
+    sides: { type: "string", default: [...levels, "wasm", "wasm+precise", "onnx", "webgpu"].join(",") },
+    depths: { type: "string", default: "8192,32768" },
+    types: { type: "string", default: "" },
+    threads: { type: "string", default: "2" },
+    show: { type: "boolean", default: false },
+    python: { type: "string" },
   },
 });
-const TYPES = "q2_K q3_K_S q3_K_M q3_K_L q4_0 q4_1 q4_K_S q4_K_M q5_0 q5_1 q5_K_S q5_K_M q6_K q8_0".split(" ");
-const file = await fetchReal("gemma");
-const wide = (type: "f32" | "f16"): Promise<string> => dequantize(file, join(realFolder(), `gemma-${type}.gguf`), type);
+const listOf = (text: string): string[] => text.split(",").filter((word) => word !== "");
 
 if (process.env["ORT_DISABLE_TELEMETRY"] !== "1") {
   const env = await envOf(flags.sides); // native code reads the variables that the process started with
   const command = [process.execPath, ...process.argv.slice(1)];
   process.exit(await Bun.spawn(command, { env, stdio: ["ignore", "inherit", "inherit"] }).exited);
 }
-const peer = await openPeer();
-const gguf = openGguf(file);
-const tokenizer = loadTokenizer(gguf.metadata, file);
-gguf.close();
-const encode = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: true, parseSpecial: false });
-const figures: Figure[] = [];
-const tell = (figure: Figure): void => {
-  figures.push(figure);
-  const theirs = figure.peer ? `, ${figure.peer.name} ${figure.peer.rounds[0]}` : "";
-  console.log(`${figure.what}: ${figure.ours[0]} ${figure.unit} (${figure.measure})${theirs}`);
-};
+const bench = await openBench(Number(flags.threads));
+const { file, tokenizer, peer, encode, tell, wide, figures } = bench;
 
-await compareIds();
-await compareLogits();
-await comparePerplexity();
-if (flags.quantize) await compareQuantized();
+const PARTS: Readonly<Record<string, () => Promise<void>>> = {
+  ids: compareIds,
+  logits: compareLogits,
+  perplexity: comparePerplexity,
+  deep: () => compareDeep(bench, listOf(flags.depths).map(Number)),
+  rounded: () => compareRounded(bench, listOf(flags.types)),
+  answers: () => compareAnswers(bench, flags.show),
+  vectors: () => compareVectors(tell, flags.python),
+};
+const parts = listOf(flags.parts);
+const unknown = parts.find((name) => !Object.hasOwn(PARTS, name));
+if (unknown !== undefined) throw new Error(`--parts ${unknown}: expected some of ${Object.keys(PARTS).join(", ")}`);
+for (const [name, part] of Object.entries(PARTS)) if (parts.length === 0 || parts.includes(name)) await part();
 if (flags.record) writeRecord("real", { title: "Trained weights: Gemma 3 270M, Q4_K_M", figures });
 process.exit(0);
 
@@ -74,46 +79,51 @@ async function compareIds(): Promise<void> {
 }
 
 async function compareLogits(): Promise<void> {
-  const prompts = LOGITS.prompts.map((i) => encode(PROMPTS[i]!).subarray(0, LOGITS.length));
-  const cache = { ctxLen: LOGITS.length, kv: "f32" } as const;
+  const length = PROMPT_LENGTH;
+  const prompts = PROMPTS.map((text, i) => encode(`${text}\n${PROMPTS[(i + 1) % PROMPTS.length]}`).subarray(0, length));
+  const cache = { ctxLen: length, kv: "f32" } as const;
   const reference = await peer.logits(await wide("f32"), prompts, cache);
   const rounded = await peer.logits(file, prompts, { ...cache, kv: "f16" });
-  const theirs = await differenceOf(prompts, reference, async (i, add) => add(await rounded.read(i)));
   for (const name of flags.sides.split(",")) {
-    const side = await openSide(file, name, cache);
-    const ours = await differenceOf(prompts, reference, (i, add) => side.logits(prompts[i]!, add));
+    const some = prompts.slice(0, SLOW[name.split("+")[0]!]);
+    const theirs = await differenceOf(some, reference, async (i, add) => add(await rounded.read(i)));
+    const side = await openSide(file, name, { ...cache, threads: bench.threads });
+    const ours = await differenceOf(some, reference, (i, add) => side.logits(some[i]!, add));
     side.close();
-    const what = `${name}, ${ours.positions} positions`;
-    const versus = (value: number) => ({ name: "llama.cpp, rounding too", rounds: [tidy(value)] });
-    const isPrecise = name.includes("precise");
-    const goal = isPrecise ? ({ of: "value", atMost: 1e-5 } as const) : ({ of: "ratio", atMost: 1 } as const);
-    const common = { what, peer: versus(theirs.kl), goal };
-    tell({
-      ...common,
-      measure: "KL divergence",
-      unit: "millinats",
-      ours: [tidy(1000 * ours.kl)],
-      peer: versus(1000 * theirs.kl),
-      goal: isPrecise ? { of: "value", atMost: 0.01 } : goal,
-    });
-    tell({
-      ...common,
-      measure: "NMSE",
-      unit: "10⁻⁶",
-      ours: [tidy(1e6 * ours.nmse)],
-      peer: versus(1e6 * theirs.nmse),
-      goal: isPrecise ? { of: "value", atMost: 1 } : goal,
-    });
-    tell({
-      what,
-      measure: "likeliest token equal",
-      unit: "%",
-      ours: [tidy(100 * ours.top1)],
-      peer: versus(100 * theirs.top1),
-    });
+    tellLogits(name, ours, theirs);
   }
   reference.remove();
   rounded.remove();
+}
+
+function tellLogits(name: string, ours: Difference, theirs: Difference): void {
+  const what = `${name}, ${ours.positions} positions`;
+  const versus = (value: number) => ({ name: "llama.cpp, rounding too", rounds: [tidy(value)] });
+  const isPrecise = name.includes("precise");
+  const ratio = { of: "ratio", atMost: 1 } as const;
+  tell({
+    what,
+    measure: "KL divergence",
+    unit: "millinats",
+    ours: [tidy(1000 * ours.kl)],
+    peer: versus(1000 * theirs.kl),
+    goal: isPrecise ? { of: "value", atMost: 0.01 } : ratio,
+  });
+  tell({
+    what,
+    measure: "NMSE",
+    unit: "10⁻⁶",
+    ours: [tidy(1e6 * ours.nmse)],
+    peer: versus(1e6 * theirs.nmse),
+    goal: isPrecise ? { of: "value", atMost: 1 } : ratio,
+  });
+  tell({
+    what,
+    measure: "likeliest token equal",
+    unit: "%",
+    ours: [tidy(100 * ours.top1)],
+    peer: versus(100 * theirs.top1),
+  });
 }
 
 type Answer = (prompt: number, add: (rows: Float32Array) => void) => Promise<void>;
@@ -140,7 +150,7 @@ async function comparePerplexity(): Promise<void> {
     ["simd", "f16"],
     ["simd+q8_0", "q8_0"],
   ] as const) {
-    const side = await openSide(file, name, { ctxLen });
+    const side = await openSide(file, name, { ctxLen, threads: bench.threads });
     const ours = perplexity(await lossesOf(side, tokens));
     side.close();
     const [losses] = await peer.losses(file, [tokens], { ctxLen, kv });
@@ -155,29 +165,4 @@ async function comparePerplexity(): Promise<void> {
       goal,
     });
   }
-}
-
-async function compareQuantized(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "hearth-real-"));
-  const [ours, theirs] = [join(folder, "ours"), join(folder, "theirs")];
-  for (const type of TYPES) {
-    await quantizeFile({ from: await wide("f16"), to: ours, type });
-    await peer.quantize(await wide("f16"), theirs, fileTypeId(parseFileType(type)));
-    const [a, b] = [openGguf(ours), openGguf(theirs)];
-    const differ = [...a.tensors.keys()].filter((name) => Buffer.compare(a.read(name), b.read(name)) !== 0).length;
-    a.close();
-    b.close();
-    tell({
-      what: `quantized to ${type}`,
-      measure: "tensors unlike llama.cpp's",
-      unit: "",
-      ours: [differ],
-      goal: { of: "value", atMost: 0 },
-    });
-  }
-  rmSync(folder, { recursive: true });
-}
-
-function tidy(value: number): number {
-  return Number(value.toPrecision(5));
 }
