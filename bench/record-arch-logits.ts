@@ -11,6 +11,7 @@ import { getLlama, LlamaLogLevel, type LlamaContextOptions, type Token } from "n
 import { writeGguf } from "../src/engine/formats/files/write.ts";
 import { makeAdapter, recordedAdapters } from "../test/engine/architectures/adapters.ts";
 import { CTX_LEN, makeModel, modelNames, RECORDED, TOKENS } from "../test/engine/architectures/models.ts";
+import { withoutCrossLayers } from "../test/engine/architectures/cross-layers.ts";
 import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/engine/architectures/outlines.ts";
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error });
@@ -22,7 +23,8 @@ try {
   for (const name of names) {
     const [base = name, adapter] = name.split("+");
     const outline = outlines.get(base);
-    const model = outline ? makeOutline(base, outline) : makeModel(base);
+    const made = outline ? makeOutline(base, outline) : makeModel(base);
+    const model = base === "mllama" ? withoutCrossLayers(made) : made; // llama.cpp does not know such layers
     const tokens = outline ? OUTLINE_TOKENS : TOKENS;
     const modelPath = join(folder, `${base}.gguf`);
     await writeGguf(modelPath, model);

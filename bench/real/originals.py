@@ -45,6 +45,7 @@ WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sl
 
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
 MODELS = {
+    "Mllama": SIZES | HEADS | dict(num_hidden_layers=4, cross_attention_layers=[1, 3], rope_parameters=LLAMA3),
     "Llama": SIZES,
     "Llama 2": SIZES | dict(rope_parameters=LLAMA3, tie_word_embeddings=True),
     "Llama 3": SIZES | dict(rope_parameters=YARN, attention_bias=True),

@@ -41,6 +41,7 @@ import { lfm2 } from "./lfm2.ts";
 import { llama4 } from "./llama4.ts";
 import { llama } from "./llama.ts";
 import { mamba, mamba2 } from "./mamba.ts";
+import { mllama } from "./mllama.ts";
 import { buffersOf, openModel, type Model } from "./model.ts";
 import { nemotronH } from "./nemotron-h.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
@@ -62,6 +63,8 @@ interface Entry {
   readonly build: Architecture;
   /** Layers may differ in heads and widths, or have no attention. */
   readonly uneven?: true;
+  /** Embeddings have more rows than logits: tokens that no text contains. */
+  readonly wide?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
   /** Positions that a layer may choose. */
@@ -149,6 +152,7 @@ export const archs = {
   "minimax-m3": { build: minimaxM3, chooses: chosenPositions },
   mistral3: { build: sequential.mistral3 },
   mistral4: { build: deepseek2, uneven: true },
+  mllama: { build: mllama, wide: true },
   "modern-bert": { build: modernBert },
   mpt: { build: gpt.mpt },
   "muse-glimmer": { build: museGlimmer },
@@ -226,7 +230,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     throw new AppError("unsupported", `${gguf.path}: general.architecture: expected one of ${known}, got ${got}`);
   }
   const keys = keysOf(gguf, String(arch));
-  const model = openModel(gguf, keys, { uneven: entry.uneven ?? false });
+  const model = openModel(gguf, keys, { uneven: entry.uneven ?? false, wide: entry.wide ?? false });
   const steps = takeRowsEarly(sided(model, entry.build(model)));
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);

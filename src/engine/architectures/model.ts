@@ -11,18 +11,21 @@ import { tensorsOf, withoutBias, type Linear, type Tensors } from "./tensors.ts"
 export interface Model extends Hparams, Tensors {
   readonly path: string;
   readonly keys: Keys;
-  /** Rows of the embedding. */
+  /** Tokens that have logits, usually as many as have embeddings. */
   readonly vocabSize: number;
+  readonly embeddedTokens: number;
 }
 
-/** @param uneven see `readHparams` */
-export function openModel(gguf: Gguf, keys: Keys, options: { uneven: boolean }): Model {
+/** @param uneven see `readHparams`; `wide`: more tokens have embeddings than logits */
+export function openModel(gguf: Gguf, keys: Keys, options: { uneven: boolean; wide?: boolean }): Model {
   const tensors = tensorsOf(gguf);
-  const vocabSize = tensors.rows("token_embd");
-  if (vocabSize === undefined) {
+  const embeddedTokens = tensors.rows("token_embd");
+  if (embeddedTokens === undefined) {
     throw new AppError("bad_file", `${gguf.path}: tensor 'token_embd.weight': expected two dimensions, got none`);
   }
-  return { ...readHparams(keys, gguf.path, options), ...tensors, path: gguf.path, keys, vocabSize };
+  const vocabSize = Math.min(embeddedTokens, (options.wide && tensors.rows("output")) || embeddedTokens);
+  const sizes = { vocabSize, embeddedTokens };
+  return { ...readHparams(keys, gguf.path, options), ...tensors, path: gguf.path, keys, ...sizes };
 }
 
 /** The buffers of transformer blocks. */
@@ -47,7 +50,7 @@ export function buffersOf({ dim, nHeads, nKvHeads, headDim, vocabSize }: Hparams
 
 /** `token_embd` */
 export function embedding(model: Model): Weight {
-  return model.matrix("token_embd", { inDim: model.dim, outDim: model.vocabSize });
+  return model.matrix("token_embd", { inDim: model.dim, outDim: model.embeddedTokens });
 }
 
 /** `output`, or the tied embedding. */

@@ -74,6 +74,18 @@ const compressed: Shapes = {
   attn_output: [4 * HEAD, DIM],
 };
 
+/** Four heads, of which two share keys and values of an image. */
+const crossAttention: Shapes = {
+  cross_attn_q_proj: [DIM, 4 * HEAD],
+  cross_attn_k_proj: [DIM, 2 * HEAD],
+  cross_attn_v_proj: [DIM, 2 * HEAD],
+  cross_attn_o_proj: [4 * HEAD, DIM],
+  cross_attn_q_norm: [HEAD],
+  cross_attn_k_norm: [HEAD],
+  "cross_attn_attn_gate.": [1],
+  "cross_attn_mlp_gate.": [1],
+};
+
 const slides = [true, false, true];
 /** Four heads in global layers, eight in the others. */
 const headsOf = (layer: number): number => (slides[layer] ? 8 : 4);
@@ -136,6 +148,16 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
       ...headNorms(),
       attn_gate: [DIM, headsOf(i)],
       ...(i === 0 ? mlp() : mixture),
+    })),
+  },
+  mllama: {
+    arch: "mllama",
+    keys: { ...heads(4, 2), "attention.cross_attention_layers": new Int32Array([1]) },
+    shapes: { output: [DIM, VOCAB], rope_freqs: [HEAD / 2] },
+    layers: each(3, (i) => ({
+      ...norms("attn_norm", "ffn_norm"),
+      ...(i === 1 ? crossAttention : attention()),
+      ...mlp(),
     })),
   },
   deepseek32: {

@@ -19,6 +19,7 @@ import { graniteHybrid } from "./hybrid.ts";
 import * as indexed from "./indexed.ts";
 import { llama } from "./llama.ts";
 import { mistral3 } from "./mistral3.ts";
+import { mllama } from "./mllama.ts";
 import { nemotronH, nemotronHasExperts, nemotronHMoe } from "./nemotron-h.ts";
 import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
@@ -84,6 +85,7 @@ export const convertible = {
   Mistral3ForConditionalGeneration: mistral3,
   MistralForCausalLM: llama,
   MixtralForCausalLM: experts.mixtral,
+  MllamaForCausalLM: mllama,
   ModernBertForMaskedLM: encoders.modernBert,
   ModernBertModel: encoders.modernBert,
   MptForCausalLM: gpt.mpt,
