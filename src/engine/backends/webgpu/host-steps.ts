@@ -25,6 +25,8 @@ interface HostRunParts {
 interface HostRun {
   readonly pass: Pass;
   readonly counts: Counts;
+  /** The first dispatch of the run, 0 or a place for a cut. */
+  readonly first?: number;
   /** The number of dispatches that the run needs. */
   readonly end: number;
   /** As for `StepRows`. */
@@ -33,7 +35,7 @@ interface HostRun {
 
 export interface HostRuns {
   /**
-   * Runs a pass through its last stop; returns the first dispatch that is left.
+   * Runs a pass through its last stop before `end`; returns the first dispatch that is left.
    * @param onBad called for inputs that are NaN or infinite; its error is thrown
    */
   run(options: HostRun & { onBad(): Promise<Error> }): Promise<number>;
@@ -70,9 +72,10 @@ export function makeHostRuns({ device, buffers, hostSteps, encode, checkOpen }: 
     return encoder.finish();
   };
   return {
-    async run({ pass, counts, end, drafted, onBad }) {
-      let first = 0;
+    async run({ pass, counts, first: begin = 0, end, drafted, onBad }) {
+      let first = begin;
       for (const stop of pass.stops) {
+        if (stop.handed <= begin) continue;
         if (stop.handed > end || counts[stop.rows] === 0) break;
         const submit = (size: number): void => {
           const encoder = device.gpu.createCommandEncoder();

@@ -121,7 +121,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
   const many = hasMany ? passFor(Infinity) : few;
   const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
-  const isApart = isText && many !== few && !options.hostSteps; // a part must not end within steps of the host
+  const isApart = isText && many !== few;
   const sizes = { few: few.allocation.sizes, many: many.allocation.sizes };
   const memory = planMemory(device, {
     program,

@@ -12,7 +12,7 @@ import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { copyTokens, shiftTokens, type ShiftParts } from "./kv-cache.ts";
 import { makeHostRuns, type HostRuns } from "./host-steps.ts";
-import type { Stop } from "./stops.ts";
+import { cutFrom, type Stop } from "./stops.ts";
 import { reachRope } from "./memory.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
 import { FEW_ROWS, type Plan } from "./plan.ts";
@@ -214,16 +214,24 @@ export class WebGpuSession implements Session {
     this.#chunks.drop();
     const upload = this.#chunks.upload(chunk, "logits");
     const { pass, counts, end } = upload;
+    /** Runs a part up to its last step of the CPU; returns the first dispatch that is left. */
+    const runStops = async (range: { first: number; end: number }): Promise<number> => {
+      const onBad = () => this.#faultOf(pass, counts, false);
+      return (await this.#hostRuns?.run({ pass, counts, ...range, drafted: false, onBad })) ?? range.first;
+    };
     return {
       end,
+      cutFrom: (at) => cutFrom(pass.stops, at),
       part: async (range, ms) => {
+        const first = await runStops(range);
         const encoder = device.gpu.createCommandEncoder();
-        encodeDispatches(encoder, pass, counts, range);
+        encodeDispatches(encoder, pass, counts, { first, end: range.end });
         device.submit(encoder.finish(), device.facts.software ? undefined : ms);
         await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
         if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
       },
-      finish: async (first) => {
+      finish: async (from) => {
+        const first = await runStops({ first: from, end });
         const size = wholeRows(chunk) * this.#parts.program.logits!.dim; // only generating models have slices
         if (this.#results.length < size) this.#results = new Float32Array(size);
         const out = this.#results.subarray(0, size);

@@ -14,6 +14,8 @@ const NEWEST = 0.5;
 export interface Uploaded {
   /** Number of its dispatches. */
   readonly end: number;
+  /** The first place from `at` on where a part may end. */
+  cutFrom(at: number): number;
   /** Runs dispatches `first` … `end − 1`, and waits for the device. @param ms expected duration */
   part(range: { readonly first: number; readonly end: number }, ms: number): Promise<void>;
   /** Runs the dispatches from `first` on, and returns the wanted logits. */
@@ -65,7 +67,7 @@ function divided(rows: Rows, { upload, onDivided }: SliceParts, pace: DispatchPa
   const next = async (budgetNs: number): Promise<Float32Array | undefined> => {
     const run = (uploaded ??= await upload(rows));
     const fits = pace.ns === undefined ? FIRST_DISPATCHES : Math.floor(budgetNs / pace.ns);
-    const range = { first, end: Math.min(run.end, first + Math.max(1, fits)) };
+    const range = { first, end: Math.min(run.end, run.cutFrom(first + Math.max(1, fits))) };
     const count = range.end - range.first;
     if (range.end < run.end) {
       await timed(count, () => run.part(range, (count * (pace.ns ?? 0)) / 1e6));

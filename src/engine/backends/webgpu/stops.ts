@@ -15,6 +15,13 @@ export interface Stop {
   readonly dim: number;
 }
 
+/**
+ * The first place from `at` on where a run may pause: others, which exchange rows with the CPU too, must not come
+ * between a stop and the dispatch that takes its result.
+ */
+export const cutFrom = (stops: readonly Stop[], at: number): number =>
+  stops.reduce((cut, { handed, returned }) => (handed <= cut && cut <= returned ? returned + 1 : cut), at);
+
 /** The stops of a pass, in order. */
 export function stopsOf(dispatches: readonly Dispatch[], steps: readonly Step[]): Stop[] {
   const has = ({ operands }: Dispatch, kind: "handed" | "returned"): boolean =>

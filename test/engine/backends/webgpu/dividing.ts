@@ -7,7 +7,11 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import type { Program, Session } from "../../../../src/engine/program/backend.ts";
 import type { Step } from "../../../../src/engine/program/step.ts";
 import { nmse } from "../compare.ts";
-import { journey, options } from "../journey.ts";
+import { journey, options as short } from "../journey.ts";
+
+/** Enough for runs on the kernels for many rows. */
+const CTX_LEN = 50;
+const options = { ...short, ctxLen: CTX_LEN };
 
 /** The same program, whose routers read the input of the norm before the experts. */
 export function withOwnInput(program: Program): Program {
@@ -24,6 +28,8 @@ export interface Divided extends Pick<Session, "gpuLayers" | "backend" | "device
   readonly distance: number;
   /** A decoded row has the same bits alone, beside others, and drafted. */
   readonly keepsBits: boolean;
+  /** The parts of a prompt with steps of another slot in between, and whether all had the bits of whole runs. */
+  readonly parts: { readonly count: number; readonly keepBits: boolean };
 }
 
 export interface Dividing {
@@ -49,7 +55,33 @@ async function divide(program: Program, count: number): Promise<Divided> {
   const keepsBits = await hasSameBits(session, program.logits!.dim);
   const { gpuLayers, backend, device } = session;
   session.close();
-  return { ...(gpuLayers && { gpuLayers }), backend, device, distance, keepsBits };
+  const parts = await runInParts(await load(program, count));
+  return { ...(gpuLayers && { gpuLayers }), backend, device, distance, keepsBits, parts };
+}
+
+async function runInParts(session: Session): Promise<Divided["parts"]> {
+  const text = Int32Array.from({ length: CTX_LEN }, (_, i) => (i * 7) % 40);
+  const rows = (slot: number, start: number, end: number) => ({ slot, start, tokens: text.slice(start, end) });
+  await session.run([{ ...rows(1, 0, 4), logits: "none" }]);
+  const prompt = { ...rows(0, 0, CTX_LEN - 1), logits: "last" } as const;
+  const run = session.slices!.start(prompt);
+  const steps: number[] = [];
+  let [count, at] = [1, 4];
+  let done = await run.next(0);
+  for (; !done; count++) {
+    steps.push(...(await session.run([{ ...rows(1, at++, at), logits: "last" }])));
+    done = await run.next(0);
+  }
+  const got = [...done];
+  const keepBits = (values: readonly number[], expected: Float32Array): boolean =>
+    values.length === expected.length && values.every((value, i) => value === expected[i]);
+  let keeps = keepBits(got, await session.run([prompt]));
+  for (let i = 4; i < at; i++) {
+    const one = await session.run([{ ...rows(1, i, i + 1), logits: "last" }]);
+    keeps &&= keepBits(steps.splice(0, one.length), one);
+  }
+  session.close();
+  return { count, keepBits: keeps };
 }
 
 async function hasSameBits(session: Session, vocabSize: number): Promise<boolean> {

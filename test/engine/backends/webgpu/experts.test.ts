@@ -82,6 +82,10 @@ test("experts on the CPU give the numbers of a whole model, and faults name thei
     expect(distance).toBeLessThan(NMSE_MAX);
     expect(keepsBits).toBe(true);
   }
+  for (const { parts } of divided) {
+    expect(parts.keepBits).toBe(true);
+    expect(parts.count).toBeGreaterThan(10);
+  }
   expect(faults[0]).toMatch(/broken: moe with .*'blk\.0\.ffn_down_exps\.weight'.*: expected numbers, got NaN/);
   expect(faults[1]).toMatch(/broken: step \d+ \(add with 'blk\.1\.attn_output\.weight'\): expected numbers/);
 });
