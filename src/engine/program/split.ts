@@ -14,6 +14,8 @@ import type {
   Program,
   Rows,
   Session,
+  SlicedRun,
+  SlicedRuns,
   StateRows,
 } from "./backend.ts";
 import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
@@ -30,6 +32,9 @@ export interface Cut {
   /** Only wanted rows cross: `front` selects them. */
   readonly taken: boolean;
 }
+
+/** Rows of a run in parts: the first layers may be on the CPU. */
+const SLICED_ROWS = 256;
 
 /** The number of divisible units: layers, plus the output if there is one. */
 export function layerCount(program: Pick<Program, "steps" | "logits">): number {
@@ -151,6 +156,7 @@ class SplitSession implements Session {
   readonly checkpoints?: Checkpoints;
   readonly blocks?: KvBlocks;
   readonly verifies: boolean;
+  readonly slices?: SlicedRuns;
   readonly #parts: SplitParts;
 
   constructor(parts: SplitParts) {
@@ -174,6 +180,7 @@ class SplitSession implements Session {
     const blocks = joinBlocks([first, last]);
     if (blocks) this.blocks = blocks;
     this.verifies = Boolean(first.verifies && last.verifies);
+    if (cut.back.logits) this.slices = { rowsMax: SLICED_ROWS, start: (rows) => this.#startSliced(rows) };
     if (last.topK) this.topK = { limits: last.topK.limits, run: (batch) => this.#runTopK(last.topK!, batch) };
   }
 
@@ -181,6 +188,29 @@ class SplitSession implements Session {
 
   async #runTopK(topK: TopKRuns, batch: readonly TopKRows[]): ReturnType<TopKRuns["run"]> {
     return topK.run(await this.#crossForLogits(batch));
+  }
+
+  /** A run in two parts: of the first layers, then of the others. */
+  #startSliced(rows: Rows): SlicedRun {
+    let [crossed, longestNs] = [undefined as Rows[] | undefined, 0];
+    const timed = async <T>(work: Promise<T>): Promise<T> => {
+      const startedMs = performance.now();
+      const result = await work;
+      longestNs = Math.max(longestNs, (performance.now() - startedMs) * 1e6);
+      return result;
+    };
+    return {
+      get longestNs() {
+        return longestNs;
+      },
+      next: async () => {
+        if (crossed) return timed(this.#parts.last.run(crossed));
+        const given = await timed(this.#crossForLogits([rows]));
+        // The array of the input belongs to the first part, which others may run meanwhile.
+        crossed = given.map(({ input, ...each }) => ({ ...each, ...(input && { input: input.slice() }) }));
+        return undefined;
+      },
+    };
   }
 
   readonly states: Session["states"] = async (batch) => {

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
-import type { Backend, LoadOptions, Program, Session } from "../../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
 import type { Gguf } from "../../../../src/engine/formats/gguf/gguf.ts";
@@ -118,6 +118,31 @@ test("more rows than the GPU takes at once cross in one run, each with its own v
   const expected = await withSession(cpuBackend.load(program, long), run);
   for (const count of [1, 2]) {
     expect(nmse(await split(program, { ...long, count }, run), expected)).toBeLessThan(NMSE_MAX);
+  }
+}, 180_000);
+
+test("a prompt in parts, of the layers on either side of the cut, has the bits of a whole run", async () => {
+  const program = loadProgram(await file("parts", makeModel("qwen3")));
+  const rows = (slot: number, start: number, end: number): Rows => {
+    return { slot, start, tokens: TOKENS.slice(start, end), logits: "last" };
+  };
+  for (const [count, logits] of [
+    [2, "last"],
+    [1, "last"],
+    [1, "none"],
+  ] as const) {
+    await split(program, { count, front: cpuBackend }, async (session) => {
+      await session.run([rows(1, 0, 3)]);
+      const run = session.slices!.start({ ...rows(0, 0, 18), logits });
+      expect(await run.next(1e12)).toBeUndefined();
+      const step = (await session.run([rows(1, 3, 4)])).slice();
+      const done = (await run.next(1e12))!.slice();
+      expect(done.length).toBe(logits === "last" ? VOCAB : 0);
+      const next = (await session.run([rows(0, 18, 19)])).slice();
+      expect(await session.run([{ ...rows(2, 0, 18), logits }])).toEqual(done);
+      expect(await session.run([rows(2, 18, 19)])).toEqual(next);
+      expect(await session.run([rows(1, 3, 4)])).toEqual(step);
+    });
   }
 }, 180_000);
 
