@@ -19,6 +19,8 @@ const PIECE_BYTES_MAX = 2 ** 31;
 const WRITE_BYTES = 16 * 2 ** 20;
 /** The queue is flushed after so many bytes: writes stay in staging memory until a submit. */
 const FLUSH_BYTES = 64 * 2 ** 20;
+/** Bytes that are read from the disk ahead of the writes. */
+const AHEAD_BYTES = 64 * 2 ** 20;
 /** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
 const BINDING_ALIGN = 256;
 
@@ -155,39 +157,69 @@ export async function uploadWeights(
   };
 }
 
+/** Bytes of a tensor that are written at once. */
+interface Range {
+  readonly part: Part;
+  /** In the piece. */
+  readonly at: number;
+  readonly length: number;
+}
+
+function* rangesOf(parts: readonly Part[]): Generator<Range> {
+  for (const part of parts) {
+    const total = part.piece.count * rowBytesOf(part.weight);
+    for (let at = 0; at < total; at += WRITE_BYTES) yield { part, at, length: Math.min(WRITE_BYTES, total - at) };
+  }
+}
+
 async function uploadParts(
   device: Device,
   parts: readonly Part[],
   { source, signal, onProgress }: UploadOptions,
 ): Promise<void> {
-  const total = parts.reduce((sum, { weight, piece }) => sum + piece.count * rowBytesOf(weight), 0);
-  let done = 0;
-  let sinceFlush = 0;
-  for (const { weight, piece, buffer } of parts) {
-    const rowBytes = rowBytesOf(weight);
-    const [first, length] = [piece.first * rowBytes, piece.count * rowBytes];
+  const ranges = [...rangesOf(parts)];
+  const total = ranges.reduce((sum, { length }) => sum + length, 0);
+  for (const { weight, buffer } of parts) {
     const { grid } = weight.quant;
     if (grid) write(device.gpu.queue, buffer, { at: buffer.size - grid.byteLength, bytes: new Uint8Array(grid) });
-    for (let at = 0; at < length; at += WRITE_BYTES) {
-      const count = Math.min(WRITE_BYTES, length - at);
-      const bytes = readRange(source, weight.name, first + at, count);
-      if (bytes.length < count) {
-        const got = source.read(weight.name).length;
-        const text = `${source.path}: tensor '${weight.name}': expected ${first + length} bytes, got ${got}`;
-        throw new AppError("bad_file", text);
-      }
-      write(device.gpu.queue, buffer, { at, bytes });
-      done += count;
-      sinceFlush += count;
-      if (sinceFlush < FLUSH_BYTES) continue;
-      await device.flush();
-      sinceFlush = 0;
-      onProgress(done / total);
-      checkNotCancelled(signal);
-    }
   }
-  await device.flush();
+  let [asked, askedBytes, done, flushed] = [0, 0, 0, 0];
+  let written: Range[] = []; // since the last flush
+  const flush = async (): Promise<void> => {
+    await device.flush();
+    for (const each of written) inFile(source, each, "release");
+    written = [];
+    flushed = done;
+  };
+  for (const range of ranges) {
+    for (; asked < ranges.length && askedBytes - done < AHEAD_BYTES; asked++) {
+      inFile(source, ranges[asked]!, "prefetch");
+      askedBytes += ranges[asked]!.length;
+    }
+    write(device.gpu.queue, range.part.buffer, { at: range.at, bytes: bytesOf(source, range) });
+    written.push(range);
+    done += range.length;
+    if (done - flushed < FLUSH_BYTES) continue;
+    await flush();
+    onProgress(done / total);
+    checkNotCancelled(signal);
+  }
+  await flush();
   checkNotCancelled(signal);
+}
+
+/** Begins to read a range from the disk, or says that its memory is free. */
+function inFile(source: WeightSource, { part, at, length }: Range, what: "prefetch" | "release"): void {
+  const place = source.place?.(part.weight.name);
+  place?.file[what]?.(place.offset + part.piece.first * rowBytesOf(part.weight) + at, length);
+}
+
+function bytesOf(source: WeightSource, { part: { weight, piece }, at, length }: Range): Uint8Array {
+  const first = piece.first * rowBytesOf(weight);
+  const bytes = readRange(source, weight.name, first + at, length);
+  if (bytes.length === length) return bytes;
+  const [expected, got] = [first + piece.count * rowBytesOf(weight), source.read(weight.name).length];
+  throw new AppError("bad_file", `${source.path}: tensor '${weight.name}': expected ${expected} bytes, got ${got}`);
 }
 
 /** Writes bytes of any length, although only whole words can be written. */

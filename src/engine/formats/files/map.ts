@@ -11,6 +11,7 @@ import { resolve, toNamespacedPath } from "node:path";
 import { ptr, toArrayBuffer, type Pointer } from "bun:ffi";
 import { AppError, assert } from "../../../base/index.ts";
 import type { ByteSource, OpenSource } from "../gguf/source.ts";
+import { fitsInMemory } from "./fits-in-memory.ts";
 import { moveToHugePages } from "./huge-pages.ts";
 import { mapByKernel } from "./map-windows.ts";
 import { readAhead } from "./read-ahead.ts";
@@ -22,7 +23,11 @@ const MAX_VIEW_BYTES = 2 ** 32;
 const PROT_READ = 1;
 const MAP_SHARED = 1; // both values are the same on Linux and macOS
 const MADV_WILLNEED = 3; // and this one
-const MADV_HUGEPAGE = 14; // these two are Linux's
+/** Linux reads no more than one request of the disk for an advice, and these may be little larger than this. */
+const ADVICE_BYTES = 512 * 2 ** 10;
+const MADV_DONTNEED = 4; // unmaps the pages, which stay in the file cache
+const MADV_HUGEPAGE = 14; // these three are Linux's
+const MADV_COLD = 20;
 const MADV_POPULATE_READ = 22;
 
 /**
@@ -39,6 +44,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
   const map = byteLength > 0 ? mapper({ fd, path, byteLength }) : undefined;
   const buffers: ArrayBuffer[] = [];
   let open = true;
+  let fits: boolean | undefined;
   if (map) closeSync(fd); // the mapping holds the file
   return {
     byteLength,
@@ -67,6 +73,10 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
     openDirect: () => openAgain(path, opened),
     ...(map?.resident && {
       readAhead: (options) => readAhead({ byteLength, ...map, ...options, isOpen: () => open }),
+    }),
+    ...(map?.prefetch && {
+      prefetch: (offset, length) => open && map.prefetch?.(offset, length),
+      release: (offset, length) => open && !(fits ??= fitsInMemory(byteLength)) && map.release?.(offset, length),
     }),
     ...(map && {
       moveToHugePages: () =>
@@ -115,6 +125,10 @@ interface Mapping {
   resident?(offset: number, length: number): number;
   /** Reads a range into memory, in pages of 2 MB if the file system has them; older systems only begin to. */
   advise?(offset: number, length: number): void;
+  /** Begins to read a range into memory. */
+  prefetch?(offset: number, length: number): void;
+  /** Lets the system take the memory of a range first. */
+  release?(offset: number, length: number): void;
   unmap(): void;
 }
 
@@ -155,6 +169,15 @@ function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | un
       const advice = (kind: number): boolean => madvise(at(offset), reach(offset, length), kind) === 0;
       if (process.platform === "linux") advice(MADV_HUGEPAGE);
       if (process.platform !== "linux" || !advice(MADV_POPULATE_READ)) advice(MADV_WILLNEED);
+    },
+    prefetch(offset, length) {
+      for (let from = offset; from < offset + length; from += ADVICE_BYTES) {
+        const count = Math.min(ADVICE_BYTES, offset + length - from);
+        madvise(at(from), reach(from, count), MADV_WILLNEED);
+      }
+    },
+    release(offset, length) {
+      for (const kind of [MADV_COLD, MADV_DONTNEED]) madvise(at(offset), reach(offset, length), kind);
     },
     unmap() {
       libc.symbols.munmap(result, byteLength);

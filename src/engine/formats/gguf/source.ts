@@ -16,6 +16,10 @@ export interface ByteSource {
   openDirect?(): number | undefined;
   /** Reads missing bytes into memory, from the beginning to the end, if the whole file fits. */
   readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
+  /** Begins to read a range into memory. */
+  prefetch?(offset: number, length: number): void;
+  /** A range is not needed soon: if the file is larger than the memory, other ranges take its place first. */
+  release?(offset: number, length: number): void;
   /** Moves the bytes into larger pages, without any change that readers could see. Never throws. */
   moveToHugePages?(): Promise<unknown>;
   close(): void;

@@ -17,6 +17,7 @@ let report: {
   after: number;
   cancelled: [Outcome, Outcome];
   whole: Outcome;
+  disk: { asked: number; most: number; released: number };
   bytes: { needed: number; taken: number }[];
   retried: { isLost: boolean; layers: number; all: number; logits: number };
 };
@@ -39,6 +40,13 @@ test("nothing stays on the device of a load that was cancelled, or of a model th
   expect(report.cancelled.map(({ alive }) => alive)).toEqual([report.before, report.before]);
   expect(report.whole).toMatchObject({ outcome: "loaded", alive: report.before });
   expect(report.after).toBe(report.before);
+});
+
+test("an upload reads the file a little ahead, and releases what it has written", () => {
+  const { asked, most, released } = report.disk;
+  expect([asked, released]).toEqual([4 * MATRIX_BYTES, 4 * MATRIX_BYTES]); // in the order of the file
+  expect(most).toBeGreaterThan(MATRIX_BYTES);
+  expect(most).toBeLessThanOrEqual(2.25 * MATRIX_BYTES);
 });
 
 test("the bytes that a model needs are known before it is loaded, for any number of its layers", () => {

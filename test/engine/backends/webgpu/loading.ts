@@ -8,6 +8,7 @@ import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
+import { memorySource, type FilePlace } from "../../../../src/engine/formats/gguf/source.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 
 const options: LoadOptions = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };
@@ -24,6 +25,22 @@ gpu.createBuffer = (descriptor) => {
 gpu.queue.writeBuffer = (...args: Parameters<GPUQueue["writeBuffer"]>) => {
   writtenBytes += (args[2] as Uint8Array).byteLength;
   return write(...args);
+};
+
+/** Bytes of the file, in order: asked for, at most asked for and not released, released. */
+const disk = { asked: 0, most: 0, released: 0 };
+const place = (name: string): FilePlace => {
+  const from = 64 * 2 ** 20 * "abcd".indexOf(name);
+  const next = (end: number, offset: number, length: number): number => (offset === end ? end + length : NaN);
+  const file = {
+    ...memorySource(new Uint8Array()),
+    prefetch(offset: number, length: number) {
+      disk.asked = next(disk.asked, offset, length);
+      disk.most = Math.max(disk.most, disk.asked - disk.released);
+    },
+    release: (offset: number, length: number) => void (disk.released = next(disk.released, offset, length)),
+  };
+  return { file, offset: from, byteLength: 64 * 2 ** 20 };
 };
 
 /** A program of four matrices of 64 MiB each: zeros. */
@@ -49,7 +66,7 @@ function large(): Program {
     ],
     logits: last,
     states: last,
-    weights: { path: "zeros", read: () => zeros },
+    weights: { path: "zeros", read: () => zeros, place },
   };
 }
 
@@ -109,9 +126,10 @@ async function loseWhileLoading(path: string) {
 
 const before = alive.size;
 const cancelled = [await cancelAt(0.2), await cancelAt(0.85)];
+Object.assign(disk, { asked: 0, most: 0, released: 0 });
 const whole = await cancelAt(2);
 const bytes = await compareBytes(process.argv[2]!);
 const after = alive.size;
 const retried = await loseWhileLoading(process.argv[2]!);
-console.log(JSON.stringify({ before, cancelled, whole, bytes, after, retried }));
+console.log(JSON.stringify({ before, cancelled, whole, disk, bytes, after, retried }));
 process.exit(0); // a driver's threads may remain
