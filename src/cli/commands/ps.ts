@@ -36,8 +36,9 @@ interface Streamed {
 
 /** Explains why a model that does not fit in memory is slow. */
 function readFromDisk(size: number, { memory, hits, misses }: Streamed): string {
-  const used = hits + misses === 0 ? "" : `; so far ${Math.round((100 * hits) / (hits + misses))}% were in memory`;
-  return `does not fit in memory: ${formatBytes(memory)} of ${formatBytes(size)} stay, experts are read from the disk${used}`;
+  const share = Math.round((100 * hits) / (hits + misses));
+  const used = hits + misses === 0 ? "" : `; so far ${share}% of experts were in memory`;
+  return `does not fit in memory: ${formatBytes(memory)} of ${formatBytes(size)} stay, the others are read from the disk${used}`;
 }
 
 /** Lists the devices of a model that is on several. */

@@ -360,7 +360,10 @@ export interface Session {
    * tokens, as in llama.cpp (llama-memory-recurrent.cpp, seq_rm).
    */
   shift(slot: number, options: { keep: number; discard: number; length: number }): void;
-  /** Set if the weights do not fit in memory: experts are read when a router picks them. */
+  /**
+   * Set if the weights do not fit in memory: experts are read when a router picks them, other weights in the order of
+   * their use.
+   */
   readonly streamed?: {
     /** Bytes of weights in memory. */
     readonly memory: number;

@@ -192,7 +192,7 @@ function watchMemory(runtime: Watched, registers: Registers): void {
   perModel("hearth_model_vram_bytes", "The part of it on a GPU", (loaded) => loaded.vramBytes);
 }
 
-/** Experts of models that do not fit in memory. */
+/** Weights of models that do not fit in memory. */
 function watchStreamed(runtime: Watched, registers: Registers): void {
   type Streamed = NonNullable<LoadedModel["streamed"]>;
   const streamed = (): [string, Streamed][] =>
@@ -211,8 +211,8 @@ function watchStreamed(runtime: Watched, registers: Registers): void {
     },
   });
   new Counter({
-    name: "hearth_expert_read_bytes_total",
-    help: "Bytes of experts read from the disk, for models that do not fit in memory",
+    name: "hearth_weight_read_bytes_total",
+    help: "Bytes of weights read from the disk while models run that do not fit in memory",
     labelNames: ["model"],
     registers,
     collect() {

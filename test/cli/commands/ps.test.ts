@@ -43,7 +43,7 @@ test("a model on several devices is listed with the layers of each", async () =>
 test("a model that does not fit in memory is listed with what stays, and how often that was enough", async () => {
   const streamed = { memory: 400, hits: 0, misses: 0, bytes_read: 0 };
   const fresh = await shown(1000, 0, { streamed });
-  expect(fresh.notes).toEqual(["m: does not fit in memory: 400 B of 1 KB stay, experts are read from the disk"]);
+  expect(fresh.notes).toEqual(["m: does not fit in memory: 400 B of 1 KB stay, the others are read from the disk"]);
   const used = await shown(1000, 0, { streamed: { ...streamed, hits: 3, misses: 1 } });
-  expect(used.notes[0]).toEndWith("experts are read from the disk; so far 75% were in memory");
+  expect(used.notes[0]).toEndWith("the others are read from the disk; so far 75% of experts were in memory");
 });

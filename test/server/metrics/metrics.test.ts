@@ -92,11 +92,11 @@ test("names that clients make up do not fill the memory", async () => {
   expect(lines).toContain('hearth_tokens_total{model="other",kind="prompt"} 900');
 });
 
-test("experts of a model that does not fit in memory count by where they were", async () => {
+test("weights of a model that does not fit in memory count by where they were", async () => {
   const model = { name: "m:latest", digest: "d", paths: { model: "/m", adapters: [], files: [] }, sizeBytes: 9 };
   const rest = { vramBytes: 0, ctxLen: 1, expiresAt: new Date(), pid: process.pid };
   harness.runtime.models = [{ ...model, ...rest, streamed: { memory: 4, hits: 30, misses: 10, bytes: 5000 } }];
   expect(await sample('hearth_expert_uses_total{model="m:latest",from="memory"}')).toBe(30);
   expect(await sample('hearth_expert_uses_total{model="m:latest",from="disk"}')).toBe(10);
-  expect(await sample('hearth_expert_read_bytes_total{model="m:latest"}')).toBe(5000);
+  expect(await sample('hearth_weight_read_bytes_total{model="m:latest"}')).toBe(5000);
 });

@@ -9,7 +9,7 @@ import { openFileReads } from "./file-reads.ts";
 
 const [PROT_READ, PROT_WRITE] = [1, 2];
 const [MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE] = [2, 0x20, 0x4000]; // Linux's
-const MADV_HUGEPAGE = 14;
+const [MADV_DONTNEED, MADV_HUGEPAGE] = [4, 14];
 
 /**
  * Undefined on other systems than Linux.
@@ -36,6 +36,9 @@ export function makeStreamingHost(weightBytes?: number): StreamingHost | undefin
         address,
         view: (offset, length) => new Uint8Array(toArrayBuffer((address + offset) as Pointer, 0, length)),
       };
+    },
+    discard(address, bytes) {
+      libc?.symbols.madvise(address as Pointer, bytes, MADV_DONTNEED); // in a range that was reserved
     },
     release() {
       for (const { address, bytes } of areas.splice(0)) libc?.symbols.munmap(address, bytes);

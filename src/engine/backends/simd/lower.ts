@@ -61,7 +61,9 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared, round
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
   assert(list.get(result).address === RESULT, `the result '${result.name}' is not in the wanted rows`);
-  return { ...list.finish(), chosen, streamed };
+  const { ordered } = shared.streams ?? {};
+  const readers = ordered ? list.readers((address) => ordered.unitAt(address)) : [];
+  return { ...list.finish(), chosen, streamed, readers };
 }
 
 export const ops: Ops<void, Lowering> = {

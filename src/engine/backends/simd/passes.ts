@@ -14,6 +14,7 @@ import type { ChosenRows } from "./chosen-rows.ts";
 import type { Records } from "./records.ts";
 import type { PassRows, RowLimits } from "./rows.ts";
 import { runStreamed, type StreamedLayer } from "./streaming/streamed-layers.ts";
+import type { TensorReader } from "./streaming/tensor-stream.ts";
 import type { StreamingHost } from "./streaming/streams.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 
@@ -63,6 +64,8 @@ export interface Lowered extends Records {
   readonly chosen?: ChosenRows | undefined;
   /** Layers whose experts are read while a pass runs; none if the model fits in memory. */
   readonly streamed: readonly StreamedLayer[];
+  /** Records whose weights are read in order; none if the model fits in memory. */
+  readonly readers: readonly TensorReader[];
 }
 
 type PassRecords = Pick<Lowered, "ops" | "count">;
@@ -74,7 +77,7 @@ export interface Passes {
    */
   run(
     rows: PassRows,
-    lowered: PassRecords & Pick<Lowered, "chosen" | "streamed">,
+    lowered: PassRecords & Pick<Lowered, "chosen" | "streamed" | "readers">,
     results: Block & { dim: number },
     part?: { from: number; to: number },
   ): void;
@@ -123,7 +126,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   };
 
   return {
-    run(rows, { ops, count, chosen, streamed }, results, { from, to } = { from: 0, to: count }) {
+    run(rows, { ops, count, chosen, streamed, readers }, results, { from, to } = { from: 0, to: count }) {
       const { targets } = rows;
       const first = targets[0] ?? 0;
       const inOrder = targets.every((target, i) => target === first + i);
@@ -143,6 +146,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
         go({ ops: ops + begin * RECORD_BYTES, opCount: end - begin, ...countsOf(rows), result }, isAlone);
       };
       if (shared.streams && streamed.length > 0) runStreamed(streamed, shared.streams, { from, to, go: part });
+      else if (readers.length > 0) shared.streams!.run(readers, { from, to, go: part });
       else part(from, to);
       stepsBehind = isStep ? stepsBehind + 1 : 0;
       if (!out) return;

@@ -8,12 +8,14 @@ import {
   RECORD_BYTES,
   RESULT,
   ROWS,
+  type MatrixValues,
   type OpKind,
   type RecordValues,
 } from "../../../../kernels/simd/layout.ts";
 import { assert } from "../../../base/index.ts";
 import type { Buf } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
+import type { TensorReader } from "./streaming/tensor-stream.ts";
 
 /** Bytes of a row's activations in 8 bits, or in 16 for interleaved weights: `PACKED_BYTES` of unit.h. */
 const packedBytes = (n: number, memory: Memory): number =>
@@ -84,6 +86,8 @@ export interface RecordList {
   add<K extends OpKind>(kind: K, rows: Pick<Activation, "rowSet" | "perRow">, values: RecordValues<K>): void;
   /** The last record, if it has that kind: to be changed in place. */
   last<K extends OpKind>(kind: K): PendingRecord<K> | undefined;
+  /** The records that read units of weights, found by the addresses of matrices. */
+  readers(unitAt: (address: number) => number | undefined): TensorReader[];
   /** Number of records so far. */
   count(): number;
   /** Address of the packed form of an activation, made by a separate record unless the previous one can make it too. */
@@ -126,6 +130,7 @@ export function makeRecordList(
       return record?.kind === kind ? (record as unknown as PendingRecord<K>) : undefined; // kind checked above
     },
     count: () => pending.length,
+    readers: (unitAt) => readersOf(pending, unitAt),
     packed(x) {
       const known = packed.get(x.name);
       if (known !== undefined) return known;
@@ -164,6 +169,14 @@ export function makeRecordList(
     },
   };
   return list;
+}
+
+function readersOf(pending: readonly PendingRecord[], unitAt: (address: number) => number | undefined): TensorReader[] {
+  return pending.flatMap(({ values }, index) => {
+    const matrices: MatrixValues[] = Object.values(values).flatMap((each) => (typeof each === "object" ? each : []));
+    const units = matrices.flatMap(({ data = 0 }) => unitAt(data) ?? []);
+    return units.length > 0 ? [{ index, units }] : [];
+  });
 }
 
 /** The number of following records that run together with this one. */

@@ -1,7 +1,8 @@
 /**
  * Weights of a model that does not fit in memory: the weights of experts are read when a router picks them, and all
- * others are kept in memory. The file cache would give each page the same chance to stay, and a kernel that misses one
- * waits for a small read; here whole experts are read at once, past the file cache, and the most used ones stay.
+ * others are kept in memory; of a model without experts, some matrices are read for each pass. The file cache would
+ * give each page the same chance to stay, and a kernel that misses one waits for a small read; here whole matrices are
+ * read at once, past the file cache, and the most used experts stay.
  */
 import { rowBytesOf } from "../../../formats/quant/blocks.ts";
 import type { ByteSource, FilePlace } from "../../../formats/gguf/source.ts";
@@ -13,9 +14,16 @@ import { unpackRows } from "../../../program/unpack.ts";
 import type { Memory } from "../memory.ts";
 import { ExpertStack, SlotClass, type Area, type Part } from "./expert-stack.ts";
 import { alignDown, alignUp, READ_UNIT, type FileReads } from "./file-reads.ts";
+import { runOrdered, spread, TensorStream, type TensorReader } from "./tensor-stream.ts";
 
 /** Bytes of one read of weights that are kept. */
 const PIECE_BYTES = 2 ** 20;
+/** Tensors that are read in order: so many times the largest one are in memory at once. */
+const WINDOW_LARGEST = 4;
+/** Rows of the widest activation that the buffers of passes may hold together. */
+const BUFFER_ROWS = 4096;
+/** Longer ones are logits, of few rows. */
+const WIDEST = 32_768;
 /** Runs in parts have buffers of their own: all together take at most so many times as much as the first ones. */
 const BUFFERS_MAX = 1.5;
 
@@ -25,6 +33,8 @@ export interface StreamingHost {
   openReads(): FileReads | undefined;
   /** Throws `too_large` if the system refuses so many addresses. */
   reserve(bytes: number): Area;
+  /** Frees the pages of a reserved range, which then reads as zeros. */
+  discard(address: number, bytes: number): void;
   closeFile(fd: number): void;
   /** Releases everything that was reserved. */
   release(): void;
@@ -54,30 +64,53 @@ interface StreamsOptions extends Options {
   readonly together: number;
 }
 
-/** Undefined if all weights fit, or there are no experts to leave out, or even the others do not fit. */
+/** Undefined if all weights fit, or if the weights that must stay do not. */
 export function makeStreams(steps: readonly Step[], options: Options): Streams | undefined {
   const { source, host, taken } = options;
   const places = placesOf(steps, source);
-  const total = sumOf(places.values());
   const room = host.room(taken);
-  if (total <= room) return undefined;
+  if (sumOf(places.values()) <= room) return undefined;
   const moes = steps.filter((step) => step.op === "moe");
   const stacked = moes.flatMap((step) => stacksOf(step)).filter((each) => each.every(({ w }) => places.has(w.name)));
   const names = new Set(stacked.flatMap((each) => each.map(({ w }) => w.name)));
   const kept = new Map([...keptPlaces(steps, places)].filter(([name]) => !names.has(name)));
-  const reads = stacked.length > 0 && sumOf(kept.values()) < room ? host.openReads() : undefined;
+  const ordered = stacked.length > 0 ? { tensors: [], window: 0 } : orderedOf(steps, kept, room);
+  for (const { name } of ordered.tensors) kept.delete(name);
+  const left = room - ordered.window - sumOf(kept.values());
+  const reads = left > 0 ? host.openReads() : undefined;
   if (!reads) return undefined;
-  const together = Math.max(...moes.map(({ nUsed }) => nUsed));
-  const streams = new Streams(kept, { ...options, reads, together, room: room - sumOf(kept.values()) });
+  const together = Math.max(1, ...moes.map(({ nUsed }) => nUsed));
+  const streams = new Streams(kept, { ...options, reads, together, room: left });
   try {
     for (const each of stacked) streams.add(each);
     streams.reserve();
+    if (ordered.tensors.length > 0) streams.order(ordered);
     return streams;
   } catch (error) {
     streams.close();
-    if (error instanceof AppError) return undefined; // the file does not fit its mapping either: it runs as before
+    if (error instanceof AppError) return undefined; // it runs from the mapped file, as where there are no such reads
     throw error;
   }
+}
+
+interface Ordered {
+  readonly tensors: readonly { readonly name: string; readonly place: FilePlace }[];
+  /** Bytes of them that are in memory at once. */
+  readonly window: number;
+}
+
+/** The matrices that leave memory, in the order of their use, apart from matrices that other roles use, too. */
+function orderedOf(steps: readonly Step[], kept: ReadonlyMap<string, FilePlace>, room: number): Ordered {
+  const matrices = steps.flatMap((step) => weightsOf(step, "matrix"));
+  const others = steps.flatMap((step) => weightsOf(step, "experts", "router", "embedding", "table", "vector"));
+  const excluded = new Set(others.map(({ name }) => name));
+  const free = matrices.filter(({ name }) => kept.has(name) && !excluded.has(name));
+  const tensors = [...new Set(free.map(({ name }) => name))].map((name) => ({ name, place: kept.get(name)! }));
+  const largest = Math.max(0, ...tensors.map(({ place }) => place.byteLength));
+  const widest = Math.max(0, ...free.map(({ outDim }) => Math.min(outDim, WIDEST)));
+  const window = WINDOW_LARGEST * largest;
+  const lacking = sumOf(kept.values()) + window + BUFFER_ROWS * widest * 4 - room;
+  return lacking <= 0 ? { tensors: [], window: 0 } : { tensors: spread(tensors, lacking), window };
 }
 
 type Moe = Extract<Step, { op: "moe" }>;
@@ -113,6 +146,7 @@ export class Streams {
   readonly #classes = new Map<string, { readonly shared: SlotClass; readonly parts: readonly Part[] }>();
   readonly #stacks = new Map<string, ExpertStack>();
   readonly #counts = { hits: 0, misses: 0, bytes: 0 };
+  #ordered: TensorStream | undefined;
   #failure: string | undefined;
 
   constructor(kept: ReadonlyMap<string, FilePlace>, options: StreamsOptions) {
@@ -120,8 +154,13 @@ export class Streams {
     this.#options = options;
   }
 
+  /** Tensors that are read in order; undefined: only experts are read. */
+  get ordered(): TensorStream | undefined {
+    return this.#ordered;
+  }
+
   counts(): StreamedCounts {
-    return { ...this.#counts };
+    return { ...this.#counts, bytes: this.#counts.bytes + (this.#ordered?.bytes ?? 0) };
   }
 
   /** Bytes of weights in memory, once all slots are used. */
@@ -180,6 +219,21 @@ export class Streams {
     }
   }
 
+  /** Sets the tensors to be read in order. */
+  order({ tensors, window }: Ordered): void {
+    const { host, reads } = this.#options;
+    this.#ordered = new TensorStream(
+      tensors.map((tensor) => ({ ...tensor, fd: this.#open(tensor.place.file) })),
+      {
+        window,
+        reads,
+        reserve: (bytes) => host.reserve(bytes),
+        discard: (address, bytes) => host.discard(address, bytes),
+        failed: (error) => (this.#failure ??= error),
+      },
+    );
+  }
+
   /**
    * Divides the memory that is left among the slots.
    * @param taken bytes of the session's buffers
@@ -200,10 +254,10 @@ export class Streams {
     return this.#stacks.get(keyOf(weights));
   }
 
-  /** Reads a tensor that stays in memory, and returns its address. Undefined: it does not stay. */
+  /** Reads a tensor that stays in memory. Returns its address, or that of one to be read; undefined: neither. */
   keep(name: string): number | undefined {
     const place = this.#kept.get(name);
-    if (!place) return undefined;
+    if (!place) return this.#ordered?.addressOf(name);
     const { host, reads } = this.#options;
     const { file, offset, byteLength } = place;
     const fd = this.#open(file);
@@ -221,7 +275,7 @@ export class Streams {
       });
     }
     while (left > 0) reads.wait();
-    this.#check();
+    this.check();
     return address + offset - first;
   }
 
@@ -250,10 +304,11 @@ export class Streams {
   /** Waits until these experts are in memory. Throws `runner` if they cannot be read. */
   wait(stack: ExpertStack, experts: readonly number[]): void {
     for (const expert of experts) while (!stack.isReady(expert)) this.#options.reads.wait();
-    this.#check();
+    this.check();
   }
 
-  #check(): void {
+  /** Throws `runner` if weights could not be read. */
+  check(): void {
     if (this.#failure === undefined) return;
     throw new AppError("runner", `${this.#options.source.path}: weights cannot be read: ${this.#failure}`);
   }
@@ -265,6 +320,11 @@ export class Streams {
     if (fd === undefined) throw new AppError("unsupported", `${this.#options.source.path}: cannot be opened again`);
     this.#files.set(file, fd);
     return fd;
+  }
+
+  /** Runs records whose tensors are read in order. */
+  run(readers: readonly TensorReader[], range: Parameters<typeof runOrdered>[2]): void {
+    if (this.#ordered) runOrdered(readers, { ordered: this.#ordered, check: () => this.check() }, range);
   }
 
   /** Waits for reads, and releases the memory. */
