@@ -38,12 +38,16 @@ const VARIANTS: readonly { name: string; variant: Variant; quants?: readonly str
   },
   ...MATRICES.map((matrix, i) => ({
     name: Object.values(matrix).join("x"),
-    variant: { subgroups: true, matrix, tuning: { ...PLAIN, tileRows: 64, matrix: true } },
+    variant: { subgroups: false, matrix, tuning: { ...PLAIN, tileRows: 64, matrix: true } },
     ...(i > 0 && { quants: ["q4_K"] }),
   })),
   {
     name: "double matrix",
-    variant: { subgroups: true, matrix: MATRICES[0]!, tuning: { ...PLAIN, tileRows: 128, matrix: true, double: true } },
+    variant: {
+      subgroups: false,
+      matrix: MATRICES[0]!,
+      tuning: { ...PLAIN, tileRows: 128, matrix: true, double: true },
+    },
     quants: ["q4_0"],
   },
   { name: "wide", variant: { subgroups: false, tuning: WIDE }, quants: ["f16", "q6_K"] },
