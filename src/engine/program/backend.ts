@@ -7,6 +7,7 @@ import type { ByteSource, FilePlace } from "../formats/gguf/source.ts";
 import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
 import type { Place } from "./places.ts";
+import type { SpeechModel } from "./speech.ts";
 import type { Buf, Step } from "./step.ts";
 
 /** The source of weight bytes: the mapped GGUF. Nothing is copied. */
@@ -402,6 +403,8 @@ export interface Backend {
   /** Bytes of a slot; absent: everything is float32. */
   slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes | Promise<SlotBytes>;
   load(program: Program, options: LoadOptions): Promise<Session>;
+  /** The model that the backend was opened for, if it writes down speech. */
+  readonly speech?: SpeechModel;
   /**
    * Loads some steps of a program, which work row by row and read equally many values. Throws `unsupported` if it has
    * no kernels for them. Absent: it cannot run single steps.

@@ -31,12 +31,15 @@ const VARIANTS: Readonly<Record<string, string>> = {
   _q4f16: "Q4F16",
 };
 const PLACES = ["onnx/model", "model", "onnx/decoder_model_merged", "decoder_model_merged"];
+/** Graphs of models that write down speech. */
+const DECODER_PLACES = ["onnx/decoder_model_merged", "decoder_model_merged"];
+const ENCODER_PLACES = ["onnx/encoder_model", "encoder_model"];
 /** Files beside the graph that the library reads, or that the vocabulary was made of. */
 const BESIDE = /^[^/]+\.(json|jinja)$|^tokenizer\.model$|^1_Pooling\/config\.json$/;
 
 /**
  * Throws `bad_file` for an invalid folder, and `unsupported` for a graph that is neither a decoder with a cache nor an
- * encoder, or a vocabulary that a GGUF cannot express.
+ * encoder, or a vocabulary that a GGUF cannot express. A Whisper has two graphs: a decoder and an encoder.
  */
 export async function describeOnnx(given: ModelFolder): Promise<Described> {
   const folder = rootedAt("config.json", given);
@@ -44,10 +47,16 @@ export async function describeOnnx(given: ModelFolder): Promise<Described> {
   const json = await getJson(folder, "config.json");
   const text = { ...json, ...textConfig(json) };
   const config = configOf(text, `${label}: 'config.json'`);
-  const graph = findGraph(folder);
+  const isSpeech = json["model_type"] === "whisper";
+  const graph = findGraph(folder, isSpeech ? DECODER_PLACES : PLACES);
   const header = readGraph(graph, label);
-  const data = [...header.external].map((name) => pathBeside(folder, graph.name, name));
-  const embeds = taskOf(header, `${label}: '${graph.name}'`) === "embedding";
+  const encoder = isSpeech ? findGraph(folder, ENCODER_PLACES) : undefined;
+  const { external = [], parameterCount = 0 } = encoder ? readGraph(encoder, label) : {};
+  const data = [
+    ...[...header.external].map((name) => pathBeside(folder, graph.name, name)),
+    ...[...external].map((name) => pathBeside(folder, encoder!.name, name)), // only an encoder has such
+  ];
+  const embeds = !isSpeech && taskOf(header, `${label}: '${graph.name}'`) === "embedding";
   const rows = config.count("vocab_size");
   const { metadata } = await convertTokenizer({ folder, config: text, architecture: ownTokenizer(text), rows });
   const isBeside = (name: string): boolean => BESIDE.test(name) && isPlainName(name); // other files are never read
@@ -57,7 +66,7 @@ export async function describeOnnx(given: ModelFolder): Promise<Described> {
       "general.architecture": "onnx",
       "general.type": "model",
       "general.name": nameOf(json, label),
-      "general.parameter_count": { u64: header.parameterCount },
+      "general.parameter_count": { u64: header.parameterCount + parameterCount },
       "onnx.graph": graph.name,
       "onnx.model_type": config.text("model_type").slice(0, 60),
       "onnx.weights": VARIANTS[variantOf(graph.name)] || header.dataType,
@@ -66,7 +75,7 @@ export async function describeOnnx(given: ModelFolder): Promise<Described> {
       ...(embeds ? { "onnx.pooling_type": u32((await poolingType(folder)) ?? 1) } : {}),
       ...metadata,
     },
-    files: [graph, ...data, ...beside],
+    files: [graph, ...(encoder ? [encoder] : []), ...data, ...beside],
   };
 }
 
@@ -76,15 +85,21 @@ function sizesOf(config: Config): Record<string, WriteValue> {
     return found === undefined ? undefined : u32(found);
   };
   return defined({
-    "onnx.context_length": first("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"),
+    "onnx.context_length": first(
+      "max_position_embeddings",
+      "max_target_positions",
+      "n_positions",
+      "n_ctx",
+      "max_seq_len",
+    ),
     "onnx.embedding_length": first("hidden_size", "n_embd", "d_model", "dim"),
-    "onnx.block_count": first("num_hidden_layers", "n_layer", "n_layers"),
+    "onnx.block_count": first("num_hidden_layers", "decoder_layers", "n_layer", "n_layers"),
   });
 }
 
 /** Prefers the graph with the most bits. */
-function findGraph({ label, files }: ModelFolder): NamedFile {
-  for (const place of PLACES) {
+function findGraph({ label, files }: ModelFolder, places: readonly string[]): NamedFile {
+  for (const place of places) {
     for (const variant of Object.keys(VARIANTS)) {
       const name = `${place}${variant}.onnx`;
       const path = files.get(name);
@@ -93,7 +108,8 @@ function findGraph({ label, files }: ModelFolder): NamedFile {
   }
   const found = [...files.keys()].filter((name) => /\.onnx$/i.test(name));
   const known = Object.keys(VARIANTS).join(", ").replace(/^, /, "");
-  const expected = `'onnx/model.onnx', or with one of the endings ${known}`;
+  const first = places === PLACES ? "onnx/model" : places[0];
+  const expected = `'${first}.onnx', or with one of the endings ${known}`;
   throw new AppError("unsupported", `${label}: expected ${expected}, got ${describe(found)}`);
 }
 

@@ -2,10 +2,8 @@
  * Models in ONNX files, run by `@huggingface/transformers`: a backend for the single model it was opened for, whose
  * program has none of our steps. Files are blobs with names in a manifest; the library gets a folder of links to them.
  */
-import { link, mkdir, mkdtemp, rm, stat, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { AppError, messageOf, type NamedFile } from "../../../../base/index.ts";
+import { dirname } from "node:path";
+import { AppError, type NamedFile } from "../../../../base/index.ts";
 import { pathBeside } from "../../../formats/files/beside.ts";
 import { readOnnxHeader, taskOf } from "../../../formats/files/onnx.ts";
 import { getNumber } from "../../../formats/gguf/keys.ts";
@@ -13,8 +11,9 @@ import type { Gguf } from "../../../formats/gguf/gguf.ts";
 import type { Backend, Program } from "../../../program/backend.ts";
 import { physicalCores } from "../../onnx/threads.ts";
 import { pastAxes, pastBytes } from "./cache.ts";
-import { openLibrary, type LibraryModel } from "./library.ts";
+import { openLibrary, sizeOf, withLinks } from "./library.ts";
 import { LibrarySession } from "./session.ts";
+import { openWhisper, speechEncoder } from "./whisper.ts";
 
 interface OpenOptions {
   /** 0: the number of physical cores. */
@@ -28,6 +27,8 @@ interface OpenOptions {
 export async function openTransformers(files: readonly NamedFile[], { threads }: OpenOptions): Promise<Backend> {
   const graph = files.find(({ name }) => /\.onnx$/i.test(name));
   if (!graph) throw new AppError("unsupported", "the model's files are of a format that cannot be run on the server");
+  const encoder = speechEncoder(files);
+  if (encoder) return openWhisper(files, { encoder, decoder: graph, threads: threads || physicalCores() });
   const folder = {
     label: "the model",
     files: new Map(files.map(({ name, path }) => [name, path])),
@@ -67,34 +68,6 @@ function graphOptions(name: string, threads: number): Record<string, unknown> {
     use_external_data_format: false, // the runtime finds them beside the graph
     session_options: { intraOpNumThreads: threads, interOpNumThreads: 1 },
   };
-}
-
-/** Calls a function with a temporary folder in which the files have their names. */
-async function withLinks(
-  files: readonly NamedFile[],
-  work: (folder: string) => Promise<LibraryModel>,
-): Promise<LibraryModel> {
-  const folder = await mkdtemp(join(tmpdir(), "hearth-onnx-"));
-  try {
-    for (const { name, path } of files) {
-      const target = join(folder, name);
-      await mkdir(dirname(target), { recursive: true });
-      await symlink(path, target).catch(() => link(path, target)); // on Windows, few users may create symbolic ones
-    }
-    return await work(folder);
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    const message = messageOf(error).replaceAll(folder, "the model").slice(0, 500);
-    throw new AppError("unsupported", `transformers.js cannot load the model: ${message}`, { cause: error });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-async function sizeOf(files: readonly NamedFile[]): Promise<number> {
-  let bytes = 0;
-  for (const { path } of files) bytes += (await stat(path)).size;
-  return bytes;
 }
 
 /** The engine's view of a program without steps. */

@@ -2,7 +2,10 @@
  * The used part of `@huggingface/transformers`: a model's forward pass, and tensors. The package is optional: only
  * folders of ONNX need it.
  */
-import { AppError, messageOf } from "../../../../base/index.ts";
+import { link, mkdir, mkdtemp, rm, stat, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { AppError, messageOf, type NamedFile } from "../../../../base/index.ts";
 import { packageFolder } from "../../../../base/system.ts";
 
 const PACKAGE = "@huggingface/transformers";
@@ -13,7 +16,12 @@ export interface Tensor {
   readonly type: string;
   readonly dims: readonly number[];
   readonly data: Values;
+  /** The runtime's own tensor. */
+  readonly ort_tensor?: RuntimeTensor;
 }
+
+/** A tensor of the runtime below the library. */
+type RuntimeTensor = Pick<Tensor, "type" | "data" | "dims">;
 
 interface TensorInfo {
   readonly name: string;
@@ -24,8 +32,14 @@ interface TensorInfo {
 
 export interface LibraryModel {
   (inputs: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, Tensor>>>;
-  readonly sessions: Readonly<Record<string, { readonly inputMetadata: readonly TensorInfo[] }>>;
+  readonly sessions: Readonly<Record<string, GraphSession>>;
   dispose(): Promise<unknown>;
+}
+
+/** One graph of a model. */
+interface GraphSession {
+  readonly inputMetadata: readonly TensorInfo[];
+  run(inputs: Readonly<Record<string, RuntimeTensor>>): Promise<Readonly<Record<string, RuntimeTensor>>>;
 }
 
 interface Loader {
@@ -35,6 +49,7 @@ interface Loader {
 export interface Library {
   readonly AutoModel: Loader;
   readonly AutoModelForCausalLM: Loader;
+  readonly AutoModelForSpeechSeq2Seq: Loader;
   readonly Tensor: new (type: string, data: Values, dims: readonly number[]) => Tensor;
   readonly LogLevel: { readonly ERROR: number };
   readonly env: Record<string, unknown>;
@@ -72,4 +87,33 @@ export function firstOf(
     (kept as Float32Array).set(part as Float32Array, i * length * inner); // both have the same class
   }
   return new make(type, kept, dims.with(axis, length));
+}
+
+/** Calls a function with a temporary folder in which the files have their names. */
+export async function withLinks(
+  files: readonly NamedFile[],
+  work: (folder: string) => Promise<LibraryModel>,
+): Promise<LibraryModel> {
+  const folder = await mkdtemp(join(tmpdir(), "hearth-onnx-"));
+  try {
+    for (const { name, path } of files) {
+      const target = join(folder, name);
+      await mkdir(dirname(target), { recursive: true });
+      await symlink(path, target).catch(() => link(path, target)); // on Windows, few users may create symbolic ones
+    }
+    return await work(folder);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const message = messageOf(error).replaceAll(folder, "the model").slice(0, 500);
+    throw new AppError("unsupported", `transformers.js cannot load the model: ${message}`, { cause: error });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Bytes of all files together. */
+export async function sizeOf(files: readonly NamedFile[]): Promise<number> {
+  let bytes = 0;
+  for (const { path } of files) bytes += (await stat(path)).size;
+  return bytes;
 }
