@@ -38,7 +38,6 @@ const FOR_TESTS: Readonly<Record<string, string>> = {
   "src/cli/update/minisign.ts: hashOf": "for the program that signs releases",
   "src/server/app.ts: makeApp": "the application without a listener",
   "kernels/simd/layout.ts: layoutHeader": "build.sh writes it",
-  "src/engine/audio/mel.ts: logMel": "for encoders of sound, until one is here",
 };
 
 const isProduct = (path: string): boolean => /^(src|kernels)\//.test(path);

@@ -1,5 +1,6 @@
 /** Requests to the engine and its answers. This file loads no reader of models. */
 export { isAudio } from "./audio/format.ts";
+export type { SpeechSegment, SpeechTask } from "./audio/whisper/transcriber.ts";
 export { ADAPTERS_MAX, type AdapterChoice } from "./batching/adapter-set.ts";
 export type { ChosenLogprob, TokenLogprob } from "./batching/answer-text.ts";
 export type { EmbedEvent } from "./batching/embedder.ts";
@@ -19,9 +20,11 @@ export {
   type LoadMessage,
   type PromptInput,
   type Reply,
+  type SpeechEvent,
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
+  type TranscribeMessage,
 } from "./runner/messages.ts";
 export type { AnswerGrammar } from "./text/sampling/answer-grammar.ts";
 export type { LazyGrammar } from "./text/sampling/lazy-grammar.ts";

@@ -11,6 +11,7 @@ import type { PoolOptions } from "./processes/load-message.ts";
 import { Pool } from "./processes/pool.ts";
 import { runRank } from "./inference/rank.ts";
 import type { Runtime } from "./requests/runtime.ts";
+import { runTranscribe } from "./inference/transcribe.ts";
 import { runDetokenize, runTokenize } from "./inference/tokenize.ts";
 
 interface LocalRuntimeOptions {
@@ -40,6 +41,7 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     render: (request) => ("messages" in request ? renderChat(parts, request) : renderQuestion(parts, request)),
     embed: (request) => runEmbed(parts, request),
     rank: (request) => runRank(parts, request),
+    transcribe: (request) => runTranscribe(parts, request),
     tokenize: (request) => runTokenize(parts, request),
     detokenize: (request) => runDetokenize(parts, request),
     adapters: (model) => listAdapters(adapters, model),

@@ -28,4 +28,5 @@ export type {
   Tool,
   ToolCall,
   ToolChoice,
+  TranscribeRequest,
 } from "./requests/runtime.ts";

@@ -152,6 +152,11 @@ export function makeFakeRuntime(script: Script = hello): FakeRuntime {
         .map(({ content }) => content)
         .join(" ")
         .split(" ").length,
+    async *transcribe({ audio, language = "en" }) {
+      const about = { tokens: [1], from: 0, temperature: 0, logprob: -0.5, repetition: 1, silence: 0 };
+      yield { kind: "segment", id: 1, segment: { ...about, start: 0, end: 1.5, text: ` ${audio.length} bytes` } };
+      yield { kind: "transcribed", id: 1, language, seconds: 1.5 };
+    },
     rank: async ({ documents }) => {
       const scores = documents.map((text) => text.length);
       const relevances = scores.map((score) => 1 - 1 / (1 + score));

@@ -113,6 +113,8 @@ export interface EngineInfo {
   readonly canFill: boolean;
   /** Kinds of media that a prompt may contain. */
   readonly media: readonly MediaKind[];
+  /** Set for a model that writes down speech, with the codes of its languages; none: English only. */
+  readonly speech?: { readonly languages: readonly string[] };
   /** Why it takes no images although it has an image encoder. */
   readonly visionMissing?: string;
   /** Why it takes no recordings although it has an audio encoder. */

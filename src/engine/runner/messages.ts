@@ -3,6 +3,7 @@
  * if possible (base/wire.ts). The server chooses the ids.
  */
 import type { Code, NamedFile } from "../../base/index.ts";
+import type { SpeechSegment, SpeechTask } from "../audio/whisper/transcriber.ts";
 import type { AdapterChoice } from "../batching/adapter-set.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
 import type { EngineInfo } from "../batching/load.ts";
@@ -150,11 +151,20 @@ export interface EmbedMessage {
   readonly adapters?: readonly AdapterChoice[];
 }
 
+/** Answered by `segment` messages and one `transcribed`, or by `transcribeFailed`. */
+export interface TranscribeMessage extends SpeechTask {
+  readonly kind: "transcribe";
+  readonly id: number;
+  /** A file of sound. */
+  readonly audio: Uint8Array;
+}
+
 /** Server → runner. */
 export type ToRunner =
   | LoadMessage
   | GenerateMessage
   | EmbedMessage
+  | TranscribeMessage
   | { readonly kind: "cancel"; readonly id: number }
   /** Releases the prompt that a request holds. */
   | { readonly kind: "forget"; readonly id: number }
@@ -204,6 +214,8 @@ export type FromRunner =
       readonly streamed?: StreamedCounts;
     }
   | EmbedEvent
+  | SpeechEvent
+  | { readonly kind: "transcribeFailed"; readonly id: number; readonly code: Code; readonly message: string }
   /** The process is about to end and takes no new requests. */
   | { readonly kind: "leaving" }
   /** Turns of the event loop so far, one after each step: an unchanged number means one long step. */
@@ -211,6 +223,12 @@ export type FromRunner =
   /** An image of a prompt was encoded, or its rows were cached. */
   | { readonly kind: "image"; readonly how: "encoded" | "reused" }
   | Reply;
+
+/** Parts of a transcription. */
+export type SpeechEvent =
+  | { readonly kind: "segment"; readonly id: number; readonly segment: SpeechSegment }
+  /** The last one: the recording's language, as `en`, and its length. */
+  | { readonly kind: "transcribed"; readonly id: number; readonly language: string; readonly seconds: number };
 
 /** Answers to single questions. */
 export type Reply =

@@ -25,10 +25,12 @@ import {
   type EmbedMessage,
   type GenerateMessage,
   type LoadMessage,
+  type TranscribeMessage,
 } from "./messages.ts";
 import type { Images } from "./images.ts";
 import type { DecodeAudio, DecodeImage, openImages } from "./open-images.ts";
 import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
+import type { openSpeechModel, Speech } from "./speech.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, textOfIds, tokenize } from "./tokens.ts";
 
@@ -67,6 +69,8 @@ interface Loaded {
   readonly held: HeldPrompts;
   /** Undefined if the model takes none. */
   readonly images: Images | undefined;
+  /** Undefined if the model does not write down speech. */
+  readonly speech: Speech | undefined;
   /** Requests whose images are not all encoded yet. */
   readonly encodingImages: Map<number, AbortController>;
 }
@@ -94,8 +98,11 @@ export function startRunner(channel: Channel, given: RunnerHost): void {
       case "embed":
         if (!loaded || refuseChanged(loaded, message, channel)) return;
         return void embed(loaded.model, message, { channel, pending: encoding, loop: host.loop });
+      case "transcribe":
+        return void (loaded && transcribe(loaded, message, channel));
       case "cancel":
         encoding.delete(message.id);
+        loaded?.speech?.cancel(message.id);
         loaded?.encodingImages.get(message.id)?.abort();
         return loaded?.model.engine.cancel(message.id);
       case "forget":
@@ -149,6 +156,8 @@ function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
 /** The encoders' code is loaded with the first model that has a projector. */
 const openVision: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
 
+const openSpeech: typeof openSpeechModel = async (...parts) => (await import("./speech.ts")).openSpeechModel(...parts);
+
 async function load(
   message: LoadMessage,
   { channel, host, signal }: { channel: Channel; host: RunnerHost; signal: AbortSignal },
@@ -193,12 +202,16 @@ async function load(
           signal,
         })
       : undefined;
+    const speech =
+      backend.speech &&
+      (await openSpeech(backend.speech, model, { channel, decode: host.decodeAudio, loop: host.loop }));
     channel.send({
       kind: "ready",
-      info: vision ? { ...model.info, ...vision.info } : model.info,
+      info: { ...model.info, ...vision?.info, ...speech?.info },
       template,
     });
-    return { model, templates, held: new Map(), images: vision?.images, encodingImages: new Map() };
+    const encodingImages = new Map<number, AbortController>();
+    return { model, templates, held: new Map(), images: vision?.images, speech, encodingImages };
   } catch (error) {
     channel.send({ kind: "failed", code: codeOf(error), message: messageOf(error) });
     await leave(channel);
@@ -251,6 +264,12 @@ async function endAfter(error: Error, channel: Channel): Promise<void> {
 async function leave(channel: Channel): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
+}
+
+function transcribe({ speech }: Loaded, message: TranscribeMessage, channel: Channel): void {
+  if (speech) return void speech.transcribe(message);
+  const failure = { code: "bad_request", message: "the model does not write down speech" } as const;
+  channel.send({ kind: "transcribeFailed", id: message.id, ...failure });
 }
 
 /** After a change of a model file its content cannot be trusted: reports the failure and ends. */
@@ -337,6 +356,7 @@ async function reply(
 async function closeEngine(loaded: Loaded | undefined, channel: Channel): Promise<void> {
   for (const abort of loaded?.encodingImages.values() ?? []) abort.abort();
   await loaded?.images?.close();
+  await loaded?.speech?.close();
   await loaded?.model.engine.close();
   channel.exit(0);
 }

@@ -7,6 +7,7 @@ import type {
   LoadMessage,
   Reply,
   SequenceEvent,
+  SpeechEvent,
   StreamedCounts,
   TemplateReply,
   ToRunner,
@@ -61,6 +62,7 @@ export interface Listener {
   event?(event: SequenceEvent): void;
   reply?(reply: Reply): void;
   embedded?(event: Extract<EmbedEvent, { kind: "embedded" }>): void;
+  speech?(event: SpeechEvent): void;
   fail(error: AppError): void;
 }
 
@@ -96,7 +98,9 @@ export async function connect(
       if (message.streamed) progress.streamed = message.streamed;
       for (const event of message.events) listeners.get(event.id)?.event?.(event);
     } else if (message.kind === "embedded") listeners.get(message.id)?.embedded?.(message);
-    else if (message.kind === "embedFailed") listeners.get(message.id)?.fail(toError(message));
+    else if (message.kind === "segment" || message.kind === "transcribed") listeners.get(message.id)?.speech?.(message);
+    else if (message.kind === "embedFailed" || message.kind === "transcribeFailed")
+      listeners.get(message.id)?.fail(toError(message));
     else if (message.kind === "leaving") progress.isLeaving = true;
     else if (message.kind === "image") images[message.how]++;
     else listeners.get(message.id)?.reply?.(message);

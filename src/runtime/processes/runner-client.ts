@@ -13,10 +13,12 @@ import {
   LOADED_TEMPLATE,
   type Reply,
   type SequenceEvent,
+  type SpeechEvent,
   type StreamedCounts,
   type TemplateChoice,
   type TemplateReply,
   type ToRunner,
+  type TranscribeMessage,
 } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
 import {
@@ -162,6 +164,32 @@ export class RunnerClient {
       signal.removeEventListener("abort", abort);
       this.#listeners.delete(id);
       this.#kept.delete(id);
+      if (!finished && this.alive) this.#send({ kind: "cancel", id });
+    }
+  }
+
+  /** Writes down speech. Ending the generator, or the signal, stops the model after its next token. */
+  async *transcribe(
+    request: Omit<TranscribeMessage, "kind" | "id">,
+    signal: AbortSignal,
+  ): AsyncGenerator<SpeechEvent, void, void> {
+    const id = this.newId();
+    const queue = makeQueue<SpeechEvent>();
+    const abort = (): void => queue.fail(new AppError("cancelled", "request canceled"));
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    this.#listen(id, { speech: queue.push, fail: queue.fail });
+    let finished = false;
+    try {
+      this.#send({ kind: "transcribe", id, ...request });
+      while (!finished) {
+        const event = await queue.next();
+        finished = event.kind === "transcribed";
+        yield event;
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+      this.#listeners.delete(id);
       if (!finished && this.alive) this.#send({ kind: "cancel", id });
     }
   }

@@ -9,6 +9,8 @@ import type {
   EngineInfo,
   Options,
   PromptMessage,
+  SpeechEvent,
+  SpeechTask,
   TokenLogprob,
   Tool,
   ToolCall,
@@ -219,6 +221,11 @@ export interface EmbedResult extends Timed {
   readonly promptEvalCount: number;
 }
 
+export interface TranscribeRequest extends ModelRequest, SpeechTask {
+  /** A file of sound. */
+  readonly audio: Uint8Array;
+}
+
 export interface TokenizeRequest extends ModelRequest {
   readonly text: string;
   /** Adds BOS and EOS if the model wants them. */
@@ -326,6 +333,11 @@ export interface Runtime {
   embed(request: EmbedRequest): Promise<EmbedResult>;
   /** Throws `bad_request` if the model is not a reranker, or a text is too long. */
   rank(request: RankRequest): Promise<RankResult>;
+  /**
+   * Writes down a recording; the last event is `transcribed`. Throws `bad_request` if the model does not write down
+   * speech, or the file is not one of sound.
+   */
+  transcribe(request: TranscribeRequest): AsyncGenerator<SpeechEvent, void, void>;
   /** The ids of a text for a model. */
   tokenize(request: TokenizeRequest): Promise<TokenizeResult>;
   /** Throws `bad_request` for an id outside the model's vocabulary. */

@@ -1,0 +1,31 @@
+/** Transcribe: writes down a recording with a model for speech. */
+import type { SpeechEvent } from "../../engine/index.ts";
+import { AppError } from "../../base/index.ts";
+import { lease, modelOf, type RuntimeParts } from "./lease.ts";
+import type { TranscribeRequest } from "../requests/runtime.ts";
+
+/** Asks a fresh runner once more if the first one died before it received the request. */
+export async function* runTranscribe(
+  parts: RuntimeParts,
+  request: TranscribeRequest,
+): AsyncGenerator<SpeechEvent, void, void> {
+  const model = await modelOf(parts, request);
+  const { audio, language, task, prompt, temperature, signal } = request;
+  for (let isLast = false; ; isLast = true) {
+    const loaded = await lease(parts, model, request);
+    const { runner } = loaded.lease;
+    try {
+      if (!runner.info.speech) {
+        const needed = "it needs a model for speech, such as Whisper";
+        throw new AppError("bad_request", `${JSON.stringify(request.model)} does not support transcription: ${needed}`);
+      }
+      yield* runner.transcribe({ audio, language, task, prompt, temperature }, signal);
+      return;
+    } catch (error) {
+      if (isLast || !loaded.lease.wasSilent()) throw error;
+    } finally {
+      loaded.lease.release();
+    }
+    await loaded.lease.ended;
+  }
+}
