@@ -37,6 +37,7 @@ import { metricsRoutes } from "./routes/metrics.ts";
 import { nativeCompletionRoutes } from "./routes/native-completion.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
+import { openaiAudioRoutes } from "./routes/openai-audio.ts";
 import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openapiRoutes } from "./routes/openapi.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
@@ -153,6 +154,7 @@ const routes = (deps: RouteDeps): Route[] => [
   ...blobRoutes,
   ...openaiChatRoutes,
   ...openaiCompletionRoutes,
+  ...openaiAudioRoutes,
   ...openaiEmbeddingRoutes,
   ...openaiModelRoutes,
   ...hooksAdminRoutes(),

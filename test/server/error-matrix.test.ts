@@ -102,6 +102,8 @@ const OTHER_ROUTES = [
   "GET /v1/responses/:id/input_items",
   "POST /v1/responses/:id/cancel",
   "GET /v1/models/*",
+  "POST /v1/audio/transcriptions",
+  "POST /v1/audio/translations",
 ];
 
 /** Status and message, in any API's format. */

@@ -26,19 +26,47 @@ export async function readJson(request: Request): Promise<unknown> {
   return parseBody(text);
 }
 
+/** A form of texts and files. */
+export type Form = Awaited<ReturnType<Response["formData"]>>;
+
+/** Reads a form. Throws `bad_request` and `too_large`. */
+export async function readForm(request: Request, limit: number): Promise<Form> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^multipart\/form-data\b/i.test(type))
+    throw new AppError("bad_request", `content type: expected 'multipart/form-data', got '${type.slice(0, 80)}'`);
+  checkAnnounced(request, limit);
+  const body = await readBytes(request, limit);
+  try {
+    return await new Response(body, { headers: { "content-type": type } }).formData();
+  } catch (error) {
+    throw new AppError("bad_request", "request body: expected a form in parts, got something else", { cause: error });
+  }
+}
+
 async function readText(request: Request, limit: number): Promise<string> {
-  const announced = Number(request.headers.get("content-length") ?? 0);
-  if (announced > limit) throw tooLarge(limit, announced);
+  const announced = checkAnnounced(request, limit);
   const coding = contentCoding(request.headers);
   if (announced > 0 && announced <= SMALL_BYTES && coding === undefined) return arrived(request.text(), BODY_IDLE_MS);
-  const chunks: Uint8Array[] = [];
+  return new TextDecoder().decode(await readBytes(request, limit));
+}
+
+/** The announced length; 0 if it is missing. Throws `too_large`. */
+function checkAnnounced(request: Request, limit: number): number {
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > limit) throw tooLarge(limit, announced);
+  return announced;
+}
+
+async function readBytes(request: Request, limit: number): Promise<Uint8Array<ArrayBuffer>> {
+  const isPlain = contentCoding(request.headers) === undefined;
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for await (const chunk of decoded(request)) {
     length += chunk.length;
-    if (length > limit) throw tooLarge(limit, coding === undefined ? length : undefined);
-    chunks.push(chunk);
+    if (length > limit) throw tooLarge(limit, isPlain ? length : undefined);
+    chunks.push(chunk as Uint8Array<ArrayBuffer>);
   }
-  return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
 }
 
 /** The decompressed body. Throws `unsupported_coding`. */

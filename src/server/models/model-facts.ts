@@ -17,7 +17,7 @@ import { effectiveTemplate } from "./effective-template.ts";
 
 export interface ModelFacts {
   readonly gguf: GgufDetails;
-  /** `completion`, `vision`, `audio`, `tools`, `insert`, `embedding`, `thinking`. */
+  /** `completion`, `vision`, `audio`, `tools`, `insert`, `embedding`, `thinking`, `transcription`. */
   readonly capabilities: readonly string[];
   /** Sampling options that the file recommends. */
   readonly parameters: Options;
@@ -69,6 +69,7 @@ const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 /** In the customary order. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees, hears }: Senses): string[] {
   const arch = String(metadata.get("general.architecture"));
+  if (arch === "onnx" && metadata.get("onnx.model_type") === "whisper") return ["transcription"];
   const pooling = statedPooling(metadata, arch);
   const embeds = pooling !== undefined || metadata.get(`${arch}.attention.causal`) === false;
   const { native, capabilities } = effectiveTemplate(entry, metadata);

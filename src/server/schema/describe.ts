@@ -11,6 +11,8 @@ export interface RouteNote {
   readonly api: Api;
   readonly summary: string;
   readonly body?: TSchema | "bytes";
+  /** True if the body is a form in parts. */
+  readonly isForm?: boolean;
   /** `json` by default. */
   readonly reply?: ReplyKind | readonly ReplyKind[];
   /** Schema of a JSON reply, if there is one. */
@@ -40,6 +42,7 @@ export function describe({
   api,
   summary,
   body,
+  isForm = false,
   reply = "json",
   answer,
   parameters,
@@ -55,7 +58,7 @@ export function describe({
     summary,
     ...(parameters === undefined ? {} : { parameters }),
     ...(api === "gateway" ? { security: [{ gatewayToken: [] }] } : {}),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
+    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body, isForm) } }),
     responses: {
       [status]: { description: "Success", ...(kinds.length > 0 ? { content } : {}) },
       ...Object.fromEntries(
@@ -65,9 +68,9 @@ export function describe({
   };
 }
 
-function contentOf(body: TSchema | "bytes"): Record<string, { schema?: object }> {
+function contentOf(body: TSchema | "bytes", isForm: boolean): Record<string, { schema?: object }> {
   if (body === "bytes") return { "application/octet-stream": {} };
-  return { "application/json": { schema: withoutOurs(body) } };
+  return { [isForm ? "multipart/form-data" : "application/json"]: { schema: withoutOurs(body) } };
 }
 
 /** NDJSON: one object on each line; events: JSON after `data:`. */
