@@ -55,6 +55,11 @@ export class Client {
     return this.#json(response);
   }
 
+  /** Sends a form with files. Throws `ApiError`. */
+  async postForm(path: string, body: FormData, signal?: AbortSignal): Promise<Json> {
+    return this.#json(await this.#send("POST", path, { body, signal }));
+  }
+
   async #json(response: Response): Promise<Json> {
     const value = await response.json().catch(() => undefined);
     if (typeof value === "object" && value !== null) return value as Json;
@@ -105,7 +110,7 @@ export class Client {
   async #send(
     method: string,
     path: string,
-    { body, signal }: { body?: string | ReadableStream<Uint8Array>; signal?: AbortSignal | undefined } = {},
+    { body, signal }: { body?: string | ReadableStream<Uint8Array> | FormData; signal?: AbortSignal | undefined } = {},
   ): Promise<Response> {
     const { url, apiKey, tls } = this.#server;
     const response = await fetch(url + path, {

@@ -1,6 +1,6 @@
 /**
  * `hearth run`: one question, or a conversation at a terminal. Pulls a missing model first; prints the embeddings of an
- * embedding model.
+ * embedding model, and the text of a recording with a model for speech.
  */
 import { ApiError, type Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
@@ -41,6 +41,8 @@ export async function run(
   const model = await modelNamed(context, asked.named);
   const { words } = asked;
   const found = await showOrPull(context, model, options);
+  if ((found["capabilities"] ?? []).includes("transcription"))
+    return (await import("./transcribe.ts")).transcribe(context, words, { model, keepAlive: options.keepalive });
   const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
   const takes = takesOf(found);
   await warnOfImages(words, { model, takes }, terminal);
