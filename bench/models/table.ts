@@ -102,6 +102,7 @@ a GGUF says of itself in \`general.architecture\`.
   \`bun run test real\`). \`original\`: random weights, converted from a folder of transformers, whose
   logits or states equal transformers' within 10^-6 (\`bench/real/originals.ts\`). \`peer\`: random
   weights, against llama.cpp only. \`none\`: nothing but tests that the backends agree.
+- Whisper, which writes down speech, runs from a folder of ONNX: [api.md](api.md#speech).
 `;
 
 function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<string>): string[] {
