@@ -4,14 +4,14 @@
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, BLOCK_BYTES } from "../../base/index.ts";
+import { AppError, BLOCK_BYTES, checkNotCancelled } from "../../base/index.ts";
 import { blobPath } from "../store/blobs.ts";
 import { digestOfFile } from "../store/digest.ts";
 import type { BlobSource } from "./blob-source.ts";
 import type { BrokenBlobs } from "./broken-blobs.ts";
 import { PartFile, type Part } from "./part-file.ts";
 import { PrefixHash } from "./prefix-hash.ts";
-import { checkWanted, retry, Transient, type Limits } from "./retry.ts";
+import { retry, Transient, type Limits } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each buffers a few megabytes at most
@@ -92,7 +92,7 @@ export class Download {
     await this.#receive(file, hash);
     this.#state = "received";
     const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
-    checkWanted(this.#stop.signal);
+    checkNotCancelled(this.#stop.signal);
     const place = { host: this.source.host, digest };
     if (found === digest) {
       this.#broken.forget(place);
@@ -122,7 +122,7 @@ export class Download {
         }),
     );
     const results = await Promise.allSettled(workers);
-    checkWanted(this.#stop.signal);
+    checkNotCancelled(this.#stop.signal);
     const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
     const [first] = failures.filter((error) => !isCancelled(error)); // the other parts were cancelled
     if (first instanceof RangesIgnored) {

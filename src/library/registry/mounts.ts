@@ -4,6 +4,7 @@
  * host are not tried: most of them are local only.
  */
 import { join } from "node:path";
+import { checkNotCancelled } from "../../base/index.ts";
 import type { Digest } from "../store/digest.ts";
 import { readManifest, type Layer } from "../store/manifest.ts";
 import { isHostless, makeName, parseName, type ModelName } from "../store/name.ts";
@@ -11,7 +12,6 @@ import { digestsOf } from "../store/references.ts";
 import { manifestFiles } from "../store/store.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { isRedirect, type RegistryClient } from "./client.ts";
-import { checkWanted } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 /** Maximum repositories to ask for one blob. */
@@ -75,7 +75,7 @@ async function hasBlob(client: RegistryClient, { name, blob }: { name: ModelName
     const { ok, status } = await client.send({ method: "HEAD", url }, watch);
     return ok || isRedirect(status);
   } catch {
-    checkWanted(signal);
+    checkNotCancelled(signal);
     return false;
   }
 }

@@ -2,7 +2,7 @@
  * Pulls a model: its manifest, the missing blobs, and then the manifest into place, byte for byte. Whenever this stops,
  * the store holds the models it held before, and received bytes are kept for the next try.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { findBlob } from "../store/blobs.ts";
 import type { Progress } from "../create/creation.ts";
 import type { Digest } from "../store/digest.ts";
@@ -18,7 +18,7 @@ import type { Download } from "./download.ts";
 import type { Downloads, Ticket } from "./downloads.ts";
 import type { Runs } from "../create/architecture.ts";
 import { checkOffered } from "./offered.ts";
-import { checkWanted, pause } from "./retry.ts";
+import { pause } from "./retry.ts";
 
 const PROGRESS_MS = 60;
 
@@ -127,7 +127,7 @@ async function* follow(
   for (let ms = 1; ; ms = Math.min(2 * ms, PROGRESS_MS)) {
     const isDone = download.isReceived;
     for (const ticket of all) ticket.download.check();
-    checkWanted(client.signal);
+    checkNotCancelled(client.signal);
     const { completed } = download;
     if (completed !== undefined && completed !== shown) yield progressOf(download.source.blob, (shown = completed));
     if (isDone) return;
@@ -138,7 +138,7 @@ async function* follow(
 async function untilStored(download: Download, signal: AbortSignal): Promise<void> {
   for (let ms = 1; !download.isStored; ms = Math.min(2 * ms, PROGRESS_MS)) {
     download.check();
-    checkWanted(signal);
+    checkNotCancelled(signal);
     await pause(ms, signal);
   }
 }

@@ -2,7 +2,7 @@
  * Pushes a model: the blobs that the registry lacks, then the manifest, byte for byte, so that pulling it gives a model
  * of the same digest.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { blobPath, findBlob } from "../store/blobs.ts";
 import type { Progress } from "../create/creation.ts";
 import type { Library } from "../create/library.ts";
@@ -15,7 +15,7 @@ import { repositoryUrl } from "./address.ts";
 import type { RegistryClient } from "./client.ts";
 import { makeFindMount } from "./mounts.ts";
 import { blobsOf } from "./pull.ts";
-import { checkWanted, pause } from "./retry.ts";
+import { pause } from "./retry.ts";
 import { uploadBlob } from "./upload.ts";
 
 const PROGRESS_MS = 60;
@@ -94,7 +94,7 @@ async function* upload(
   );
   for (let ms = 1; outcome === undefined; ms = Math.min(2 * ms, PROGRESS_MS)) {
     await pause(ms, client.signal); // short at first: most blobs are small
-    checkWanted(client.signal);
+    checkNotCancelled(client.signal);
     if (sent > shown) yield progress((shown = sent));
   }
   if (outcome !== "uploaded") throw outcome.error;

@@ -2,7 +2,7 @@
  * Retries: temporary failures are retried a few times with growing pauses; other failures are final. A try that made
  * progress resets the count.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 
 /** Limits on waits for a registry, tries, and bytes per request. */
 export interface Limits {
@@ -62,7 +62,7 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
     try {
       return await work();
     } catch (error) {
-      checkWanted(signal);
+      checkNotCancelled(signal);
       if (!(error instanceof Transient)) throw error;
       failures = progress() > before ? 1 : failures + 1;
       if (failures >= limits.tries) {
@@ -73,11 +73,6 @@ export async function retry<T>(work: () => Promise<T>, options: RetryOptions): P
       await pause(Math.min(pauseMs, PAUSE_MS_MAX), signal);
     }
   }
-}
-
-/** Throws `cancelled` once `signal` is aborted. */
-export function checkWanted(signal: AbortSignal): void {
-  if (signal.aborted) throw new AppError("cancelled", "request canceled");
 }
 
 /** Ends early on abort, without an error. */

@@ -2,7 +2,7 @@
  * Checks that a registry's model can run here before its first large blob is downloaded: by the manifest, by the small
  * configuration, and if needed by the header of the weights, which is read over the network alone.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { headerSteps, makeCursor, MAX_HEADER_BYTES, moveWindow } from "../../engine/formats/index.ts";
 import { architectureOf, unsupportedText, HEADER_ARRAY_ITEMS_MAX, type Runs } from "../create/architecture.ts";
 import { layersOf, parseJsonObject, type Layer, type Manifest } from "../store/manifest.ts";
@@ -12,7 +12,7 @@ import { CONFIG_BYTES_MAX } from "../store/store.ts";
 import { repositoryUrl } from "./address.ts";
 import { makeBlobSource, type BlobSource } from "./blob-source.ts";
 import type { RegistryClient } from "./client.ts";
-import { checkWanted, Transient } from "./retry.ts";
+import { Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 /** Smaller blobs are downloaded rather than probed. */
@@ -78,7 +78,7 @@ async function remoteArchitecture(client: RegistryClient, blob: Layer): Promise<
       moveWindow(cursor, await readRange(client, source, { from: cursor.at, to }));
     }
   } catch (error) {
-    checkWanted(client.signal);
+    checkNotCancelled(client.signal);
     if (error instanceof AppError || error instanceof Transient) return undefined;
     throw error;
   }

@@ -3,13 +3,13 @@
  * if possible, else sent in chunks. A registry takes chunks itself or redirects each.
  */
 import { open, type FileHandle } from "node:fs/promises";
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, checkNotCancelled, messageOf } from "../../base/index.ts";
 import { blobPath } from "../store/blobs.ts";
 import type { Layer } from "../store/manifest.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { failureOf, isRedirect, locationOf, type RegistryClient } from "./client.ts";
 import type { FindMount } from "./mounts.ts";
-import { checkWanted, retry, Transient } from "./retry.ts";
+import { retry, Transient } from "./retry.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 const CONTENT_TYPE = "application/octet-stream";
@@ -124,7 +124,7 @@ async function succeeds(exchange: Promise<unknown>, { signal }: RegistryClient):
     () => true,
     () => false,
   );
-  checkWanted(signal);
+  checkNotCancelled(signal);
   return isDone;
 }
 
@@ -158,7 +158,7 @@ async function sendAll(upload: Upload, start: Session): Promise<void> {
       { what: `upload of ${blob.digest}`, bytesMax: ANSWER_BYTES_MAX },
     );
   } catch (error) {
-    checkWanted(client.signal);
+    checkNotCancelled(client.signal);
     if (!(await isThere(client, blob))) throw new UploadLost(messageOf(error), { cause: error });
   } // else an earlier try had arrived, and only its answer was lost
   onProgress(blob.size);

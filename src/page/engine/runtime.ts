@@ -2,7 +2,7 @@
  * The runtime of a page: the server's own `chat` and `generate`, over models that run in a Worker of the page. One
  * model is in memory at a time; its files are downloaded once, and then read from the page's storage.
  */
-import { AppError, messageOf } from "../../base/index.ts";
+import { abortable, AppError, messageOf } from "../../base/index.ts";
 import type { EngineInfo, LoadMessage } from "../../engine/index.ts";
 import {
   makeCallGrammars,
@@ -164,7 +164,7 @@ function makePagePool(options: PageRuntimeOptions): RuntimeParts["pool"] & { end
       const stop = (): void => {
         if (present === mine) end();
       };
-      const runner = await untilAborted(mine.started, request.signal).catch((error: unknown) => {
+      const runner = await abortable(mine.started, [request.signal]).catch((error: unknown) => {
         stop(); // the load failed, or its caller left
         throw error;
       });
@@ -212,13 +212,4 @@ async function fileOf({ locate, onWait }: PageRuntimeOptions, worker: PageWorker
     onWait({ kind: "unkept", reason: messageOf(error) });
     return { kind: "url", ...place };
   }
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(new AppError("cancelled", "request canceled"));
-    signal.addEventListener("abort", abort, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
