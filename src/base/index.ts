@@ -35,6 +35,7 @@ export { makeLogger, makeStreamLogger, type Logger } from "./log.ts";
 export { isLoopback } from "./loopback.ts";
 export { isPlainName, type NamedFile } from "./named-file.ts";
 export { nearest, unknownNameMessage } from "./nearest.ts";
+export { once } from "./once.ts";
 export { remembering } from "./remembering.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
 export { runInThread } from "./thread-job.ts";

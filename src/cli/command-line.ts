@@ -13,6 +13,7 @@ import {
   KERNELS_EXPECTED,
   messageOf,
   nearest,
+  once,
   parseKernels,
   VERSION,
 } from "../base/index.ts";
@@ -80,11 +81,6 @@ const termOf = (command: Command): string =>
 function nameOf(argument: Argument): string {
   const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
   return argument.required ? `<${name}>` : `[${name}]`;
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 function addServe(program: Command, env: Env): void {

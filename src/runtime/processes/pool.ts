@@ -3,7 +3,7 @@
  * time), reloads when load options change, unloads when `keep_alive` has passed, and evicts when there are too many
  * models or too little memory.
  */
-import { abortable, AppError, assert, reasonOf, shuttingDown } from "../../base/index.ts";
+import { abortable, AppError, assert, once, reasonOf, shuttingDown } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
 import { compatible, describe, joinBeside, slotsOf, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
@@ -332,12 +332,3 @@ export class Pool {
 
 const tooBusy = (): AppError =>
   new AppError("busy", "server busy, please try again.  maximum pending requests exceeded");
-
-function once(work: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    work();
-  };
-}

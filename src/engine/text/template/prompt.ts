@@ -3,7 +3,7 @@
  * Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template wins
  * unless the other can do more.
  */
-import { AppError } from "../../../base/index.ts";
+import { AppError, once } from "../../../base/index.ts";
 import { type GoPrompt, parseGoPrompt, renderGoChat, renderGoInsert, thinkingTags } from "./go-prompt.ts";
 import { type JinjaTemplate, parseJinja } from "./jinja.ts";
 import { effortOf, foldSystem, joinThoughts, splitCalls, splitText } from "./adapt.ts";
@@ -88,11 +88,6 @@ function parseJinjaPrompt(source: string, tokens: SpecialTokens): JinjaPrompt {
     ),
   };
   return prompt;
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 const TRIAL_TIME = new Date(0);
