@@ -9,6 +9,7 @@ import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText } from "../answers/custom-tools.ts";
 import { isOfTool, type ToolEvent } from "../answers/tool-loop.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
+import { makeId } from "../http/random-id.ts";
 
 export type Block =
   | { type: "text"; text: string }
@@ -219,10 +220,6 @@ const usageOf = ({ promptEvalCount = 0, promptCachedCount = 0, evalCount = 0 }: 
   cache_read_input_tokens: promptCachedCount,
   output_tokens: evalCount,
 });
-
-/** The kind of id and 24 hex digits. */
-const makeId = (kind: string): string =>
-  `${kind}_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
 
 /** The message that a stream adds up to. */
 export async function wholeMessage(answer: AsyncIterable<Said>, steps: Steps): Promise<Reply | undefined> {

@@ -3,11 +3,9 @@
  * with the log. Each API has its own name for the header; the native API has no such header.
  */
 import { isAnthropic, isV1 } from "./errors.ts";
+import { makeId } from "./random-id.ts";
 
-/** `req_` and 24 hex digits. */
-export function makeRequestId(): string {
-  return `req_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
-}
+export const makeRequestId = (): string => makeId("req");
 
 /** The response header that carries the request's id. */
 export function idHeaders(request: Request, id: string): Record<string, string> {

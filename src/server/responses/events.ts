@@ -7,6 +7,7 @@ import type { ChosenLogprob, CutCall, TokenLogprob, ToolCall } from "../../runti
 import type { AnswerEvent } from "../answers/answer.ts";
 import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import { withoutBlanks } from "../answers/blanks.ts";
+import { makeId } from "../http/random-id.ts";
 import {
   responseOf,
   type Head,
@@ -275,7 +276,3 @@ function logprobOf({ top, ...chosen }: ChosenLogprob): object {
   const entry = ({ token, bytes, logprob }: TokenLogprob): object => ({ token, bytes, logprob });
   return { ...entry(chosen), top_logprobs: top.map(entry) };
 }
-
-/** The prefix, which names the kind of the id, and 24 hex digits. */
-export const makeId = (prefix: string): string =>
-  `${prefix}_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;

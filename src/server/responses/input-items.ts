@@ -1,6 +1,6 @@
 /** The input of a response as items with ids, as they are kept and listed. */
 import { AppError, isObject, unexpected, type Fields } from "../../base/index.ts";
-import { makeId } from "./events.ts";
+import { makeId } from "../http/random-id.ts";
 import type { FindItem } from "./input.ts";
 
 /** Prefixes of ids by type. */

@@ -9,6 +9,7 @@ import { firstCallOnly } from "../answers/call-ids.ts";
 import type { RouteDeps } from "./deps.ts";
 import { anthropicErrorBody } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
+import { makeId } from "../http/random-id.ts";
 import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.ts";
 import { answerWithTools } from "../answers/tool-loop.ts";
 import { findWithLevel, requireModel } from "../models/find-model.ts";
@@ -44,7 +45,7 @@ async function messages(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     stages: () => (singleCall ? [firstCallOnly()] : []),
     onPrompt: (event) => (prompt = event),
   });
-  const head = { id: messageId(), model, stopSequences: body.stop_sequences ?? [], prompt: () => prompt };
+  const head = { id: makeId("msg"), model, stopSequences: body.stop_sequences ?? [], prompt: () => prompt };
   if (!body.stream) {
     const message = await wholeMessage(events, streamSteps(head));
     assert(message, "an answer without a message");
@@ -111,4 +112,3 @@ async function* frames(
 }
 
 /** `msg_` and 24 hex digits. */
-const messageId = (): string => `msg_${Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString("hex")}`;
