@@ -38,6 +38,7 @@ export { nearest, unknownNameMessage } from "./nearest.ts";
 export { once } from "./once.ts";
 export { remembering } from "./remembering.ts";
 export { parseRetryAfter, retryAfter } from "./retry-after.ts";
+export { shortened } from "./shortened.ts";
 export { runInThread } from "./thread-job.ts";
 export {
   isObject,

@@ -1,6 +1,6 @@
 /** The subject of a delivery in a few words, for operators: the event and its object. */
 import { oneLine, withoutInvisible } from "../agent/boundary/index.ts";
-import { ownValue } from "../../base/index.ts";
+import { ownValue, shortened } from "../../base/index.ts";
 import type { HookAction } from "./action.ts";
 
 const EVENT_CHARS_MAX = 40;
@@ -53,9 +53,9 @@ export function titleOf({ actions, payload, headers = {} }: TitleSource): string
   const first = (paths: readonly string[]): string => paths.map(at).find((text) => text !== "") ?? "";
   const sent = EVENT_HEADERS.map((name) => lineOf(headers[name])).find((text) => text !== "");
   const done = [sent ?? first(EVENT_AT), sent === undefined ? "" : at("action")].filter(Boolean).join(" ");
-  const event = cut(done, EVENT_CHARS_MAX);
+  const event = shortened(done, EVENT_CHARS_MAX);
   const title = [event, first(SUBJECT_AT)].filter(Boolean).join(": ") || firstLine(actions);
-  return cut(title, TITLE_CHARS_MAX) || undefined;
+  return shortened(title, TITLE_CHARS_MAX).toWellFormed() || undefined;
 }
 
 /** The first line of the text that the model, or the main session, reads. */
@@ -72,6 +72,3 @@ const lineOf = (value: unknown): string =>
   typeof value === "string" || typeof value === "number"
     ? oneLine(withoutInvisible(String(value).slice(0, LOOKED_AT_MAX)))
     : "";
-
-const cut = (text: string, charsMax: number): string =>
-  text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text.toWellFormed();

@@ -2,6 +2,7 @@
  * The safety boundary: how text from outside is put into a prompt. Each value stands between markers with a random id,
  * which outsiders cannot know. An operator's words stay outside of the markers, so that the model may follow them.
  */
+import { shortened } from "../../../base/index.ts";
 import type { TaintedText } from "./tainted-text.ts";
 import { MARKER, neutralize } from "./neutralize.ts";
 
@@ -57,7 +58,7 @@ export function oneLine(text: string, lengthMax = 200): string {
     .replace(TURNS, "")
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
     .trim();
-  return flat.length > lengthMax ? `${flat.slice(0, lengthMax)}…` : flat;
+  return shortened(flat, lengthMax);
 }
 
 /** Indents all lines but the first, so that none can pass for one of the prompt's own lines. */

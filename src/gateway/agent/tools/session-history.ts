@@ -1,5 +1,6 @@
 /** `session_history`: earlier messages of this session, also messages that no longer fit the model's context. */
 import { Type } from "@sinclair/typebox";
+import { shortened } from "../../../base/index.ts";
 import { listEntries } from "../sessions.ts";
 import { defineTool } from "./tool.ts";
 
@@ -30,8 +31,7 @@ export const sessionHistory = defineTool({
       if (body.kind !== "message" || body.message.content === "") return [];
       const { role, content } = body.message;
       if (contains !== undefined && !content.toLowerCase().includes(contains.toLowerCase())) return [];
-      const text = content.length > CHARS_MAX ? `${content.slice(0, CHARS_MAX)}…` : content;
-      return [`[${new Date(createdAt).toISOString()}] ${role}: ${text}`];
+      return [`[${new Date(createdAt).toISOString()}] ${role}: ${shortened(content, CHARS_MAX)}`];
     });
     return found.length === 0 ? "no messages" : found.slice(-limit).join("\n");
   },

@@ -1,5 +1,5 @@
 /** Reads an untrusted payload: a field that is absent, or of the wrong type, is empty. */
-import { ownValue } from "../../../../base/index.ts";
+import { ownValue, shortened } from "../../../../base/index.ts";
 
 const TEXT_CHARS_MAX = 2000;
 const LIST_MAX = 20;
@@ -23,12 +23,12 @@ export function fieldsOf(value: unknown): Fields {
     text: (...paths) => {
       for (const path of paths) {
         const text = flat(scalar(at(path)));
-        if (text !== "") return cut(text, TEXT_CHARS_MAX);
+        if (text !== "") return shortened(text, TEXT_CHARS_MAX);
       }
       return "";
     },
     exact: (path) => scalar(at(path)),
-    long: (path, charsMax = TEXT_CHARS_MAX) => cut(scalar(at(path)).trim(), charsMax),
+    long: (path, charsMax = TEXT_CHARS_MAX) => shortened(scalar(at(path)).trim(), charsMax),
     has: (path) => at(path) !== undefined && at(path) !== null && at(path) !== false,
     list: (path, line) => {
       const found = at(path);
@@ -43,7 +43,7 @@ export function fieldsOf(value: unknown): Fields {
 /** JSON as text, for payloads without a preset's summary. */
 export function jsonText(value: unknown, charsMax: number): string {
   try {
-    return cut(JSON.stringify(value, null, 2) ?? "", charsMax);
+    return shortened(JSON.stringify(value, null, 2) ?? "", charsMax);
   } catch {
     return "(nested too deep to show)";
   }
@@ -53,5 +53,3 @@ const scalar = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 
 const flat = (text: string): string => text.replace(/\s+/g, " ").trim();
-const cut = (text: string, charsMax: number): string =>
-  text.length > charsMax ? `${text.slice(0, charsMax).toWellFormed()}…` : text;

@@ -1,0 +1,9 @@
+import { expect, test } from "bun:test";
+import { shortened } from "../../src/base/index.ts";
+
+test("a text is cut between characters, and one that fits stays", () => {
+  expect(shortened("abc", 3)).toBe("abc");
+  expect(shortened("abcd", 3)).toBe("abc…");
+  expect(shortened("a🦊b", 2)).toBe("a…");
+  expect(shortened("a🦊b", 3)).toBe("a🦊…");
+});
