@@ -49,22 +49,26 @@ function withLines(
   const kept: Uint8Array[] = [];
   const keptAt: number[] = [];
   let content = "";
-  const add = (piece: string): void => {
-    if (piece !== "") content += content === "" || content.endsWith("\n") ? piece : `\n${piece}`;
+  let wasLine = false;
+  const add = (piece: string, isLine: boolean): void => {
+    if (piece === "") return;
+    const breaks = (isLine || wasLine) && content !== "" && !content.endsWith("\n");
+    content += breaks ? `\n${piece}` : piece;
+    wasLine = isLine;
   };
   let at = 0;
   for (const [i, file] of images.entries()) {
     const place = imagesAt?.[i] ?? 0;
-    add(message.content.slice(at, place));
+    add(message.content.slice(at, place), false);
     at = place;
     const kind = kindOf(file);
     if (!info.media.includes(kind)) {
-      add(lines[kind]);
+      add(lines[kind], true);
       continue;
     }
     kept.push(file);
     keptAt.push(content.length);
   }
-  add(message.content.slice(at));
+  add(message.content.slice(at), false);
   return { ...message, content, ...(kept.length > 0 && { images: kept, imagesAt: keptAt }) };
 }

@@ -83,7 +83,7 @@ test("a recording is sent to a model that hears, and only to one", async () => {
   const said = put("said.wav");
   expect(await see(`who says ${said}, and on ${plain}?`)).toEqual([`who says ${said}, and on ?`, "photo.jpg"]);
   const hears = await readImages(`who says ${said}, and on ${plain}?`, { image: false, recording: true }, terminal);
-  expect([hears.text, ...hears.images.map(atob)]).toEqual([`who says, and on ${plain}?`, "said.wav"]);
+  expect([hears.text, ...hears.images.map(atob)]).toEqual([`who says , and on ${plain}?`, "said.wav"]);
   expect(notes).toContain(`Added recording '${said}'`);
 });
 

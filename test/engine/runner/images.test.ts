@@ -165,6 +165,27 @@ test("rows are kept up to a limit, those used last", async () => {
   expect(log.filter((line) => line.startsWith("encode "))).toEqual(["encode 1", "encode 2", "encode 3", "encode 2"]);
 });
 
+test("a file is measured once while its layout is kept, also for another request", async () => {
+  const measured: number[] = [];
+  const sense: Sense = {
+    name: "recording",
+    async layout(bytes) {
+      measured.push(bytes[0]!);
+      if (bytes[0] === 9) throw new AppError("too_large", "audio: WAV: expected less, got more");
+      return [{ kind: "rows", rows: 1, positions: 1 }];
+    },
+    encode: () => Promise.reject(new Error("it is only measured")),
+  };
+  const images = makeImages({ senseOf: () => sense, close() {}, onImage() {} });
+  await images.read([Uint8Array.of(1), Uint8Array.of(2)]);
+  await images.read([Uint8Array.of(1)]);
+  expect(measured).toEqual([1, 2]);
+  await expect(images.read([Uint8Array.of(1), Uint8Array.of(9)])).rejects.toMatchObject({
+    code: "bad_request",
+    message: "recording 2 of 2: WAV: expected less, got more",
+  });
+});
+
 test("what is kept counts once, also where an encoding was given up and ended all the same", async () => {
   const waiting: (() => void)[] = [];
   let encoded = 0;
