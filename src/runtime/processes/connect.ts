@@ -49,7 +49,7 @@ export interface RunnerProgress {
   streamed?: StreamedCounts;
 }
 
-/** Images of prompts that were encoded, and images whose rows were cached. */
+/** Images and recordings of prompts: encoded, or with cached rows. */
 export type ImageCounts = Readonly<Record<"encoded" | "reused", number>>;
 
 interface Ready {

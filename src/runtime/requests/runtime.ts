@@ -310,7 +310,7 @@ export interface Activity {
   readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash" | "hang", number>>;
   /** Models whose runners hung in the last ten minutes and were killed. */
   readonly hung: readonly HungModel[];
-  /** Images of prompts that were encoded, and images whose rows were cached. */
+  /** Images and recordings of prompts: encoded, or with cached rows. */
   readonly images: Readonly<Record<"encoded" | "reused", number>>;
   readonly models: readonly ModelActivity[];
   /** Maximum number of models in memory, if there is room. */

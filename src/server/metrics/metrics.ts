@@ -145,7 +145,7 @@ function watchActivity(runtime: Watched, registers: Registers): void {
   });
 }
 
-/** Images of prompts: encoded, or found in the cache. */
+/** Images and recordings of prompts: encoded, or found in the cache. */
 function watchImages(runtime: Watched, registers: Registers): void {
   const counter = (how: "encoded" | "reused", help: string): void =>
     void new Counter({
@@ -157,8 +157,8 @@ function watchImages(runtime: Watched, registers: Registers): void {
         this.inc(runtime.activity().images[how]);
       },
     });
-  counter("encoded", "Images of prompts that an encoder made rows of");
-  counter("reused", "Images of prompts found in the cache");
+  counter("encoded", "Images and recordings of prompts that an encoder made rows of");
+  counter("reused", "Images and recordings of prompts found in the cache");
 }
 
 /** Bytes of the server and of each loaded model. */
