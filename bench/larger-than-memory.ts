@@ -6,7 +6,7 @@
  *     [--rounds 3] [--threads 2]
  *
  * --llama: folder of llama-bench and its libraries; also that of ik_llama.cpp. The file is dropped from the file cache
- * before each run. The kernel's count of kills must stay 0.
+ * before each run. The kernel's count of kills must stay 0; a rate of 0 is a llama-bench that was killed.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -80,6 +80,7 @@ async function compare(file: string, share: number): Promise<object[]> {
     const inside = [process.execPath, import.meta.path, file, "--inside", "--threads", values.threads];
     const own = await limited([...inside, "--prompt", values.prompt, "--tokens", values.tokens], bytes, file);
     kills += own.kills;
+    if (own.kills > 0) throw new Error(`killed within ${bytes} bytes`);
     ours.push(JSON.parse(own.text) as Figures);
     if (values.llama !== undefined) theirs.push(await llamaBench(values.llama, file, bytes));
   }
@@ -96,9 +97,10 @@ async function compare(file: string, share: number): Promise<object[]> {
 
 /** Prompt and answer are runs of their own. */
 async function llamaBench(folder: string, file: string, bytes: number): Promise<Figures> {
-  const command = [resolve(folder, "llama-bench"), "-m", file, "-t", values.threads, "-r", "1", "-mmp", "1"];
+  const command = [resolve(folder, "llama-bench"), "-m", file, "-t", values.threads, "-r", "1"];
   const rate = async (...sizes: string[]): Promise<number> => {
-    const { text } = await limited([...command, ...sizes, "-o", "json"], bytes, file, folder);
+    const { text, kills } = await limited([...command, ...sizes, "-o", "json"], bytes, file, folder);
+    if (kills > 0) return 0;
     return (JSON.parse(text) as { avg_ts: number }[])[0]!.avg_ts;
   };
   const decode = await rate("-p", "0", "-n", values.tokens);
@@ -121,9 +123,10 @@ async function limited(
     const script = `echo $$ > ${join(group, "cgroup.procs")} && exec "$@"`;
     const env = { ...process.env, LD_LIBRARY_PATH: libraries };
     const { stdout, stderr, exitCode } = Bun.spawnSync(["sh", "-c", script, "sh", ...command], { env });
-    if (exitCode !== 0) throw new Error(`${command[0]}: exit ${exitCode}: ${stderr.toString().slice(-2000)}`);
     const events = readFileSync(join(group, isFirst ? "memory.oom_control" : "memory.events"), "utf8");
-    return { text: stdout.toString(), kills: Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0) };
+    const kills = Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
+    if (exitCode === 0 || kills > 0) return { text: stdout.toString(), kills };
+    throw new Error(`${command[0]}: exit ${exitCode}: ${stderr.toString().slice(-2000)}`);
   } finally {
     rmdirSync(group);
   }
