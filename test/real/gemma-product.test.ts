@@ -79,6 +79,27 @@ gemma.test("answers follow a schema", async () => {
   ]);
 });
 
+gemma.test("a demanded call follows the tool's schema, and its result is read", async () => {
+  const template = await Bun.file(join(import.meta.dir, "../engine/text/template/golden/go/qwen-tools.gotmpl")).text();
+  expect(await ask("/api/create", { model: "caller", from: "gemma", template })).toEqual({ status: "success" });
+  const parameters = {
+    type: "object",
+    properties: { city: { type: "string", maxLength: 20 }, unit: { enum: ["celsius", "fahrenheit"] } },
+    required: ["city", "unit"],
+  };
+  const tools = [{ type: "function", function: { name: "get_weather", description: "Weather in a city", parameters } }];
+  const messages: object[] = [{ role: "user", content: "How warm is it in Rome, in celsius?" }];
+  const options = { ...GREEDY, num_predict: 120 };
+  const { message } = await ask("/api/chat", { model: "caller", messages, tools, tool_choice: "required", options });
+  const { name, arguments: given } = message.tool_calls[0].function;
+  expect([name, Object.keys(given).sort(), message.content]).toEqual(["get_weather", ["city", "unit"], ""]);
+  expect(parameters.properties.unit.enum).toContain(given.unit);
+  expect(given.city.length).toBeLessThanOrEqual(20);
+  messages.push(message, { role: "tool", tool_name: "get_weather", content: "18 degrees" });
+  const { done, prompt_eval_count: count } = await ask("/api/chat", { model: "caller", messages, tools, options });
+  expect([done, count > 150]).toEqual([true, true]);
+});
+
 gemma.test("a text repeated far beyond the sliding window is continued", async () => {
   const list = Array.from({ length: 150 }, (_, i) => `Item ${i + 1} costs ${3 * (i + 1)} euros.`).join("\n");
   const prompt = `${list}\n\n${list.slice(0, list.indexOf("Item 40 "))}`;
