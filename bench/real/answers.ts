@@ -9,7 +9,9 @@ import { QUESTIONS, type Language } from "./questions.ts";
 
 /** Tokens of an answer, at most. */
 const LENGTH = 32;
-const TEMPLATE = "Question: {{ .Prompt }}\nAnswer: {{ .Response }}\n";
+const TEMPLATE =
+  '{{ range .Messages }}{{ if eq .Role "user" }}Question: {{ .Content }}\nAnswer:{{ else }} {{ .Content }}\n{{ end }}{{ end }}';
+const OPTIONS = { temperature: 0, num_predict: LENGTH, stop: ["\n"] };
 /** Remains of templates, control tokens, control characters and broken UTF-8. */
 const STRAY = /[<>|\uFFFD]|Question|Answer|\[\/?INST|\p{Cc}/u;
 
@@ -112,7 +114,7 @@ async function ourAnswers({ file, encode }: Bench, asked: readonly Asked[]) {
         { role: "assistant", content: answer },
       ]);
       const messages = [...shown, { role: "user", content: question }];
-      const reply = await hearth.post("/api/chat", { model: "gemma", stream: false, messages });
+      const reply = await hearth.post("/api/chat", { model: "gemma", stream: false, messages, options: OPTIONS });
       const body = (await reply.json()) as Record<string, any>;
       if (!reply.ok) throw new Error(body["error"]);
       answers.push({ text: body["message"].content.trim(), ends: body["done_reason"] === "stop" });
@@ -126,8 +128,7 @@ async function ourAnswers({ file, encode }: Bench, asked: readonly Asked[]) {
 
 async function create(hearth: Hearth, file: string): Promise<void> {
   const modelfile = join(hearth.home, "Modelfile");
-  const options = `PARAMETER temperature 0\nPARAMETER num_predict ${LENGTH}\nPARAMETER stop "\\n"\n`;
-  await Bun.write(modelfile, `FROM ${file}\nTEMPLATE """${TEMPLATE}"""\n${options}`);
+  await Bun.write(modelfile, `FROM ${file}\nTEMPLATE """${TEMPLATE}"""\n`);
   const env = { HEARTH_HOST: hearth.url };
   const { code, stderr } = await runHearth(["create", "gemma", "-f", modelfile], { home: hearth.home, env });
   if (code !== 0) throw new Error(stderr);

@@ -6,9 +6,9 @@
  *   bun bench/real/run.ts [--record] [--parts ids,logits,…] [--threads 2] [--sides simd,wasm+precise,…]
  *     [--depths 8192,32768] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
  *
- * All parts take an hour on an idle machine, and 4 GB of temporary files. `--record` is for all of them. `--types`: of
- * files, and of caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph
- * of MiniLM. `--show`: also prints the answers.
+ * All parts take an hour and 4 GB of temporary files. `--record` writes real.json, or real-PART.json
+ * for a single part. `--types`: of files, and of caches behind a plus sign. `--python`: of an environment for
+ * export-onnx.py, which makes an ONNX graph of MiniLM. `--show`: also prints the answers.
  */
 import { parseArgs } from "node:util";
 import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
@@ -64,7 +64,8 @@ const parts = listOf(flags.parts);
 const unknown = parts.find((name) => !Object.hasOwn(PARTS, name));
 if (unknown !== undefined) throw new Error(`--parts ${unknown}: expected some of ${Object.keys(PARTS).join(", ")}`);
 for (const [name, part] of Object.entries(PARTS)) if (parts.length === 0 || parts.includes(name)) await part();
-if (flags.record) writeRecord("real", { title: "Trained weights: Gemma 3 270M, Q4_K_M", figures });
+const name = parts.length === 1 ? `real-${parts[0]}` : "real";
+if (flags.record) writeRecord(name, { title: `Trained weights${parts.length === 1 ? `: ${parts[0]}` : ""}`, figures });
 process.exit(0);
 
 async function compareIds(): Promise<void> {
