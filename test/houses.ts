@@ -23,10 +23,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 /** The files of each house that others may import. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   base: "index system tracing schema config/index".split(" "),
-  engine:
-    "index portable formats/index text/index architectures/index backends/index vision/index hearing/index runner/process".split(
-      " ",
-    ),
+  engine: "index portable media formats/index text/index architectures/index backends/index runner/process".split(" "),
   library: "index portable making".split(" "),
   runtime: "index portable check-model mcp/index mcp/names".split(" "),
   page: "assets build-ahead engine/runtime".split(" "),

@@ -10,13 +10,7 @@ import type { Backend, Media, PromptSegment } from "../../engine/index.ts";
 import { inputOf, layOut } from "../../engine/portable.ts";
 import { type Gguf, openGguf, projectorGguf, repairGguf } from "../../engine/formats/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../engine/text/index.ts";
-import {
-  decodeImage,
-  type ImagePart,
-  type ImageRows,
-  openImageEncoder,
-  twoWayRowsOf,
-} from "../../engine/vision/index.ts";
+import { decodeImage, type ImagePart, type ImageRows, openImageEncoder, twoWayRowsOf } from "../../engine/media.ts";
 
 /** Stands for the image in a text. */
 const MARKER = "<__media__>";

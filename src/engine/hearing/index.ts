@@ -180,5 +180,3 @@ async function runStage(
   }
   return { values, batches, time, bins, channels: dim };
 }
-
-export { hasEar } from "./ears/index.ts";

@@ -11,7 +11,7 @@ import {
   type Size,
   sizeText,
   withoutExtras,
-} from "../../engine/vision/index.ts";
+} from "../../engine/media.ts";
 import { type Bitmap, straightPixels } from "./straight-pixels.ts";
 
 /** Globals of Workers that the library of types lacks here. */

@@ -11,8 +11,7 @@ import {
 import { canFill, fileOptions } from "../../engine/text/index.ts";
 import { describeGguf, type GgufDetails } from "../../library/index.ts";
 import type { ModelEntry } from "../../library/portable.ts";
-import { hasEar } from "../../engine/hearing/index.ts";
-import { hasProjector, projectorKind } from "../../engine/vision/index.ts";
+import { hasEar, hasProjector, projectorKind } from "../../engine/media.ts";
 import { effectiveTemplate } from "./effective-template.ts";
 
 export interface ModelFacts {
