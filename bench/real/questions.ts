@@ -18,7 +18,7 @@ const table = (text: string): [string, RegExp][] =>
     .trim()
     .split("\n")
     .map((line) => line.split(" | "))
-    .map(([question, right]) => [question!.trim(), new RegExp(right!.trim(), "iu")]);
+    .map(([question, right]) => [question!.trim(), new RegExp(`(?<!\\d)(?:${right!.trim()})(?!\\d)`, "iu")]);
 
 export const QUESTIONS: Readonly<Record<string, Language>> = {
   en: {
