@@ -1,10 +1,11 @@
-/** The thread that decodes one audio file: WAV by our own reader, the rest by libraries in WebAssembly. */
-import { FLACDecoder } from "@wasm-audio-decoders/flac";
-import { OggVorbisDecoder } from "@wasm-audio-decoders/ogg-vorbis";
+/**
+ * The thread that decodes one audio file: WAV by our own reader, the rest by libraries in WebAssembly. Each is imported
+ * when a file needs it. That also keeps it whole: of a static import Bun's bundler drops a class that it uses.
+ */
+import type { FLACDecoder } from "@wasm-audio-decoders/flac";
 import CodecParser, { channels, codecFrames, data, header, preSkip, sampleRate } from "codec-parser";
 import type { CodecFrame, OggPage, OpusHeader } from "codec-parser";
-import { MPEGDecoder } from "mpg123-decoder";
-import { OpusDecoder } from "opus-decoder";
+import type { OpusDecoder } from "opus-decoder";
 import { messageOf } from "../../base/index.ts";
 import type { AudioFormat } from "./format.ts";
 import { CHANNELS_MAX, makeSound, TooLong, type Sound } from "./sound.ts";
@@ -41,6 +42,7 @@ const readers: Readonly<Record<AudioFormat, (bytes: Uint8Array, sound: Sound) =>
 
 /** Skips tags and damage between frames, as players do. */
 async function readMp3(bytes: Uint8Array, sound: Sound): Promise<void> {
+  const { MPEGDecoder } = await import("mpg123-decoder");
   const decoder = new MPEGDecoder();
   await decoder.ready;
   for (let at = 0; at < bytes.length; at += PIECE_BYTES)
@@ -48,9 +50,15 @@ async function readMp3(bytes: Uint8Array, sound: Sound): Promise<void> {
 }
 
 async function readFlac(bytes: Uint8Array, sound: Sound): Promise<void> {
+  const decoder = await openFlac();
+  for (const frame of parsed<CodecFrame>("audio/flac", bytes)) await hearFlac(frame, { decoder, sound });
+}
+
+async function openFlac(): Promise<FLACDecoder> {
+  const { FLACDecoder } = await import("@wasm-audio-decoders/flac");
   const decoder = new FLACDecoder();
   await decoder.ready;
-  for (const frame of parsed<CodecFrame>("audio/flac", bytes)) await hearFlac(frame, { decoder, sound });
+  return decoder;
 }
 
 async function hearFlac(frame: CodecFrame, { decoder, sound }: { decoder: FLACDecoder; sound: Sound }): Promise<void> {
@@ -74,13 +82,13 @@ async function readOgg(bytes: Uint8Array, sound: Sound): Promise<void> {
 
 async function oggReader(codec: string, sound: Sound): Promise<(page: OggPage) => Promise<void>> {
   if (codec === "vorbis") {
+    const { OggVorbisDecoder } = await import("@wasm-audio-decoders/ogg-vorbis");
     const decoder = new OggVorbisDecoder();
     await decoder.ready;
     return async (page) => hear(sound, await decoder.decodeOggPages([page]));
   }
   if (codec === "flac") {
-    const decoder = new FLACDecoder();
-    await decoder.ready;
+    const decoder = await openFlac();
     return async (page) => {
       for (const frame of page[codecFrames]) await hearFlac(frame, { decoder, sound });
     };
@@ -95,6 +103,7 @@ async function oggReader(codec: string, sound: Sound): Promise<(page: OggPage) =
 }
 
 async function openOpus(about: OpusHeader): Promise<OpusDecoder> {
+  const { OpusDecoder } = await import("opus-decoder");
   const { streamCount, coupledStreamCount, channelMappingTable } = about;
   const decoder = new OpusDecoder({
     channels: about[channels],
