@@ -3,7 +3,7 @@
  * names the importing file.
  */
 import { join } from "node:path";
-import type { BunPlugin } from "bun";
+import type { BuildArtifact, BunPlugin } from "bun";
 import { AppError } from "../../base/index.ts";
 import { programFile } from "../../base/system.ts";
 
@@ -18,6 +18,7 @@ export interface BuiltScript {
 }
 
 export interface BrowserBuild {
+  /** The entry first. */
   readonly scripts: readonly BuiltScript[];
   /** Our own sources in it. */
   readonly sources: readonly string[];
@@ -57,16 +58,19 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
     plugins: [watch],
   });
   if (hosts.length > 0) throw new AppError("unsupported", `not for pages: ${hosts.join("; ")}`);
+  const outputs = built.outputs.toSorted((a, b) => Number(isEntry(b)) - Number(isEntry(a))); // Bun has no order
   const scripts = await Promise.all(
-    built.outputs.map(async (output) => ({
+    outputs.map(async (output) => ({
       name: output.path.replace(/^.*[\\/]/, ""),
       text: await output.text(),
-      isEntry: output.kind === "entry-point",
+      isEntry: isEntry(output),
     })),
   );
   const eager = eagerOf(scripts);
   return { scripts: scripts.map((script) => ({ ...script, lazy: !eager.has(script.name) })), sources };
 }
+
+const isEntry = ({ kind }: BuildArtifact): boolean => kind === "entry-point";
 
 /** A script that contains the kernels. */
 const kernelScript = (bytes: Uint8Array): string =>
