@@ -65,6 +65,7 @@ const FROM_SOURCE = [
   "test/e2e/command-line.test.ts",
   "test/e2e/serve.test.ts",
   "test/e2e/onnx.test.ts",
+  "test/real/whisper.test.ts",
 ];
 
 interface Shard {

@@ -83,15 +83,19 @@ test("a mapped file can be replaced", async () => {
   file.close();
 });
 
-test("a file can be opened once more for direct reads, unless its path leads to another file by now", async () => {
-  const path = join(folder, "direct.bin");
-  await Bun.write(path, "first");
-  const source = mapFile(path);
-  const fd = source.openDirect!();
-  expect(fd).toBeNumber();
-  closeSync(fd!);
-  await Bun.write(`${path}.new`, "other");
-  renameSync(`${path}.new`, path);
-  expect(source.openDirect!()).toBeUndefined();
-  source.close();
-});
+const replaces = process.platform !== "win32"; // a mapped file keeps its name there
+test.skipIf(!replaces)(
+  "a file can be opened once more for direct reads, unless its path leads to another file by now",
+  async () => {
+    const path = join(folder, "direct.bin");
+    await Bun.write(path, "first");
+    const source = mapFile(path);
+    const fd = source.openDirect!();
+    expect(fd).toBeNumber();
+    closeSync(fd!);
+    await Bun.write(`${path}.new`, "other");
+    renameSync(`${path}.new`, path);
+    expect(source.openDirect!()).toBeUndefined();
+    source.close();
+  },
+);
