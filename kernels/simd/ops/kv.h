@@ -142,6 +142,7 @@ NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
     i64 from = to + t->p.discard;
     if (!move_four(op, keys, values, filled, from, to, k, 1)) {
       read_kv(op->type, key_place(op->type, keys, dim, from), key_scales(op->type, keys, dim, from), 16, k, dim);
+      if (op->type == KV_Q8_0) rotate(k, dim, rotated_block(dim));
       for (i64 i = 0; i < each; i++) values[to * each + i] = values[from * each + i];
     }
     for (int i = 0; op->cos && i < pairs; i++) {
@@ -151,6 +152,7 @@ NOINL void shift_chunk(Thread *t, const Shift *op, int head) {
       k[b] = x * s + y * c;
     }
     if (move_four(op, keys, values, filled, from, to, k, 0)) continue;
+    if (op->type == KV_Q8_0) rotate(k, dim, rotated_block(dim));
     write_kv(op->type, key_place(op->type, keys, dim, to), key_scales(op->type, keys, dim, to), 16, k, dim);
   }
 }

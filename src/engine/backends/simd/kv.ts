@@ -33,7 +33,7 @@ export interface KvShape {
 }
 
 export const fillContext = (ctxLen: number): number => Math.ceil(ctxLen / TILE) * TILE;
-/** Values of a head that are stored, of keys as many as given: in 4 bits whole groups of rotated values. */
+/** Values of a head that are stored; of keys as many as given, unless they are rotated. */
 const fillHead = (type: KvType, headDim: number): number => {
   const fill = type === "q4_0" ? GROUP : VALUE_FILL;
   return Math.ceil(headDim / fill) * fill;
@@ -46,7 +46,7 @@ const kvBytes = (type: KvType, count: number): number => {
   return type === "q4_0" ? (count / GROUP) * (GROUP / 2 + 2) : count * (type === "f32" ? 4 : 2);
 };
 /** Heads are multiplied by a Hadamard matrix, which spreads single large values over all: four-bits.h. */
-export const isRotated = (type: KvType): boolean => type === "q4_0";
+export const isRotated = (type: KvType): boolean => type === "q4_0" || type === "q8_0";
 
 /** Encoders have no cache: keys and values last for a pass. */
 export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
