@@ -10,7 +10,7 @@ import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../architectures/models.ts";
-import { runCase, type Case } from "../../../conformance/cases.ts";
+import { runCase } from "../../../conformance/cases.ts";
 import { attention, makeCase, plainRope, VOCAB } from "../../../conformance/draft.ts";
 import { runnableCases } from "./chosen-cases.ts";
 import { drawn } from "../../../seed.ts";
@@ -51,8 +51,8 @@ test("attention and rotations, some by the seed, agree with the reference in flo
 
 /** The CPU's cache in 8 bits, everything else in float32. */
 const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
-/** Both caches round alike, so that only sums differ; a value near the middle of two integers may go either way. */
-const ALIKE_NMSE_MAX = 2e-6;
+/** The error of the GPU's cache, whose heads are not rotated, beside the CPU's: normal values have few large ones. */
+const WORSE_MAX = 3;
 /** As for the CPU's cache in 4 bits. */
 const FOUR_NMSE_MAX = 4e-2;
 /** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
@@ -70,7 +70,7 @@ test.each([
   ["sharedAttention: a window of 3, capped", "q8_0/16"],
   ["latentAttention: 4 heads", "q8_0/8"],
 ] as const)(
-  "in 8 bits, %s gives what the CPU's cache in 8 bits gives",
+  "in 8 bits, %s is about as exact as in the CPU's cache of 8 bits",
   async (name, type) => {
     const each = caseOf(name);
     expect(cacheTypeOf(each.program.steps, EIGHT_BITS)).toBe(type);
@@ -79,9 +79,9 @@ test.each([
     expect(nmse(got, exact)).toBeLessThan(EIGHT_NMSE_MAX);
     expect(nmse(got, exact)).toBeGreaterThan(1e-6); // the cache is in 8 bits
     const [simd] = simdLevels;
-    const isAlike = type === "q8_0" || Number(type.slice(5)) === headDimOf(each);
-    if (simd && isAlike)
-      expect(nmse(got, joined(await runCase(simd.backend, each, EIGHT_BITS)))).toBeLessThan(ALIKE_NMSE_MAX);
+    if (!simd) return;
+    const ratio = nmse(got, exact) / nmse(joined(await runCase(simd.backend, each, EIGHT_BITS)), exact);
+    expect(ratio).toBeWithin(1 / WORSE_MAX, WORSE_MAX);
   },
   60_000,
 );
@@ -147,9 +147,6 @@ test("in 4 bits, copies and blocks have the same bits, drafts those of rows one 
   expect(nmse(shifted[0]!, shifted[1]!)).toBeLessThan(FOUR_NMSE_MAX);
   expect(nmse(shifted[0]!, shifted[1]!)).toBeGreaterThan(1e-4);
 }, 60_000);
-
-const headDimOf = ({ program: { steps } }: Case): number =>
-  Math.max(...steps.map((step) => ("headDim" in step ? (step.headDim ?? 0) : 0)));
 
 test("a value that is no number stays visible in 8 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
@@ -218,6 +215,8 @@ for (const [name, style] of [
     const eight = await statesOf(gpu.backend, path, EIGHT_BITS);
     expect(nmse(eight, exact)).toBeLessThan(EIGHT_NMSE_MAX);
     const [simd] = simdLevels;
-    if (simd) expect(nmse(eight, await statesOf(simd.backend, path, EIGHT_BITS))).toBeLessThan(5 * ALIKE_NMSE_MAX);
+    if (!simd) return;
+    const ratio = nmse(eight, exact) / nmse(await statesOf(simd.backend, path, EIGHT_BITS), exact);
+    expect(ratio).toBeWithin(1 / WORSE_MAX, WORSE_MAX);
   }, 120_000);
 }
