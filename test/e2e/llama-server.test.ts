@@ -23,6 +23,7 @@ const post = (path: string, body: object): Promise<Response> =>
 const messages = [{ role: "user", content: "Hello! Who are you?" }];
 
 test("a request that names no model means the one in memory, if there is one", async () => {
+  await call("/api/generate", { model: "hearth", keep_alive: 0 }); // another test may have loaded it
   const error = { code: 400, message: "model is required", type: "invalid_request_error" };
   expect(await call("/props")).toEqual({ status: 400, body: { error } });
   expect((await call("/props?model=hearth")).body).toMatchObject({ total_slots: 0, is_sleeping: true });

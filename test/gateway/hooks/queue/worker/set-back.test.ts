@@ -59,7 +59,7 @@ test("a callback that was tried while it was ahead is tried again", async () => 
   expect(await eventually(() => tries === 2)).toBe(true);
   at.bench.clock.now -= DAY_MS / 2;
   const isSent = async (): Promise<boolean> => {
-    at.bench.clock.now += 1000;
+    at.bench.clock.now += 10_000; // a slow database answers few of these questions
     at.worker.poke();
     return (await at.deliveries.run(runId))?.callback === "sent";
   };
