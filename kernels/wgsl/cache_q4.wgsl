@@ -23,16 +23,8 @@ fn four_from(x: vec4<f32>, scale: f32) -> Four {
 }
 fn join_fours(first: Four, second: Four) -> Four { return first | (second << 16u); }
 
-fn peak_bits(x: vec4<f32>) -> u32 {
-  let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
-  return max(max(bits.x, bits.y), max(bits.z, bits.w));
-}
-fn scale_from(peak: u32) -> f32 {
-  if (peak >= 0x7f800000u) { return bitcast<f32>(peak); }
-  let most = bitcast<f32>(peak);
-  return select(most / 15.0, 0.0, most < 1.5e-36);
-}
-fn scale_word(scale: f32) -> Four { return bitcast<u32>(scale); }
+/// The largest |2n − 15|.
+const LEVELS: f32 = 15.0;
 
 alias Unit = u32;
 const UNIT: u32 = GROUP;

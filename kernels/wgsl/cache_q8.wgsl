@@ -22,18 +22,8 @@ fn four_from(x: vec4<f32>, scale: f32) -> Four {
   return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
 }
 
-/// The bits of the largest magnitude: as integers they have the order of numbers, and NaN is the largest.
-fn peak_bits(x: vec4<f32>) -> u32 {
-  let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
-  return max(max(bits.x, bits.y), max(bits.z, bits.w));
-}
-/// The scale of a group: 0 if its values are too small, NaN or infinite if one of them is.
-fn scale_from(peak: u32) -> f32 {
-  if (peak >= 0x7f800000u) { return bitcast<f32>(peak); }
-  let most = bitcast<f32>(peak);
-  return select(most / 127.0, 0.0, most < 1.5e-36);
-}
-fn scale_word(scale: f32) -> Four { return bitcast<u32>(scale); }
+/// The integer of the largest magnitude.
+const LEVELS: f32 = 127.0;
 
 /// UNIT values in WORDS words, the unit of writes.
 alias Unit = u32;

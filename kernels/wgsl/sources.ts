@@ -20,6 +20,7 @@ import cacheF16 from "./cache_f16.wgsl" with { type: "text" };
 import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
 import cacheQ4 from "./cache_q4.wgsl" with { type: "text" };
 import cacheQ8 from "./cache_q8.wgsl" with { type: "text" };
+import cacheScales from "./cache_scales.wgsl" with { type: "text" };
 import clampValues from "./clamp.wgsl" with { type: "text" };
 import joinParts from "./join.wgsl" with { type: "text" };
 import keepLargest from "./keep_largest.wgsl" with { type: "text" };
@@ -249,14 +250,14 @@ const ALIGNED = new Set(["q4_K", "q5_K"]);
 
 /** Formats of the KV cache. */
 const inGroupsOf = (count: number): string =>
-  cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`) + unrotated;
+  cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`) + cacheScales + unrotated;
 const CACHES: Readonly<Record<CacheType, string>> = {
   f32: cacheF32 + unrotated,
   f16: cacheF16 + unrotated,
   q8_0: inGroupsOf(CACHE_GROUPS.q8_0),
   "q8_0/16": inGroupsOf(CACHE_GROUPS["q8_0/16"]),
   "q8_0/8": inGroupsOf(CACHE_GROUPS["q8_0/8"]),
-  q4_0: cacheQ4,
+  q4_0: cacheQ4 + cacheScales,
 };
 
 /** Snippets that are the same for every matrix and device. */
