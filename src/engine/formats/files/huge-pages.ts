@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { toArrayBuffer, type Pointer } from "bun:ffi";
 import { availableMemory, openLibc } from "../../../base/system.ts";
+import { reservePages } from "./reserve.ts";
 
 /** The mapping and its file. */
 interface Mapped {
@@ -24,15 +25,15 @@ const PAGE_BYTES = 2 ** 21;
 const PIECE_BYTES = 16 * PAGE_BYTES;
 /** A smaller file is found in the processor's caches, or gains nothing that anyone sees. */
 const LEAST_BYTES = 32 * PAGE_BYTES;
-/** The remaining bytes may take so much of the available memory: unlike mapped pages, these cannot be dropped. */
-const MEMORY_SHARE = 0.5;
+/**
+ * The remaining bytes may take this share of the available memory: unlike mapped pages, these cannot be dropped. Half
+ * of the memory is for keys and values.
+ */
+const MEMORY_SHARE = 0.45;
 const SETTINGS = "/sys/kernel/mm/transparent_hugepage";
 
 const PROT_READ = 1;
-const PROT_WRITE = 2;
-const MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022;
 const MREMAP_MAYMOVE_FIXED = 3;
-const MADV_HUGEPAGE = 14;
 
 /**
  * Resolves when all is moved, or as soon as it cannot go on: memory is short, the file was replaced or cut, or the
@@ -85,29 +86,22 @@ function offersPages(): boolean {
 /** Undefined if this system lacks a function, or address space. */
 function makeMover({ address, byteLength }: Mapped) {
   const libc = openLibc({
-    mmap: { args: ["ptr", "usize", "i32", "i32", "i32", "i64"], returns: "ptr" },
-    munmap: { args: ["ptr", "usize"], returns: "i32" },
     mprotect: { args: ["ptr", "usize", "i32"], returns: "i32" },
-    madvise: { args: ["ptr", "usize", "i32"], returns: "i32" },
     mremap: { args: ["ptr", "usize", "usize", "i32", "ptr"], returns: "ptr" },
   });
-  if (!libc) return undefined;
-  const { mmap, munmap, mprotect, madvise, mremap } = libc.symbols;
   // As long as the file. Each piece is filled at the same offset within a page, and then moved out of it.
-  const whole = byteLength + PAGE_BYTES;
-  const begin = mmap(null, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
-  const reserved = Number(begin);
-  const end = (): void => {
-    if (begin && Number.isSafeInteger(reserved)) munmap(begin, whole);
-    libc.close();
-  };
-  if (!begin || !Number.isSafeInteger(reserved) || madvise(begin, whole, MADV_HUGEPAGE) !== 0) {
-    end();
+  const reserved = libc && reservePages(byteLength + PAGE_BYTES);
+  if (!reserved) {
+    libc?.close();
     return undefined;
   }
-  const base = reserved + ((address - reserved) & (PAGE_BYTES - 1));
+  const { mprotect, mremap } = libc.symbols;
+  const base = reserved.address + ((address - reserved.address) & (PAGE_BYTES - 1));
   return {
-    end,
+    end(): void {
+      reserved.release();
+      libc.close();
+    },
     buffer: (at: number, bytes: number) => new Uint8Array(toArrayBuffer((base + at) as Pointer, 0, bytes)),
     move(at: number, bytes: number): boolean {
       const [from, to] = [(base + at) as Pointer, (address + at) as Pointer];

@@ -89,7 +89,7 @@ test.skipIf(!offers)("it stops where memory is short, the file is replaced, cut 
   expect(await moveToHugePages(mapped)).toBe(0); // another file has the path
   const own = { ...mapped, ino: Bun.file(path).size && (await Bun.file(path).stat()).ino };
   expect(await moveToHugePages(own, () => BYTES)).toBe(0);
-  const rooms = [2 * BYTES, 0];
+  const rooms = [3 * BYTES, 0];
   expect(await moveToHugePages(own, () => rooms.shift() ?? 0)).toBe(32 * MIB);
   let looks = 0;
   expect(await moveToHugePages({ ...own, isOpen: () => looks++ < 3 })).toBe(32 * MIB);
