@@ -4,16 +4,8 @@
  * and its shift.
  */
 import { AppError, assert } from "../../base/index.ts";
-import type {
-  Backend,
-  Checkpoint,
-  Checkpoints,
-  LoadOptions,
-  Program,
-  Rows,
-  Session,
-  StateRows,
-} from "../program/backend.ts";
+import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../program/backend.ts";
+import type { Checkpoint, Checkpoints } from "../program/kept-slots.ts";
 import { batchLimits, checkBatch, type BatchLimits } from "./check-batch.ts";
 import { runStep } from "./cpu/ops.ts";
 import type { KvLayer, Matrix, Pass } from "./cpu/pass.ts";

@@ -4,7 +4,7 @@
  * there is room again. If the machine lacks granted memory, because other programs have taken it, the sequence that
  * needs it fails: otherwise the system would kill the whole process.
  */
-import type { Growth } from "../program/backend.ts";
+import type { Growth } from "../program/kept-slots.ts";
 import { AppError } from "../../base/index.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";

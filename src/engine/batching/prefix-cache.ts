@@ -4,7 +4,7 @@
  * a millisecond to copy. The least recently used blocks are evicted first, into the snapshot store, from which they
  * come back, even in the next process.
  */
-import type { Checkpoint, KvBlocks } from "../program/backend.ts";
+import type { Checkpoint, KvBlocks } from "../program/kept-slots.ts";
 import { makePool, type Pool, type PoolOptions } from "./prefix-pool.ts";
 import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { Slot } from "./slots.ts";

@@ -1,5 +1,5 @@
 /** The nodes of the tree of prefixes, and which of them are in memory. */
-import type { Checkpoint, KvBlocks } from "../program/backend.ts";
+import type { Checkpoint, KvBlocks } from "../program/kept-slots.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { isLasting, NO_ADAPTERS } from "./adapter-set.ts";
 import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";

@@ -1,5 +1,5 @@
 /** The tree of prefixes: each node is a block of tokens that follows its parents' tokens. */
-import type { Checkpoint } from "../program/backend.ts";
+import type { Checkpoint } from "../program/kept-slots.ts";
 import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { SnapshotInfo } from "../formats/snapshots.ts";
 

@@ -3,17 +3,8 @@
  * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
  * the accepted rows once more in the same run, as rows of decode, which have the same bits.
  */
-import type {
-  Checkpoint,
-  Checkpoints,
-  TopKResult,
-  TopKRows,
-  Rows,
-  RunWithStates,
-  Session,
-  SlicedRuns,
-  StateRows,
-} from "../program/backend.ts";
+import type { TopKResult, TopKRows, Rows, RunWithStates, Session, SlicedRuns, StateRows } from "../program/backend.ts";
+import type { Checkpoint, Checkpoints } from "../program/kept-slots.ts";
 import { assert } from "../../base/index.ts";
 
 /** Drafted rows, and the slot's state before them. */

@@ -3,7 +3,7 @@
  * or the oldest one after a longer prefix is copied into it from another slot or from the cache. A slot that continues
  * only from checkpoints offers only prefixes that end at one. Bookkeeping only; the KV itself belongs to the session.
  */
-import type { Checkpoint } from "../program/backend.ts";
+import type { Checkpoint } from "../program/kept-slots.ts";
 import { assert } from "../../base/index.ts";
 import { NO_ADAPTERS } from "./adapter-set.ts";
 

@@ -1,7 +1,8 @@
 /** The state of sequences whose program is divided among several sessions, as one. */
 import { assert } from "../../base/index.ts";
 import { concatBytes } from "../formats/bytes.ts";
-import type { Checkpoint, Checkpoints, KvBlocks, PackedCheckpoints, Session } from "./backend.ts";
+import type { Session } from "./backend.ts";
+import type { Checkpoint, Checkpoints, KvBlocks, PackedCheckpoints } from "./kept-slots.ts";
 
 /** One checkpoint of all parts that keep states; undefined if none does. */
 export function joinCheckpoints(sessions: readonly Session[]): Checkpoints | undefined {

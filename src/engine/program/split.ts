@@ -6,8 +6,6 @@
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type {
   Backend,
-  Checkpoints,
-  KvBlocks,
   LoadOptions,
   TopKRows,
   TopKRuns,
@@ -18,6 +16,7 @@ import type {
   SlicedRuns,
   StateRows,
 } from "./backend.ts";
+import type { Checkpoints, KvBlocks } from "./kept-slots.ts";
 import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
 import { describePlaces, placesOf } from "./places.ts";

@@ -5,10 +5,7 @@
  */
 import type {
   Backend,
-  Checkpoint,
-  Checkpoints,
   HeldWeights,
-  KvBlocks,
   LoadOptions,
   TopKResult,
   TopKRows,
@@ -19,6 +16,7 @@ import type {
   SlicedRun,
   StateRows,
 } from "../../../src/engine/program/backend.ts";
+import type { Checkpoint, Checkpoints, KvBlocks } from "../../../src/engine/program/kept-slots.ts";
 import { loadSession, type LoadSettings } from "../../../src/engine/backends/onnx/load.ts";
 import { dawn } from "../../../src/engine/backends/host/dawn.ts";
 import { openDevice } from "../../../src/engine/backends/webgpu/device.ts";

@@ -1,5 +1,5 @@
 /** Blocks of keys and values in memory: the tokens themselves. */
-import type { KvBlocks, PackedCheckpoints } from "../../../src/engine/program/backend.ts";
+import type { KvBlocks, PackedCheckpoints } from "../../../src/engine/program/kept-slots.ts";
 
 /** Blocks of slots that hold the tokens themselves. */
 export function makeBlocks(length: number, checkpoints?: PackedCheckpoints): { blocks: KvBlocks; slots: number[][] } {

@@ -1,6 +1,6 @@
 /** The engine on a session that continues only from a slot's current position, or from a checkpoint. */
 import { expect, test } from "bun:test";
-import type { Checkpoint } from "../../../src/engine/program/backend.ts";
+import type { Checkpoint } from "../../../src/engine/program/kept-slots.ts";
 import { keepCheckpoint, makeSlots } from "../../../src/engine/batching/slots.ts";
 import { expectedText, makeBench, type Bench } from "./fakes.ts";
 

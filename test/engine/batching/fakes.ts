@@ -2,17 +2,8 @@
  * Small stand-ins for the engine's tests: a tokenizer of bytes, and a session whose next token is a function of the
  * whole sequence before it. A mistake about cached tokens changes the answer.
  */
-import type {
-  Checkpoint,
-  Growth,
-  KvBlocks,
-  TopKRows,
-  TopKRuns,
-  PackedCheckpoints,
-  Rows,
-  Session,
-  SlicedRuns,
-} from "../../../src/engine/program/backend.ts";
+import type { TopKRows, TopKRuns, Rows, Session, SlicedRuns } from "../../../src/engine/program/backend.ts";
+import type { Checkpoint, Growth, KvBlocks, PackedCheckpoints } from "../../../src/engine/program/kept-slots.ts";
 import { systemLoop, type EventLoop } from "../../../src/engine/batching/event-loop.ts";
 import { AppError, assert } from "../../../src/base/errors.ts";
 import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";

@@ -7,7 +7,7 @@ import { mkdtemp, readdir, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { Checkpoint, KvBlocks } from "../../../src/engine/program/backend.ts";
+import type { Checkpoint, KvBlocks } from "../../../src/engine/program/kept-slots.ts";
 import type { PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";
 import { openSnapshots } from "../../../src/engine/formats/files/snapshots.ts";

@@ -1,5 +1,5 @@
 /** Saves and restores a slot's convolution and recurrent states. */
-import type { Checkpoint, Checkpoints, PackedCheckpoints } from "../../program/backend.ts";
+import type { Checkpoint, Checkpoints, PackedCheckpoints } from "../../program/kept-slots.ts";
 import { makeSlotLengths, type SlotLengths } from "../slot-lengths.ts";
 import type { Block } from "./memory.ts";
 

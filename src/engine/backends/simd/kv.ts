@@ -1,7 +1,8 @@
 /** The KV cache of a session: its layers and their memory. ops/attend.h has the layout of positions. */
 import { assert } from "../../../base/index.ts";
 import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
-import type { Growth, KvBlocks, KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
+import type { KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
+import type { Growth, KvBlocks } from "../../program/kept-slots.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";

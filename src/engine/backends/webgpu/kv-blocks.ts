@@ -1,6 +1,6 @@
 /** Keys and values of a slot as bytes: positions lie one after another, as in the cache. */
 import { assert } from "../../../base/index.ts";
-import type { KvBlocks } from "../../program/backend.ts";
+import type { KvBlocks } from "../../program/kept-slots.ts";
 import { cachedSides, type ShiftParts } from "./kv-cache.ts";
 import type { Plan } from "./plan.ts";
 import { readBuffer } from "./read-buffer.ts";

@@ -2,7 +2,8 @@
  * Saves and restores a slot's convolution and recurrent states. Checkpoints stay on the device as far as their share of
  * its memory allows; then the oldest ones move to the host.
  */
-import type { Checkpoint, Checkpoints, PackedCheckpoints, Program } from "../../program/backend.ts";
+import type { Program } from "../../program/backend.ts";
+import type { Checkpoint, Checkpoints, PackedCheckpoints } from "../../program/kept-slots.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import type { Step } from "../../program/step.ts";
 import { makeSlotLengths, type SlotLengths } from "../slot-lengths.ts";

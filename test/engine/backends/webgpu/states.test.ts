@@ -1,6 +1,7 @@
 /** Slots of the GPU with recurrent steps: checkpoints, company, shifts, and checkpoints that move to the host. */
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Checkpoint, Session } from "../../../../src/engine/program/backend.ts";
+import type { Session } from "../../../../src/engine/program/backend.ts";
+import type { Checkpoint } from "../../../../src/engine/program/kept-slots.ts";
 import type { BackendChild } from "../child.ts";
 import { batchOf, hybridProgram, VOCAB } from "../hybrid.ts";
 import { sharedWebGpu } from "./shared.ts";
