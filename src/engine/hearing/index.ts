@@ -2,11 +2,12 @@
  * Recordings for text models: from an encoder file and decoded samples to parts of a prompt. `ears/index.ts` lists the
  * encoders.
  */
-import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
+import type { Program, Session } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openEncoder, type EncoderModel } from "../vision/clip.ts";
+import { loadPart, type EncoderOptions } from "../vision/encoder-part.ts";
 import type { ImagePart, ImageRows, RowCount } from "../vision/index.ts";
 import { runWithPauses } from "../vision/steps.ts";
 import type { Ear, Sheet, Stage } from "./ear.ts";
@@ -29,14 +30,6 @@ export interface AudioEncoder {
   close(): void;
 }
 
-interface EncoderOptions extends Pick<LoadOptions, "threads" | "simdLevel" | "signal"> {
-  readonly backend: Backend;
-  /** Awaited regularly during encoding: other work may run meanwhile. */
-  readonly pause?: () => Promise<void>;
-  /** The program of the model that reads the rows; undefined: not checked, for diagnostics. */
-  readonly text: Program | undefined;
-}
-
 /**
  * Opens an audio encoder for a text model: keys, hyperparameters and the shapes of all tensors are checked, also
  * against the text model. The file must stay open while the encoder is used; the caller closes it.
@@ -48,7 +41,8 @@ export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Pro
   const sessions: Session[] = [];
   try {
     const { weights = model.weights } = ear;
-    for (const stage of ear.stages) sessions.push(await load({ ...model, weights }, stage, options));
+    for (const { part, rowsMax } of ear.stages)
+      sessions.push(await loadPart({ ...model, weights }, part, { ...options, rowsMax }));
     return makeEncoder({ ear, sessions, dim, pause: options.pause });
   } catch (error) {
     for (const session of sessions) session.close();
@@ -67,27 +61,6 @@ function rowDimOf({ path, kind }: EncoderModel, ear: Ear, text: Program): number
   if (width === expected || (width === text.shape.dim && expected > width)) return expected;
   const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
   throw new AppError("bad_file", `${path}: audio encoder '${kind}': ${reads}, got an encoder to ${width}`);
-}
-
-/** Activations stay float32, as in other encoders. */
-function load(model: EncoderModel, { part, rowsMax }: Stage, options: EncoderOptions): Promise<Session> {
-  const { backend, threads, simdLevel, signal } = options;
-  const program: Program = {
-    shape: { arch: model.kind, dim: model.dim, nLayers: model.nLayers, vocabSize: 0 },
-    steps: part.steps,
-    logits: undefined,
-    states: part.result,
-    weights: model.weights,
-  };
-  return backend.load(program, {
-    ctxLen: rowsMax,
-    slots: 1,
-    precise: true,
-    threads,
-    simdLevel,
-    cacheDir: undefined,
-    signal,
-  });
 }
 
 interface Made {

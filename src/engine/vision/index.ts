@@ -2,11 +2,12 @@
  * Images for text models: from a projector file and a decoded image to its part of a prompt. `decode.ts` decodes files;
  * `projectors/index.ts` lists the projectors.
  */
-import type { Backend, LoadOptions, Program, Session, StateRows } from "../program/backend.ts";
+import type { Program, Session, StateRows } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openClip, type ClipModel } from "./clip.ts";
+import { loadPart, type EncoderOptions } from "./encoder-part.ts";
 import { sizeText, type RgbImage, type Size } from "./image.ts";
 import { fitInto, patchRows, targetSize, toPixels, type Pixels } from "./prepare.ts";
 import type { Grid, Part, Projector, TilePart } from "./projector.ts";
@@ -55,14 +56,6 @@ export interface ImageEncoder {
   close(): void;
 }
 
-interface EncoderOptions extends Pick<LoadOptions, "threads" | "simdLevel" | "signal"> {
-  readonly backend: Backend;
-  /** Awaited regularly during encoding: other work may run meanwhile. */
-  readonly pause?: () => Promise<void>;
-  /** The program of the model that reads the rows; undefined: not checked, for diagnostics. */
-  readonly text: Program | undefined;
-}
-
 /**
  * Opens a projector for a text model: keys, hyperparameters and the shapes of all tensors are checked, also against the
  * text model. The file must stay open while the encoder is used; the caller closes it.
@@ -71,9 +64,10 @@ export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Pro
   const model = openClip(gguf);
   const projector = projectorOf(model);
   if (options.text) checkWidth(model, projector, options.text);
-  const tower = await load(model, projector.tower, projector, options);
+  const { rowsMax } = projector;
+  const tower = await loadPart(model, projector.tower, { ...options, rowsMax });
   try {
-    const projection = projector.projection && (await load(model, projector.projection, projector, options));
+    const projection = projector.projection && (await loadPart(model, projector.projection, { ...options, rowsMax }));
     return makeEncoder(model, projector, {
       tower,
       projection,
@@ -99,20 +93,6 @@ function checkWidth({ path, kind }: ClipModel, { tower, projection }: Projector,
   if (width === expected) return;
   const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
   throw new AppError("bad_file", `${path}: projector '${kind}': ${reads}, got a projector to ${width}`);
-}
-
-/** Activations stay float32, as in other encoders. */
-function load(model: ClipModel, part: Part, projector: Projector, options: EncoderOptions): Promise<Session> {
-  const { backend, threads, simdLevel, signal } = options;
-  const program: Program = {
-    shape: { arch: model.kind, dim: model.dim, nLayers: model.nLayers, vocabSize: 0 },
-    steps: part.steps,
-    logits: undefined,
-    states: part.result,
-    weights: model.weights,
-  };
-  const ctxLen = projector.rowsMax;
-  return backend.load(program, { ctxLen, slots: 1, precise: true, threads, simdLevel, cacheDir: undefined, signal });
 }
 
 interface Opened {
