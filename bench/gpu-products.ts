@@ -108,7 +108,14 @@ async function openOnnx(program: Program, { precise }: RunnerOptions): Promise<R
   try {
     const path = join(folder, "model.onnx");
     const file = createWeightFile(join(folder, WEIGHTS_NAME), WEIGHTS_NAME);
-    const options = { file, precise, half: makeHalfTable(), packed: () => {}, statesEnd: statesEnd(program) };
+    const options = {
+      file,
+      precise,
+      half: makeHalfTable(),
+      packed: () => {},
+      statesEnd: statesEnd(program),
+      encoder: false,
+    };
     writeFileSync(path, lower(program, options).model());
     file.close();
     const session = await InferenceSession.create(path, {

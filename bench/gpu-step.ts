@@ -50,7 +50,7 @@ const options = { ctxLen, slots: 1, precise: false, threads: 0, cacheDir: undefi
 const plan = await makePlan(device, program, options);
 const shift = await makeShift(device, program, { plan, ctxLen });
 const chooser = await makeChooser(device, program, { plan, rows: 1 });
-const session = new WebGpuSession({ device, program, options, plan, shift, chooser });
+const session = new WebGpuSession({ device, program, options, plan, shift, chooser, states: undefined });
 const request = { k: Number(flags.candidates), masked: new Int32Array(0) };
 const step = (i: number, few: boolean) => {
   const row = { slot: 0, start: first + i, tokens: Int32Array.of(i), logits: "last" } as const;

@@ -176,14 +176,14 @@ interface Texts {
 }
 
 /** The texts that a process wrote; throws if it failed. */
-async function textsOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<Texts> {
+async function textsOf(child: Bun.ReadableSubprocess, name: string): Promise<Texts> {
   const [out, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   if (code !== 0) throw new Error(`${name}: ended with ${code}: ${errors.slice(-500)}`);
   return { out, errors };
 }
 
 /** The output of a process; throws if it failed. */
-export const outputOf = async (child: Bun.Subprocess<"ignore", "pipe", "pipe">, name: string): Promise<string> =>
+export const outputOf = async (child: Bun.ReadableSubprocess, name: string): Promise<string> =>
   (await textsOf(child, name)).out;
 
 export const median = (numbers: readonly number[]): number =>

@@ -4,11 +4,12 @@
  *
  *   bun install --cwd bench
  *   bun bench/real/run.ts [--record] [--parts ids,logits,…] [--threads 2] [--sides simd,wasm+precise,…]
- *     [--depths 8192,32768] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
+ *     [--depths 8192,32768] [--tokens 4096] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
  *
  * All parts take an hour and 4 GB of temporary files. `--record` writes real.json, or real-PART.json
- * for a single part. `--types`: of files, and of caches behind a plus sign. `--python`: of an environment for
- * export-onnx.py, which makes an ONNX graph of MiniLM. `--show`: also prints the answers.
+ * for a single part. `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of
+ * caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM.
+ * `--show`: also prints the answers.
  */
 import { parseArgs } from "node:util";
 import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
@@ -35,6 +36,7 @@ const { values: flags } = parseArgs({
     parts: { type: "string", default: "" },
     sides: { type: "string", default: [...levels, "wasm", "wasm+precise", "onnx", "webgpu"].join(",") },
     depths: { type: "string", default: "8192,32768" },
+    tokens: { type: "string", default: "4096" },
     types: { type: "string", default: "" },
     threads: { type: "string", default: "2" },
     show: { type: "boolean", default: false },
