@@ -25,47 +25,48 @@ fn quad_of(group: vec3<u32>, position: u32) -> Quad {
 /// Rotates the queries, if keys are rotated. All threads call it, after a barrier.
 fn rotate_query(quad: Quad, t: u32) {
   if (!ROTATES) { return; }
+  let block = rotated_block(p.head_dim, p.value_skip);
+  let factor = rotation_factor(block);
   for (var d = t; d < quad.key_columns; d += WG) {
     let sums = mat2x4<f32>(query[d] + query[KEY_FOURS + d], query[2u * KEY_FOURS + d] + query[3u * KEY_FOURS + d]);
     let rests = mat2x4<f32>(query[d] - query[KEY_FOURS + d], query[2u * KEY_FOURS + d] - query[3u * KEY_FOURS + d]);
-    query[d] = (sums[0] + sums[1]) * ROTATE_FACTOR;
-    query[KEY_FOURS + d] = (rests[0] + rests[1]) * ROTATE_FACTOR;
-    query[2u * KEY_FOURS + d] = (sums[0] - sums[1]) * ROTATE_FACTOR;
-    query[3u * KEY_FOURS + d] = (rests[0] - rests[1]) * ROTATE_FACTOR;
+    query[d] = (sums[0] + sums[1]) * factor;
+    query[KEY_FOURS + d] = (rests[0] + rests[1]) * factor;
+    query[2u * KEY_FOURS + d] = (sums[0] - sums[1]) * factor;
+    query[3u * KEY_FOURS + d] = (rests[0] - rests[1]) * factor;
   }
   workgroupBarrier();
-  for (var i = t; i < quad.key_columns / 2u; i += WG) {
-    add_columns(i % 4u * KEY_FOURS + i / 4u * 8u);
-  }
-  workgroupBarrier();
+  rotate_columns(KEY_FOURS, 4u, quad.key_columns, block / 4u, t);
 }
 
-/// The part of a rotation between eight neighbours of `query`.
-fn add_columns(first: u32) {
-  for (var half = 1u; half < 8u; half *= 2u) {
-    for (var i = 0u; i < 4u; i++) {
-      let at = first + i / half * 2u * half + i % half;
+/// The part of a rotation between the `columns` of each of `count` parts of `query`, `stride` apart.
+fn rotate_columns(stride: u32, count: u32, columns: u32, block: u32, t: u32) {
+  let pairs = columns / 2u;
+  for (var half = 1u; half < block; half *= 2u) {
+    for (var i = t; i < count * pairs; i += WG) {
+      let pair = i % pairs;
+      let at = i / pairs * stride + pair / half * 2u * half + pair % half;
       let a = query[at];
       let b = query[at + half];
       query[at] = a + b;
       query[at + half] = a - b;
     }
+    workgroupBarrier();
   }
 }
 
 /// Sums the results of a column's threads in the first, and rotates them back, if values are rotated.
 fn rotate_back(quad: Quad, t: u32) {
   if (!ROTATES) { return; }
+  let block = rotated_block(p.value_dim, p.value_skip);
   for (var i = t; i < quad.count * quad.columns; i += WG) {
     let at = i / quad.columns * WG + i % quad.columns;
     var sum = vec4<f32>();
     for (var turn = 0u; turn < WG / quad.columns; turn++) { sum += query[at + turn * quad.columns]; }
-    query[at] = rotate_lanes(sum * ROTATE_FACTOR);
+    query[at] = rotate_lanes(sum * rotation_factor(block));
   }
   workgroupBarrier();
-  let groups = quad.columns / 8u;
-  for (var i = t; i < quad.count * groups; i += WG) { add_columns(i / groups * WG + i % groups * 8u); }
-  workgroupBarrier();
+  rotate_columns(WG, quad.count, quad.columns, block / 4u, t);
 }
 
 /// The positions of a split of a row's context; empty if `end` <= `start`.

@@ -100,32 +100,6 @@ fn query_four(at: u32, i: u32) -> vec4<f32> {
   return four;
 }
 
-/// Rotates the part of the queries in workgroup memory, if keys are rotated: it is one group of each row.
-fn rotate_queries(t: u32) {
-  if (!ROTATES) { return; }
-  workgroupBarrier();
-  if (t < ROWS) {
-    var fours: array<vec4<f32>, 8>;
-    for (var d = 0u; d < DEPTH; d++) { fours[d] = queries[t * STRIDE + d]; }
-    rotate_group(&fours);
-    for (var d = 0u; d < DEPTH; d++) { queries[t * STRIDE + d] = fours[d]; }
-  }
-}
-
-/// The sums of a thread's rows, rotated back, if values are rotated: eight neighbouring threads have a group.
-fn rotated_back(sums: mat4x4<f32>, t: u32) -> mat4x4<f32> {
-  if (!ROTATES) { return sums; }
-  for (var r = 0u; r < 4u; r++) { tile[r * WG + t] = rotate_lanes(sums[r] * ROTATE_FACTOR); }
-  workgroupBarrier();
-  var rotated = mat4x4<f32>();
-  for (var i = 0u; i < 8u; i++) {
-    let sign = rotate_sign(i, t);
-    for (var r = 0u; r < 4u; r++) { rotated[r] += tile[r * WG + t - t % 8u + i] * sign; }
-  }
-  workgroupBarrier();
-  return rotated;
-}
-
 /// Loads a part of the queries and keys into workgroup memory, zeros beyond their ends.
 fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t: u32) {
   let d = t % DEPTH;
@@ -136,7 +110,6 @@ fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t
     if (inside && first + r < last) { four = query_four(((first + r) * p.heads + head) * p.head_dim, i); }
     queries[r * STRIDE + d] = four;
   }
-  rotate_queries(t);
   for (var k = t / DEPTH; k < KEYS; k += WG / DEPTH) {
     var four = vec4<f32>();
     if (inside && k < count) { four = key_four(key_at + k * p.kv_heads * p.head_dim, i); }
@@ -284,8 +257,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
   }
   let row = first + quad * 4u;
-  store(row, last, head, column, rotated_back(a, t), rows.total);
-  store(row, last, head, column + 16u, rotated_back(b, t), rows.total);
-  store(row, last, head, column + 32u, rotated_back(c, t), rows.total);
-  store(row, last, head, column + 48u, rotated_back(d, t), rows.total);
+  store(row, last, head, column, a, rows.total);
+  store(row, last, head, column + 16u, b, rows.total);
+  store(row, last, head, column + 32u, c, rows.total);
+  store(row, last, head, column + 48u, d, rows.total);
 }

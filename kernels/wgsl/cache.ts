@@ -9,6 +9,9 @@ const FOUR_GROUP = 32;
 export const CACHE_TYPES = ["f32", "f16", "q8_0", "q8_0/16", "q8_0/8", "q4_0"] as const;
 export type CacheType = (typeof CACHE_TYPES)[number];
 
+/** Heads are multiplied by a Hadamard matrix before they are rounded: rotation.wgsl. */
+export const isRotated = (type: CacheType): boolean => type !== "f32" && type !== "f16";
+
 /** Bytes of `count` values of a position. */
 export function cacheBytes(type: CacheType, count: number): number {
   if (type === "f32" || type === "f16") return count * (type === "f32" ? 4 : 2);
@@ -28,7 +31,11 @@ interface CacheOptions {
  */
 export function cacheTypeOf(steps: readonly Step[], { precise, small = false, kvType }: CacheOptions): CacheType {
   const dims = steps.flatMap((step) =>
-    step.op === "attention" || step.op === "latentAttention" ? [step.headDim, step.valueDim ?? step.headDim] : [],
+    step.op === "attention" || step.op === "latentAttention"
+      ? [step.headDim, step.valueDim ?? step.headDim]
+      : step.op === "choosePositions"
+        ? [step.headDim]
+        : [],
   );
   const divide = (by: number): boolean => dims.every((dim) => dim % by === 0);
   if (precise) return "f32";

@@ -1,5 +1,6 @@
 // cache_q8: keys and values as integers of 8 bits in groups that share a scale, spliced into the kernels that read or
-// write them. A group is the integers, four in a word, then the scale as float32: value = integer · scale.
+// write them. A group is the integers, four in a word, then the scale as float32: value = integer · scale. Kernels
+// rotate heads before: see rotation.
 
 /// Values that share a scale, which all lie in one head; 4: values have no scales.
 const GROUP: u32 = 32u;
@@ -21,6 +22,9 @@ fn four_from(x: vec4<f32>, scale: f32) -> Four {
   let bytes = bitcast<vec4<u32>>(vec4<i32>(near)) & vec4<u32>(255u);
   return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
 }
+
+const JOINS: bool = false;
+fn join_fours(first: Four, second: Four) -> Four { return first; }
 
 /// The integer of the largest magnitude.
 const LEVELS: f32 = 127.0;

@@ -35,7 +35,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     if (scale && !isSame(scale.operands[0], q)) return undefined;
     const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart", ...SECTIONS]);
     const { heads = 0, headDim = 0 } = turning;
-    if (headDim > HEAD_DIM_MAX || store.params["valueDim"] !== store.params["dim"]) return undefined;
+    if (headDim > HEAD_DIM_MAX || store.params["valueDim"] !== store.params["headDim"]) return undefined;
     const { heads: kvHeads = 0 } = rope2.params;
     const none = { q, k, weights: NONE, params: { norm: 0, eps: 0 } };
     const norms = at > 0 ? normsOf(from, { q, k, headDim }) : none;

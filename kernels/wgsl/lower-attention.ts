@@ -4,6 +4,7 @@ import { alibiSlopes } from "../alibi.ts";
 import type { Buf, Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params, Vector } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
+import { isRotated } from "./cache.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
 /** Heads per workgroup of `attention`; rows, and values of each, per workgroup of `attention_tile`. */
@@ -39,8 +40,11 @@ const keptIn = (layer: number, { nKvHeads, headDim, valueDim = headDim }: Heads,
 });
 
 export function lowerAttention(step: Attention, context: Context): StepDispatch[] {
-  const { k, v, layer } = step;
-  return [store({ k, v }, layer, context), ...attend(step, keptIn(layer, step, context), context)];
+  const { k, v, layer, nKvHeads } = step;
+  return [
+    store({ k, v }, { layer, heads: nKvHeads, skip: 0 }, context),
+    ...attend(step, keptIn(layer, step, context), context),
+  ];
 }
 
 export function lowerSharedAttention(step: SharedAttention, context: Context): StepDispatch[] {
@@ -57,7 +61,8 @@ export function lowerLatentAttention(step: StepOf<"latentAttention">, context: C
     ctxLen: context.ctxLen,
   };
   const heads = { ...step, nKvHeads: 1, window: 0, softCap: 0 };
-  return [store({ k, v: undefined }, layer, context), ...attend(heads, kept, context)];
+  const place = { layer, heads: 1, skip: kept.valueSkip };
+  return [store({ k, v: undefined }, place, context), ...attend(heads, kept, context)];
 }
 
 export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
@@ -68,21 +73,55 @@ export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention
 }
 
 /** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */
-function store({ k, v }: { k: Buf; v: Buf | undefined }, layer: number, context: Context): StepDispatch {
+function store(
+  { k, v }: { k: Buf; v: Buf | undefined },
+  { layer, heads, skip }: { layer: number; heads: number; skip: number },
+  context: Context,
+): StepDispatch {
   const [keys, values] = [read(valueOf(k, context)), read(valueOf(v ?? k, context))];
-  const longest = v && v.dim > k.dim ? v : k;
   return {
     kernel: "store_kv",
     quants: [context.cacheType ?? "f32"],
     operands: [keys, values, cache(layer, "keys"), cache(layer, "values"), batch],
-    params: { dim: k.dim, valueDim: v?.dim ?? 0, ctxLen: context.ctxLen },
-    grid: grid(valueOf(longest, context)),
+    params: {
+      heads,
+      headDim: k.dim / heads,
+      valueDim: (v?.dim ?? 0) / heads,
+      valueSkip: skip,
+      ctxLen: context.ctxLen,
+    },
+    grid: { ...grid(valueOf(k, context)), x: heads },
   };
 }
 
 function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   if (!context.many) return inSplits(heads, kept, context);
-  return [{ ...tile(heads, kept, context), quants: [context.cacheType ?? "f32"] }];
+  const { cacheType = "f32" } = context;
+  if (!isRotated(cacheType)) return [{ ...tile(heads, kept, context), quants: [cacheType] }];
+  const { q, out, nHeads, headDim, valueDim = headDim } = heads;
+  const turned = { name: `${q.name}, rotated`, dim: q.dim };
+  const sums = { name: `${out.name}, rotated`, dim: out.dim };
+  const shape = { heads: nHeads, skip: kept.valueSkip };
+  return [
+    rotate({ x: q, out: turned }, { ...shape, dim: headDim }, context),
+    { ...tile({ ...heads, q: turned, out: sums }, kept, context), quants: [cacheType] },
+    rotate({ x: sums, out }, { ...shape, dim: valueDim }, context),
+  ];
+}
+
+/** Queries on rotated keys, or sums of rotated values. */
+function rotate(
+  { x, out }: { x: Buf; out: Buf },
+  shape: { heads: number; dim: number; skip: number },
+  context: Context,
+): StepDispatch {
+  const value = valueOf(x, context);
+  return {
+    kernel: "rotate_heads",
+    operands: [read(value), write(out, value, context)],
+    params: shape,
+    grid: { ...grid(value), x: shape.heads },
+  };
 }
 
 /** Sinks and slopes in sequence, and where each begins: one more than the offset, or 0. */

@@ -112,11 +112,10 @@ fn kept_of(x: vec4<f32>, t: u32) -> Kept {
     workgroupBarrier();
     if (ROTATES) {
       mine = rotated_four(t);
-      workgroupBarrier();
       scratch[t] = mine;
       workgroupBarrier();
-      next = scratch[t ^ 1u];
     }
+    next = scratch[t ^ 1u];
     for (var i = 0u; i < GROUP / 4u; i++) { peak = max(peak, peak_bits(scratch[t - t % (GROUP / 4u) + i])); }
     workgroupBarrier();
   }
@@ -124,12 +123,19 @@ fn kept_of(x: vec4<f32>, t: u32) -> Kept {
   return Kept(four_from(mine, scale), four_from(next, scale), scale);
 }
 
-/// The vec4 `t` of `scratch`, rotated with its group.
+/// The vec4 `t` of a head in `scratch`, rotated.
 fn rotated_four(t: u32) -> vec4<f32> {
-  var fours: array<vec4<f32>, 8>;
-  for (var i = 0u; i < 8u; i++) { fours[i] = scratch[t - t % 8u + i]; }
-  rotate_group(&fours);
-  return fours[t % 8u];
+  let block = rotated_block(p.head_dim, 0u);
+  var mine = rotate_lanes(scratch[t]);
+  for (var half = 1u; half < block / 4u; half *= 2u) {
+    workgroupBarrier();
+    scratch[t] = mine;
+    workgroupBarrier();
+    let other = scratch[t ^ half];
+    mine = select(mine + other, other - mine, (t & half) != 0u);
+  }
+  workgroupBarrier();
+  return mine * rotation_factor(block);
 }
 
 /// The vec4 as later rows read it.
@@ -170,7 +176,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       add_value(&found, exp(score - found.most), read_back(value));
       if (quad.first % (p.heads / p.kv_heads) == 0u) {
         let i = (base + row.z * kv_dim) / 4u + t;
-        if (!ROTATES || t % 2u == 0u) {
+        if (!JOINS || t % 2u == 0u) {
           keys[four_place(i)] = join_fours(key.four, key.next);
           values[four_place(i)] = join_fours(value.four, value.next);
         }

@@ -47,6 +47,15 @@ const WG: u32 = 64u;
 //#splice cache
 //#splice turn
 //#splice turned
+//#splice rotate
+
+/// Packs the unit from `i` on of values that lie in `rotating`.
+fn packed(i: u32) -> array<Unit, WORDS> {
+  let factor = rotation_factor(rotated_block(p.head_dim, 0u));
+  var unit: array<f32, UNIT>;
+  for (var j = 0u; j < UNIT; j++) { unit[j] = rotating[i + j] * factor; }
+  return pack(unit);
+}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
@@ -56,10 +65,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let cache_at = (row.y * p.ctx_len + row.z) * kv_dim;
   if (group.x >= p.heads + p.kv_heads) {
     let first = (group.x - p.heads - p.kv_heads) * p.head_dim;
+    for (var i = t; i < p.head_dim; i += WG) { rotating[i] = v[group.y * kv_dim + first + i]; }
+    rotate(p.head_dim, rotated_block(p.head_dim, 0u), t);
     for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
-      var unit: array<f32, UNIT>;
-      for (var j = 0u; j < UNIT; j++) { unit[j] = v[group.y * kv_dim + first + i + j]; }
-      var words = pack(unit);
+      var words = packed(i);
       let to = (cache_at + first + i) / UNIT * WORDS;
       for (var j = 0u; j < WORDS; j++) { values[to + j] = words[j]; }
     }
@@ -74,10 +83,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = t; i < p.head_dim; i += WG) { y[at + i] = turned(i, position) * scale_at(position.x); }
     return;
   }
+  for (var i = t; i < p.head_dim; i += WG) { rotating[i] = turned(i, position); }
+  rotate(p.head_dim, rotated_block(p.head_dim, 0u), t);
   for (var i = t * UNIT; i < p.head_dim; i += WG * UNIT) {
-    var unit: array<f32, UNIT>;
-    for (var j = 0u; j < UNIT; j++) { unit[j] = turned(i + j, position); }
-    var words = pack(unit);
+    var words = packed(i);
     let to = (cache_at + first + i) / UNIT * WORDS;
     for (var j = 0u; j < WORDS; j++) { keys[to + j] = words[j]; }
   }

@@ -37,6 +37,9 @@ import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
 import give from "./give.wgsl" with { type: "text" };
 import keepBest from "./keep_best.wgsl" with { type: "text" };
 import linear3 from "./linear_3.wgsl" with { type: "text" };
+import rotate from "./rotate.wgsl" with { type: "text" };
+import rotateHeads from "./rotate_heads.wgsl" with { type: "text" };
+import rotation from "./rotation.wgsl" with { type: "text" };
 import ropeAttention from "./rope_attention.wgsl" with { type: "text" };
 import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
@@ -173,6 +176,7 @@ export const KERNELS = {
   rope,
   rope_attention: ropeAttention,
   rope_store: ropeStore,
+  rotate_heads: rotateHeads,
   scale,
   selective_scan: selectiveScan,
   mask_tokens: maskTokens,
@@ -250,14 +254,14 @@ const ALIGNED = new Set(["q4_K", "q5_K"]);
 
 /** Formats of the KV cache. */
 const inGroupsOf = (count: number): string =>
-  cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`) + cacheScales + unrotated;
+  cacheQ8.replace(/^(const GROUP: u32 = )\d+u;/m, `$1${count}u;`) + cacheScales + rotation;
 const CACHES: Readonly<Record<CacheType, string>> = {
   f32: cacheF32 + unrotated,
   f16: cacheF16 + unrotated,
   q8_0: inGroupsOf(CACHE_GROUPS.q8_0),
   "q8_0/16": inGroupsOf(CACHE_GROUPS["q8_0/16"]),
   "q8_0/8": inGroupsOf(CACHE_GROUPS["q8_0/8"]),
-  q4_0: cacheQ4 + cacheScales,
+  q4_0: cacheQ4 + cacheScales + rotation,
 };
 
 /** Snippets that are the same for every matrix and device. */
@@ -270,6 +274,8 @@ const SHARED: Readonly<Record<string, string>> = {
   narrow,
   lanes,
   norm,
+  rotate,
+  rotation,
   softplus,
   splits,
   turn,

@@ -8,7 +8,7 @@ import { readBuffer } from "./read-buffer.ts";
 /** Positions per block: enough for copies of several KB, few enough for prompts to share blocks. */
 const BLOCK_LENGTH = 64;
 /** Changes with the bytes of a position. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 interface BlockOptions {
   readonly slots: number;

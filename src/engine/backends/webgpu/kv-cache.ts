@@ -4,7 +4,7 @@ import type { Program } from "../../program/backend.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { assert } from "../../../base/index.ts";
 import { ropeShift } from "../../program/rope.ts";
-import { kvStates } from "../../program/sequence-state.ts";
+import { keepingSteps } from "../../program/sequence-state.ts";
 import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Device } from "./device.ts";
@@ -19,6 +19,8 @@ const MOVED_BYTES = 4 * 2 ** 20;
 
 /** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
+  /** Values of a key before its value, which is a part of it; 0: values are kept apart. */
+  readonly skip: number;
   readonly buffers: KvBuffers;
 }
 
@@ -71,10 +73,12 @@ export async function makeShift(
 }
 
 function layersOf(steps: readonly Step[], plan: Plan): CacheLayer[] {
-  return kvStates(steps).map((state) => {
+  return keepingSteps(steps).flatMap(({ step, state }) => {
+    if (state.kind !== "kv") return [];
     const buffers = plan.caches.get(state.layer);
     assert(buffers, `no KV cache for layer ${state.layer}`);
-    return { ...state, buffers };
+    const skip = step.op === "latentAttention" ? step.headDim - step.valueDim : 0;
+    return [{ ...state, buffers, skip }];
   });
 }
 
@@ -142,12 +146,12 @@ function shiftKeys(
   { rope, first, count, discard }: { rope: RopeScaling; first: number; count: number; discard: number },
 ): void {
   const { angles, params } = turns[index]!; // one per layer
-  const { nKvHeads, keyDim, buffers } = layers[index]!;
+  const { nKvHeads, keyDim, skip, buffers } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;
   const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
   const words = new DataView(new ArrayBuffer(32));
-  const shape = { first, count, heads: nKvHeads, headDim: keyDim, pairs, ...places };
+  const shape = { first, count, heads: nKvHeads, headDim: keyDim, skip, pairs, ...places };
   writeParams(words, 0, { kernel: "shift_keys", params: shape });
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));

@@ -10,7 +10,7 @@ import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { CTX_LEN, makeModel, TOKENS } from "../../architectures/models.ts";
-import { runCase } from "../../../conformance/cases.ts";
+import { runCase, type Case } from "../../../conformance/cases.ts";
 import { attention, makeCase, plainRope, VOCAB } from "../../../conformance/draft.ts";
 import { runnableCases } from "./chosen-cases.ts";
 import { drawn } from "../../../seed.ts";
@@ -51,8 +51,8 @@ test("attention and rotations, some by the seed, agree with the reference in flo
 
 /** The CPU's cache in 8 bits, everything else in float32. */
 const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
-/** The error of the GPU's cache, whose heads are not rotated, beside the CPU's: normal values have few large ones. */
-const WORSE_MAX = 3;
+/** Both caches round alike, so that only sums differ; a value near the middle of two integers may go either way. */
+const ALIKE_NMSE_MAX = 2e-6;
 /** As for the CPU's cache in 4 bits. */
 const FOUR_NMSE_MAX = 4e-2;
 /** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
@@ -70,7 +70,7 @@ test.each([
   ["sharedAttention: a window of 3, capped", "q8_0/16"],
   ["latentAttention: 4 heads", "q8_0/8"],
 ] as const)(
-  "in 8 bits, %s is about as exact as in the CPU's cache of 8 bits",
+  "in 8 bits, %s gives what the CPU's cache in 8 bits gives",
   async (name, type) => {
     const each = caseOf(name);
     expect(cacheTypeOf(each.program.steps, EIGHT_BITS)).toBe(type);
@@ -79,9 +79,9 @@ test.each([
     expect(nmse(got, exact)).toBeLessThan(EIGHT_NMSE_MAX);
     expect(nmse(got, exact)).toBeGreaterThan(1e-6); // the cache is in 8 bits
     const [simd] = simdLevels;
-    if (!simd) return;
-    const ratio = nmse(got, exact) / nmse(joined(await runCase(simd.backend, each, EIGHT_BITS)), exact);
-    expect(ratio).toBeWithin(1 / WORSE_MAX, WORSE_MAX);
+    const isAlike = type === "q8_0" || Number(type.slice(5)) === headDimOf(each);
+    if (simd && isAlike)
+      expect(nmse(got, joined(await runCase(simd.backend, each, EIGHT_BITS)))).toBeLessThan(ALIKE_NMSE_MAX);
   },
   60_000,
 );
@@ -107,46 +107,56 @@ test.each([
     const [simd] = simdLevels;
     if (!simd || type !== "q4_0") return;
     const ofCpu = nmse(joined(await runCase(simd.backend, each, FOUR_BITS)), exact);
-    expect(error / ofCpu).toBeLessThan(1.3); // both rotate, over groups of other sizes
+    expect(error / ofCpu).toBeLessThan(1.3); // both rotate; scales are rounded otherwise
     expect(error / ofCpu).toBeGreaterThan(0.6);
   },
   60_000,
 );
 
-test("in 4 bits, copies and blocks have the same bits, drafts those of rows one by one, and a shift is near to float32", async () => {
-  const { program } = makeCase("four bits", { dim: 64 }, (draft) =>
-    attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head" }),
-  );
-  const load = (mode: Partial<LoadOptions>): Promise<Session> =>
-    gpu.backend.load(program, { ctxLen: 128, slots: 3, precise: false, threads: 1, cacheDir: undefined, ...mode });
-  const tokens = Int32Array.from({ length: 100 }, (_, i) => (i * i) % VOCAB);
-  const rows = (slot: number, start: number, end: number, drafted = false): Rows => {
-    return { slot, start, tokens: tokens.slice(start, end), logits: "all", drafted };
-  };
-  const [four, float] = [await load(FOUR_BITS), await load({ precise: true })];
-  const shifted: Float32Array[] = [];
-  for (const session of [four, float]) {
-    await session.run([rows(0, 0, 80)]);
-    await session.copy({ from: 0, to: 1, length: 80 });
-    const { blocks } = session;
-    for (const [first, count] of [
-      [0, 64],
-      [64, 16],
-    ] as const) {
-      await blocks!.write(2, { first, count, bytes: await blocks!.read(0, first, count) });
+test.each([
+  ["4 bits", FOUR_BITS, FOUR_NMSE_MAX, 1e-4],
+  ["8 bits", EIGHT_BITS, EIGHT_NMSE_MAX, 1e-6],
+] as const)(
+  "in %s, copies and blocks have the same bits, drafts those of rows one by one, and a shift is near to float32",
+  async (_, mode, most, least) => {
+    const { program } = makeCase("few bits", { dim: 64 }, (draft) =>
+      attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head" }),
+    );
+    const load = (own: Partial<LoadOptions>): Promise<Session> =>
+      gpu.backend.load(program, { ctxLen: 128, slots: 3, precise: false, threads: 1, cacheDir: undefined, ...own });
+    const tokens = Int32Array.from({ length: 100 }, (_, i) => (i * i) % VOCAB);
+    const rows = (slot: number, start: number, end: number, drafted = false): Rows => {
+      return { slot, start, tokens: tokens.slice(start, end), logits: "all", drafted };
+    };
+    const [rounded, float] = [await load(mode), await load({ precise: true })];
+    const shifted: Float32Array[] = [];
+    for (const session of [rounded, float]) {
+      await session.run([rows(0, 0, 80)]);
+      await session.copy({ from: 0, to: 1, length: 80 });
+      const { blocks } = session;
+      for (const [first, count] of [
+        [0, 64],
+        [64, 16],
+      ] as const) {
+        await blocks!.write(2, { first, count, bytes: await blocks!.read(0, first, count) });
+      }
+      const drafted = (await session.run([rows(0, 80, 90, true)])).slice();
+      const single: number[] = [];
+      for (let at = 80; at < 90; at++) single.push(...(await session.run([rows(1, at, at + 1)])));
+      expect(drafted).toEqual(Float32Array.from(single));
+      expect(await session.run([rows(2, 80, 90, true)])).toEqual(drafted);
+      session.shift(0, { keep: 5, discard: 10, length: 90 });
+      shifted.push((await session.run([{ ...rows(0, 90, 98), start: 80 }])).slice());
+      session.close();
     }
-    const drafted = (await session.run([rows(0, 80, 90, true)])).slice();
-    const single: number[] = [];
-    for (let at = 80; at < 90; at++) single.push(...(await session.run([rows(1, at, at + 1)])));
-    expect(drafted).toEqual(Float32Array.from(single));
-    expect(await session.run([rows(2, 80, 90, true)])).toEqual(drafted);
-    session.shift(0, { keep: 5, discard: 10, length: 90 });
-    shifted.push((await session.run([{ ...rows(0, 90, 98), start: 80 }])).slice());
-    session.close();
-  }
-  expect(nmse(shifted[0]!, shifted[1]!)).toBeLessThan(FOUR_NMSE_MAX);
-  expect(nmse(shifted[0]!, shifted[1]!)).toBeGreaterThan(1e-4);
-}, 60_000);
+    expect(nmse(shifted[0]!, shifted[1]!)).toBeLessThan(most);
+    expect(nmse(shifted[0]!, shifted[1]!)).toBeGreaterThan(least);
+  },
+  60_000,
+);
+
+const headDimOf = ({ program: { steps } }: Case): number =>
+  Math.max(...steps.map((step) => ("headDim" in step ? (step.headDim ?? 0) : 0)));
 
 test("a value that is no number stays visible in 8 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
@@ -215,8 +225,6 @@ for (const [name, style] of [
     const eight = await statesOf(gpu.backend, path, EIGHT_BITS);
     expect(nmse(eight, exact)).toBeLessThan(EIGHT_NMSE_MAX);
     const [simd] = simdLevels;
-    if (!simd) return;
-    const ratio = nmse(eight, exact) / nmse(await statesOf(simd.backend, path, EIGHT_BITS), exact);
-    expect(ratio).toBeWithin(1 / WORSE_MAX, WORSE_MAX);
+    if (simd) expect(nmse(eight, await statesOf(simd.backend, path, EIGHT_BITS))).toBeLessThan(5 * ALIKE_NMSE_MAX);
   }, 120_000);
 }
