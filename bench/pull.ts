@@ -1,7 +1,7 @@
 /**
  * Speed of a pull from a registry on the loopback interface, compared with `curl` fetching the same blob into a file:
- * alternated, medians. `curl` neither hashes nor waits for the disk; so a third row adds `sync` of the file, which a
- * pull does besides hashing. Needs `docker-registry` (a Debian package) and `curl`.
+ * alternated, medians. `curl` neither waits for the disk nor hashes, as a pull does; so two more rows add `sync` of the
+ * file and `sha256sum`. Needs `docker-registry` (a Debian package) and `curl`.
  *
  *   bun bench/pull.ts [--mb 2000] [--rounds 5]
  */
@@ -35,6 +35,11 @@ try {
       await run(["curl", "-sf", "-o", copy, `${repository}/blobs/${blob}`]);
       await run(["sync", copy]);
     },
+    "curl, sync, sha256sum": async () => {
+      await run(["curl", "-sf", "-o", copy, `${repository}/blobs/${blob}`]);
+      await run(["sync", copy]);
+      await run(["sha256sum", copy]);
+    },
     pull: async () => {
       const response = await hearth.post("/api/pull", { model, insecure: true, stream: false });
       if (!response.ok) throw new Error(await response.text());
@@ -51,7 +56,7 @@ try {
   for (const [name, all] of Object.entries(rates)) {
     const spread = `${Math.min(...all).toFixed(0)} to ${Math.max(...all).toFixed(0)}`;
     const rate = median(all);
-    console.log(`${name.padEnd(16)} ${rate.toFixed(0)} MB/s (${spread})   ${(rate / base).toFixed(2)} × curl`);
+    console.log(`${name.padEnd(22)} ${rate.toFixed(0)} MB/s (${spread})   ${(rate / base).toFixed(2)} × curl`);
   }
 } finally {
   await hearth.stop();

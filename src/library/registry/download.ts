@@ -91,7 +91,8 @@ export class Download {
     hash?.advance(file.prefix);
     await this.#receive(file, hash);
     this.#state = "received";
-    const found = hash ? await hash.finish(size) : await digestOfFile(file.path);
+    const hashed = hash ? hash.finish(size) : digestOfFile(file.path);
+    const [found] = await Promise.all([hashed, file.flush()]);
     checkNotCancelled(this.#stop.signal);
     const place = { host: this.source.host, digest };
     if (found === digest) {
@@ -152,9 +153,8 @@ export class Download {
     ranges.settle(opened.kind === "range");
     const body = bounded(opened.body, { skip: opened.kind === "whole" ? from : 0, length: to - from });
     try {
-      for await (const chunks of batches(body, watch, from)) {
-        await file.write(part, chunks);
-        release(chunks);
+      for await (const bytes of gathered(body, watch, from)) {
+        await file.write(part, bytes);
         hash?.advance(file.prefix);
       }
     } catch (error) {
@@ -212,48 +212,42 @@ export async function* bounded(
   }
 }
 
-/** Groups chunks up to the end of a file block; chunks before a failure are yielded first. */
-async function* batches(
+/**
+ * Gathers chunks in a buffer that stands like its block of the file: copies between addresses that are aligned alike
+ * are several times faster. Yields the buffer's new bytes when the block is full, and those before a failure first; the
+ * next step overwrites them. Frees each chunk, which the collector would do late.
+ */
+async function* gathered(
   body: AsyncIterable<Uint8Array>,
   watch: StallWatch,
   from: number,
-): AsyncGenerator<Uint8Array[], void, void> {
-  let batch: Uint8Array[] = [];
-  let [bytes, room] = [0, BLOCK_BYTES - (from % BLOCK_BYTES)];
+): AsyncGenerator<Uint8Array, void, void> {
+  const block = new Uint8Array(BLOCK_BYTES);
+  let start = from % BLOCK_BYTES;
+  let end = start;
   let lastMs = performance.now();
   let failure: { error: unknown } | undefined;
-  const take = (): Uint8Array[] => {
-    const taken = batch;
-    room = room > bytes ? room - bytes : BLOCK_BYTES;
-    [batch, bytes, lastMs] = [[], 0, performance.now()];
-    return taken;
-  };
   try {
-    for await (let chunk of body) {
+    for await (const chunk of body) {
       watch.moved();
-      while (bytes + chunk.length >= room) {
-        const end = room - bytes;
-        const rest = chunk.slice(end); // the consumer releases the batch's memory
-        batch.push(chunk.subarray(0, end));
-        bytes = room;
-        yield take();
-        chunk = rest;
+      for (let at = 0; at < chunk.length;) {
+        const piece = chunk.subarray(at, at + BLOCK_BYTES - end);
+        block.set(piece, end);
+        at += piece.length;
+        end += piece.length;
+        if (end < BLOCK_BYTES && performance.now() - lastMs < WRITE_MS) continue;
+        yield block.subarray(start, end);
+        start = end = end % BLOCK_BYTES;
+        lastMs = performance.now();
       }
-      if (chunk.length === 0) continue;
-      batch.push(chunk);
-      bytes += chunk.length;
-      if (performance.now() - lastMs >= WRITE_MS) yield take();
+      const { buffer } = chunk;
+      if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
     }
   } catch (error) {
     failure = { error };
   }
-  if (bytes > 0) yield batch;
+  if (end > start) yield block.subarray(start, end);
   if (failure) throw failure.error;
-}
-
-/** Frees memory as soon as its content is in the file; the collector would do so late. */
-function release(chunks: readonly Uint8Array[]): void {
-  for (const { buffer } of chunks) if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
 }
 
 async function checkSpace(root: string, { bytes, host }: { bytes: number; host: string }): Promise<void> {

@@ -29,6 +29,8 @@ export class PartFile {
   #parts: Part[];
   /** `completed` by part, as in the state files. */
   readonly #saved = new Map<number, number>();
+  /** Ends with the last write: two at once to a file wait for each other at full load. */
+  #writing: Promise<void> = Promise.resolve();
   #checkpoint: Promise<void> | undefined;
   #checkpointAt = Date.now();
   #isOpen = true;
@@ -81,17 +83,27 @@ export class PartFile {
   }
 
   /** Appends to a part. Throws `storage`. */
-  async write(part: Part, chunks: readonly Uint8Array[]): Promise<void> {
-    const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-    assert(part.completed + length <= part.size, "more bytes than a part has room for");
+  async write(part: Part, bytes: Uint8Array): Promise<void> {
+    assert(part.completed + bytes.length <= part.size, "more bytes than a part has room for");
     try {
-      await writeAll(this.#file, chunks, part.offset + part.completed);
+      const written = this.#writing.then(() => writeAll(this.#file, bytes, part.offset + part.completed));
+      this.#writing = written.catch(() => {});
+      await written;
     } catch (error) {
       throw storageError(error, dirname(this.#path));
     }
-    part.completed += length;
+    part.completed += bytes.length;
     if (Date.now() - this.#checkpointAt < CHECKPOINT_MS) return;
     this.#checkpoint ??= this.#save().catch(() => {}); // retried at the next checkpoint
+  }
+
+  /** Waits until the disk has all bytes; else `install` waits for it. Throws `storage`. */
+  async flush(): Promise<void> {
+    try {
+      await this.#file.datasync();
+    } catch (error) {
+      throw storageError(error, dirname(this.#path));
+    }
   }
 
   /** Merges all parts into one, keeping only the gapless start: the rest then comes in one response. */
@@ -223,14 +235,8 @@ async function removeStates(path: string): Promise<void> {
   for (const state of await stateFiles(path)) await removeFile(state);
 }
 
-async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], offset: number): Promise<void> {
-  let { bytesWritten: done } = await file.writev([...chunks], offset);
-  for (const chunk of chunks) {
-    const skip = Math.min(done, chunk.length); // a full disk writes a part of it, and fails at the next try
-    done -= skip;
-    for (let at = skip; at < chunk.length;) {
-      at += (await file.write(chunk, at, chunk.length - at, offset + at)).bytesWritten;
-    }
-    offset += chunk.length;
+async function writeAll(file: FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    at += (await file.write(bytes, at, bytes.length - at, offset + at)).bytesWritten;
   }
 }
