@@ -139,6 +139,21 @@ MODELS = {
     "JinaEmbeddingsV3": SIZES | dict(num_key_value_heads=4, type_vocab_size=1),
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
+# Other architectures look both ways: the class whose layers they have, and what else their configurations say.
+MASK = VOCAB - 1
+BOTH_WAYS = {
+    "Dream": ("Qwen2", SIZES, dict(architectures=["DreamModel"])),
+    "RND1": ("Qwen3Moe", SIZES | EXPERTS | HEADS | dict(norm_topk_prob=True), dict(architectures=["RND1"])),
+    "LLaDAMoE": ("Qwen3Moe", SIZES | EXPERTS | HEADS | dict(norm_topk_prob=False), dict(architectures=["LLaDAMoEModelLM"], expert_intermediate_size=48, moe_intermediate_size=None, intermediate_size=None)),
+    "LLaDA": ("Llama", SIZES | dict(num_key_value_heads=4), dict(
+        architectures=["LLaDAModelLM"], d_model=64, n_heads=4, n_kv_heads=4, n_layers=3, mlp_hidden_size=96, max_sequence_length=256, rope_theta=10000.0, activation_type="silu", weight_tying=False,
+        **dict.fromkeys(["hidden_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "intermediate_size", "max_position_embeddings", "hidden_act", "head_dim", "rope_parameters"]),
+    )),
+}
+LLADA_NAMES = {
+    "model.embed_tokens": "model.transformer.wte", "model.norm": "model.transformer.ln_f", "lm_head": "model.transformer.ff_out", "model.layers.": "model.transformer.blocks.",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ff_norm", "self_attn.o_proj": "attn_out", "self_attn.": "", "mlp.gate_proj": "ff_proj", "mlp.down_proj": "ff_out", "mlp.": "",
+}
 ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3"}
 
 
@@ -157,6 +172,9 @@ def weights(name, shape, middle, width):
 def build(name, to):
     """Saves a model, replaces its weights, and loads it again: names in the file may differ from those in memory."""
     base = name.split(" ")[0]
+    if base in BOTH_WAYS:
+        base, sizes, more = BOTH_WAYS[base]
+        MODELS[name] = sizes
     ending = "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForCausalLM"
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
@@ -173,9 +191,24 @@ def build(name, to):
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
         tensors[part] = [list(old.shape), middle, width]
-    save_file({part: torch.from_numpy(weights(part, *each)) for part, each in tensors.items()}, path, {"format": "pt"})
+    published = {part: named(name, part) for part in tensors}
+    values = {part: torch.from_numpy(weights(published[part], *each)) for part, each in tensors.items()}
+    save_file(values, path, {"format": "pt"})
     model = kind.from_pretrained(to, attn_implementation="eager", dtype=torch.float32).eval()
-    return model, tensors
+    if name in BOTH_WAYS:
+        save_file({published[part]: value for part, value in values.items()}, path, {"format": "pt"})
+        place = os.path.join(to, "config.json")
+        config = json.load(open(place)) | dict(mask_token_id=MASK) | more
+        json.dump({key: value for key, value in config.items() if value is not None}, open(place, "w"))
+    return model, {published[part]: each for part, each in tensors.items()}
+
+
+def named(name, part):
+    """The name of a tensor as people publish it."""
+    if name == "LLaDA":
+        for old, new in LLADA_NAMES.items():
+            part = part.replace(old, new)
+    return part
 
 
 def tokenizer():
@@ -226,13 +259,13 @@ def unigram(folder):
 
 def main(folder, *names):
     byte_level, pieces, merged = tokenizer(), unigram(folder), text_bpe()
-    for name in names or MODELS:
+    for name in names or [*MODELS, *BOTH_WAYS]:
         to = os.path.join(folder, name.replace(" ", "-"))
         try:
             model, tensors = build(name, to)
             ids = [(7 * i + 3) % VOCAB for i in range(LENGTH)]
             with torch.no_grad():
-                out = model(torch.tensor([ids]), **({} if name in ENCODERS else {"use_cache": False}))
+                out = model(torch.tensor([ids]), **({} if name in ENCODERS else {"use_cache": False}), **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if name in ENCODERS else out.logits
             words = {"XLMRoberta": pieces, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)

@@ -29,6 +29,7 @@ interface Options {
   /** As for `sequential`. */
   readonly needsQkNorm?: boolean;
   readonly normLast?: boolean;
+  readonly bidirectional?: boolean;
   readonly bareResult?: boolean;
   /** Tensor names of the norms, without `blk.N.` */
   readonly ffnNorm?: string;
@@ -45,7 +46,7 @@ interface Options {
 }
 
 /** Experts in all layers except the first few, otherwise Llama. */
-function withExperts(model: Model, options: Options, frame = decoder): Step[] {
+export function withExperts(model: Model, options: Options, frame = decoder): Step[] {
   const { keys, nLayers } = model;
   const { act = "silu", norm = "rms", scaled = false } = options;
   const { rope: style, sections } = options;

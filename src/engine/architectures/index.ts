@@ -24,6 +24,7 @@ import { bitnet } from "./bitnet.ts";
 import { euroBert, modernBert, neoBert } from "./encoders.ts";
 import * as experts from "./experts.ts";
 import type { Frame } from "./decoder.ts";
+import { diffusionTraits, dream, llada, lladaMoe, rnd1 } from "./diffusion.ts";
 import { deepseek2, deepseek2Ocr, minicpm3, plm } from "./deepseek2.ts";
 import { draftLayer, hasDraftLayer } from "./draft-layer.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
@@ -67,6 +68,8 @@ interface Entry {
   readonly wide?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
+  /** Answers are masks that the model fills in; `blocks`: block by block. */
+  readonly diffuses?: "blocks" | "whole";
   /** Positions that a layer may choose. */
   readonly chooses?: (keys: Keys) => number;
 }
@@ -95,6 +98,7 @@ export const archs = {
   deepseek2: { build: deepseek2, uneven: true, draft: deepseek2 },
   "deepseek2-ocr": { build: deepseek2Ocr },
   deepseek32: { build: deepseek32, uneven: true, chooses: chosenPositions },
+  dream: { build: dream, diffuses: "whole" },
   dots1: { build: experts.dots1 },
   ernie4_5: { build: sequential.ernie45 },
   "ernie4_5-moe": { build: experts.ernie45moe },
@@ -138,6 +142,8 @@ export const archs = {
   lfm2: { build: lfm2, uneven: true },
   lfm2moe: { build: lfm2, uneven: true },
   llama: { build: llama },
+  llada: { build: llada, diffuses: "blocks" },
+  "llada-moe": { build: lladaMoe, diffuses: "blocks" },
   "llama-embed": { build: llama },
   llama4: { build: llama4 },
   maincoder: { build: sequential.maincoder },
@@ -189,6 +195,7 @@ export const archs = {
   qwen3vl: { build: sequential.qwen3vl },
   qwen3vlmoe: { build: experts.qwen3vlmoe },
   refact: { build: sequential.refact },
+  rnd1: { build: rnd1, diffuses: "whole" },
   seed_oss: { build: sequential.seedOss },
   smallthinker: { build: experts.smallthinker },
   smollm3: { build: sequential.smollm3 },
@@ -245,6 +252,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     states: last,
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
+    ...(entry.diffuses && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: entry.diffuses === "blocks" }) }),
   };
   return applyAdapters(program, gguf, adapters);
 }

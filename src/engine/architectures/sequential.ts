@@ -28,6 +28,8 @@ interface Options {
   readonly needsQkNorm?: boolean;
   /** QK-norm after RoPE. */
   readonly normLast?: boolean;
+  /** Rows attend in both directions; false. */
+  readonly bidirectional?: boolean;
   /** Tensor name of the MLP's norm, without `blk.N.`; `ffn_norm`. */
   readonly ffnNorm?: string;
   /** Inner width of the MLP; the model's. */

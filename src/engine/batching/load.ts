@@ -312,6 +312,7 @@ const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
 
 /** The longest useful context; one that is not asked for ends where a backend would lack kernels. */
 function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {
+  if (program.diffusion) throw new AppError("unsupported", `${gguf.path}: diffusion models cannot answer yet`);
   const trained = trainedCtxLen(gguf, program.shape.arch);
   const { choosesAbove = Infinity } = program;
   const lacks = backend.name === "webgpu" || (backend.missing?.(program) ?? []).includes("choosePositions");

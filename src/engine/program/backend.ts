@@ -40,6 +40,16 @@ interface ModelShape {
   readonly vocabSize: number;
 }
 
+/** Traits of a model that answers by filling in masks. */
+export interface DiffusionTraits {
+  /** The token of a position that is not known yet. */
+  readonly mask: number;
+  /** The row before a position has its logits. */
+  readonly shifts: boolean;
+  /** The model was trained to fill in one block of the answer after the other. */
+  readonly blocks: boolean;
+}
+
 /** A model's steps, in order, with their weights. */
 export interface Program {
   readonly shape: ModelShape;
@@ -53,6 +63,8 @@ export interface Program {
   readonly choosesAbove?: number;
   /** Paths of the adapters that rows may choose; undefined: none. */
   readonly adapters?: readonly string[];
+  /** Undefined: the model generates one token after the other, or none. */
+  readonly diffusion?: DiffusionTraits;
 }
 
 export interface LoadOptions {

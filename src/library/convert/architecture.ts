@@ -62,6 +62,8 @@ export interface Architecture {
    * express.
    */
   metadata(config: Config): Record<string, WriteValue>;
+  /** Whole metadata keys, unless the tokenizer says otherwise. */
+  readonly whole?: Readonly<Record<string, WriteValue>>;
   tensors(config: Config): TensorTable;
   computed?(config: Config): Computed;
   /** Metadata keys, whole, by the names of one-value tensors; each gets a list of the layers' values. */

@@ -112,6 +112,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
       ...(config.find("is_causal") === false ? { [`${architecture.arch}.attention.causal`]: false } : {}),
       ...(pooling === undefined ? {} : { [`${architecture.arch}.pooling_type`]: u32(pooling) }),
       ...(await samplingDefaults(folder)),
+      ...architecture.whole,
       ...metadata,
     },
     tensors: [...computedTensors(architecture.computed?.(config) ?? {}), ...plan.tensors.map(tensorOf(label))],

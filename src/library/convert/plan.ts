@@ -94,7 +94,8 @@ function joined(name: string, parts: ReadonlyMap<number, PlannedTensor>, label: 
 }
 
 /** Names of the base model's place in a whole one. */
-const BASE = /^(model|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
+const BASE =
+  /^(model\.transformer|model|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
 
 /** The name within the text model. */
 export function bareName(name: string): string {

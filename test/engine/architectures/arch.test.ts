@@ -13,6 +13,7 @@ import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { joined, nmse } from "../backends/compare.ts";
 import { golden, goldenTest } from "../../golden.ts";
+import { diffusionNames } from "./diffusion-models.ts";
 import { readEmbedders } from "./embedders.ts";
 import { readOutlines } from "./outlines.ts";
 import { archOf, CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "./models.ts";
@@ -119,7 +120,7 @@ describe("models made in code", () => {
 
   test("every architecture has one, an outline, or a reference model", () => {
     const outlined = [...readOutlines().values(), ...readEmbedders().values()].map(({ arch }) => arch);
-    const made = [...modelNames.map(archOf), ...outlined, ...ENCODERS, ...REFERENCE_ONLY];
+    const made = [...modelNames.map(archOf), ...diffusionNames, ...outlined, ...ENCODERS, ...REFERENCE_ONLY];
     expect([...new Set(made)].sort()).toEqual(Object.keys(archs).sort());
   });
 });

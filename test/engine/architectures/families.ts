@@ -303,8 +303,14 @@ const common = (layers: number): Readonly<Record<string, WriteValue>> => ({
 });
 
 /** @param vocabulary metadata of a tokenizer */
-export function makeFamily(name: string, vocabulary: Readonly<Record<string, WriteValue>>): WriteModel {
-  const { arch, keys, shapes = {}, outputNorm = "output_norm", layers } = families[name]!;
+type Keys = Readonly<Record<string, WriteValue>>;
+
+export const makeFamily = (name: string, vocabulary: Keys): WriteModel =>
+  buildFamily(name, families[name]!, vocabulary);
+
+/** @param name seeds the weights */
+export function buildFamily(name: string, family: Family, vocabulary: Keys): WriteModel {
+  const { arch, keys, shapes = {}, outputNorm = "output_norm", layers } = family;
   const rng = makeRng(Bun.hash.crc32(name));
   const tensors: WriteTensor[] = [];
   const add = (tensor: string, shape: readonly number[]): void => {

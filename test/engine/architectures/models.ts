@@ -181,7 +181,7 @@ function drawModel(name: string): WriteModel {
 }
 
 /** llama.cpp requires a vocabulary; ids are fed directly. */
-function vocabulary(): Record<string, WriteValue> {
+export function vocabulary(): Record<string, WriteValue> {
   const tokens = Array.from({ length: VOCAB }, (_, i) => (i < 26 ? String.fromCharCode(97 + i) : `t${i}`));
   return {
     "tokenizer.ggml.model": "gpt2",

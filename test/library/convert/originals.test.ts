@@ -83,6 +83,7 @@ const ELSEWHERE: readonly string[] = [
   "DistilBertForMaskedLM", // as without the output
   "EuroBertForMaskedLM",
   "ModernBertForMaskedLM",
+  "LLaDAMoEModel",
   "RobertaForMaskedLM",
   "XLMRobertaForMaskedLM",
   "Gemma3ForConditionalGeneration", // the text model of an image model

@@ -5,6 +5,7 @@ import { configOf, type Config } from "../config.ts";
 import { describe, textConfig, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
 import * as deepseek from "./deepseek.ts";
+import * as diffusion from "./diffusion.ts";
 import * as embedders from "./embedders.ts";
 import * as encoders from "./encoders.ts";
 import * as experts from "./experts.ts";
@@ -41,6 +42,7 @@ export const convertible = {
   DistilBertForMaskedLM: encoders.distilBert,
   DistilBertModel: encoders.distilBert,
   Dots1ForCausalLM: experts.dots1,
+  DreamModel: diffusion.dream,
   Ernie4_5ForCausalLM: sequential.ernie45,
   Ernie4_5_MoeForCausalLM: experts.ernie45moe,
   EuroBertForMaskedLM: embedders.euroBert,
@@ -74,6 +76,9 @@ export const convertible = {
   HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
   Jais2ForCausalLM: sequential.jais2,
   JinaEmbeddingsV3Model: embedders.jinaBertV3,
+  LLaDAMoEModel: diffusion.lladaMoe,
+  LLaDAMoEModelLM: diffusion.lladaMoe,
+  LLaDAModelLM: diffusion.llada,
   Lfm2ForCausalLM: recurrent.lfm2,
   Lfm2MoeForCausalLM: recurrent.lfm2moe,
   LlamaForCausalLM: llama,
@@ -108,6 +113,7 @@ export const convertible = {
   Qwen3_5ForConditionalGeneration: qwen35.qwen35,
   Qwen3_5MoeForCausalLM: qwen35.qwen35moe,
   Qwen3_5MoeForConditionalGeneration: qwen35.qwen35moe,
+  RND1: diffusion.rnd1,
   RobertaForMaskedLM: encoders.roberta,
   RobertaModel: encoders.roberta,
   SeedOssForCausalLM: sequential.seedOss,
