@@ -87,6 +87,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   "hunyuan-moe": { name: "Hunyuan A13B", thinks: true },
   hunyuan_vl: { name: "Hunyuan OCR", sees: ["hunyuanvl"] },
   hy_v3: { name: "Hunyuan 3", calls: "hunyuan", thinks: true },
+  hy_v4: { name: "Hunyuan 4" },
   internlm2: { name: "InternLM 2, 3" },
   jais: { name: "Jais" },
   jais2: { name: "Jais 2" },

@@ -113,6 +113,8 @@ interface LatentOptions {
   readonly bareResult?: boolean;
   /** Gates each head's output by act(`attn_gate` · h). */
   readonly gate?: Activation;
+  /** Each head has a score that takes part in the softmax without a value; default false. */
+  readonly sinks?: boolean;
   /** Chooses the positions that a layer attends to; default: all. */
   readonly choose?: Chooser;
 }
@@ -183,6 +185,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
         valueDim: rank,
         scale,
         rope,
+        ...(options.sinks && { sinks: model.vector(`${blk}.attn_sinks`, nHeads) }),
         ...(choice && { chosen: choice.chosen, chosenBlock: choice.chosenBlock }),
       },
       { op: "headLinear", out: heads, x: mixed, w: valueW, transposed: false },

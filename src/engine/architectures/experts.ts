@@ -2,7 +2,7 @@
  * Decoders with experts, a few lines each: their attention, routing and dense layers. Semantics: the files of the same
  * names in llama.cpp's src/models.
  */
-import type { Activation, RopeScaling, Routing, Step } from "../program/step.ts";
+import type { Activation, GateLimit, RopeScaling, Routing, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import {
@@ -217,15 +217,13 @@ export function hyV3(model: Model, frame = decoder): Step[] {
 
 /** Maple: layers with a window use RoPE, the others are global without it; an expert's gate and up are limited. */
 export function maple(model: Model): Step[] {
-  const { keys, nLayers } = model;
+  const { keys } = model;
   const rope = windowRope(model, ropeOf(model, { style: "neox" }));
   const windows = readWindows(keys, model, { window: 0, period: 0 });
-  const limits = keys.numbers("swiglu_clamp_exp", 0, nLayers);
+  const limits = limitsOfGates(model);
   return decoder(model, {
     block: (layer) => {
-      const [window, up] = [windows[layer]!, limits[layer]!];
-      // Limits gates before the activation, which is equivalent because it is monotonic there.
-      const limit = up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined;
+      const [window, limit] = [windows[layer]!, limits[layer]];
       return sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
         ffn: moe(model, layer, { act: "silu", normalize: true, scale: 1, limit }),
@@ -236,6 +234,15 @@ export function maple(model: Model): Step[] {
 
 /** Smaller limits mean no limit, as in llama.cpp. */
 export const LIMIT_MIN = 1e-6;
+
+/**
+ * The layers' limits of experts, whose gates are limited before SiLU: equivalent to a limit after it, because it is
+ * monotonic there.
+ */
+export const limitsOfGates = ({ keys, nLayers }: Model): (GateLimit | undefined)[] =>
+  keys
+    .numbers("swiglu_clamp_exp", 0, nLayers)
+    .map((up) => (up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined));
 
 /** SmallThinker: experts are chosen before attention, from the layer's input. */
 export function smallthinker(model: Model): Step[] {

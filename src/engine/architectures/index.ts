@@ -16,6 +16,7 @@ import { gemma3n } from "./gemma3n.ts";
 import { arctic, grok } from "./grok.ts";
 import { grovemoe } from "./grovemoe.ts";
 import { hrmText } from "./hrm-text.ts";
+import { hyV4, hyV4Chooses } from "./hy-v4.ts";
 import { bailingmoe3, kimiLinear } from "./kimi-linear.ts";
 import { mimo2 } from "./mimo2.ts";
 import { plamo, plamo2, plamo3 } from "./plamo.ts";
@@ -71,7 +72,7 @@ interface Entry {
   /** Answers are masks that the model fills in; `blocks`: block by block. */
   readonly diffuses?: "blocks" | "whole";
   /** Positions that a layer may choose. */
-  readonly chooses?: (keys: Keys) => number;
+  readonly chooses?: (keys: Keys) => number | undefined;
 }
 
 export const archs = {
@@ -131,6 +132,7 @@ export const archs = {
   "hunyuan-moe": { build: experts.hunyuanMoe },
   hunyuan_vl: { build: sequential.hunyuanDense },
   hy_v3: { build: experts.hyV3, draft: experts.hyV3 },
+  hy_v4: { build: hyV4, uneven: true, chooses: hyV4Chooses },
   internlm2: { build: sequential.internlm2 },
   jais: { build: gpt.jais },
   jais2: { build: sequential.jais2 },

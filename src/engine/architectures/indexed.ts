@@ -4,6 +4,7 @@
  * src/models, without its rotation of the indexer's queries and keys, which leaves their products as they are.
  */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
+import { AppError } from "../../base/index.ts";
 import { attention, type Choice } from "./attention.ts";
 import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { deepseek2, queryRank, type Chooser } from "./deepseek2.ts";
@@ -37,9 +38,16 @@ export const deepseek32 = (model: Model): Step[] =>
 export const glmDsa = (model: Model): Step[] =>
   deepseek2(model, decoder, { score: "sigmoid", chooser: (rope) => lightningIndexer(model, rope) });
 
+interface IndexerOptions {
+  /** The last values of a head rotate; they are put first. */
+  readonly turnsLast?: boolean;
+  readonly keyEps?: number;
+}
+
 /** A position's score is the sum over heads of max(q·k, 0), each times the row's factor. */
-function lightningIndexer(model: Model, rope: RopeScaling): Chooser {
-  const { keys, dim, nLayers } = model;
+export function lightningIndexer(model: Model, rope: RopeScaling, options: IndexerOptions = {}): Chooser {
+  const { turnsLast = false, keyEps = KEY_EPS } = options;
+  const { keys, dim, nLayers, path } = model;
   const { heads, headDim } = indexSizes(keys);
   const { count } = choiceSizes(keys);
   const { h } = buffersOf(model);
@@ -48,6 +56,13 @@ function lightningIndexer(model: Model, rope: RopeScaling): Chooser {
   const weights = { name: "indexer.weights", dim: heads };
   const chosen = { name: "indexer.chosen", dim: count };
   const ownChoice = ownChoices(keys, (layer) => model.has(`blk.${layer}.indexer.attn_q_b.weight`));
+  if (!ownChoice(0)) {
+    throw new AppError("bad_file", `${path}: layer 0: expected an indexer, got none, nor an earlier layer's choice`);
+  }
+  const turn = (x: Buf): Step[] => {
+    if (turnsLast) return turnLast(x, { heads: x.dim / headDim, headDim, rope });
+    return [{ op: "rope", x, heads: x.dim / headDim, headDim, rope }];
+  };
   return (layer, narrow) => {
     const blk = `blk.${layer}.indexer`;
     if (!ownChoice(layer)) return { steps: [], chosen, chosenBlock: 1 };
@@ -59,7 +74,7 @@ function lightningIndexer(model: Model, rope: RopeScaling): Chooser {
         x: narrow,
         w: model.matrix(`${blk}.attn_q_b`, { inDim: queryRank(model, layer), outDim: q.dim }),
       },
-      { op: "rope", x: q, heads, headDim, rope },
+      ...turn(q),
       { op: "linear", out: k, x: h, w: model.matrix(`${blk}.attn_k`, { inDim: dim, outDim: headDim }) },
       {
         op: "layerNorm",
@@ -67,14 +82,29 @@ function lightningIndexer(model: Model, rope: RopeScaling): Chooser {
         x: k,
         w: model.vector(`${blk}.k_norm`, headDim),
         ...(bias && { b: bias }),
-        eps: KEY_EPS,
+        eps: keyEps,
       },
-      { op: "rope", x: k, heads: 1, headDim, rope },
+      ...turn(k),
       { op: "linear", out: weights, x: h, w: model.matrix(`${blk}.proj`, { inDim: dim, outDim: heads }) },
       choose({ out: chosen, q, k, weights, layer, rope }, { heads, headDim, count, block: 1, local: 0, nLayers }),
     ];
     return { steps, chosen, chosenBlock: 1 };
   };
+}
+
+/** Puts the last values of each head first, and rotates them: products of heads stay the same. */
+function turnLast(x: Buf, { heads, headDim, rope }: { heads: number; headDim: number; rope: RopeScaling }): Step[] {
+  const { rotaryDim } = rope;
+  const [plain, turned] = [
+    { name: `${x.name}.plain`, dim: heads * (headDim - rotaryDim) },
+    { name: `${x.name}.turned`, dim: heads * rotaryDim },
+  ];
+  return [
+    { op: "slice", out: plain, x, heads, at: 0 },
+    { op: "slice", out: turned, x, heads, at: headDim - rotaryDim },
+    { op: "rope", x: turned, heads, headDim: rotaryDim, rope },
+    { op: "join", out: x, a: turned, b: plain, heads },
+  ];
 }
 
 /** MiniMax M3: dense layers, then experts beside a shared one, all gated as in gpt-oss. */

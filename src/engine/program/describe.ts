@@ -118,11 +118,12 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   },
   latentAttention: {
     buffers: { q: "read", k: "read", chosen: "read", out: "written" },
-    weights: {},
+    weights: { sinks: "vector" },
     sees: "past",
     keeps: ({ layer, headDim, rope }) => {
       return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: 0, window: 0, rope };
     },
+    variants: ({ sinks }) => [sinks !== undefined && "attention: sinks"],
   },
   choosePositions: {
     buffers: { q: "read", k: "read", weights: "read", out: "written" },

@@ -143,6 +143,7 @@ export type Step =
       readonly valueDim: number;
       readonly scale: number;
       readonly rope: RopeScaling | undefined;
+      readonly sinks?: Weight;
     } & Chosen)
   /**
    * Chooses positions of each row's own sequence, up to the row's, for later attention steps. Stores k (rows, headDim)

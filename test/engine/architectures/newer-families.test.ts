@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "../../../src/base/index.ts";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import type { Program } from "../../../src/engine/program/backend.ts";
 import type { Step } from "../../../src/engine/program/step.ts";
@@ -36,6 +37,24 @@ const OWN: readonly { readonly name: string; readonly apply: (program: Program) 
     name: "gates of heads lost",
     apply: (program) => without(program, (step) => step.op === "multiply" && step.act === "sigmoid"),
   },
+  {
+    name: "weights of streams lost",
+    apply: (program) =>
+      without(program, (step) => step.op === "multiply" && step.out.name === step.a.name && step.act === undefined),
+  },
+  { name: "least weights of streams lost", apply: (program) => without(program, ({ op }) => op === "clamp") },
+  {
+    name: "sinks lost",
+    apply({ steps, ...program }) {
+      if (!steps.some((step) => "sinks" in step)) return undefined;
+      const bare = steps.map((step) => {
+        if (step.op !== "latentAttention") return step;
+        const { sinks: _, ...rest } = step;
+        return rest;
+      });
+      return { ...program, steps: bare };
+    },
+  },
   { name: "exponential part lost", apply: (program) => without(program, ({ op }) => op === "activate") },
   {
     name: "limits lost",
@@ -50,6 +69,27 @@ const OWN: readonly { readonly name: string; readonly apply: (program: Program) 
     },
   },
 ];
+
+test("a first layer without an indexer is refused, and too many streams are", async () => {
+  const path = join(folder, "refused.gguf");
+  const made = makeModel("hy_v4");
+  const open = async (change: Partial<typeof made>): Promise<string> => {
+    await writeGguf(path, { ...made, ...change });
+    const gguf = openGguf(path);
+    try {
+      loadProgram(gguf);
+      return "loaded";
+    } catch (error) {
+      return messageOf(error);
+    } finally {
+      gguf.close();
+    }
+  };
+  const types = { "hy_v4.attention.indexer.types": [false, false, true] };
+  expect(await open({ metadata: { ...made.metadata, ...types } })).toContain("layer 0: expected an indexer, got none");
+  const streams = { "hy_v4.hyper_connection.count": { u32: 65 } };
+  expect(await open({ metadata: { ...made.metadata, ...streams } })).toContain("expected a whole number of 2 … 64");
+});
 
 for (const name of Object.keys(newerFamilies)) {
   test(`${name}: every mistake shows in llama.cpp's logits`, async () => {

@@ -86,6 +86,16 @@ const crossAttention: Shapes = {
   "cross_attn_mlp_gate.": [1],
 };
 
+/** Tensors of four streams. */
+const hyperConnections = {
+  keys: { "hyper_connection.count": u32(4) },
+  shapes: (name: string, weights: number, scales: number): Shapes => ({
+    [`${name}_fn`]: [4 * DIM, weights],
+    [`${name}_base`]: [weights],
+    [`${name}_scale`]: [scales],
+  }),
+};
+
 const slides = [true, false, true];
 /** Four heads in global layers, eight in the others. */
 const headsOf = (layer: number): number => (slides[layer] ? 8 : 4);
@@ -178,6 +188,26 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
     keys: { ...indexedKeys, expert_gating_func: u32(0), "attention.indexer.types": [true, false, true] },
     shapes: { output: [DIM, VOCAB] },
     layers: each(3, (i) => ({ ...indexed(i !== 1), ...(i === 0 ? mlp() : mixture) })),
+  },
+  hy_v4: {
+    arch: "hy_v4",
+    keys: {
+      ...indexedKeys,
+      "attention.indexer.types": [true, false, true],
+      swiglu_clamp_exp: new Float32Array([0.5, 0.5, 0.3]),
+      ...hyperConnections.keys,
+      "hyper_connection.epsilon": f32(0.01),
+      "hyper_connection.magnitude": f32(1.5),
+    },
+    shapes: { output: [DIM, VOCAB], ...hyperConnections.shapes("output_hc", 4, 1) },
+    layers: each(3, (i) => ({
+      ...indexed(i !== 1),
+      attn_sinks: [4],
+      attn_gate: [DIM, 4 * HEAD],
+      ...hyperConnections.shapes("hc_attn", 8, 2),
+      ...hyperConnections.shapes("hc_ffn", 8, 2),
+      ...(i === 0 ? mlp() : mixture),
+    })),
   },
   "minimax-m3": {
     arch: "minimax-m3",

@@ -1,0 +1,114 @@
+/**
+ * Hyper-connections: the residual stream is several streams side by side. A block reads a weighted sum of them, and its
+ * output is added to each with a weight of its own. The weights depend on all streams. (arXiv:2409.19606)
+ */
+import type { Buf, Step } from "../program/step.ts";
+import { normSteps } from "./decoder.ts";
+import { buffersOf, embedding, output, type Model } from "./model.ts";
+
+const STREAMS_MAX = 64;
+
+interface Parts {
+  /** From `h` to `y`. */
+  readonly attention: readonly Step[];
+  readonly ffn: readonly Step[];
+}
+
+/** A decoder whose blocks are joined by hyper-connections. */
+export function streamsDecoder(model: Model, parts: (layer: number) => Parts): Step[] {
+  const { dim, nLayers } = model;
+  const { x, last, logits } = buffersOf(model);
+  const { streams, read, add } = connections(model);
+  const final = { name: "streams.last", dim: streams.dim };
+  const block = (layer: number, kind: "attn" | "ffn", steps: readonly Step[]): Step[] => {
+    const blk = `blk.${layer}`;
+    const { h } = buffersOf(model);
+    return [
+      ...read(`${blk}.hc_${kind}`, { from: streams, to: h, adds: true }),
+      ...normSteps(model, "rms", { out: h, x: h, name: `${blk}.${kind}_norm` }),
+      ...steps,
+      ...add(),
+    ];
+  };
+  return [
+    { op: "embed", out: x, table: embedding(model), scale: 1 },
+    ...repeated(x, streams, streams.dim / dim),
+    ...Array.from({ length: nLayers }, (_, layer) => {
+      const { attention, ffn } = parts(layer);
+      return [...block(layer, "attn", attention), ...block(layer, "ffn", ffn)];
+    }).flat(),
+    { op: "takeRows", out: final, x: streams },
+    ...read("output_hc", { from: final, to: last, adds: false }),
+    ...normSteps(model, "rms", { out: last, x: last, name: "output_norm" }),
+    { op: "linear", out: logits, x: last, ...output(model) },
+  ];
+}
+
+interface Read {
+  readonly from: Buf;
+  readonly to: Buf;
+  /** The tensors also have weights for the block's output. */
+  readonly adds: boolean;
+}
+
+/** Weights: sigmoid(scale · (fn · norm(streams)) + base) + epsilon, for outputs times a magnitude before the sum. */
+function connections(model: Model) {
+  const { dim, eps, keys } = model;
+  const count = keys.count("hyper_connection.count", { min: 2, max: STREAMS_MAX });
+  const floor = keys.number("hyper_connection.epsilon");
+  const magnitude = keys.number("hyper_connection.magnitude");
+  const { y } = buffersOf(model);
+  const buf = (name: string, width: number): Buf => ({ name: `streams.${name}`, dim: width });
+  const streams = { name: "streams", dim: count * dim };
+  const [normed, weighted, part] = [buf("normed", streams.dim), buf("weighted", streams.dim), buf("part", dim)];
+  const [pre, post, least] = [buf("pre", count), buf("post", count), buf("least", count)];
+
+  const read = (name: string, { from, to, adds }: Read): Step[] => {
+    const parts = adds ? 2 : 1;
+    const weights = buf(`weights.${parts}`, parts * count);
+    const fn = model.matrix(`${name}_fn`, { inDim: streams.dim, outDim: weights.dim });
+    return [
+      { op: "bareRmsNorm", out: normed, x: from, run: streams.dim, eps },
+      { op: "linear", out: weights, x: normed, w: fn },
+      { op: "multiplyVector", x: weights, w: model.vector(`${name}_scale`, parts) },
+      { op: "addVector", x: weights, w: model.vector(`${name}_base`, weights.dim) },
+      { op: "activate", x: weights, act: "sigmoid" },
+      { op: "slice", out: pre, x: weights, heads: 1, at: 0 },
+      // epsilon in each place
+      { op: "slice", out: least, x: weights, heads: 1, at: 0 },
+      { op: "clamp", x: least, min: floor, max: floor },
+      { op: "add", out: pre, a: pre, b: least, scale: 1 },
+      ...(adds
+        ? ([
+            { op: "slice", out: post, x: weights, heads: 1, at: count },
+            { op: "add", out: post, a: least, b: post, scale: magnitude },
+          ] as const)
+        : []),
+      { op: "multiply", out: weighted, a: from, b: pre },
+      { op: "slice", out: to, x: weighted, heads: 1, at: 0 },
+      ...Array.from({ length: count - 1 }, (_, i): Step[] => [
+        { op: "slice", out: part, x: weighted, heads: 1, at: (i + 1) * dim },
+        { op: "add", out: to, a: to, b: part, scale: 1 },
+      ]).flat(),
+    ];
+  };
+
+  /** `y`, with the weights that `read` left, to the streams. */
+  const add = (): Step[] => [
+    ...repeated(y, weighted, count),
+    { op: "multiply", out: weighted, a: weighted, b: post },
+    { op: "add", out: streams, a: streams, b: weighted, scale: 1 },
+  ];
+  return { streams, read, add };
+}
+
+/** `count` copies of x side by side, at least two. */
+function repeated(x: Buf, out: Buf, count: number): Step[] {
+  const copies = (n: number): Buf => {
+    if (n === 1) return x;
+    return n === count ? out : { name: `streams.copies.${n}`, dim: n * x.dim };
+  };
+  return Array.from({ length: count - 1 }, (_, i) => {
+    return { op: "join", out: copies(i + 2), a: copies(i + 1), b: x, heads: 1 } as const;
+  });
+}
