@@ -6,6 +6,7 @@
 import json
 import math
 import os
+import re
 import sys
 import zlib
 
@@ -125,6 +126,8 @@ MODELS = {
     "Ministral3": SIZES | HEADS | dict(rope_parameters=YARN | {"original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0}),
     "SolarOpen": SIZES | EXPERTS | HEADS | dict(n_shared_experts=1, n_group=1, topk_group=1),
     "Jais2": SIZES | HEADS,
+    "HYV4": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, index_n_heads=16, index_topk=7, indexer_types=["full", "shared", "full"], hc_mult=4, hc_eps=0.01, hc_magnitude=1.5, swiglu_limit=0.5),
+    "HYV4 2": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, hc_mult=3, n_shared_experts=2, rope_parameters=YARN),
     "HYV3": SIZES | EXPERTS | HEADS | dict(first_k_dense_replace=1, num_shared_experts=1),
     "GraniteMoeHybrid": SIZES | EXPERTS | dict(layer_types=["mamba", "attention", "mamba"], shared_intermediate_size=48, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, embedding_multiplier=12.0, attention_multiplier=0.125, residual_multiplier=0.22, logits_scaling=8.0),
     "NemotronH 2": SIZES | HEADS | UNBOUNDED | dict(layers_block_type=["linear_attention", "full_attention", "mlp", "linear_attention"], mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16),
@@ -169,6 +172,13 @@ def weights(name, shape, middle, width):
     return values.astype(numpy.float16).astype(numpy.float32).reshape(shape)
 
 
+def published(part):
+    """transformers saves some of Hunyuan 4's tensors under names that differ from the published ones."""
+    part = part.replace("hc_pre.hc_head.", "hc_head.").replace("mlp.linear_gate", "mlp.gate_proj")
+    part = part.replace("shared_experts.linear_gate", "shared_experts.gate_proj")
+    return re.sub(r"hc_pre\.(hc_attn_layer|hc_mlp_layer)\.", r"\1.hc_pre.", part)
+
+
 def build(name, to):
     """Saves a model, replaces its weights, and loads it again: names in the file may differ from those in memory."""
     base = name.split(" ")[0]
@@ -183,6 +193,7 @@ def build(name, to):
     path = os.path.join(to, "model.safetensors")
     tensors = {}
     for part, old in load_file(path).items():
+        part = published(part)
         # small enough for scores to differ, large enough for them to matter
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)

@@ -17,6 +17,7 @@ import { gemma4 } from "./gemma4.ts";
 import * as gpt from "./gpt.ts";
 import { gptOss } from "./gpt-oss.ts";
 import { graniteHybrid } from "./hybrid.ts";
+import { hyV4 } from "./hy-v4.ts";
 import * as indexed from "./indexed.ts";
 import { llama } from "./llama.ts";
 import { mistral3 } from "./mistral3.ts";
@@ -72,6 +73,7 @@ export const convertible = {
   GraniteMoeHybridForCausalLM: graniteHybrid,
   GraniteMoeForCausalLM: experts.graniteMoe,
   HYV3ForCausalLM: experts.hyV3,
+  HYV4ForCausalLM: hyV4,
   HunYuanDenseV1ForCausalLM: sequential.hunyuanDense,
   HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
   Jais2ForCausalLM: sequential.jais2,

@@ -9,7 +9,7 @@ import { halfOfMatrix } from "./hybrid.ts";
 
 const deepseek3 = deepseek(2);
 
-const indexerKeys = (config: Config): Record<string, WriteValue> => ({
+export const indexerKeys = (config: Config): Record<string, WriteValue> => ({
   "attention.indexer.head_count": u32(config.count("index_n_heads")),
   "attention.indexer.key_length": u32(config.count("index_head_dim")),
   "attention.indexer.top_k": u32(config.count("index_topk")),
@@ -29,21 +29,19 @@ export const deepseek32: Architecture = {
   tensors: (config) => ({ ...deepseek3.tensors(config), ...indexerTable(false) }),
 };
 
+/** The layers that choose by themselves; empty: all. */
+export function indexerTypes(config: Config): Record<string, WriteValue> {
+  const kinds = config.find("indexer_types");
+  const nLayers = layersOf(config);
+  if (kinds === undefined) return {};
+  if (!Array.isArray(kinds) || kinds.length !== nLayers) throw config.wrong("indexer_types", `a list of ${nLayers}`);
+  return { "attention.indexer.types": kinds.map((kind) => kind === "full") };
+}
+
 /** GLM 5: some layers use an earlier layer's choice. */
 export const glmDsa: Architecture = {
   arch: "glm-dsa",
-  metadata(config) {
-    const kinds = config.find("indexer_types");
-    const nLayers = layersOf(config);
-    if (kinds !== undefined && !(Array.isArray(kinds) && kinds.length === nLayers)) {
-      throw config.wrong("indexer_types", `a list of ${nLayers}`);
-    }
-    return {
-      ...deepseek3.metadata(config),
-      ...indexerKeys(config),
-      ...(kinds === undefined ? {} : { "attention.indexer.types": kinds.map((kind) => kind === "full") }),
-    };
-  },
+  metadata: (config) => ({ ...deepseek3.metadata(config), ...indexerKeys(config), ...indexerTypes(config) }),
   tensors: (config) => ({ ...deepseek3.tensors(config), ...indexerTable("layers") }),
 };
 
