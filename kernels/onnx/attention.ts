@@ -2,7 +2,7 @@
  * Attention. Causal over a cache: `GroupQueryAttention` with past and present in the same memory, which then appends in
  * place. It rotates q and k itself if both wait for the same RoPE. Operator: ContribOperators.md, com.microsoft.
  */
-import type { RopeScaling, Step } from "../../src/engine/program/step.ts";
+import type { DistanceBias, RopeScaling, Step } from "../../src/engine/program/step.ts";
 import { AppError } from "../../src/base/index.ts";
 import { vectorOf } from "./matrix.ts";
 import { pendingRope, ropeInputs, sameRope, setValue, stackOf, unrotated, valueOf, type Lowering } from "./lowering.ts";
@@ -65,6 +65,7 @@ export function bidirectionalAttention(
   lowering.lengths = true;
   const [q, k, v] = [step.q, step.k, step.v].map((buf) => valueOf(lowering, buf));
   const inputs = [q!, k!, v!, "", graph.input("lengths", "int32", ["batch"])]; // three of three
+  if (step.bias) inputs.push(pairBiases(lowering, q!, step.bias));
   const attributes = { num_heads: step.nHeads, scale: { float: step.scale } };
   setValue(lowering, step.out, graph.node("MultiHeadAttention", inputs, attributes));
 }
@@ -72,4 +73,21 @@ export function bidirectionalAttention(
 /** Returns whether the operator can rotate such heads; others are rotated before it. */
 function canRotate({ headDim }: { headDim: number }, { rotaryDim }: RopeScaling): boolean {
   return headDim % ROTATED_HEAD_MULTIPLE === 0 && rotaryDim % (2 * PAIRS_MULTIPLE) === 0;
+}
+
+/** The bias of every pair of positions, (1, nHeads, tokens, tokens); the longest sequence's serves the others. */
+function pairBiases({ graph, pairBiases: known }: Lowering, rows: string, bias: DistanceBias): string {
+  const { values, far } = bias;
+  const found = known.get(bias);
+  if (found !== undefined) return found;
+  const zeros = graph.node("ConstantOfShape", [graph.node("Shape", [rows], { start: 1, end: 2 })]);
+  const ones = graph.node("Add", [zeros, graph.floats(Float32Array.of(1))]);
+  const places = graph.node("Reshape", [graph.node("NonZero", [ones]), graph.ints([-1])]);
+  const distances = graph.node("Sub", [places, graph.node("Reshape", [places, graph.ints([-1, 1])])]);
+  const near = graph.node("Clip", [distances, graph.ints([-far], "int64", []), graph.ints([far], "int64", [])]);
+  const width = 2 * far + 1;
+  const table = graph.floats(values, [1, values.length / width, width]);
+  const made = graph.node("Gather", [table, graph.node("Add", [near, graph.ints([far])])], { axis: 2 });
+  known.set(bias, made);
+  return made;
 }

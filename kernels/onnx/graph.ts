@@ -43,7 +43,7 @@ export interface GraphBuilder {
   input(name: string, type: DataType, shape: readonly Dim[]): string;
   output(name: string, type: DataType, shape: readonly Dim[]): void;
   /** Small constants; equal ones are shared. */
-  ints(values: readonly number[], type?: "int64" | "int32"): string;
+  ints(values: readonly number[], type?: "int64" | "int32", shape?: readonly number[]): string;
   floats(values: Float32Array, shape?: readonly number[]): string;
   /** A constant in the file, to be written through `file.write`. */
   external(type: DataType, shape: readonly number[]): External;
@@ -88,9 +88,9 @@ export function makeGraph(file: WeightFile): GraphBuilder {
     output(name, type, shape) {
       outputs.push({ name, type, shape });
     },
-    ints(values, type = "int64") {
+    ints(values, type = "int64", shape = [values.length]) {
       const data = type === "int64" ? BigInt64Array.from(values, BigInt) : Int32Array.from(values);
-      return constant(type, [values.length], new Uint8Array(data.buffer));
+      return constant(type, shape, new Uint8Array(data.buffer));
     },
     floats(values, shape = [values.length]) {
       return constant("float", shape, new Uint8Array(values.slice().buffer));

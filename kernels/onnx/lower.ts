@@ -181,6 +181,7 @@ const lowerStep = (step: Step, lowering: Lowering): void => {
 /** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: sinks",
+  "bidirectionalAttention: a bias by distance",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",

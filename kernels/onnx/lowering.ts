@@ -5,7 +5,7 @@
  * Every activation is (batch, tokens, dim) float32; after `takeRows`, (1, rows, dim).
  */
 import type { Program, WeightSource } from "../../src/engine/program/backend.ts";
-import type { Buf, RopeScaling, Step } from "../../src/engine/program/step.ts";
+import type { Buf, DistanceBias, RopeScaling, Step } from "../../src/engine/program/step.ts";
 import type { GraphBuilder } from "./graph.ts";
 
 /** Several matrices applied to one input as one: value (batch, tokens, Σ sizes). */
@@ -57,6 +57,8 @@ export interface Lowering {
   readonly held: Map<string, Held>;
   /** Sums over blocks of an input, by value and block length: weights with minima share them. */
   readonly blockSums: Map<string, string>;
+  /** Biases of all pairs of positions: layers share them. */
+  readonly pairBiases: Map<DistanceBias, string>;
   embed: Lowered["embed"];
   readonly ropes: RopeScaling[];
   readonly positionScales: PositionScale[];
@@ -78,6 +80,7 @@ export function makeLowering(
 
     held: new Map(),
     blockSums: new Map(),
+    pairBiases: new Map(),
     embed: undefined,
     ropes: [],
     positionScales: [],

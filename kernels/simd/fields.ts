@@ -181,6 +181,8 @@ export const RECORDS = {
     type: "i32",
     sinks: "u64", // f32 (heads)
     slopes: "u64", // f32 (heads)
+    biases: "u64", // f32 (heads, 2 · far + 1): parts of scores by distance
+    far: "i32",
     chosen: "u64", // i32 (rows, groups, chosenCount): blocks that a row attends to, ascending, then −1; 0: all
     chosenCount: "i32",
     chosenBlock: "i32", // positions of a block

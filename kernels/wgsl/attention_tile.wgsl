@@ -7,7 +7,7 @@
 //   binding 1  keys   storage, read        cached (slots, ctx_len, kv_heads · head_dim); ctx_len 0: (rows, …)
 //   binding 2  values storage, read        cached (slots, ctx_len, value_row) or (rows, value_row)
 //   binding 3  batch  storage, read        see batch.ts
-//   binding 4  extras storage, read        f32, as in attention
+//   binding 4  extras storage, read        f32, as in attention; biases (heads, 2 · far + 1) from has_biases − 1 on
 //   binding 5  y      storage, read_write  f32 (rows, heads · value_dim)
 //   binding 6  p      uniform              Params
 //   dispatch   (heads · ceil(value_dim / 256), ceil(rows / 32), 1), 128 threads each
@@ -27,6 +27,8 @@ struct Params {
   spans: u32, // 1: a row attends to all of its span; without a cache to that only
   has_sinks: u32, // 0, or their offset in `extras` plus one
   has_slopes: u32, // likewise
+  has_biases: u32, // likewise: parts of scores by distance, from −far to far
+  far: u32,
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> keys: array<Four>;
@@ -132,6 +134,15 @@ fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
   return sums;
 }
 
+/// The parts of scores that depend on the distance of a head's key from each row, if there are any.
+fn biases_of(head: u32, own: vec4<f32>, key: u32) -> vec4<f32> {
+  if (p.has_biases == 0u) { return vec4<f32>(); }
+  let far = i32(p.far);
+  let at = vec4<u32>(clamp(vec4<i32>(i32(key)) - vec4<i32>(own), vec4<i32>(-far), vec4<i32>(far)) + far)
+    + (p.has_biases - 1u + head * (2u * p.far + 1u));
+  return vec4<f32>(extras[at.x], extras[at.y], extras[at.z], extras[at.w]);
+}
+
 /// The rows of a thread, by lane: their range of the current sequence, their maximum score and total so far.
 struct Rows { start: vec4<u32>, to: vec4<u32>, own: vec4<f32>, most: vec4<f32>, total: vec4<f32> }
 
@@ -141,6 +152,7 @@ fn share_tile(
   scores: mat4x4<f32>,
   rows: ptr<function, Rows>,
   slope: f32,
+  head: u32,
   first_key: u32,
   t: u32,
   live: bool,
@@ -152,7 +164,8 @@ fn share_tile(
     var part = vec4<f32>(FLOOR);
     for (var j = 0u; j < 4u; j++) {
       let key = vec4<u32>(first_key + k + 16u * j);
-      let score = capped(scores[j] * p.scale) - slope * abs((*rows).own - vec4<f32>(key));
+      let bent = capped(scores[j] * p.scale) - slope * abs((*rows).own - vec4<f32>(key));
+      let score = bent + biases_of(head, (*rows).own, key.x);
       masked[j] = select(vec4<f32>(FLOOR), score, (key >= (*rows).start) & (key < (*rows).to));
       part = max(part, masked[j]);
     }
@@ -239,7 +252,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if (live) { scores += products(quad, t % 16u, min(DEPTH, key_columns - depth)); }
         workgroupBarrier();
       }
-      let kept = share_tile(scores, &rows, slope, key, t, live);
+      let kept = share_tile(scores, &rows, slope, head, key, t, live);
       a = keep(a, kept);
       b = keep(b, kept);
       c = keep(c, kept);

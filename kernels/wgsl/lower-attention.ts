@@ -1,7 +1,7 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
 import { AppError } from "../../src/base/index.ts";
 import { alibiSlopes } from "../alibi.ts";
-import type { Buf, Step } from "../../src/engine/program/step.ts";
+import type { Buf, DistanceBias, Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params, Vector } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
 import { isRotated } from "./cache.ts";
@@ -16,8 +16,9 @@ const WIDE = { headDim: 640, valueDim: 512 };
 type StepOf<Op> = Extract<Step, { op: Op }>;
 type Attention = StepOf<"attention">;
 type SharedAttention = StepOf<"sharedAttention">;
+type Vectors = Extract<Operand, { kind: "vectors" }>;
 /** Parameters of the scores. */
-type Heads = Omit<SharedAttention, "op" | "layer" | "source">;
+type Heads = Omit<SharedAttention, "op" | "layer" | "source"> & { readonly bias?: DistanceBias };
 
 /** The place of keys and values. */
 interface Kept {
@@ -124,12 +125,13 @@ function rotate(
   };
 }
 
-/** Sinks and slopes in sequence, and where each begins: one more than the offset, or 0. */
-function extrasOf({ sinks, alibi, nHeads }: Heads): { extras: Operand; params: Params } {
+/** Sinks and slopes in sequence, where each begins (one more than the offset, or 0), and the length of both. */
+function extrasOf({ sinks, alibi, nHeads }: Heads): { extras: Vectors; params: Params; length: number } {
   const slopes = alibi === undefined ? [] : [Float32Array.from(alibiSlopes(nHeads, alibi))];
   const weights: Vector[] = [...(sinks ? [sinks] : []), ...slopes];
   const hasSlopes = slopes.length === 0 ? 0 : 1 + (sinks ? nHeads : 0);
-  return { extras: { kind: "vectors", weights }, params: { hasSinks: sinks ? 1 : 0, hasSlopes } };
+  const length = nHeads * weights.length;
+  return { extras: { kind: "vectors", weights }, params: { hasSinks: sinks ? 1 : 0, hasSlopes }, length };
 }
 
 function headParams(heads: Heads, { valueRow, valueSkip, ctxLen }: Kept): Params {
@@ -142,12 +144,20 @@ function headParams(heads: Heads, { valueRow, valueSkip, ctxLen }: Kept): Params
 function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
   const { nHeads, headDim, valueDim = headDim } = heads;
   const query = valueOf(heads.q, context);
-  const { extras, params } = extrasOf(heads);
+  const { extras, params, length } = extrasOf(heads);
+  const { values, far = 0 } = heads.bias ?? {};
+  const weights = [...extras.weights, ...(values ? [values] : [])];
   return {
     kernel: "attention_tile",
     quants: ["f32"],
-    operands: [read(query), ...kept.operands, batch, extras, write(heads.out, query, context)],
-    params: { ...headParams(heads, kept), spans: heads.oneWay ? 0 : 1, ...params },
+    operands: [read(query), ...kept.operands, batch, { kind: "vectors", weights }, write(heads.out, query, context)],
+    params: {
+      ...headParams(heads, kept),
+      spans: heads.oneWay ? 0 : 1,
+      ...params,
+      hasBiases: values ? 1 + length : 0,
+      far,
+    },
     grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS },
   };
 }

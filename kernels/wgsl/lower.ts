@@ -101,6 +101,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: chunks",
   "attention: values of their own size",
   "bidirectionalAttention: ALiBi",
+  "bidirectionalAttention: a bias by distance",
   "bidirectionalAttention: a window",
   "bidirectionalAttention: shared keys",
   "bidirectionalAttention: spans",

@@ -1,5 +1,5 @@
 /** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
-import type { Buf, RopeScaling, Step } from "../../src/engine/program/step.ts";
+import type { Buf, DistanceBias, RopeScaling, Step } from "../../src/engine/program/step.ts";
 import {
   attention,
   bidirectionalAttention,
@@ -266,11 +266,19 @@ function chosenLatentCase(
   );
 }
 
+/** Values that no symmetry hides. */
+const distanceBias = (nHeads: number, far: number): DistanceBias => ({
+  values: Float32Array.from({ length: nHeads * (2 * far + 1) }, (_, i) => Math.sin(1.7 * i) * 2),
+  far,
+});
+
 export const bidirectionalAttentionCases = (): Case[] => [
   ...(
     [
       ["a window of 4", { window: 4 }],
       ["ALiBi", { alibi: 8 }],
+      ["a bias by distance", { bias: distanceBias(4, 3) }],
+      ["a bias by distance beyond all rows, on shared keys", { nKvHeads: 2, bias: distanceBias(4, 60) }],
       ["4 heads on 2", { nKvHeads: 2 }],
       ["4 heads on 1 in a window of 3, with ALiBi", { nKvHeads: 1, window: 3, alibi: 8 }],
     ] as const
@@ -300,6 +308,11 @@ export const bidirectionalAttentionCases = (): Case[] => [
     "bidirectionalAttention: a window shorter than a tile",
     { dim: 32, ctxLen: 150, batches: evenBatches([150, 65]) },
     (draft) => bidirectionalAttention(draft, { nHeads: 2, nKvHeads: 1, headDim: 20, window: 50 }),
+  ),
+  makeCase(
+    "bidirectionalAttention: a bias by distance over several tiles",
+    { dim: 32, ctxLen: 150, batches: evenBatches([150, 1, 65]) },
+    (draft) => bidirectionalAttention(draft, { nHeads: 2, headDim: 20, bias: distanceBias(2, 21) }),
   ),
   makeCase("bidirectionalAttention: heads that rotate", { dim: 32 }, (draft) =>
     bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: { ...plainRope, style: "neox" } }),

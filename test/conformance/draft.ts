@@ -1,6 +1,6 @@
 /** Builds a conformance case: an embedding, the tested steps on random weights, the wanted rows of their output. */
 import type { LoadOptions, Program, Rows } from "../../src/engine/program/backend.ts";
-import type { Activation, Buf, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
+import type { Activation, Buf, DistanceBias, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
 import { makeRng } from "../../src/engine/text/rng.ts";
 import type { QuantName } from "../../src/engine/formats/quant/index.ts";
 import { makeWeightBox, type WeightBox } from "./weights.ts";
@@ -200,6 +200,7 @@ interface BidirectionalOptions {
   readonly window?: number;
   readonly inSpans?: boolean;
   readonly alibi?: number;
+  readonly bias?: DistanceBias;
 }
 
 /** Like `attention`, over all rows of a run. */

@@ -238,6 +238,8 @@ static void attention(Pass *p, int rows) {
   attend->softCap = below(2) ? 5 : 0;
   if (below(2)) attend->sinks = (u64)random_floats(heads);
   if (below(2)) attend->slopes = (u64)random_floats(heads);
+  attend->far = below(40);
+  if (below(2)) attend->biases = (u64)random_floats(heads * (2 * attend->far + 1));
 }
 
 static const int ACTS[] = {

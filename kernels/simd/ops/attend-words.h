@@ -212,15 +212,16 @@ INL void scale_scores(const Words *w, const Running *run, Tile *tile, f32 *most)
   }
   for (int i = 0; i < GROUP; i++) most[i] = tree_largest(all[i]);
 }
-// The same for one query with masked positions or ALiBi.
+// The same for one query with masked positions, ALiBi or biases.
 NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Tile *tile, f32 factor, i32 *sums) {
   vf all = splat(-__builtin_inff());
   for (int at = tile->begin; at < tile->end; at += W) {
     vf scale = LOAD(vf, w->key_scales + at), power = LOAD(vf, w->powers + at), s = CONVERT(LOAD(vi, sums + at), vf);
-    if (op->softCap > 0 || q->slope) {
+    if (op->softCap > 0 || q->slope || q->biases) {
       s *= scale * factor;
       if (op->softCap > 0) s = soft_capped(s, op->softCap);
       if (q->slope) s = less_distance(s, tile->block + at - q->at, q->slope);
+      if (q->biases) s = with_biases(s, tile->block + at - q->at, q->biases, op->far);
       s = FMA(s, splat(LOG2_E), power);
     } else s = FMA(s, scale * LOG2_E * factor, power);
     s = mask_scores(s, tile->block + at, q->from, q->to);
@@ -233,7 +234,7 @@ NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Ti
 // Converts scores to shares, as words, and rescales the sums so far.
 NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running *run, Tile *tile) {
   const int begin = tile->begin, end = tile->end;
-  int plain = !(op->softCap > 0) && !op->slopes;
+  int plain = !(op->softCap > 0) && !op->slopes && !op->biases;
   for (int i = 0; i < GROUP; i++)
     plain &= q[i].from <= tile->block + begin && q[i].to >= tile->block + end;
   f32 most[GROUP], less[GROUP], change[2 * GROUP];

@@ -52,12 +52,13 @@ INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *qu
 // Converts scores of one query to shares of its values; updates their maximum and sum.
 NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
   vf m = splat(-__builtin_inff());
-  const int plain = !(op->softCap > 0) && !q->slope && q->from <= span.first && q->to >= span.last;
+  const int plain = !(op->softCap > 0) && !q->slope && !q->biases && q->from <= span.first && q->to >= span.last;
   for (int at = span.first; at < span.last; at += W) {
     vf s = LOAD(vf, scores + at - span.block) * op->scale;
     if (!plain) {
       if (op->softCap > 0) s = soft_capped(s, op->softCap);
       if (q->slope) s = less_distance(s, at - q->at, q->slope);
+      if (q->biases) s = with_biases(s, at - q->at, q->biases, op->far);
       s = mask_scores(s, at, q->from, q->to);
     }
     STORE(scores + at - span.block, s);
@@ -190,6 +191,7 @@ INL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row,
   const i64 at = (i64)row * op->heads + head;
   Query q = {AT(f32, op->q) + at * op->headDim, AT(f32, op->out) + at * op->valueDim};
   q.slope = op->slopes ? AT(f32, op->slopes)[head] : 0;
+  q.biases = op->biases ? AT(f32, op->biases) + (i64)head * (2 * op->far + 1) + op->far : 0;
   q.sink = op->sinks ? AT(f32, op->sinks) + head : 0;
   if (op->kept) {
     q.at = AT(i32, t->p.cells)[row];

@@ -163,6 +163,7 @@ typedef struct {
   int from, to; // positions that it attends to
   int at; // its own
   f32 slope; // ALiBi slope per position of distance
+  const f32 *biases; // parts of scores by distance, from -far to far; 0: none
   const f32 *sink; // a score without a value
 } Query;
 
@@ -178,4 +179,12 @@ INL vf less_distance(vf s, int from, f32 slope) {
   vf away;
   UNROLL for (int i = 0; i < W; i++) away[i] = (f32)(from + i);
   return FMA(vabs(away), splat(-slope), s);
+}
+
+// s + the biases of distances, with the first lane `from` away; greater distances than `far` count as that
+INL vf with_biases(vf s, int from, const f32 *biases, int far) {
+  if (from >= -far && from + W - 1 <= far) return s + LOAD(vf, biases + from);
+  vf by;
+  UNROLL for (int i = 0; i < W; i++) by[i] = biases[MAX(-far, MIN(from + i, far))];
+  return s + by;
 }

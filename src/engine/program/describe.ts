@@ -33,6 +33,7 @@ export type Variant =
   | "attention: chunks"
   | "attention: values of their own size"
   | "bidirectionalAttention: ALiBi"
+  | "bidirectionalAttention: a bias by distance"
   | "bidirectionalAttention: a window"
   | "bidirectionalAttention: spans"
   | "bidirectionalAttention: shared keys"
@@ -137,8 +138,9 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     buffers: kv,
     weights: {},
     sees: "run",
-    variants: ({ alibi, window = 0, inSpans = false, nHeads, nKvHeads = nHeads }) => [
+    variants: ({ alibi, bias, window = 0, inSpans = false, nHeads, nKvHeads = nHeads }) => [
       alibi !== undefined && "bidirectionalAttention: ALiBi",
+      bias !== undefined && "bidirectionalAttention: a bias by distance",
       window > 0 && "bidirectionalAttention: a window",
       inSpans && "bidirectionalAttention: spans",
       nKvHeads !== nHeads && "bidirectionalAttention: shared keys",

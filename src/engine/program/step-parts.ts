@@ -46,6 +46,14 @@ export interface OfferedChange extends LowRank {
   readonly members: readonly number[];
 }
 
+/** A part of a score that depends on the distance from the row to the key: T5's relative positions. */
+export interface DistanceBias {
+  /** (nHeads, 2 · far + 1): a key `d` rows later adds the value at d + far. */
+  readonly values: Float32Array;
+  /** Greater distances count as this one, in each direction. */
+  readonly far: number;
+}
+
 /** RoPE: angle = position · base^(−2i/rotaryDim), then scaled. (ggml_rope_ext, ggml-cpu/ops.cpp) */
 export interface RopeScaling {
   /** Frequency base, e.g. 10000. */

@@ -5,11 +5,12 @@
  * A pass works on `rows` tokens at once; every activation is a float32 matrix (rows, dim), row-major. Rows belong to
  * sequences (slots of the KV cache) and have a position there, which RoPE, attention and learned positions use.
  */
-import type { Buf, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
+import type { Buf, DistanceBias, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
 import type { RecurrentStep } from "./step-recurrent.ts";
 
 export type {
   Buf,
+  DistanceBias,
   Weight,
   LowRank,
   OfferedChange,
@@ -172,7 +173,7 @@ export type Step =
    * Attention of each row over all rows of its own sequence in this run, in both directions: scores = scale · q·k,
    * softmax, weighted sum of v. Nothing is kept for later runs. `window` > 0: a row attends to rows at most
    * floor(window / 2) away. `inSpans`: a row attends as its span says (`Rows.spans`), by default to its span, or to
-   * itself without a span. `nKvHeads` as for `attention`; default: `nHeads`. `alibi` as there.
+   * itself without a span. `nKvHeads` as for `attention`; default: `nHeads`. `alibi` as there; `bias` adds to scores.
    */
   | {
       readonly op: "bidirectionalAttention";
@@ -187,6 +188,7 @@ export type Step =
       readonly window?: number;
       readonly inSpans?: boolean;
       readonly alibi?: number;
+      readonly bias?: DistanceBias;
     }
   | RecurrentStep
   /** out = down · act(up · x + upB) + downB */

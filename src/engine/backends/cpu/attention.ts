@@ -1,7 +1,7 @@
 /** The attention ops of the reference: over a KV cache, a shared or latent one, and over the rows of a run. */
 import { assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../../../../kernels/alibi.ts";
-import type { Ops, Step } from "../../program/step.ts";
+import type { DistanceBias, Ops, Step } from "../../program/step.ts";
 import { dot, vector } from "./math.ts";
 import type { KvLayer, Matrix, Pass } from "./pass.ts";
 
@@ -155,7 +155,7 @@ function attendAll(
   step: Extract<Step, { op: "bidirectionalAttention" }>,
   { cells, firstCells, lastCells }: Pick<Pass, "cells" | "firstCells" | "lastCells">,
 ): void {
-  const { headDim, scale, nHeads, nKvHeads = nHeads, window = 0, inSpans = false, alibi } = step;
+  const { headDim, scale, nHeads, nKvHeads = nHeads, window = 0, inSpans = false, alibi, bias } = step;
   const reach = window > 0 ? Math.floor(window / 2) : Infinity;
   const slope = alibi === undefined ? 0 : alibiSlopes(nHeads, alibi)[head]!;
   const [at, kvAt] = [head * headDim, Math.floor((head * nKvHeads) / nHeads) * headDim];
@@ -165,7 +165,7 @@ function attendAll(
     const [from, to] = [Math.max(first, r - before), Math.min(end, r + behind + 1)];
     const scores = Float64Array.from({ length: to - from }, (_, i) => {
       const score = scale * dot(k.data, (from + i) * k.dim + kvAt, q.data, r * q.dim + at, headDim);
-      return score - slope * Math.abs(from + i - r);
+      return score - slope * Math.abs(from + i - r) + (bias ? biasOf(bias, head, from + i - r) : 0);
     });
     const max = scores.reduce((a, b) => Math.max(a, b), -Infinity);
     const shares = scores.map((score) => Math.exp(score - max));
@@ -176,4 +176,8 @@ function attendAll(
     }
     for (let j = 0; j < headDim; j++) out.data[r * out.dim + at + j] = sums[j]! / total;
   }
+}
+
+function biasOf({ values, far }: DistanceBias, head: number, distance: number): number {
+  return values[head * (2 * far + 1) + Math.min(Math.max(distance, -far), far) + far]!;
 }

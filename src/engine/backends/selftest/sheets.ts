@@ -288,10 +288,11 @@ function encoder(): Sheet {
   const sheet = new SheetBuilder("encoder", 64);
   const { x, steps } = sheet;
   const { nHeads, nKvHeads, headDim } = HEADS;
-  for (const window of [0, 4]) {
+  const bias = { values: Float32Array.from({ length: nHeads * 15 }, (_, i) => ((7 * i) % 15) / 8 - 1), far: 7 };
+  for (const more of [{}, { window: 4 }, { bias }]) {
     const [q, k, v] = [nHeads, nKvHeads, nKvHeads].map((heads) => sheet.linear(heads * headDim)) as [Buf, Buf, Buf];
     const out = sheet.buf(nHeads * headDim);
-    steps.push({ op: "bidirectionalAttention", out, q, k, v, ...HEADS, scale: 0.2, ...(window > 0 && { window }) });
+    steps.push({ op: "bidirectionalAttention", out, q, k, v, ...HEADS, scale: 0.2, ...more });
     sheet.collect(out);
   }
   const conv = sheet.buf(x.dim);

@@ -3,7 +3,7 @@ import { KV_TYPES, type RecordValues } from "../../../../kernels/simd/layout.ts"
 import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
-import type { Buf, Ops, Step } from "../../program/step.ts";
+import type { Buf, DistanceBias, Ops, Step } from "../../program/step.ts";
 import { allocateLayer, fillContext, isRotated, type KvLayer } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
 import type { Activation } from "./records.ts";
@@ -208,11 +208,11 @@ type Heads = Pick<
   | "alibi"
   | "chunked"
   | "oneWay"
-> & { readonly chosen?: Buf; readonly chosenBlock?: number };
+> & { readonly chosen?: Buf; readonly chosenBlock?: number; readonly bias?: DistanceBias };
 
 function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
   const { list, kv, weights } = lowering;
-  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi } = step;
+  const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi, bias } = step;
   const { chunked = false, oneWay = false } = step;
   const choice = chosenBy(step, { cache, ctxLen }, lowering);
   const isTurned = isRotated(kv.type);
@@ -243,6 +243,7 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     type: KV_TYPES[kv.type],
     sinks: sinks ? weights.vector(sinks) : 0,
     slopes,
+    ...(bias && { biases: weights.constant(bias.values), far: bias.far }),
     ...choice,
   });
   const { valueDim: filled } = cache;

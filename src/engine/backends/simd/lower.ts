@@ -26,6 +26,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "attention: chunks",
   "attention: values of their own size",
   "bidirectionalAttention: ALiBi",
+  "bidirectionalAttention: a bias by distance",
   "bidirectionalAttention: a window",
   "bidirectionalAttention: spans",
   "bidirectionalAttention: shared keys",
