@@ -49,6 +49,7 @@ import { nemotronH } from "./nemotron-h.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
 import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
+import { t5Encoder } from "./t5.ts";
 import { twoSided } from "./two-sided.ts";
 import { talkie } from "./talkie.ts";
 
@@ -206,6 +207,7 @@ export const archs = {
   starcoder: { build: gpt.gpt2 },
   starcoder2: { build: gpt.starcoder2 },
   step35: { build: step35, uneven: true },
+  t5encoder: { build: t5Encoder },
   talkie: { build: talkie },
   xverse: { build: sequential.xverse },
 } as const satisfies Record<string, Entry>;

@@ -49,7 +49,7 @@ export interface Tensors {
   /** `NAME.bias` of stacked matrices, (experts, len), if the file has it. */
   stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
   /** A float32 copy of a small `NAME.weight`, if the file has it. */
-  values(name: string, len: number): Float32Array | undefined;
+  values(name: string, ...shape: readonly number[]): Float32Array | undefined;
   /** Throws if the file has a tensor that was never requested. Layers from `draftsFrom` on are exempt. */
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
@@ -69,13 +69,13 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     checkShape(gguf.path, info, shape);
     return info;
   };
-  const optional = (name: string, len: number): TensorInfo | undefined => {
+  const optional = (name: string, ...shape: readonly number[]): TensorInfo | undefined => {
     const info = find(name);
-    if (info) checkShape(gguf.path, info, [len]);
+    if (info) checkShape(gguf.path, info, shape);
     return info;
   };
-  const copyOf = (info: TensorInfo, len: number): Float32Array => {
-    const out = new Float32Array(len);
+  const copyOf = (info: TensorInfo): Float32Array => {
+    const out = new Float32Array(info.shape.reduce((product, size) => product * size, 1));
     info.quant.dequantize(gguf.read(info.name), out);
     return out;
   };
@@ -84,7 +84,7 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     const info = get(`${name}.weight`, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
     const weight = { name: info.name, quant: info.quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
     const factors = scaled ? optional(`${name}.scale`, experts) : undefined;
-    return factors ? { ...weight, scale: copyOf(factors, experts) } : weight;
+    return factors ? { ...weight, scale: copyOf(factors) } : weight;
   };
   const bias: Tensors["bias"] = (name, len) => {
     const info = optional(`${name}.bias`, len);
@@ -114,9 +114,9 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
       if (info) checkShape(gguf.path, info, [len, experts]);
       return info && { ...vectorOf(info, len), experts };
     },
-    values: (name, len) => {
-      const info = optional(`${name}.weight`, len);
-      return info && copyOf(info, len);
+    values: (name, ...shape) => {
+      const info = optional(`${name}.weight`, ...shape);
+      return info && copyOf(info);
     },
     checkAllUsed: (arch, { draftsFrom }) => {
       const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;

@@ -33,8 +33,8 @@ function tensors(shapes: Shapes): Shapes {
   }
   return all;
 }
-const inLayers = (shapes: Shapes, layers = "0,1,2"): Shapes =>
-  Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [`blk.${layers}.${name}`, shape]));
+const inLayers = (shapes: Shapes, layers = "0,1,2", blk = "blk"): Shapes =>
+  Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [`${blk}.${layers}.${name}`, shape]));
 
 const square = [DIM, DIM];
 const row = [DIM];
@@ -63,7 +63,31 @@ const modernBert = (others: Outline["others"], more: Readonly<Record<string, num
   }),
 });
 
+const t5Layer: Shapes = {
+  attn_norm: row,
+  attn_q: square,
+  attn_k: square,
+  attn_v: square,
+  attn_o: square,
+  ffn_norm: row,
+};
+const BUCKETS = 32;
+
+/** @param biased layers with a table of their own; gated as of version 1.1 */
+const t5 = (biased: string, isGated: boolean): Outline => ({
+  arch: "t5encoder",
+  numbers: numbers({ ...RMS, "attention.relative_buckets_count": BUCKETS }),
+  others: { "attention.causal": false },
+  shapes: tensors({
+    "enc.output_norm": row,
+    ...inLayers({ attn_rel_b: [HEADS, BUCKETS] }, biased, "enc.blk"),
+    ...inLayers({ ...t5Layer, ffn_up: [DIM, FFN], ffn_down: down!, ...(isGated && gated) }, "0,1,2", "enc.blk"),
+  }),
+});
+
 const own: Readonly<Record<string, Outline>> = {
+  t5encoder: t5("0", false),
+  "t5encoder-gated": t5("0,1,2", true),
   "modern-bert": modernBert({}, { "attention.sliding_window": 8 }),
   "modern-bert-silu": modernBert({ hidden_activation: "silu" }, {}),
   "jina-bert-v2": {

@@ -15,7 +15,7 @@ export interface Outline {
   /** Keys of the architecture, and elements of lists. Integers are not distinguished here. */
   readonly numbers: Readonly<Record<string, number | readonly number[]>>;
   readonly others: Readonly<Record<string, string | boolean>>;
-  /** By name; `blk.0,1.NAME` stands for tensors of two layers. */
+  /** By name; `blk.0,1.NAME` and `enc.blk.0,1.NAME` stand for tensors of two layers. */
   readonly shapes: Readonly<Record<string, readonly number[]>>;
 }
 
@@ -62,8 +62,8 @@ function numberValue(key: string, value: number | readonly number[]): WriteValue
 }
 
 function each(grouped: string): string[] {
-  const [, layers, rest] = /^blk\.([\d,]+)\.(.+)$/.exec(grouped) ?? [];
-  return layers === undefined ? [grouped] : layers.split(",").map((layer) => `blk.${layer}.${rest}`);
+  const [, blk, layers, rest] = /^((?:enc\.)?blk)\.([\d,]+)\.(.+)$/.exec(grouped) ?? [];
+  return layers === undefined ? [grouped] : layers.split(",").map((layer) => `${blk}.${layer}.${rest}`);
 }
 
 function vocabulary(): Record<string, WriteValue> {
