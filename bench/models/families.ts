@@ -204,6 +204,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   starcoder: { name: "StarCoder" },
   starcoder2: { name: "StarCoder 2" },
   step35: { name: "Step 3.5 Flash", thinks: true },
+  t5encoder: { name: "T5 encoders: T5, mT5, UMT5", embeds: "only" },
   talkie: { name: "Talkie" },
   xverse: { name: "XVERSE" },
 };

@@ -44,6 +44,10 @@ UNBOUNDED = dict(time_step_min=1e-9)
 # GGUF programs divide by n - 1 in Gemma 3n's deviation of gates, transformers by n: the same for as many values as real models have
 WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], intermediate_size=[8192] * 2)
 
+T5 = dict(d_model=64, d_kv=16, d_ff=96, num_layers=3, num_decoder_layers=2, num_heads=4, vocab_size=VOCAB, n_positions=512, pad_token_id=0, eos_token_id=1)
+# Texts longer than the distances that have a bucket each
+LENGTHS = {"T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
+
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
 MODELS = {
     "Mllama": SIZES | HEADS | dict(num_hidden_layers=4, cross_attention_layers=[1, 3], rope_parameters=LLAMA3),
@@ -140,6 +144,10 @@ MODELS = {
     "NomicBert": SIZES | dict(num_key_value_heads=4, pad_token_id=0, type_vocab_size=2),
     "EuroBert": SIZES,
     "JinaEmbeddingsV3": SIZES | dict(num_key_value_heads=4, type_vocab_size=1),
+    "T5Encoder": T5,
+    "T5Encoder 2": T5 | dict(feed_forward_proj="gated-gelu", num_layers=2, d_kv=24),
+    "UMT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
+    "MT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
 # Other architectures look both ways: the class whose layers they have, and what else their configurations say.
@@ -157,7 +165,7 @@ LLADA_NAMES = {
     "model.embed_tokens": "model.transformer.wte", "model.norm": "model.transformer.ln_f", "lm_head": "model.transformer.ff_out", "model.layers.": "model.transformer.blocks.",
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ff_norm", "self_attn.o_proj": "attn_out", "self_attn.": "", "mlp.gate_proj": "ff_proj", "mlp.down_proj": "ff_out", "mlp.": "",
 }
-ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3"}
+ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3", "T5Encoder", "UMT5Encoder", "MT5Encoder"}
 
 
 def weights(name, shape, middle, width):
@@ -247,8 +255,8 @@ def text_bpe():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
 
 
-def unigram(folder):
-    """XLM-RoBERTa's kind: SentencePiece's pieces and its map of characters."""
+def unigram(folder, marks, single, **names):
+    """The kind of XLM-RoBERTa and T5: SentencePiece's pieces and its map of characters."""
     prefix = os.path.join(folder, "pieces")
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT * 20), model_prefix=prefix, vocab_size=100, model_type="unigram",
@@ -256,32 +264,34 @@ def unigram(folder):
     )
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(open(prefix + ".model", "rb").read())
-    marks = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-    made = Tokenizer(models.Unigram(marks + [(each.piece, each.score) for each in proto.pieces[3:]], unk_id=3))
+    scored = [(mark, 0.0) for mark in marks] + [(each.piece, each.score) for each in proto.pieces[3:]]
+    made = Tokenizer(models.Unigram(scored, unk_id=marks.index("<unk>")))
     made.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     made.decoder = decoders.Metaspace()
-    ends = [("<s>", 0), ("</s>", 2)]
-    made.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=ends)
-    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
-    names = dict(bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", unk_token="<unk>", pad_token="<pad>")
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+    ends = [(mark, marks.index(mark)) for mark in ("<s>", "</s>") if mark in marks]
+    made.post_processor = processors.TemplateProcessing(single=single, pair=single + " $B </s>", special_tokens=ends)
+    made.add_special_tokens(marks)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", **names)
 
 
 def main(folder, *names):
-    byte_level, pieces, merged = tokenizer(), unigram(folder), text_bpe()
+    byte_level, merged = tokenizer(), text_bpe()
+    roberta = unigram(folder, ["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>", bos_token="<s>", cls_token="<s>", sep_token="</s>")
+    t5 = unigram(folder, ["<pad>", "</s>", "<unk>"], "$A </s>")
     for name in names or [*MODELS, *BOTH_WAYS]:
         to = os.path.join(folder, name.replace(" ", "-"))
         try:
             model, tensors = build(name, to)
-            ids = [(7 * i + 3) % VOCAB for i in range(LENGTH)]
+            ids = [(7 * i + 3) % VOCAB for i in range(LENGTHS.get(name, LENGTH))]
+            is_encoder = name.split(" ")[0] in ENCODERS
             with torch.no_grad():
-                out = model(torch.tensor([ids]), **({} if name in ENCODERS else {"use_cache": False}), **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
-            rows = out.last_hidden_state if name in ENCODERS else out.logits
-            words = {"XLMRoberta": pieces, "Gemma4": merged}.get(name, byte_level)
+                out = model(torch.tensor([ids]), **({} if is_encoder else {"use_cache": False}), **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
+            rows = out.last_hidden_state if is_encoder else out.logits
+            words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)
             rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
-            texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "Gemma4") else []
+            texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "T5Encoder", "Gemma4") else []
             made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))
             print(name, "made", flush=True)

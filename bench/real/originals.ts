@@ -119,7 +119,7 @@ async function writeOriginals(): Promise<void> {
 
 async function logitsOf(path: string, tokens: Int32Array, backend: keyof typeof BACKENDS): Promise<Float32Array> {
   const gguf = openGguf(path);
-  const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+  const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const program = loadProgram(gguf);
   const session = await BACKENDS[backend].load(program, options);
   const rows = { slot: 0, start: 0, tokens };

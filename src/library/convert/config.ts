@@ -100,4 +100,5 @@ export const nameOf = (config: Config, ...names: readonly [string, ...string[]])
   names.find((name) => config.find(name) !== undefined) ?? names[0];
 
 export const layersOf = (config: Config): number =>
-  countedKinds(config) ?? config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers"), { max: LAYERS_MAX });
+  countedKinds(config) ??
+  config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers"), { max: LAYERS_MAX });

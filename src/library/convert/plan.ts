@@ -110,7 +110,7 @@ interface FoundRule {
   readonly expert: number | undefined;
 }
 
-const LAYER = /^(?:(?:encoder\.)?layers?|h|blocks)\.(\d{1,6})\./;
+const LAYER = /^(?:(?:encoder\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
 /** Matrices that a GGUF stacks: of experts, or of streams. */
 const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1,6})(?=\.|$)/;
 

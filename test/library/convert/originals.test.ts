@@ -32,7 +32,7 @@ async function convert(name: string, original: Original): Promise<string> {
 
 test.each(Object.entries(originals))("%s", async (name, original) => {
   const gguf = openGguf(await convert(name, original));
-  const options = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+  const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const program = loadProgram(gguf);
   const session = await cpuBackend.load(program, options);
   const tokens = Int32Array.from(original.ids);

@@ -29,6 +29,7 @@ import { qwen3 } from "./qwen3.ts";
 import * as qwen35 from "./qwen35.ts";
 import * as recurrent from "./recurrent.ts";
 import * as sequential from "./sequential.ts";
+import { t5Encoder } from "./t5.ts";
 
 export const convertible = {
   ApertusForCausalLM: sequential.apertus,
@@ -86,6 +87,7 @@ export const convertible = {
   LlamaForCausalLM: llama,
   Mamba2ForCausalLM: recurrent.mamba2,
   MambaForCausalLM: recurrent.mamba,
+  MT5EncoderModel: t5Encoder,
   MiniMaxM2ForCausalLM: experts.minimaxM2,
   MiniMaxM3VLForCausalLM: indexed.minimaxM3,
   Ministral3ForCausalLM: mistral3,
@@ -123,6 +125,8 @@ export const convertible = {
   SolarOpenForCausalLM: experts.solarOpen,
   StableLmForCausalLM: sequential.stablelm,
   Starcoder2ForCausalLM: sequential.starcoder2,
+  T5EncoderModel: t5Encoder,
+  UMT5EncoderModel: t5Encoder,
   XLMRobertaForMaskedLM: encoders.roberta,
   XLMRobertaModel: encoders.roberta,
 } as const satisfies Record<string, Architecture>;
