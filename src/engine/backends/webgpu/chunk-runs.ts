@@ -10,11 +10,10 @@ import { reachRope } from "./memory.ts";
 import { makeNextStep, type NextStep, type StepCommands } from "./next-step.ts";
 import { makeDurations } from "./pace.ts";
 import { passFor, type Plan } from "./plan.ts";
-import { allFinite, copyParts, partsOf, readParts, type Part } from "./readback.ts";
+import { allFinite, copyParts, mapResults, partsOf, readParts, type Part } from "./readback.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import type { RowInputs } from "./row-inputs.ts";
 import { copyChosen, followingRows, isChosen, makeStepsAhead } from "./steps-ahead.ts";
-import { MAP_READ } from "./usage.ts";
 
 export type ResultName = "logits" | "states";
 
@@ -195,15 +194,15 @@ export class ChunkRuns {
     const { device, checkOpen, faultOf } = this.#parts;
     if (size === 0) {
       await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
+      checkOpen();
       return [];
     }
-    const mapped = device.wait(() => readback.mapAsync(MAP_READ, 0, size));
+    const mapped = mapResults(this.#parts, readback, size);
     const later = goesOn && this.#ahead.isSteady ? this.#submitNext(chunk, running) : undefined;
     if (!later && chunk.decodes && isWhole) this.#next.prepare(stepAfter(chunk, step));
     await mapped;
     const now = performance.now();
     if (isWhole) this.#durations.took(counts.all, now - running.startedMs);
-    checkOpen();
     const topK = readParts(readback.getMappedRange(0, size), parts, [out, states]);
     readback.unmap();
     if (!topK || !allFinite(out)) {

@@ -7,10 +7,9 @@ import type { HostSteps } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import type { HostBuffers } from "./memory.ts";
 import { makeDurations } from "./pace.ts";
-import { allFinite } from "./readback.ts";
+import { allFinite, mapResults } from "./readback.ts";
 import type { Counts, Pass } from "./record.ts";
 import type { Stop } from "./stops.ts";
-import { MAP_READ } from "./usage.ts";
 
 interface HostRunParts {
   readonly device: Device;
@@ -54,10 +53,9 @@ export function makeHostRuns({ device, buffers, hostSteps, encode, checkOpen }: 
     const size = 4 * dim * counts[rows];
     const submittedMs = performance.now();
     submit(size);
-    await device.wait(() => read.mapAsync(MAP_READ, 0, size));
+    await mapResults({ device, checkOpen }, read, size);
     durations.took(counts.all, performance.now() - submittedMs);
     try {
-      checkOpen();
       const values = new Float32Array(read.getMappedRange(0, size));
       if (!allFinite(values)) return undefined;
       const result = hostSteps.run(step, { values, drafted });

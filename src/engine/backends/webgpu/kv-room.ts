@@ -87,13 +87,18 @@ export async function makeKvRoom(device: Device, { path, layers, most }: RoomOpt
   const caches = new Map(all.map((each) => [each.layer, each]));
   let reached = most;
   const has = (wanted: KvSize): boolean => isWithin(wanted, reached);
-  const destroy = (): void => all.forEach(destroyBuffers);
+  let isDestroyed = false;
+  const destroyAll = (): void => all.forEach(destroyBuffers);
   /** Replaces the buffers of some layers by larger ones with their content. */
   const move = async (group: readonly KvBuffers[], size: KvSize): Promise<void> => {
     const next = await allocate(group, size).catch((error: unknown) => {
       const text = `out of memory: keys and values of ${size.positions} tokens: ${messageOf(error)}`;
       throw error instanceof AppError && error.code === "too_large" ? new AppError("busy", text) : error;
     });
+    if (isDestroyed) {
+      next.forEach(destroyBuffers);
+      throw new AppError("cancelled", "the model was closed while its KV cache grew");
+    }
     const encoder = device.gpu.createCommandEncoder();
     for (const [i, old] of group.entries()) copySlots(encoder, old, next[i]!);
     device.submit(encoder.finish());
@@ -122,11 +127,14 @@ export async function makeKvRoom(device: Device, { path, layers, most }: RoomOpt
     },
     async shrink() {
       if (bytesOf(layers, most) <= WHOLE_BYTES) return;
-      destroy();
+      destroyAll();
       reached = { slots: 1, positions: Math.min(UNIT, most.positions) };
       for (const [i, each] of (await allocate(layers, reached)).entries()) Object.assign(all[i]!, each);
     },
-    destroy,
+    destroy() {
+      isDestroyed = true;
+      destroyAll();
+    },
   };
 }
 

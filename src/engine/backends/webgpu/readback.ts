@@ -1,7 +1,9 @@
 /** The results of a run in one buffer, in sequence: all values of some rows, candidates of the others. */
 import type { TopK, TopKRequest } from "../../text/sampling/top-k.ts";
 import { readAnswer, type Chooser } from "./chooser.ts";
+import type { Device } from "./device.ts";
 import type { PlannedResult } from "./record.ts";
+import { MAP_READ } from "./usage.ts";
 
 /** Bytes of a buffer on the device; with a request, its candidates. */
 export interface Part {
@@ -36,6 +38,22 @@ export function copyParts(encoder: GPUCommandEncoder, parts: readonly Part[], re
     at += size;
   }
   return at;
+}
+
+/**
+ * Maps results for reading. A session that is closed meanwhile has destroyed the buffer: then throws the error of
+ * `checkOpen` in place of the device's, which gives no reason.
+ */
+export async function mapResults(
+  { device, checkOpen }: { readonly device: Device; checkOpen(): void },
+  buffer: GPUBuffer,
+  size: number,
+): Promise<void> {
+  try {
+    await device.wait(() => buffer.mapAsync(MAP_READ, 0, size));
+  } finally {
+    checkOpen();
+  }
 }
 
 /** Values go to `out` and then to `more`; candidates are returned, undefined if a row reports a NaN logit. */

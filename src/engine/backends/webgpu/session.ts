@@ -158,7 +158,10 @@ export class WebGpuSession implements Session {
   ): Promise<{ values: Float32Array; topK: TopK[]; states: Float32Array }> {
     const { plan, program, states: kept } = this.#parts;
     const making = this.#makeRoom(batch);
-    if (making) await making;
+    if (making) {
+      await making;
+      this.#checkOpen();
+    }
     const { capacity } = plan;
     const few = this.#isDivided
       ? { ...capacity, all: FEW_ROWS, wanted: Math.min(FEW_ROWS, capacity.wanted) }
@@ -209,6 +212,7 @@ export class WebGpuSession implements Session {
     const { plan, device } = this.#parts;
     const batch = [{ ...rest, states }];
     await this.#makeRoom(batch);
+    this.#checkOpen();
     const [chunk, ...more] = this.#chunksOf(batch, plan.capacity);
     assert(chunk && more.length === 0 && states !== "all" && !chunk.twoWay, "a run that cannot be divided");
     this.#chunks.drop();
@@ -223,14 +227,16 @@ export class WebGpuSession implements Session {
       end,
       cutFrom: (at) => cutFrom(pass.stops, at),
       part: async (range, ms) => {
+        this.#checkOpen();
         const first = await runStops(range);
         const encoder = device.gpu.createCommandEncoder();
         encodeDispatches(encoder, pass, counts, { first, end: range.end });
         device.submit(encoder.finish(), device.facts.software ? undefined : ms);
         await device.wait(() => device.gpu.queue.onSubmittedWorkDone());
-        if (this.#closed) throw new AppError("cancelled", "the model was closed while it ran");
+        this.#checkOpen();
       },
       finish: async (from) => {
+        this.#checkOpen();
         const first = await runStops({ first: from, end });
         const size = wholeRows(chunk) * this.#parts.program.logits!.dim; // only generating models have slices
         if (this.#results.length < size) this.#results = new Float32Array(size);
@@ -305,6 +311,7 @@ export class WebGpuSession implements Session {
     assert(!this.#closed && from < slots && to < slots && length <= ctxLen, `copy of ${length} from ${from} to ${to}`);
     this.#chunks.drop();
     await this.#parts.plan.reach({ slots: to + 1, positions: length });
+    this.#checkOpen();
     copyTokens(this.#parts.shift, { from, to, length });
   };
 

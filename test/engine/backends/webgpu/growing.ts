@@ -18,6 +18,10 @@ export interface Growing {
   readonly refused: { readonly code: string; readonly message: string };
   /** Its retry with memory gives what the full session gives. */
   readonly retried: boolean;
+  /** Errors of runs whose model is closed meanwhile. */
+  readonly closed: readonly string[];
+  /** After those, another model on the device gives what it gave before. */
+  readonly unharmed: boolean;
 }
 
 const CTX_LEN = 6000;
@@ -87,6 +91,28 @@ const full = taken();
 const same: boolean[] = [];
 for (const [i, operation] of OPERATIONS.entries()) same.push(Bun.deepEquals(results[i], await operation(whole)));
 const last = await run(whole, 2, 3000, 1);
+
+/** A run that computes, one without results, one that waits for more room, and one between two of its parts. */
+const INTERRUPTED: readonly ((session: Session) => Promise<unknown>)[] = [
+  (session) => run(session, 0, 0, 9),
+  (session) => session.run(rows(0, 0, 9).map((each) => ({ ...each, logits: "none" }))),
+  (session) => run(session, 0, 1500, 1),
+  async (session) => {
+    const parts = session.slices!.start({ ...rows(0, 0, 100)[0]!, logits: "last" });
+    while (!(await parts.next(0)));
+  },
+];
+const closed: string[] = [];
+for (const operation of INTERRUPTED) {
+  const session = await load();
+  const failed = operation(session).then(
+    () => "done",
+    (error: Error) => `${codeOf(error)}: ${error.message}`,
+  );
+  session.close();
+  closed.push(await failed);
+}
+const unharmed = Bun.deepEquals(await run(whole, 2, 3000, 1), last);
 whole.close();
 
 console.log(
@@ -97,6 +123,8 @@ console.log(
     same,
     refused: { code: codeOf(refused), message: String(refused) },
     retried: Bun.deepEquals(retried, last),
+    closed,
+    unharmed,
   } satisfies Growing),
 );
 process.exit(0); // a driver's threads may remain

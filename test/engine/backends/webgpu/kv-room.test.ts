@@ -42,3 +42,10 @@ test("a run without room for its tokens fails with a clear error, and works once
   );
   expect(report.retried).toBe(true);
 });
+
+test("a model that is closed while it runs says so, and leaves the device to the others", () => {
+  const whileRunning = "cancelled: the model was closed while it ran";
+  const whileGrowing = "cancelled: the model was closed while its KV cache grew";
+  expect(report.closed).toEqual([whileRunning, whileRunning, whileGrowing, whileRunning]);
+  expect(report.unharmed).toBe(true);
+});
