@@ -146,14 +146,22 @@ export async function recordPass(
 /** Counts of a run: rows of each kind, rows given as vectors, sequences, and splits of its longest row's context. */
 export type Counts = Readonly<Record<RowKind | "given" | "sequences" | "splits", number>>;
 
-/** Replays a dispatch; false if there is nothing to do. Allocates nothing. */
-export function replay(pass: GPUComputePassEncoder, recorded: Recorded, counts: Counts): boolean {
+/**
+ * Replays a dispatch; false if there is nothing to do. Allocates nothing.
+ * @param set the pipeline that the pass has already: each call into the runtime's WebGPU takes some 0.3 µs
+ */
+export function replay(
+  pass: GPUComputePassEncoder,
+  recorded: Recorded,
+  counts: Counts,
+  set?: GPUComputePipeline,
+): boolean {
   const { pipeline, bindings, x, z, splits, joins, repeats, gives } = recorded;
   const groups = groupsOf(recorded, counts);
   if (x === 0 || groups === 0 || (joins && counts.splits === 1)) return false;
   if (repeats && counts.all === counts.sequences) return false;
   if (gives && counts.given === 0) return false;
-  pass.setPipeline(pipeline);
+  if (pipeline !== set) pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
   pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));
   return true;
@@ -167,7 +175,11 @@ export function encodeDispatches(
   { first, end }: { first: number; end: number },
 ): void {
   const pass = encoder.beginComputePass();
-  for (let i = first; i < end; i++) replay(pass, dispatches[i]!, counts);
+  let set: GPUComputePipeline | undefined;
+  for (let i = first; i < end; i++) {
+    const each = dispatches[i]!;
+    if (replay(pass, each, counts, set)) set = each.pipeline;
+  }
   pass.end();
 }
 
