@@ -72,7 +72,7 @@ async function inParts(session: Session, tokens: Int32Array): Promise<Float32Arr
 const readFloats = async (path: string): Promise<Float32Array> => new Float32Array(await Bun.file(path).arrayBuffer());
 
 describe("the reference models", () => {
-  for (const name of drawn("reference models on the GPU", GOLDEN, 3)) {
+  for (const name of drawn("reference models on the GPU", GOLDEN, 1)) {
     goldenTest(
       `${name} gives llama.cpp's logits`,
       async () => {
@@ -86,7 +86,7 @@ describe("the reference models", () => {
 });
 
 describe("models made in code", () => {
-  for (const name of drawn("models on the GPU", Object.keys(specs), 5)) {
+  for (const name of drawn("models on the GPU", Object.keys(specs), 2)) {
     test(`${name} gives llama.cpp's logits, whole and in parts`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
@@ -120,7 +120,7 @@ describe("models made in code", () => {
 
 describe("a decoded row has the same bits alone and in company", () => {
   const names = ["gemma3", "granitemoe", "llama-biases", "mistral3", "olmo2", "qwen3moe"];
-  for (const name of drawn("company on the GPU", names, 3)) {
+  for (const name of drawn("company on the GPU", names, 1)) {
     test(`of ${name}`, async () => {
       const path = join(folder, `${name}-company.gguf`);
       await writeGguf(path, makeModel(name));
@@ -148,7 +148,7 @@ describe("a decoded row has the same bits alone and in company", () => {
 });
 
 describe("encoders", () => {
-  for (const [name, spec] of Object.entries(encoders)) {
+  for (const [name, spec] of drawn("encoders on the GPU", Object.entries(encoders), 1)) {
     test(`${name} gives llama.cpp's embeddings`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeEncoder(spec));

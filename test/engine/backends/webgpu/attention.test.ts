@@ -5,6 +5,7 @@ import type { Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { replay, type Counts, type Recorded } from "../../../../src/engine/backends/webgpu/record.ts";
 import { conformanceCases } from "../../../conformance/cases.ts";
 import { attention, linear, makeCase } from "../../../conformance/draft.ts";
+import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
 import { expectClose } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -39,7 +40,7 @@ const names = [
   "heads that rotate, each normed, in a window of 65",
 ];
 
-for (const name of names.map((each) => `attention: a long context, ${each}`)) {
+for (const name of drawn("attention on the GPU", names, 2).map((each) => `attention: a long context, ${each}`)) {
   test(`${name}: a decoded row has the same bits alone and beside others, split or whole`, async () => {
     const [alone, beside] = await withSession(name, async (session) => {
       await session.run([rows(0, 0, 290, "none"), rows(1, 0, 60, "none"), rows(2, 0, 270, "none")]);

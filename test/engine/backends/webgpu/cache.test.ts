@@ -38,7 +38,7 @@ const caseOf = (name: string) => cases.find((each) => each.name === name)!;
 
 test("attention and rotations, some by the seed, agree with the reference in float16", async () => {
   const both = cases.filter(({ name }) => /^(attention|rope):/.test(name));
-  for (const each of drawn("a cache in float16", both, 9)) {
+  for (const each of drawn("a cache in float16", both, 4)) {
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(gpu.backend, each, { precise: false });
     try {
@@ -58,7 +58,8 @@ const FOUR_NMSE_MAX = 4e-2;
 /** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
 const EIGHT_NMSE_MAX = 1.2e-4;
 
-test.each([
+/** A run draws some of them by its seed. */
+const EIGHT_BIT_CASES = [
   ["rope: neox", "q8_0/16"],
   ["rope: heads of 80, normed over each head", "q8_0/16"],
   ["attention: 6 heads on 2 of 32", "q8_0"],
@@ -69,7 +70,9 @@ test.each([
   ["attention: a long context, chunks of 280", "q8_0/16"],
   ["sharedAttention: a window of 3, capped", "q8_0/16"],
   ["latentAttention: 4 heads", "q8_0/8"],
-] as const)(
+] as const;
+
+test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 4))(
   "in 8 bits, %s gives what the CPU's cache in 8 bits gives",
   async (name, type) => {
     const each = caseOf(name);
@@ -89,13 +92,16 @@ test.each([
 /** The CPU's cache in 4 bits, everything else in float32. */
 const FOUR_BITS = { precise: false, small: true, kvType: "q4_0" } as const;
 
-test.each([
+/** A run draws some of them by its seed. */
+const FOUR_BIT_CASES = [
   ["attention: 6 heads on 2 of 32", "q4_0"],
   ["attention: 3 heads on 1 of 512", "q4_0"],
   ["attention: a long context, 4 heads on 1 of 64", "q4_0"],
   ["attention: a long context, heads that rotate, each normed, in a window of 65", "q4_0"],
   ["rope: neox", "q8_0/16"],
-] as const)(
+] as const;
+
+test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 2))(
   "in 4 bits, %s is as near to the reference as the CPU's cache in 4 bits",
   async (name, type) => {
     const each = caseOf(name);
@@ -213,13 +219,15 @@ async function statesOf(backend: Backend, path: string, mode: Partial<LoadOption
   return Float32Array.from([...prompt, ...shifted, ...copied]);
 }
 
-for (const [name, style] of [
+const STYLES = [
   ["llama", "neighbours"],
   ["qwen3", "halves"],
-]) {
+] as const;
+
+for (const [name, style] of drawn("shifts in a small cache", STYLES, 1)) {
   test(`${name}, whose rotations pair ${style}: states agree with the reference after a shift and a copy`, async () => {
     const path = join(folder, `${name}.gguf`);
-    await writeGguf(path, makeModel(name!));
+    await writeGguf(path, makeModel(name));
     const exact = await statesOf(cpuBackend, path);
     expect(nmse(await statesOf(gpu.backend, path), exact)).toBeLessThan(NMSE_MAX);
     const eight = await statesOf(gpu.backend, path, EIGHT_BITS);

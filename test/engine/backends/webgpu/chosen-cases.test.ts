@@ -54,7 +54,7 @@ test("without a choice every kernel runs, every block type is unpacked, and some
   expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
   const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
   expect([...unpacked].toSorted()).toEqual(Object.keys(DEQUANTIZERS).toSorted());
-  expect(chosen.length / cases.length).toBeWithin(0.2, 0.5);
+  expect(chosen.length / cases.length).toBeWithin(0.1, 0.4);
 });
 
 test("asked for all, all cases run", () => {

@@ -25,9 +25,9 @@ const LONG = 512;
 const SECOND = /_shared$/;
 
 /** Block types whose products a run draws: each costs a compilation of every kernel that multiplies. */
-const DRAWN_TYPES = 4;
+const DRAWN_TYPES = 2;
 /** The share of the other cases that a run draws. */
-const DRAWN = 0.25;
+const DRAWN = 0.1;
 
 export const CHOICES = ["all", "kernels", "subgroups"] as const;
 export type Choice = (typeof CHOICES)[number];

@@ -42,7 +42,7 @@ describe("matrices agree with the reference where a device has no subgroups", ()
   const matrices = runnable.filter(({ name }) =>
     /^(linear: (\d|scaled|f16|bf16|q4_0|q6_K)|moe: (?!\w+, scaled))/.test(name),
   );
-  const some = drawn("matrices without subgroups", matrices, 12);
+  const some = drawn("matrices without subgroups", matrices, 4);
   test.each(byName(some))("%s", (_, each) => expectAgreement(plain, each), 60_000);
 });
 

@@ -9,6 +9,7 @@ import { writeGguf, type WriteModel } from "../../../../src/engine/formats/files
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { makeDraftModel, makeMarkov } from "../../architectures/draft-layers.ts";
 import { VOCAB } from "../../architectures/models.ts";
+import { drawn } from "../../../seed.ts";
 import { answersOf, type Ask } from "../../batching/answers-of.ts";
 import type { BackendChild } from "../child.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -38,23 +39,30 @@ const ASKED: readonly (readonly Ask[])[] = [
   ],
 ];
 
-test.each([
-  ["recurrent layers, a layer that drafts well", makeMarkov(), 12],
-  ["experts, a layer with a head of its own", makeDraftModel("glm4moe"), 30],
-])("%s: the same answers with drafts as without, in fewer steps if they are right", async (name, model, most) => {
-  const backend: Backend = {
-    name: "webgpu",
-    load(program, { ctxLen, slots, threads, precise, beside }) {
-      return gpu.backend.load(program, { ctxLen, slots, threads, precise, beside, cacheDir: undefined }); // can be sent
-    },
-  };
-  const setup = { backend, file: await fileOf(name, model) };
-  const some = await answersOf({ ...setup, drafts: true }, ASKED);
-  const none = await answersOf({ ...setup, drafts: false }, ASKED);
-  expect(some.said).toEqual(none.said);
-  expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
-  expect(some.batches.length).toBeLessThan(most); // each answer has 24 tokens
-});
+/** A run draws one of them by its seed. */
+const DRAFTING = [
+  ["recurrent layers, a layer that drafts well", makeMarkov, 12],
+  ["experts, a layer with a head of its own", () => makeDraftModel("glm4moe"), 30],
+] as const;
+
+test.each(drawn("a layer that drafts", DRAFTING, 1))(
+  "%s: the same answers with drafts as without, in fewer steps if they are right",
+  async (name, make, most) => {
+    const backend: Backend = {
+      name: "webgpu",
+      load(program, { ctxLen, slots, threads, precise, beside }) {
+        const own = { ctxLen, slots, threads, precise, beside, cacheDir: undefined }; // can be sent
+        return gpu.backend.load(program, own);
+      },
+    };
+    const setup = { backend, file: await fileOf(name, make()) };
+    const some = await answersOf({ ...setup, drafts: true }, ASKED);
+    const none = await answersOf({ ...setup, drafts: false }, ASKED);
+    expect(some.said).toEqual(none.said);
+    expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
+    expect(some.batches.length).toBeLessThan(most); // each answer has 24 tokens
+  },
+);
 
 test("a layer uses the embedding and the head that its model has on the device", async () => {
   const gguf = openGguf(await fileOf("shares", makeDraftModel("qwen35")));

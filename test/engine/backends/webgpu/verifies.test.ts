@@ -64,7 +64,7 @@ const MODELS = [
 ] as const;
 
 describe("drafted rows have the bits of rows one by one, beside a prompt and more drafts than a pass for few rows", () => {
-  test.each(drawn("drafts on the GPU", MODELS, 2))("%s, keys in %s", (name, kvType) =>
+  test.each(drawn("drafts on the GPU", MODELS, 1))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
       expect(session.verifies).toBe(true);
@@ -93,7 +93,7 @@ describe("drafted rows have the bits of rows one by one, beside a prompt and mor
 });
 
 describe("a prefix read as blocks and written to another slot goes on with the same bits", () => {
-  test.each(drawn("blocks on the GPU", MODELS, 2))("%s, keys in %s", (name, kvType) =>
+  test.each(drawn("blocks on the GPU", MODELS, 1))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
       const { blocks, checkpoints } = session;
