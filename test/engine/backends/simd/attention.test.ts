@@ -6,7 +6,7 @@ import type { Step } from "../../../../src/engine/program/step.ts";
 import { runCase } from "../../../conformance/cases.ts";
 import { makeCase, type Case } from "../../../conformance/draft.ts";
 import { nmse } from "../compare.ts";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 /** Exponentials are off by at most 1.1e-4, a share by a quarter of that if two are equal, and float32 rounds. */
 const SHARE_MAX = 0.25 * 1.1e-4 + 1e-6;
@@ -42,7 +42,7 @@ function given(rows: readonly (readonly number[])[], attention: Pick<Attention, 
 const resultOf = async (backend: Backend, each: Case): Promise<Float32Array> =>
   (await runCase(backend, each, { precise: false }))[0]!;
 
-describe.each(simdLevels)("$level", ({ backend }) => {
+describe.each(twoLevels("attention on the CPU", simdLevels))("$level", ({ backend }) => {
   test("sums of heads of every length stay within 32 bits", async () => {
     for (const headDim of [1, 64, 127, 128, 130, 256, 576, 1024]) {
       const rows = Array.from({ length: 20 }, (_, row) => Array<number>(headDim).fill(row % 3 ? 2 : -2));

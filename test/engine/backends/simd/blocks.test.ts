@@ -11,7 +11,7 @@ import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel } from "../../architectures/models.ts";
 import { differences } from "../compare.ts";
 import { hybridProgram, VOCAB } from "../hybrid.ts";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 const CTX_LEN = 208; // whole tiles, no whole blocks
 const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
@@ -60,7 +60,7 @@ async function check(program: Program, load: (program: Program) => Promise<Sessi
   }
 }
 
-describe.each(simdLevels)("$level", ({ backend }) => {
+describe.each(twoLevels("blocks on the CPU", simdLevels))("$level", ({ backend }) => {
   const load = (program: Program): Promise<Session> => backend.load(program, options);
 
   test.each(["hearth", "gemma3", "mistral3"])("%s", async (name) => {

@@ -1,7 +1,7 @@
 /** No kernel reads outside of a tensor, for any type and shape: each tensor borders on a protected page. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 const run = (...args: string[]) =>
   Bun.spawnSync([process.execPath, join(import.meta.dir, "guarded.ts"), ...args], {
@@ -20,7 +20,7 @@ test.skipIf(!canGuard)(
   30_000,
 );
 
-test.skipIf(!canGuard).each(simdLevels.map(({ level }) => [level] as const))(
+test.skipIf(!canGuard).each(twoLevels("bounds on the CPU", simdLevels).map(({ level }) => [level] as const))(
   "%s: every case runs with all of its tensors guarded",
   (level) => {
     const { exitCode, stdout, stderr } = run(level);

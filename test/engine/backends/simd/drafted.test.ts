@@ -9,7 +9,7 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel, VOCAB } from "../../architectures/models.ts";
 import { differences, joined } from "../compare.ts";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 const CTX_LEN = 320;
 const SLOTS = 3;
@@ -35,7 +35,7 @@ async function oneByOne(session: Session, slot: number, start: number, count: nu
   return joined(all);
 }
 
-describe.each(simdLevels)("$level", ({ backend }) => {
+describe.each(twoLevels("drafted on the CPU", simdLevels))("$level", ({ backend }) => {
   test.each([
     ...["hearth", "llama", "gemma3", "qwen3moe", "granitemoe"].map((name) => ({ name, small: false })),
     ...["hearth", "granitemoe"].map((name) => ({ name, small: true })),

@@ -12,7 +12,7 @@ import type { RowAdapter, Rows, Session } from "../../../../src/engine/program/b
 import { VOCAB } from "../../architectures/models.ts";
 import { makeOffered } from "../../architectures/offered.ts";
 import { differences, joined, nmse } from "../compare.ts";
-import { everyLevel } from "./levels.ts";
+import { everyLevel, twoLevels } from "./levels.ts";
 
 const SLOTS = 6;
 const options = { ctxLen: 96, slots: SLOTS, precise: false, threads: 2, cacheDir: undefined };
@@ -72,7 +72,7 @@ const differing = (a: Answers, b: Answers): number[] =>
 
 const NONE = CHOICES.map(() => 0);
 
-describe.each(everyLevel)("$level", ({ backend }) => {
+describe.each(twoLevels("offered on the CPU", everyLevel))("$level", ({ backend }) => {
   test.each([
     { name: "llama", types: ["f32"], small: false },
     { name: "llama", types: ["f16", "q8_0"], small: false },

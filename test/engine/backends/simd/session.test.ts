@@ -19,7 +19,7 @@ import { conformanceCases } from "../../../conformance/cases.ts";
 import { drawn } from "../../../seed.ts";
 import { differences, joined, nmse } from "../compare.ts";
 import { withAttention } from "./keeping.ts";
-import { everyLevel } from "./levels.ts";
+import { everyLevel, twoLevels } from "./levels.ts";
 
 const CTX_LEN = 48;
 const SLOTS = 4;
@@ -64,7 +64,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
   return { slot, start, tokens: Int32Array.from({ length: count }, (_, i) => tokenOf(slot, start + i)), logits };
 }
 
-describe.each(everyLevel)("$level", ({ level, backend }) => {
+describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, backend }) => {
   /** Does the same to a session of the reference and one of ours, and compares the results of each run. */
   async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
     await withProgram(name, async (program) => {
@@ -281,7 +281,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
     test("of products of any block type, of one to sixteen rows", async () => {
       const slots = 16;
       expect(products.length).toBeGreaterThan(25);
-      for (const { name, program } of drawn(`steps at ${level}`, products, 15)) {
+      for (const { name, program } of drawn(`steps at ${level}`, products, 6)) {
         // A step with state: without it, a batch consists of whole sequences.
         const keeping = withAttention(program);
         const session = await backend.load(keeping, { ...rounded, slots });
@@ -332,7 +332,7 @@ describe.each(everyLevel)("$level", ({ level, backend }) => {
     test("of products of any block type and a prompt, at once and in chunks", async () => {
       const count = 14;
       const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);
-      for (const { name, program } of drawn(`prompts at ${level}`, products, 15)) {
+      for (const { name, program } of drawn(`prompts at ${level}`, products, 6)) {
         const session = await backend.load(withAttention(program), rounded);
         const whole = (await session.run([{ slot: 0, start: 0, tokens, logits: "all" }])).slice();
         for (const chunk of [2, 4, 6, 12]) {

@@ -10,7 +10,7 @@ import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel } from "../../architectures/models.ts";
 import { differences } from "../compare.ts";
 import { hybridProgram, VOCAB } from "../hybrid.ts";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
 const options = { ctxLen: 400, slots: 3, precise: false, threads: 2, cacheDir: undefined };
@@ -59,7 +59,7 @@ async function check(session: Session): Promise<void> {
   expect(steps).toEqual([...before, ...after]);
 }
 
-describe.each(simdLevels)("$level", ({ backend }) => {
+describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }) => {
   test.each(["hearth", "gemma3", "qwen3moe", "granitemoe"])("%s: the numbers of whole runs", async (name) => {
     const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
     if (name !== "hearth") await writeGguf(path, makeModel(name));

@@ -10,7 +10,7 @@ import { makeRng } from "../../../../src/engine/text/rng.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { gaussian, makeWeightBox } from "../../../conformance/weights.ts";
 import { nmse } from "../compare.ts";
-import { simdLevels } from "./levels.ts";
+import { simdLevels, twoLevels } from "./levels.ts";
 
 /** Rounding of activations and of weights leaves 1e-8 each at most. */
 const WORDS_NMSE_MAX = 3e-8;
@@ -79,7 +79,7 @@ function inFloat64({ weights, dim }: Product, input: Float32Array): Float32Array
   });
 }
 
-describe.each(simdLevels)("$level", ({ level, backend }) => {
+describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, backend }) => {
   const hasWords = levelsHere().find((each) => each.level === level)!.words;
   const run = async (
     { program }: Product,
