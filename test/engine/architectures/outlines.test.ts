@@ -36,7 +36,7 @@ async function errorOf(program: Program, expected: Float32Array): Promise<number
 
 const [wrongTurn, lostWindow] = MUTATIONS;
 const outlines = [...readOutlines()];
-const broken = new Set(drawn("outlines that are broken", outlines, 15));
+const broken = new Set(drawn("outlines that are broken", outlines, 6));
 
 for (const each of outlines) {
   const [name, outline] = each;

@@ -70,7 +70,7 @@ test("libraries of one level have the same bits on every system", () => {
 });
 
 /** Libraries of one level have the same answer, and some take seconds in an emulator: the run's seed draws some. */
-for (const name of drawn("answers of libraries", libraries, 4))
+for (const name of drawn("answers of libraries", libraries, 2))
   test.skipIf(!canAnswer(name))(
     `${name} gives its known answer`,
     async () => expect(await answerOfShipped(name)).toBe(known.get(name)!.answer!),

@@ -115,7 +115,7 @@ describe.skipIf(!here)("a planted fault costs its level, not the process", () =>
     expect(kept).toEqual(verdicts);
   }, 60_000);
 
-  test.each(drawn("planted faults", FAULTS, 5))(
+  test.each(drawn("planted faults", FAULTS, 2))(
     "%s",
     async (_, change) => {
       const verdicts = await trustIn(planted(change), cacheDir).verdicts(); // the next level is known to pass

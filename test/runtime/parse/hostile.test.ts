@@ -1,6 +1,10 @@
-/** Answers that try to cost time: every parser takes about as long as reading the answer. */
+/**
+ * Answers that try to cost time: every parser takes about as long as reading the answer. A run draws
+ * some of the formats by its seed.
+ */
 import { expect, test } from "bun:test";
 import { toolFormats, type ToolFormatName } from "../../../src/runtime/parse/index.ts";
+import { drawn } from "../../seed.ts";
 import { cut } from "./cut.ts";
 import { TOOLS } from "./fixtures.ts";
 
@@ -13,7 +17,7 @@ function* endless(length: number): Generator<number> {
 
 const names = Object.keys(toolFormats) as ToolFormatName[]; // the keys of a literal
 
-test.each(names)(
+test.each(drawn("formats that read long bodies", names, Math.ceil(names.length / 4)))(
   "%s reads long bodies of nothing in one go",
   (name) => {
     const { markup } = toolFormats[name];

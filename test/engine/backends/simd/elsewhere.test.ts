@@ -48,15 +48,15 @@ async function compare(backend: Backend, some: readonly Case[]): Promise<void> {
 const part = (stream: string, of: readonly Case[], parts: number): Case[] =>
   drawn(stream, of, Math.ceil(of.length / parts));
 
-const onWasm = part("WebAssembly", cases, 3);
+const onWasm = part("WebAssembly", cases, 6);
 test("WebAssembly: steps agree with the reference", async () => compare(wasmBackend, onWasm), 240_000);
 
 const products = cases.filter(({ name }) => /^(linear|gatedMlp|moe): /.test(name));
 const others = cases.filter((each) => !products.includes(each));
-const some = [...part("products on arm64", products, 6), ...part("others on arm64", others, 10)];
+const some = [...part("products on arm64", products, 12), ...part("others on arm64", others, 20)];
 
 async function expectSameBits(plain: Backend, faster: Backend): Promise<void> {
-  for (const each of part("the same bits", products, 3)) {
+  for (const each of part("the same bits", products, 6)) {
     const expected = await runCase(plain, each, { precise: false });
     const got = await runCase(faster, each, { precise: false });
     for (const [run, logits] of got.entries()) expect(differences(logits, expected[run]!), each.name).toBe(0);

@@ -45,7 +45,7 @@ const hasCompiler =
   Bun.which("clang-19") !== null &&
   Bun.spawnSync(["clang-19", "--version"]).stdout.toString().includes(`version ${COMPILER} `);
 /** A run builds some of them by its seed: they share their source, and a change of it changes most. */
-const built = drawn("libraries of kernels", libraries(libraryFolder()), 2);
+const built = drawn("libraries of kernels", libraries(libraryFolder()), 1);
 test.skipIf(!hasCompiler)(
   `the source gives the same bytes again (clang-19 and lld-19 ${COMPILER}): ${built.join(", ")}`,
   () => {

@@ -1,9 +1,10 @@
-/** Every reference vocabulary, against llama.cpp's tokens of the same texts. */
+/** Reference vocabularies, of which a run draws some by its seed, against llama.cpp's tokens of the same texts. */
 import { readFileSync } from "node:fs";
 import { expect } from "bun:test";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer, type LoadedTokenizer } from "../../../../src/engine/text/tokenizer/load.ts";
 import { golden, goldenTest } from "../../../golden.ts";
+import { drawn } from "../../../seed.ts";
 import { makeProse, PARSED, PLAIN } from "./fixtures.ts";
 import { cpuMs } from "../../../cpu-time.ts";
 
@@ -37,7 +38,7 @@ function load(name: string): LoadedTokenizer {
   }
 }
 
-for (const [name, expected] of Object.entries(VOCABULARIES)) {
+for (const [name, expected] of drawn("reference vocabularies", Object.entries(VOCABULARIES), 4)) {
   goldenTest(
     `${name}: texts give llama.cpp's ids, special ids are llama.cpp's, a megabyte takes seconds at most`,
     () => {
