@@ -1,4 +1,4 @@
-/** Every view in every language: room for its texts at both widths, and axe for some languages. */
+/** Every view in two languages that the seed draws: room for its texts at both widths, and axe for some languages. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { LANGUAGES } from "../../src/page/app/words/index.ts";
@@ -18,7 +18,7 @@ const LOCALES = { de: "de-AT", es: "es-MX", fr: "fr-CA", ja: "ja", zh: "zh-CN" }
 >;
 const CODES = Object.keys(LOCALES) as (keyof typeof LOCALES)[];
 /** Axe sees texts and names of elements: what it finds in one language, it mostly finds in all. */
-const SEEN_BY_AXE = drawn("languages for axe", CODES, 1);
+const SEEN_BY_AXE = drawn("languages of the page", CODES, 1);
 
 /** Text that is cut or outside of the page, except scrolling elements and long names. */
 const cutTexts = (page: Page): Promise<string[]> =>
@@ -53,7 +53,7 @@ const VIEWS: readonly { readonly view: string; readonly until: (words: Words) =>
   { view: "system", until: () => ".table" },
 ];
 
-const languages = CODES.map((code) => (world: () => World): void => {
+const languages = drawn("languages of the page", CODES, 2).map((code) => (world: () => World): void => {
   const axe = SEEN_BY_AXE.includes(code);
   test(`${code}: every view has room for its texts at both widths${axe ? ", and axe finds nothing" : ""}`, async () => {
     const { browser, hearth } = world();

@@ -9,17 +9,20 @@ import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts"
 import { makeModel } from "../../engine/architectures/models.ts";
 import { makeProjector, makeVisionText, picture } from "../../engine/vision/vision-model.ts";
 import { RUNNER } from "../../program.ts";
+import { drawn } from "../../seed.ts";
 import { browserRefusal, sayingsOf } from "./chromium.ts";
 import { answersOf, loadOf, type Answered, type Work } from "./models-page.ts";
 import { ranged } from "./ranged.ts";
 
 const SEES = "sees";
 const TEXT_MODELS = ["qwen35", "qwen3moe"];
-const works: readonly Work[] = [
+const all: readonly Work[] = [
   { model: "qwen35", sees: false, temperature: 8 }, // its logits are large
   { model: "qwen3moe", sees: false, temperature: 1 },
   { model: SEES, sees: true, temperature: 1 },
 ];
+/** Compiling its kernels takes a model seconds: a run draws one by its seed. */
+const works = drawn("models in a page", all, 1);
 const image = picture(1);
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-page-models-"));
@@ -47,7 +50,8 @@ async function answersOfServer(work: Work): Promise<number[][]> {
 }
 
 const refusal = await browserRefusal();
-const name = "recurrent layers, experts and eyes on a page's GPU give the server's tokens; an image is encoded once";
+const names = works.map(({ model }) => model).join(", ");
+const name = `${names} on a page's GPU: the server's tokens, and an image is encoded once`;
 
 test.skipIf(refusal !== undefined)(
   refusal === undefined ? name : `${name} (${refusal})`,
