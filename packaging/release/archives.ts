@@ -22,6 +22,9 @@ export interface Quick {
   readonly isQuick: boolean;
 }
 
+/** Searches hardly any repetition: two thirds of the time of `-0`. */
+const QUICK_XZ = "-T2 --lzma2=preset=0,dict=4KiB,mf=hc3,depth=1";
+
 const sha256 = (bytes: Uint8Array): string => new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 
 /** The entry of a file in a release's folder. */
@@ -57,7 +60,7 @@ export function tarXz(path: string, files: readonly string[], { isQuick }: Quick
     const names = files.map((file) => basename(file));
     // Homebrew, the shell and Debian read xz, which is a seventh smaller than gzip
     const owner = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=2020-01-01", "--mode=u+w,go-w"];
-    run(["tar", ...owner, "-cJf", path, ...names], { cwd: folder, env: { XZ_OPT: isQuick ? "-0 -T2" : "-6 -T0" } });
+    run(["tar", ...owner, "-cJf", path, ...names], { cwd: folder, env: { XZ_OPT: isQuick ? QUICK_XZ : "-6 -T0" } });
   } finally {
     rmSync(folder, { recursive: true });
   }
