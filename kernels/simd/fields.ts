@@ -280,6 +280,23 @@ export const RECORDS = {
     scale: "f32",
     bound: "f32", // 0: none
   },
+  /** State (slots, heads, headDim, headDim). */
+  wkv: {
+    r: "u64",
+    w: "u64",
+    k: "u64",
+    v: "u64",
+    a: "u64", // 0: nothing is subtracted
+    b: "u64",
+    out: "u64",
+    state: "u64",
+    heads: "i32",
+    keyHeads: "i32",
+    headDim: "i32",
+    early: "i32",
+    complement: "i32",
+    bound: "f32", // 0: none
+  },
   /** State (slots, heads, headDim, stateDim). */
   selectiveScan: {
     x: "u64",

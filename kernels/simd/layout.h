@@ -7,7 +7,7 @@ enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR 
 enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
 enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2, KV_Q4_0 = 3 };
 enum { FEATURE_AVXVNNI = 1, FEATURE_I8MM = 2, FEATURE_HALVES = 4 };
-enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_SCORE_POSITIONS = 11, OP_CHOOSE_POSITIONS = 12, OP_ROUTE = 13, OP_WEIGH = 14, OP_GROUP = 15, OP_COMBINE = 16, OP_MULTIPLY = 17, OP_MULTIPLY_VECTOR = 18, OP_MATCH_LENGTH = 19, OP_KEEP_LARGEST = 20, OP_CLAMP = 21, OP_SLICE = 22, OP_ROTATE = 23, OP_JOIN = 24, OP_HEAD_LINEAR = 25, OP_CAUSAL_CONV = 26, OP_DELTA_RULE = 27, OP_SELECTIVE_SCAN = 28, OP_GATE = 29, OP_ADD = 30, OP_ADD_VECTOR = 31, OP_ADD_GIVEN = 32, OP_ADD_POSITION = 33, OP_POSITION_SCALE = 34, OP_SOFT_CAP = 35, OP_SCALE = 36, OP_TAKE = 37, OP_SHIFT = 38 };
+enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_SCORE_POSITIONS = 11, OP_CHOOSE_POSITIONS = 12, OP_ROUTE = 13, OP_WEIGH = 14, OP_GROUP = 15, OP_COMBINE = 16, OP_MULTIPLY = 17, OP_MULTIPLY_VECTOR = 18, OP_MATCH_LENGTH = 19, OP_KEEP_LARGEST = 20, OP_CLAMP = 21, OP_SLICE = 22, OP_ROTATE = 23, OP_JOIN = 24, OP_HEAD_LINEAR = 25, OP_CAUSAL_CONV = 26, OP_DELTA_RULE = 27, OP_WKV = 28, OP_SELECTIVE_SCAN = 29, OP_GATE = 30, OP_ADD = 31, OP_ADD_VECTOR = 32, OP_ADD_GIVEN = 33, OP_ADD_POSITION = 34, OP_POSITION_SCALE = 35, OP_SOFT_CAP = 36, OP_SCALE = 37, OP_TAKE = 38, OP_SHIFT = 39 };
 #define RESULT 1
 #define RECORD_BYTES 320
 
@@ -71,6 +71,8 @@ typedef struct { Head head; u64 x; u64 out; u64 state; u64 weight; u64 bias; i32
 _Static_assert(sizeof(CausalConv) == 88, "CausalConv");
 typedef struct { Head head; u64 q; u64 k; u64 v; u64 alpha; u64 beta; u64 a; u64 dt; u64 out; u64 state; i32 heads; i32 keyHeads; i32 headDim; i32 alphas; i32 repeat; f32 scale; f32 bound; } DeltaRule;
 _Static_assert(sizeof(DeltaRule) == 136, "DeltaRule");
+typedef struct { Head head; u64 r; u64 w; u64 k; u64 v; u64 a; u64 b; u64 out; u64 state; i32 heads; i32 keyHeads; i32 headDim; i32 early; i32 complement; f32 bound; } Wkv;
+_Static_assert(sizeof(Wkv) == 120, "Wkv");
 typedef struct { Head head; u64 x; u64 dt; u64 dtBias; u64 b; u64 c; u64 a; u64 d; u64 out; u64 state; i32 heads; i32 headDim; i32 stateDim; i32 groups; i32 decays; } SelectiveScan;
 _Static_assert(sizeof(SelectiveScan) == 128, "SelectiveScan");
 typedef struct { Head head; u64 gate; u64 up; u64 out; u64 packed; i32 n; i32 act; f32 gateMax; f32 upMax; } Gate;

@@ -130,6 +130,7 @@ INL int chunks_of(Thread *t, Head *op) {
     case OP_HEAD_LINEAR: return rows_of(t, op) ? ((const HeadLinear *)op)->heads : 0;
     case OP_CAUSAL_CONV: return (((const CausalConv *)op)->n + CHANNELS - 1) / CHANNELS;
     case OP_DELTA_RULE: return ((const DeltaRule *)op)->heads;
+    case OP_WKV: return ((const Wkv *)op)->heads;
     case OP_SELECTIVE_SCAN: return ((const SelectiveScan *)op)->heads;
     default: return rows_of(t, op);
   }
@@ -145,6 +146,7 @@ NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
     CHUNK_OP(OP_HEAD_LINEAR, HeadLinear, head_linear_chunk)
     CHUNK_OP(OP_CAUSAL_CONV, CausalConv, causal_conv_chunk)
     CHUNK_OP(OP_DELTA_RULE, DeltaRule, delta_rule_chunk)
+    CHUNK_OP(OP_WKV, Wkv, wkv_chunk)
     CHUNK_OP(OP_SELECTIVE_SCAN, SelectiveScan, selective_scan_chunk)
 #undef CHUNK_OP
     case OP_GROUP: group_pairs(t, (const Group *)op); break;
@@ -163,6 +165,7 @@ INL int share_of(Thread *t, const Head *op) {
     case OP_HEAD_LINEAR:
     case OP_CAUSAL_CONV:
     case OP_DELTA_RULE:
+    case OP_WKV:
     case OP_SELECTIVE_SCAN: return 2 * t->p.threads;
     default: return is_prompt ? t->p.threads : 2 * t->p.threads;
   }

@@ -7,12 +7,18 @@ import { ACTIVATIONS, batch, grid, read, valueOf, WG, write, type Context, type 
 /** Values of a state's row in the registers of a thread. */
 const LANE_VALUES = 16;
 
-type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "deltaRule" | "wkv" | "selectiveScan";
 type Conv = Extract<Step, { op: "causalConv" | "centeredConv" }>;
 
 export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
   causalConv: (step, context) => [conv("causal_conv", step, context)],
   centeredConv: (step, context) => [conv("centered_conv", step, context)],
+
+  previousRow(step, context) {
+    const input = valueOf(step.x, context);
+    const operands = [read(input), batch, stateOf(step), write(step.out, input, context)];
+    return [{ kernel: "previous_row", operands, params: { dim: step.x.dim }, grid: grid(input) }];
+  },
 
   deltaRule(step, context) {
     const { out, a, dt, nHeads, nKeyHeads, headDim, heads, scale, bound } = step;
@@ -31,6 +37,31 @@ export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
           alphas: step.alpha.dim / nHeads,
           repeat: heads === "repeat" ? 1 : 0,
           scale,
+          bounded: bound === undefined ? 0 : 1,
+          bound: bound ?? 0,
+        },
+        grid: sequences(nHeads * headDim, lanes),
+      },
+    ];
+  },
+
+  wkv(step, context) {
+    const { out, r, w, k, v, a = r, b = r, nHeads, nKeyHeads, headDim, bound } = step;
+    const values = valueOf(r, context);
+    const inputs = [r, w, k, v, a, b].map((buf) => read(valueOf(buf, context)));
+    const lanes = lanesOf(step.op, headDim);
+    return [
+      {
+        kernel: "wkv",
+        operands: [...inputs, batch, stateOf(step), write(out, values, context)],
+        params: {
+          heads: nHeads,
+          keyHeads: nKeyHeads,
+          width: headDim,
+          lanes,
+          removes: step.a ? 1 : 0,
+          early: step.early ? 1 : 0,
+          complement: step.complement ? 1 : 0,
           bounded: bound === undefined ? 0 : 1,
           bound: bound ?? 0,
         },

@@ -31,6 +31,8 @@ import slice from "./slice.wgsl" with { type: "text" };
 import causalConv from "./causal_conv.wgsl" with { type: "text" };
 import centeredConv from "./centered_conv.wgsl" with { type: "text" };
 import deltaRule from "./delta_rule.wgsl" with { type: "text" };
+import previousRow from "./previous_row.wgsl" with { type: "text" };
+import wkv from "./wkv.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
 import few from "./few.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
@@ -172,6 +174,7 @@ export const KERNELS = {
   multiply,
   multiply_vector: multiplyVector,
   position_scale: positionScale,
+  previous_row: previousRow,
   rms_norm: rmsNorm,
   rope,
   rope_attention: ropeAttention,
@@ -188,6 +191,7 @@ export const KERNELS = {
   top_of_lists: topOfLists,
   top_of_logits: topOfLogits,
   shift_keys: shiftKeys,
+  wkv,
 } as const satisfies Record<string, string>;
 export type KernelName = keyof typeof KERNELS;
 

@@ -2,7 +2,7 @@
 import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { linear, longBatches, makeCase, type Case, type CaseOptions, type Draft } from "./draft.ts";
 
-type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "deltaRule" | "wkv" | "selectiveScan";
 
 const project = (draft: Draft, name: string, outDim: number): Buf =>
   linear(draft, draft.matrix({ inDim: draft.x.dim, outDim }), undefined, name);
@@ -55,6 +55,33 @@ function selectiveScan(draft: Draft, { nHeads, headDim, stateDim, nGroups, perSt
   return out;
 }
 
+type Wkv = Extract<Step, { op: "wkv" }>;
+interface WkvOptions extends Pick<Wkv, "nHeads" | "nKeyHeads" | "headDim" | "bound" | "early" | "complement"> {
+  readonly removes?: boolean;
+}
+
+function wkv(draft: Draft, { removes = false, ...shape }: WkvOptions): Buf {
+  const [dim, keyDim] = [shape.nHeads * shape.headDim, shape.nKeyHeads * shape.headDim];
+  const [r, w, k, v] = ["r", "w", "k", "v"].map((name, i) => project(draft, name, i < 2 ? dim : keyDim)) as [
+    Buf,
+    Buf,
+    Buf,
+    Buf,
+  ]; // one per name
+  const out = { name: "out", dim };
+  if (!removes) {
+    draft.steps.push({ op: "wkv", out, r, w, k, v, layer: 0, ...shape });
+    return out;
+  }
+  const [a, b] = [project(draft, "a", dim), project(draft, "b", dim)];
+  draft.steps.push(
+    { op: "l2Norm", out: a, x: a, run: shape.headDim, eps: 1e-6 },
+    { op: "multiply", out: b, a, b, act: "sigmoid" },
+    { op: "wkv", out, r, w, k, v, a, b, layer: 0, ...shape },
+  );
+  return out;
+}
+
 const long: CaseOptions = { dim: 24, ctxLen: 120, batches: longBatches(100) };
 
 export const recurrentBuilders: Readonly<Record<Extract<Step["op"], RecurrentOp>, () => Case[]>> = {
@@ -96,6 +123,29 @@ export const recurrentBuilders: Readonly<Record<Extract<Step["op"], RecurrentOp>
         return out;
       }),
     ),
+
+  previousRow: () =>
+    [{ dim: 33 }, { ...long, dim: 70 }].map((sizes) =>
+      makeCase(`previousRow: ${sizes.dim} values`, sizes, ({ x, steps }) => {
+        const out = { name: "previous", dim: x.dim };
+        steps.push({ op: "previousRow", out, x, layer: 0 });
+        return out;
+      }),
+    ),
+
+  wkv: () => [
+    ...(
+      [
+        ["RWKV 6", { nHeads: 3, nKeyHeads: 3, headDim: 12, early: true }],
+        ["RWKV 6 on two keys", { nHeads: 4, nKeyHeads: 2, headDim: 16, complement: true }],
+        ["RWKV 7", { nHeads: 2, nKeyHeads: 2, headDim: 20, bound: -0.606531, removes: true }],
+        ["every feature", { nHeads: 2, nKeyHeads: 1, headDim: 5, early: true, complement: true, removes: true }],
+      ] as const
+    ).map(([name, options]) => makeCase(`wkv: ${name}`, { dim: 32 }, (draft) => wkv(draft, options))),
+    makeCase("wkv: a long sequence", long, (draft) =>
+      wkv(draft, { nHeads: 2, nKeyHeads: 2, headDim: 64, bound: -0.606531, removes: true }),
+    ),
+  ],
 
   deltaRule: () => [
     ...(

@@ -333,6 +333,15 @@ static void recurrent(Pass *p, int rows) {
   delta->a = (u64)random_floats(heads), delta->dt = (u64)random_floats((i64)heads * alphas);
   delta->state = (u64)random_floats((i64)SLOTS * heads * dim * dim), delta->heads = heads, delta->keyHeads = key_heads;
   delta->headDim = dim, delta->alphas = alphas, delta->repeat = below(2), delta->scale = 0.1f, delta->bound = -below(2);
+  Wkv *wkv = add_op(OP_WKV, 1);
+  wkv->r = (u64)random_floats((i64)rows * heads * dim), wkv->w = (u64)random_floats((i64)rows * heads * dim);
+  wkv->k = (u64)random_floats((i64)rows * key_heads * dim), wkv->v = (u64)random_floats((i64)rows * key_heads * dim);
+  if (below(2)) {
+    wkv->a = (u64)random_floats((i64)rows * heads * dim), wkv->b = (u64)random_floats((i64)rows * heads * dim);
+  }
+  wkv->out = (u64)block((i64)rows * heads * dim * 4), wkv->state = (u64)random_floats((i64)SLOTS * heads * dim * dim);
+  wkv->heads = heads, wkv->keyHeads = key_heads, wkv->headDim = dim, wkv->early = below(2);
+  wkv->complement = below(2), wkv->bound = -below(2);
   SelectiveScan *scan = add_op(OP_SELECTIVE_SCAN, 1);
   const int groups = key_heads, decays = below(2) ? 1 : state_dim;
   scan->x = (u64)random_floats((i64)rows * heads * dim), scan->out = (u64)block((i64)rows * heads * dim * 4);

@@ -92,6 +92,38 @@ NOINL void delta_rule_chunk(Thread *t, const DeltaRule *op, int head) {
   }
 }
 
+NOINL void wkv_chunk(Thread *t, const Wkv *op, int head) {
+  const int dim = op->headDim, keyHead = head * op->keyHeads / op->heads;
+  f32 decay[1024], key[1024];
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const i64 own = (row * op->heads + head) * dim, shared = (row * op->keyHeads + keyHead) * dim;
+    const f32 *r = floats_at(t, op->r) + own, *w = floats_at(t, op->w) + own;
+    const f32 *k = floats_at(t, op->k) + shared, *v = floats_at(t, op->v) + shared;
+    const f32 *a = op->a ? floats_at(t, op->a) + own : 0, *b = op->a ? floats_at(t, op->b) + own : 0;
+    f32 *y = floats_at(t, op->out) + own;
+    f32 *state = AT(f32, op->state) + ((i64)AT(i32, t->p.slots)[row] * op->heads + head) * dim * dim;
+    const int begins = AT(i32, t->p.cells)[row] == 0;
+    for (int i = 0; i < dim; i += W) {
+      const vf rate = load_some(w + i, dim - i), kept = load_some(k + i, dim - i);
+      const vf g = vexp(op->bound < 0 ? activate(ACT_SIGMOID, rate) * op->bound : -vexp(rate));
+      store_some(decay + i, g, dim - i);
+      store_some(key + i, op->complement ? kept - kept * g : kept, dim - i);
+    }
+    for (int o = 0; o < dim; o++) {
+      f32 *m = state + (i64)o * dim;
+      for (int i = 0; begins && i < dim; i++) m[i] = 0;
+      const f32 removed = a ? dot_of(m, a, dim) : 0;
+      if (op->early) y[o] = dot_of(m, r, dim);
+      for (int i = 0; i < dim; i += W) {
+        vf next = FMA(splat(v[o]), load_some(key + i, dim - i), load_some(m + i, dim - i) * load_some(decay + i, dim - i));
+        if (a) next = FMA(splat(-removed), load_some(b + i, dim - i), next);
+        store_some(m + i, next, dim - i);
+      }
+      if (!op->early) y[o] = dot_of(m, r, dim);
+    }
+  }
+}
+
 NOINL void selective_scan_chunk(Thread *t, const SelectiveScan *op, int head) {
   const int dim = op->headDim, n = op->stateDim, group = head * op->groups / op->heads;
   const f32 *a = AT(f32, op->a) + (i64)head * op->decays;

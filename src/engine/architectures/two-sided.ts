@@ -33,7 +33,9 @@ function turn(model: Model, step: Step): Step {
       throw oneWay(model, "of such attention");
     case "causalConv":
       return centered(model, step);
+    case "previousRow":
     case "deltaRule":
+    case "wkv":
     case "selectiveScan":
       throw oneWay(model, "that remember what came before");
     default:

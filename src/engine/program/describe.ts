@@ -160,6 +160,18 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     keeps: ({ layer, nHeads, headDim }) => ({ kind: "recurrent", layer, shape: [nHeads, headDim, headDim] }),
     variants: ({ bound }) => [bound !== undefined && "deltaRule: a bound"],
   },
+  previousRow: {
+    buffers: norm,
+    weights: {},
+    sees: "past",
+    keeps: ({ layer, x }) => ({ kind: "conv", layer, rows: 1, dim: x.dim }),
+  },
+  wkv: {
+    buffers: { r: "read", w: "read", k: "read", v: "read", a: "read", b: "read", out: "written" },
+    weights: {},
+    sees: "past",
+    keeps: ({ layer, nHeads, headDim }) => ({ kind: "recurrent", layer, shape: [nHeads, headDim, headDim] }),
+  },
   selectiveScan: {
     buffers: { x: "read", dt: "read", b: "read", c: "read", out: "written" },
     weights: { dtB: "vector", a: "vector", d: "vector" },

@@ -29,6 +29,8 @@ export type RecurrentStep =
       readonly b?: Weight;
       readonly act?: Activation;
     }
+  /** out[r] = x[r − 1] of the sequence; zeros for its first row. `out` is not `x`. */
+  | { readonly op: "previousRow"; readonly out: Buf; readonly x: Buf; readonly layer: number }
   /**
    * The gated delta rule (arXiv:2412.06464). Each value head has a state M (headDim, headDim), initially zeros. With g
    * = exp(a · softplus(alpha + dt)) and β = sigmoid(beta): M ← g · M; M ← M + β · (v − M k) kᵀ; out = scale · M q.
@@ -55,6 +57,31 @@ export type RecurrentStep =
       readonly heads: "modulo" | "repeat";
       readonly scale: number;
       readonly bound?: number;
+    }
+  /**
+   * The recurrence of RWKV 6 (arXiv:2404.05892) and 7 (arXiv:2503.14456). Each head has a state S (values, keys), both
+   * headDim, initially zeros. With g = exp(−exp(w)), or with `bound` g = exp(bound · sigmoid(w)): S ← S · diag(g) −
+   * (S a) bᵀ + v kᵀ; out = S r, of the state before the row with `early`. a and b come together; without them nothing
+   * is subtracted. With `complement`, (1 − g) ⊙ k replaces k. Head h uses key head floor(h · nKeyHeads / nHeads).
+   */
+  | {
+      readonly op: "wkv";
+      readonly out: Buf;
+      readonly r: Buf;
+      readonly w: Buf;
+      /** (rows, nKeyHeads · headDim), like v */
+      readonly k: Buf;
+      readonly v: Buf;
+      readonly a?: Buf;
+      readonly b?: Buf;
+      readonly layer: number;
+      readonly nHeads: number;
+      readonly nKeyHeads: number;
+      readonly headDim: number;
+      /** Negative. */
+      readonly bound?: number;
+      readonly early?: boolean;
+      readonly complement?: boolean;
     }
   /**
    * The selective scan of Mamba. Each head has a state S (headDim, stateDim), initially zeros. With δ = softplus(dt +

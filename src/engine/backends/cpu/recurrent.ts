@@ -1,15 +1,15 @@
 /**
- * The recurrent ops of the reference: causal convolution, gated delta rule, selective scan. Rows of a sequence are
- * processed one by one; states between them are float32.
+ * The recurrent ops of the reference: convolutions, previous rows, gated delta rule, RWKV, selective scan. Rows of a
+ * sequence are processed one by one; states between them are float32.
  */
 import { assert } from "../../../base/index.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { valuesOf } from "../../program/sequence-state.ts";
 import { stateOf } from "../../program/describe.ts";
-import { activations, softplus, vector, whole } from "./math.ts";
-import type { Pass } from "./pass.ts";
+import { activations, dot, softplus, vector, whole } from "./math.ts";
+import type { Matrix, Pass } from "./pass.ts";
 
-type RecurrentOp = "causalConv" | "centeredConv" | "deltaRule" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "deltaRule" | "wkv" | "selectiveScan";
 
 export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
   causalConv(step, pass) {
@@ -54,6 +54,16 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     }
   },
 
+  previousRow(step, pass) {
+    const x = pass.get(step.x);
+    const out = pass.make(step.out, x.rows);
+    for (let r = 0; r < x.rows; r++) {
+      const past = stateFor(step, r, pass); // (dim)
+      out.data.set(past, r * x.dim);
+      past.set(x.data.subarray(r * x.dim, (r + 1) * x.dim));
+    }
+  },
+
   deltaRule(step, pass) {
     const { nHeads, nKeyHeads, headDim, heads } = step;
     const v = pass.get(step.v);
@@ -89,6 +99,32 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
           },
           { decay, beta: activations.sigmoid(parts.beta.data[r * nHeads + h]!), scale: step.scale },
         );
+      }
+    }
+  },
+
+  wkv(step, pass) {
+    const { nHeads, nKeyHeads, headDim, bound, early = false, complement = false } = step;
+    const [r, w, k, v] = [step.r, step.w, step.k, step.v].map((buf) => pass.get(buf)) as [
+      Matrix,
+      Matrix,
+      Matrix,
+      Matrix,
+    ]; // as many as buffers
+    const removal = step.a && step.b && { a: pass.get(step.a), b: pass.get(step.b) };
+    const out = pass.make(step.out, r.rows);
+    for (let row = 0; row < r.rows; row++) {
+      const state = stateFor(step, row, pass);
+      for (let h = 0; h < nHeads; h++) {
+        const [own, key] = [row * nHeads + h, row * nKeyHeads + Math.floor((h * nKeyHeads) / nHeads)];
+        const part = ({ data }: Matrix, at: number): Float32Array => data.subarray(at * headDim, (at + 1) * headDim);
+        const decay = Float64Array.from(part(w, own), (rate) =>
+          Math.exp(bound === undefined ? -Math.exp(rate) : bound * activations.sigmoid(rate)),
+        );
+        const keys = Float64Array.from(part(k, key), (value, j) => (complement ? value * (1 - decay[j]!) : value));
+        const minus = removal && { a: part(removal.a, own), b: part(removal.b, own) };
+        const m = state.subarray(h * headDim * headDim, (h + 1) * headDim * headDim);
+        wkvStep({ m, r: part(r, own), k: keys, v: part(v, key), out: part(out, own) }, { decay, minus, early });
       }
     }
   },
@@ -160,5 +196,34 @@ function deltaStep(
       sum += next * q[j]!;
     }
     out[i] = scale * sum;
+  }
+}
+
+interface WkvHead {
+  readonly m: Float32Array; // (values, keys)
+  readonly r: Float32Array; // (keys)
+  readonly k: Float64Array; // (keys)
+  readonly v: Float32Array; // (values)
+  readonly out: Float32Array; // (values)
+}
+
+/** One row of one head. */
+function wkvStep(
+  { m, r, k, v, out }: WkvHead,
+  {
+    decay,
+    minus,
+    early,
+  }: { decay: Float64Array; minus: { a: Float32Array; b: Float32Array } | undefined; early: boolean },
+): void {
+  const dim = v.length;
+  for (let i = 0; i < dim; i++) {
+    const row = m.subarray(i * dim, (i + 1) * dim);
+    if (early) out[i] = dot(row, 0, r, 0, dim);
+    const removed = minus ? dot(row, 0, minus.a, 0, dim) : 0;
+    for (let j = 0; j < dim; j++) {
+      row[j] = row[j]! * decay[j]! - removed * (minus?.b[j] ?? 0) + v[i]! * k[j]!;
+    }
+    if (!early) out[i] = dot(row, 0, r, 0, dim);
   }
 }

@@ -104,6 +104,7 @@ function mixers(): Sheet {
   latent(sheet, layer + 1);
   recurrent(sheet, layer + 2);
   choose(sheet, layer + 7);
+  remember(sheet, layer + 11);
   return sheet.finish(mixedBatches());
 }
 
@@ -188,6 +189,24 @@ function recurrent(sheet: SheetBuilder, layer: number): void {
     const out = sheet.buf(nHeads * headDim);
     const shape = { layer: layer + 3 + i, nHeads, headDim, stateDim, nGroups };
     steps.push({ op: "selectiveScan", out, x: values, dt, b, c, ...weights, ...shape });
+    sheet.collect(out);
+  }
+}
+
+/** The steps of RWKV 6 and 7. */
+function remember(sheet: SheetBuilder, layer: number): void {
+  const [nHeads, headDim] = [4, 16];
+  const previous = sheet.buf(sheet.x.dim);
+  sheet.steps.push({ op: "previousRow", out: previous, x: sheet.x, layer });
+  sheet.collect(previous);
+  for (const [i, nKeyHeads] of [2, 4].entries()) {
+    const dims = [nHeads, nHeads, nKeyHeads, nKeyHeads, nHeads, nHeads].map((heads) => heads * headDim);
+    const [r, w, k, v, a, b] = dims.map((dim) => sheet.linear(dim)) as [Buf, Buf, Buf, Buf, Buf, Buf]; // one per dim
+    sheet.steps.push({ op: "l2Norm", out: a, x: a, run: headDim, eps: 1e-6 }); // else states grow
+    sheet.steps.push({ op: "multiply", out: b, a, b, act: "sigmoid" });
+    const out = sheet.buf(nHeads * headDim);
+    const more = i === 0 ? { early: true, complement: true } : { a, b, bound: -0.6 };
+    sheet.steps.push({ op: "wkv", out, r, w, k, v, layer: layer + 1 + i, nHeads, nKeyHeads, headDim, ...more });
     sheet.collect(out);
   }
 }

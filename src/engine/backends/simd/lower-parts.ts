@@ -14,7 +14,9 @@ type PartOp =
   | "headLinear"
   | "causalConv"
   | "centeredConv"
+  | "previousRow"
   | "deltaRule"
+  | "wkv"
   | "selectiveScan"
   | "multiply"
   | "activate"
@@ -83,6 +85,23 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
     });
   },
 
+  previousRow(step, lowering) {
+    const { list, weights } = lowering;
+    const from = list.get(step.x);
+    const y = list.make(step.out, from);
+    const [n, taps] = [step.x.dim, 2];
+    list.add("causalConv", y, {
+      x: from.address,
+      out: y.address,
+      state: stateOf(step, lowering),
+      weight: weights.constant(Float32Array.from({ length: n * taps }, (_, i) => 1 - (i % taps))),
+      bias: 0,
+      n,
+      taps,
+      act: actOf(undefined),
+    });
+  },
+
   deltaRule(step, lowering) {
     const { list, weights } = lowering;
     const { nHeads, nKeyHeads, headDim, heads, scale, a, dt } = step;
@@ -105,6 +124,30 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
       alphas: step.alpha.dim / nHeads,
       repeat: heads === "repeat" ? 1 : 0,
       scale,
+      bound: step.bound ?? 0,
+    });
+  },
+
+  wkv(step, lowering) {
+    const { list } = lowering;
+    const { nHeads, nKeyHeads, headDim, a, b } = step;
+    assert(headDim <= STATE_DIM_MAX, `wkv of layer ${step.layer}: heads of ${headDim}`);
+    const at = (buf: Buf | undefined): number => (buf ? list.get(buf).address : 0);
+    const y = list.make(step.out, list.get(step.r));
+    list.add("wkv", y, {
+      r: at(step.r),
+      w: at(step.w),
+      k: at(step.k),
+      v: at(step.v),
+      a: at(a),
+      b: at(b),
+      out: y.address,
+      state: stateOf(step, lowering),
+      heads: nHeads,
+      keyHeads: nKeyHeads,
+      headDim,
+      early: step.early ? 1 : 0,
+      complement: step.complement ? 1 : 0,
       bound: step.bound ?? 0,
     });
   },

@@ -90,6 +90,65 @@ test("selectiveScan decays a state by its time step, adds x times B, and reads i
   expectAll(got, expected);
 });
 
+test("previousRow is the row before each row, zeros before the first", async () => {
+  const { got } = await run(rows, (_, x) => {
+    const out = buf("out", 4);
+    return { steps: [{ op: "previousRow", out, x, layer: 0 }], out };
+  });
+  expectAll(got, [[0, 0, 0, 0], ...rows.slice(0, -1)].flat());
+});
+
+type Wkv = Extract<Step, { op: "wkv" }>;
+
+/** Columns of x as r (0 …), w (2 …), k and v (of one head for two), a and b. */
+async function remember(more: Partial<Wkv>, removes = false): Promise<number[]> {
+  const { got } = await run(rows, (_, x) => {
+    const parts = [
+      ["r", 0, 4],
+      ["w", 0, 4],
+      ["k", 2, 2],
+      ["v", 1, 2],
+    ] as const;
+    const { bufs, steps } = cut(x, ...parts);
+    const [r, w, k, v] = bufs as [Buf, Buf, Buf, Buf]; // as many as parts
+    const out = buf("out", 4);
+    const shape = { layer: 0, nHeads: 2, nKeyHeads: 1, headDim: 2, ...(removes && { a: w, b: r }) };
+    return { steps: [...steps, { op: "wkv", out, r, w, k, v, ...shape, ...more }], out };
+  });
+  return got;
+}
+
+/** The same by the definition, with S as a list of (value, key) products. */
+function remembered(decayOf: (rate: number) => number, { early = false, complement = false, removes = false }) {
+  const states = [0, 1].map(() => [0, 0, 0, 0]);
+  return rows.flatMap((x) =>
+    states.flatMap((s, h) => {
+      const [own, k, v] = [x.slice(2 * h, 2 * h + 2), x.slice(2, 4), x.slice(1, 3)];
+      const read = (): number[] => [s[0]! * own[0]! + s[1]! * own[1]!, s[2]! * own[0]! + s[3]! * own[1]!];
+      const before = read(); // r, w, a and b are the same columns here
+      s.forEach((held, at) => {
+        const [i, j] = [Math.floor(at / 2), at % 2] as const;
+        const g = decayOf(own[j]!);
+        const key = complement ? (1 - g) * k[j]! : k[j]!;
+        s[at] = held * g - (removes ? before[i]! * own[j]! : 0) + v[i]! * key;
+      });
+      return early ? before : read();
+    }),
+  );
+}
+
+test("wkv decays a state by what exp leaves of exp, and reads it before or after the row", async () => {
+  const decay = (rate: number): number => Math.exp(-Math.exp(rate));
+  expectAll(await remember({}), remembered(decay, {}));
+  expectAll(await remember({ early: true }), remembered(decay, { early: true }));
+  expectAll(await remember({ complement: true }), remembered(decay, { complement: true }));
+});
+
+test("wkv with a bound removes what the state has of a", async () => {
+  const decay = (rate: number): number => Math.exp(-0.6 * sigmoid(rate));
+  expectAll(await remember({ bound: -0.6 }, true), remembered(decay, { removes: true }));
+});
+
 const heads = { layer: 0, nHeads: 2, nKvHeads: 1, headDim: 2, scale: 0.7, window: 0, softCap: 0, rope: undefined };
 
 /** Attention of both halves of each row as queries over its first half as key and value. */
