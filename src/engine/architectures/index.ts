@@ -51,6 +51,8 @@ import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
 import { t5Encoder } from "./t5.ts";
 import { twoSided } from "./two-sided.ts";
+import { rwkv6, rwkv6qwen2 } from "./rwkv6.ts";
+import { arwkv7, rwkv7 } from "./rwkv7.ts";
 import { talkie } from "./talkie.ts";
 
 export { applyAdapters };
@@ -81,6 +83,7 @@ export const archs = {
   apertus: { build: apertus },
   arcee: { build: sequential.arcee },
   arctic: { build: arctic },
+  arwkv7: { build: arwkv7, uneven: true },
   baichuan: { build: sequential.baichuan },
   bailingmoe: { build: experts.bailingmoe },
   bailingmoe2: { build: experts.bailingmoe2 },
@@ -199,6 +202,9 @@ export const archs = {
   qwen3vlmoe: { build: experts.qwen3vlmoe },
   refact: { build: sequential.refact },
   rnd1: { build: rnd1, diffuses: "whole" },
+  rwkv6: { build: rwkv6, uneven: true },
+  rwkv6qwen2: { build: rwkv6qwen2, uneven: true },
+  rwkv7: { build: rwkv7, uneven: true },
   seed_oss: { build: sequential.seedOss },
   smallthinker: { build: experts.smallthinker },
   smollm3: { build: sequential.smollm3 },

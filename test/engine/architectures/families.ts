@@ -7,6 +7,7 @@ import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/fo
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { gaussians } from "../../conformance/weights.ts";
 import { newerFamilies } from "./newer-families.ts";
+import { rwkvFamilies } from "./rwkv-families.ts";
 import {
   VOCAB,
   DIM,
@@ -38,6 +39,7 @@ import {
 
 export const families: Readonly<Record<string, Family>> = {
   ...newerFamilies,
+  ...rwkvFamilies,
   qwen35: {
     arch: "qwen35",
     keys: {
@@ -294,9 +296,9 @@ export const families: Readonly<Record<string, Family>> = {
 };
 
 /** Keys that every family has, before its own. */
-const common = (layers: number): Readonly<Record<string, WriteValue>> => ({
+const common = (layers: number, dim: number): Readonly<Record<string, WriteValue>> => ({
   context_length: u32(512),
-  embedding_length: u32(DIM),
+  embedding_length: u32(dim),
   block_count: u32(layers),
   feed_forward_length: u32(FFN),
   "attention.layer_norm_rms_epsilon": f32(1e-5),
@@ -310,7 +312,7 @@ export const makeFamily = (name: string, vocabulary: Keys): WriteModel =>
 
 /** @param name seeds the weights */
 export function buildFamily(name: string, family: Family, vocabulary: Keys): WriteModel {
-  const { arch, keys, shapes = {}, outputNorm = "output_norm", layers } = family;
+  const { arch, keys, shapes = {}, outputNorm = "output_norm", dim = DIM, layers } = family;
   const rng = makeRng(Bun.hash.crc32(name));
   const tensors: WriteTensor[] = [];
   const add = (tensor: string, shape: readonly number[]): void => {
@@ -319,14 +321,14 @@ export function buildFamily(name: string, family: Family, vocabulary: Keys): Wri
     const values = gaussians(count, rng, draw);
     tensors.push({ name: fullName(tensor), shape, quant: quants.f32, data: new Uint8Array(values.buffer) });
   };
-  add("token_embd", [DIM, VOCAB]);
-  add(outputNorm, [DIM]);
+  add("token_embd", [dim, VOCAB]);
+  add(outputNorm, [dim]);
   for (const [tensor, shape] of Object.entries(shapes)) add(tensor, shape);
   for (const [layer, own] of layers.entries()) {
     for (const [tensor, shape] of Object.entries(own)) add(`blk.${layer}.${tensor}`, shape);
   }
   const metadata: Record<string, WriteValue> = { "general.architecture": arch, ...vocabulary };
-  for (const [key, value] of Object.entries({ ...common(layers.length), ...keys })) {
+  for (const [key, value] of Object.entries({ ...common(layers.length, dim), ...keys })) {
     metadata[key.startsWith("xielu.") ? key : `${arch}.${key}`] = value; // the only keys without a family's name
   }
   return { metadata, tensors };
@@ -341,7 +343,9 @@ function fullName(name: string): string {
 /** Norms and factors near 1, decays below 0, the rest scaled so that activations keep their size. */
 function valueOf(name: string, shape: readonly number[]): (normal: number) => number {
   if (name.endsWith("ssm_a.")) return (normal) => -0.2 - Math.abs(normal);
-  if (/norm(_\d)?$|scale$|rope_freqs$|ssm_d\.$/.test(name)) return (normal) => 1 + 0.2 * normal;
+  if (/time_mix_(decay|w0)$/.test(name)) return (normal) => 0.5 * normal - 0.5;
+  if (/_lerp_|time_mix_([av]0|first|[kr]_[ka])$/.test(name)) return (normal) => 0.5 + 0.3 * normal;
+  if (/(norm(_\d)?|time_mix_ln)$|scale$|rope_freqs$|ssm_d\.$/.test(name)) return (normal) => 1 + 0.2 * normal;
   if (/\.bias$|sinks$/.test(name)) return (normal) => 0.3 * normal;
   if (name === "token_embd") return (normal) => normal;
   const size = (/attn_(q|k|v|qkv)$/.test(name) ? 1.6 : 1) / Math.sqrt(shape[0]!);

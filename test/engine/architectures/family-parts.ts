@@ -10,6 +10,8 @@ export interface Family {
   /** Tensors outside of layers, besides the embedding and the last norm. */
   readonly shapes?: Shapes;
   readonly outputNorm?: string;
+  /** Default: `DIM`. */
+  readonly dim?: number;
   /** Tensors of a layer, without `blk.N.`; `.weight` is added to a name without a dot. */
   readonly layers: readonly Shapes[];
 }
