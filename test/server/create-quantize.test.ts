@@ -4,13 +4,14 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { quants } from "../../src/engine/formats/quant/index.ts";
 import { writeBlob } from "../../src/library/store/blobs.ts";
+import { drawn } from "../seed.ts";
 import { encodeGguf } from "../engine/formats/gguf/fixture.ts";
 import { halves } from "../library/fixture.ts";
 import { linesOf, makeHarness, type Harness } from "./harness.ts";
 
 setDefaultTimeout(30_000);
 
-/** Values that the API lists for the field `quantize`. */
+/** Values that the API lists for the field `quantize`; a run draws some. */
 const ALLOWED = "q2_K q3_K_L q3_K_M q3_K_S q4_0 q4_1 q4_K_M q4_K_S q5_0 q5_1 q5_K_M q5_K_S q6_K q8_0".split(" ");
 
 let harness: Harness;
@@ -87,19 +88,22 @@ describe("statuses of create with quantize", () => {
 });
 
 describe("allowed values of quantize", () => {
-  test.each(ALLOWED)("%s, in any case, is what show and tags say of the model", async (value) => {
-    const files = { "x.gguf": await upload() };
-    for (const [model, quantize] of [
-      ["as", value],
-      ["upper", value.toUpperCase()],
-    ] as const) {
-      expect((await create({ model, files, quantize, stream: false })).status).toBe(200);
-      expect(await levelOf(model)).toBe(value.toUpperCase());
-    }
-    const { models } = await json("/api/tags");
-    const listed = models.find(({ name }: { name: string }) => name === "as:latest");
-    expect(listed.details.quantization_level).toBe(value.toUpperCase());
-  });
+  test.each(drawn("levels of quantize", ALLOWED, 4))(
+    "%s, in any case, is what show and tags say of the model",
+    async (value) => {
+      const files = { "x.gguf": await upload() };
+      for (const [model, quantize] of [
+        ["as", value],
+        ["upper", value.toUpperCase()],
+      ] as const) {
+        expect((await create({ model, files, quantize, stream: false })).status).toBe(200);
+        expect(await levelOf(model)).toBe(value.toUpperCase());
+      }
+      const { models } = await json("/api/tags");
+      const listed = models.find(({ name }: { name: string }) => name === "as:latest");
+      expect(listed.details.quantization_level).toBe(value.toUpperCase());
+    },
+  );
 
   test("`quantization` is the field's first name", async () => {
     await create({ files: { "x.gguf": await upload() }, quantization: "q4_0", stream: false });

@@ -7,6 +7,7 @@ import { formatTuning, PLAIN, SIZES, type SizeName, type Tuning } from "../../..
 import { shapeOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
 import { checkedOr, STAGES, type Tunings } from "../../../../src/engine/backends/webgpu/tune.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
+import { drawn } from "../../../seed.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
 let folder = "";
@@ -30,7 +31,7 @@ function expectTuning(tuning: Tuning): void {
 
 describe("a search", () => {
   test("finds kernels that this device can run, and gives precision for speed in one of two answers only", async () => {
-    for (const without of [[], ["timestamp-query", "subgroups"]]) {
+    for (const without of drawn("devices to search on", [[], ["timestamp-query", "subgroups"]], 1)) {
       const { exact, fast, stages } = await ask<Tunings>("search", "", ...without);
       expect(stages).toBe(STAGES);
       expectTuning(exact);
@@ -106,7 +107,7 @@ describe("the file of what was found", () => {
     expect((await written())[key]!.stages).toBe(STAGES);
   }, 60_000);
 
-  test.each([
+  const broken: [string, string | ((key: string) => string)][] = [
     ["is no JSON", "{ broken"],
     ["is no object", "null"],
     ["has another entry", (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain", stages: 1 } })],
@@ -119,7 +120,8 @@ describe("the file of what was found", () => {
       (key: string) => JSON.stringify({ [key]: { exact: "f16", fast: "f16", stages: 1 } }),
     ],
     ["is huge", " ".repeat(2 ** 20 + 1)],
-  ])(
+  ];
+  test.each(drawn("broken files of kernels", broken, 2))(
     "is written anew where it %s",
     async (_, content) => {
       const key = await ask<string>("key");

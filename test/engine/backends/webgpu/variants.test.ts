@@ -84,7 +84,7 @@ describe("products of bytes", () => {
         attention({ ...draft, matrix: mixed(draft) }, { nHeads: 4, nKvHeads: 2, headDim: 16 }),
       ),
     ];
-    for (const each of cases) {
+    for (const each of drawn("bytes of several matrices", cases, 1)) {
       const expected = join(await run(cpuBackend, each));
       const got = join(await run(gpu.backend, each, { gpuKernels: tuningOf("packed,columns=2") }));
       expect(nmse(got, expected), each.name).toBeLessThan(10 * PACKED_NMSE_MAX);
@@ -145,7 +145,7 @@ describe("loads of 16 bytes", () => {
         moe(draft, { experts: 3, nUsed: 2, normalize: true, scale: 1, quant: "q4_K" }),
       ),
     ];
-    for (const each of cases) {
+    for (const each of drawn("loads of several matrices", cases, 1)) {
       const expected = await run(cpuBackend, each);
       const got = await run(gpu.backend, each, { gpuKernels: tuningOf("loads16,columns=2") });
       for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
