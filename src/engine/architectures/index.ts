@@ -255,11 +255,12 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
+  const answers = steps.some((step) => writtenBy(step).name === logits.name);
   const program: Program = {
     shape: { arch: keys.arch, dim, nLayers, vocabSize },
     steps,
-    logits: steps.some((step) => writtenBy(step).name === logits.name) ? logits : undefined,
-    states: last,
+    logits: answers ? logits : undefined,
+    states: answers ? last : writtenBy(steps.at(-1)!), // an encoder may end with a matrix of another width
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
     ...(entry.diffuses && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: entry.diffuses === "blocks" }) }),

@@ -29,6 +29,18 @@ export function t5Encoder(model: Model): Step[] {
     }).flat(),
     { op: "takeRows", out: last, x },
     ...normSteps(model, "rms", { out: last, x: last, name: "enc.output_norm" }),
+    ...dense(model),
+  ];
+}
+
+/** The matrix that sentence-transformers applies after the pooling, if the file has it. Linear steps may come first. */
+function dense(model: Model): Step[] {
+  const { dim: inDim } = model;
+  const outDim = model.rows("dense_2");
+  if (outDim === undefined) return [];
+  const { last } = buffersOf(model);
+  return [
+    { op: "linear", out: { name: "dense", dim: outDim }, x: last, ...model.linear("dense_2", { inDim, outDim }) },
   ];
 }
 
