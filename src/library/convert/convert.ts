@@ -26,7 +26,7 @@ import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
 import { samplingDefaults } from "./sampling-defaults.ts";
 import { layerValues } from "./layer-values.ts";
-import { poolingType, textOptions } from "./sentence-transformers.ts";
+import { DENSE, denseTensors, poolingType, textOptions } from "./sentence-transformers.ts";
 import { tensorData } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
 
@@ -86,8 +86,11 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const architecture = findArchitecture(json, label);
   const text = textConfig(json);
   const config = configOf(text, `${label}: 'config.json'`);
-  const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
   const table = architecture.tensors(config);
+  const takesDense = Object.hasOwn(table, DENSE);
+  const pooling = await poolingType(folder, takesDense);
+  const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
+  if (takesDense) weights.push(...(await denseTensors(folder)));
   const plan = planTensors({
     tensors: weights,
     architecture,
@@ -98,7 +101,6 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   });
   const rows = plan.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
   const { metadata, leftOut } = await convertTokenizer({ folder, config: { ...json, ...text }, architecture, rows });
-  const pooling = await poolingType(folder);
   const hyperparameters = Object.entries(architecture.metadata(config)).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );

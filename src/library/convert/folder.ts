@@ -32,7 +32,8 @@ export async function listFolder(path: string): Promise<string[]> {
     const nested = join(path, entry);
     if (entry.startsWith(".") || !(await isFolder(nested))) continue;
     for (const inner of await readdir(nested).catch(() => [])) {
-      if (/\.json$|\.onnx/.test(inner) && isModelFile(inner)) names.push(`${entry}/${inner}`);
+      const isWanted = /\.json$|\.onnx/.test(inner) || (entry.endsWith("_Dense") && inner === "model.safetensors");
+      if (isWanted && isModelFile(inner)) names.push(`${entry}/${inner}`);
     }
   }
   if (names.length > FILES_MAX) {

@@ -1,6 +1,7 @@
-/** Pooling in sentence-transformers, from its files in a model folder. */
+/** Pooling in sentence-transformers, and the matrix after it, from its files in a model folder. */
 import { AppError, isObject } from "../../base/index.ts";
-import { describe, findJson, findText, parseObject, type ModelFolder } from "./folder.ts";
+import { describe, findJson, findText, parseObject, type JsonObject, type ModelFolder } from "./folder.ts";
+import { readSafetensors, type SafeTensor } from "./safetensors.ts";
 
 /** Names of poolings, with the numbers of llama.cpp's `llama_pooling_type`. */
 const POOLING: Readonly<Record<string, number>> = { mean: 1, cls: 2, lasttoken: 3 };
@@ -14,9 +15,12 @@ const FLAGS: Readonly<Record<string, string>> = {
 /** Room for the special tokens around a text, and for some of it. */
 const TEXT_LENGTH_MIN = 4;
 
-/** The number of the pooling; undefined if no file sets it. Throws `unsupported` for a pooling outside `POOLING`. */
-export async function poolingType(folder: ModelFolder): Promise<number | undefined> {
-  await checkModules(folder);
+/**
+ * The number of the pooling; undefined if no file sets it. Throws `unsupported` for a pooling outside `POOLING`.
+ * @param takesDense the model has a place for a matrix after the pooling
+ */
+export async function poolingType(folder: ModelFolder, takesDense = false): Promise<number | undefined> {
+  await checkModules(folder, takesDense);
   const pooling = await findJson(folder, "1_Pooling/config.json");
   if (!pooling) return undefined;
   const flags = Object.keys(pooling).filter((key) => key.startsWith("pooling_mode_") && pooling[key] === true);
@@ -42,17 +46,53 @@ export async function textOptions(
   return isShorter ? { parameters: { num_ctx: Number(length) } } : {};
 }
 
-/** Refuses modules that sentence-transformers would run after the model, except pooling and normalization. */
-async function checkModules(folder: ModelFolder): Promise<void> {
-  const { label } = folder;
+/** The activation of a matrix that has none, in the words of sentence-transformers. */
+const LINEAR = "torch.nn.modules.linear.Identity";
+/** The name of the matrix in tables of tensors. */
+export const DENSE = "dense_2.linear";
+
+/**
+ * The matrix that sentence-transformers applies after pooling, named `DENSE`; empty without one. Throws
+ * `unsupported` for one that is not linear.
+ */
+export async function denseTensors(folder: ModelFolder): Promise<SafeTensor[]> {
+  const path = (await modulesOf(folder)).find(isDense)?.["path"];
+  if (typeof path !== "string") return [];
+  const { label, files } = folder;
+  const act = (await findJson(folder, `${path}/config.json`))?.["activation_function"];
+  if (act !== LINEAR) {
+    const what = `${label}: '${path}/config.json': 'activation_function'`;
+    throw new AppError("unsupported", `${what}: expected '${LINEAR}', got ${describe(act)}`);
+  }
+  const file = `${path}/model.safetensors`;
+  const place = files.get(file);
+  if (place === undefined) throw new AppError("bad_file", `${label}: expected a file '${file}', got none`);
+  const tensors = await readSafetensors(place, `${label}: '${file}'`);
+  return tensors.map((tensor) => ({ ...tensor, name: tensor.name.replace(/^linear\./, `${DENSE}.`) }));
+}
+
+const isDense = ({ type }: JsonObject): boolean => String(type).endsWith(".Dense");
+
+async function modulesOf(folder: ModelFolder): Promise<readonly JsonObject[]> {
   const text = await findText(folder, "modules.json");
-  if (text === undefined) return;
-  const { modules } = parseObject(`{"modules":${text}}`, `${label}: 'modules.json'`); // the file holds a list
-  const types = [modules].flat().map((module) => (isObject(module) ? module["type"] : module));
-  const other = types.find((type) => !/\.(Transformer|Pooling|Normalize)$/.test(String(type)));
+  if (text === undefined) return [];
+  const { modules } = parseObject(`{"modules":${text}}`, `${folder.label}: 'modules.json'`); // the file holds a list
+  return [modules].flat().map((module) => (isObject(module) ? module : { type: module }));
+}
+
+/**
+ * Refuses modules that sentence-transformers would run after the model, except pooling, normalization, and one matrix
+ * if `takesDense`.
+ */
+async function checkModules(folder: ModelFolder, takesDense: boolean): Promise<void> {
+  let room = takesDense ? 1 : 0;
+  const isKnown = (module: JsonObject): boolean =>
+    /\.(Transformer|Pooling|Normalize)$/.test(String(module["type"])) || (isDense(module) && room-- > 0);
+  const other = (await modulesOf(folder)).find((module) => !isKnown(module));
   if (other === undefined) return;
+  const known = takesDense ? "Transformer, Pooling, one Dense and Normalize" : "Transformer, Pooling and Normalize";
   throw new AppError(
     "unsupported",
-    `${label}: 'modules.json': expected Transformer, Pooling and Normalize, got ${describe(other)}`,
+    `${folder.label}: 'modules.json': expected ${known}, got ${describe(other["type"])}`,
   );
 }

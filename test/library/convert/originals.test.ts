@@ -1,16 +1,17 @@
 /** Folders of over 50 families, converted: logits or states equal the original implementation's. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { convertible } from "../../../src/library/convert/archs/index.ts";
 import { convertModel } from "../../../src/library/convert/convert.ts";
 import { makeModel } from "../../engine/architectures/models.ts";
 import { nmse } from "../../engine/backends/compare.ts";
-import { byteTokenizer, encodeSafetensors, writeFolder } from "./hugging-face.ts";
+import { byteTokenizer, encodeSafetensors, pack, writeFolder } from "./hugging-face.ts";
 import { readOriginals, ROWS, tensorsOf, type Original } from "./originals.ts";
 
 const NMSE_MAX = 1e-6;
@@ -19,8 +20,11 @@ const folder = mkdtempSync(join(tmpdir(), "hearth-originals-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const tokenizer = byteTokenizer(makeModel("llama").metadata);
 
-async function convert(name: string, original: Original): Promise<string> {
+type Files = Parameters<typeof writeFolder>[1];
+
+async function convert(name: string, original: Original, more: Files = {}): Promise<string> {
   const source = await writeFolder(join(folder, name), {
+    ...more,
     "config.json": original.config,
     "tokenizer.json": tokenizer,
     "model.safetensors": encodeSafetensors(tensorsOf(original)),
@@ -31,7 +35,18 @@ async function convert(name: string, original: Original): Promise<string> {
 }
 
 test.each(Object.entries(originals))("%s", async (name, original) => {
-  const gguf = openGguf(await convert(name, original));
+  const got = await answerOf(await convert(name, original), original);
+  const expected = recorded(original);
+  expect(got.length * ROWS).toBe(expected.length * original.ids.length);
+  expect(nmse(got.subarray(-expected.length), expected)).toBeLessThan(NMSE_MAX);
+});
+
+const recorded = ({ last }: Original): Float32Array =>
+  new Float32Array(Uint8Array.from(Buffer.from(last, "base64")).buffer);
+
+/** Logits, or the states of an encoder. */
+async function answerOf(path: string, original: Original): Promise<Float32Array> {
+  const gguf = openGguf(path);
   const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const program = loadProgram(gguf);
   const session = await cpuBackend.load(program, options);
@@ -43,9 +58,45 @@ test.each(Object.entries(originals))("%s", async (name, original) => {
   const got = answer.slice();
   session.close();
   gguf.close();
-  const expected = new Float32Array(Uint8Array.from(Buffer.from(original.last, "base64")).buffer);
-  expect(got.length * ROWS).toBe(expected.length * tokens.length);
-  expect(nmse(got.subarray(-expected.length), expected)).toBeLessThan(NMSE_MAX);
+  return got;
+}
+
+describe("a matrix after the pooling of sentence-transformers", () => {
+  const [inDim, outDim] = [64, 48];
+  const values = Float32Array.from({ length: inDim * outDim }, (_, i) => Math.f16round(Math.sin(i)));
+  const files = (activation: string): Files => ({
+    "modules.json": ["Transformer", "Pooling", "Dense", "Normalize"].map((name, i) => ({
+      type: `sentence_transformers.models.${name}`,
+      path: i === 0 ? "" : `${i}_${name}`,
+    })),
+    "1_Pooling/config.json": { pooling_mode: "mean" },
+    "2_Dense/config.json": { activation_function: `torch.nn.modules.${activation}` },
+    "2_Dense/model.safetensors": encodeSafetensors({
+      "linear.weight": { dtype: "F32", shape: [outDim, inDim], data: pack(values, f32) },
+    }),
+  });
+
+  test("changes the width of T5's vectors", async () => {
+    const original = originals["T5Encoder"]!;
+    const path = await convert("T5Encoder-dense", original, files("linear.Identity"));
+    const got = await answerOf(path, original);
+    const states = recorded(original);
+    const expected = Float32Array.from({ length: ROWS * outDim }, (_, at) => {
+      const [row, out] = [Math.floor(at / outDim), at % outDim];
+      let sum = 0;
+      for (let i = 0; i < inDim; i++) sum += values[out * inDim + i]! * states[row * inDim + i]!;
+      return sum;
+    });
+    expect(got.length).toBe(original.ids.length * outDim);
+    expect(nmse(got.subarray(-expected.length), expected)).toBeLessThan(NMSE_MAX);
+  });
+
+  test.each([
+    ["T5Encoder", "activation.Tanh", "'activation_function': expected 'torch.nn.modules.linear.Identity', got"],
+    ["Bert", "linear.Identity", "'modules.json': expected Transformer, Pooling and Normalize, got"],
+  ])("is refused if %s has no place for it: %s", async (name, activation, says) => {
+    await expect(convert(`${name}-${activation}`, originals[name]!, files(activation))).rejects.toThrow(says);
+  });
 });
 
 const WHOLE = "rows that its configuration divides";

@@ -1,6 +1,7 @@
 /** T5's encoder, `t5encoder`: of T5, mT5 and UMT5. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";
+import { DENSE } from "../sentence-transformers.ts";
 
 /** The distance from which on all keys share a bucket: a GGUF cannot say another. */
 const DISTANCE_MAX = 128;
@@ -54,6 +55,7 @@ export const t5Encoder: Architecture = {
     "encoder.block.*.layer.1.DenseReluDense.wi_1": { to: "enc.blk.*.ffn_up", optional: true },
     "encoder.block.*.layer.1.DenseReluDense.wo": { to: "enc.blk.*.ffn_down" },
     "encoder.final_layer_norm": { to: "enc.output_norm" },
+    [DENSE]: { to: "dense_2", optional: true },
   }),
   unused: /^encoder\.embed_tokens\./, // the same as `shared`
 };
