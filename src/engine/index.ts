@@ -10,6 +10,7 @@ export type { Media, PromptSegment } from "./batching/prompt.ts";
 export { RANK } from "./batching/rank-head.ts";
 export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
 export type { Backend, Program, Session, StreamedCounts } from "./program/backend.ts";
+export { DIFFUSION_ARCHS } from "./program/diffusion.ts";
 export {
   LOADED_TEMPLATE,
   type InputMessage,

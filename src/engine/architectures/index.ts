@@ -4,6 +4,7 @@
  */
 import type { Program } from "../program/backend.ts";
 import { takeRowsEarly } from "../program/early-rows.ts";
+import { DIFFUSION_ARCHS } from "../program/diffusion.ts";
 import { runsWhole, writtenBy } from "../program/describe.ts";
 import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -72,8 +73,6 @@ interface Entry {
   readonly wide?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
-  /** Answers are masks that the model fills in; `blocks`: block by block. */
-  readonly diffuses?: "blocks" | "whole";
   /** Positions that a layer may choose. */
   readonly chooses?: (keys: Keys) => number | undefined;
 }
@@ -103,7 +102,7 @@ export const archs = {
   deepseek2: { build: deepseek2, uneven: true, draft: deepseek2 },
   "deepseek2-ocr": { build: deepseek2Ocr },
   deepseek32: { build: deepseek32, uneven: true, chooses: chosenPositions },
-  dream: { build: dream, diffuses: "whole" },
+  dream: { build: dream },
   dots1: { build: experts.dots1 },
   ernie4_5: { build: sequential.ernie45 },
   "ernie4_5-moe": { build: experts.ernie45moe },
@@ -148,8 +147,8 @@ export const archs = {
   lfm2: { build: lfm2, uneven: true },
   lfm2moe: { build: lfm2, uneven: true },
   llama: { build: llama },
-  llada: { build: llada, diffuses: "blocks" },
-  "llada-moe": { build: lladaMoe, diffuses: "blocks" },
+  llada: { build: llada },
+  "llada-moe": { build: lladaMoe },
   "llama-embed": { build: llama },
   llama4: { build: llama4 },
   maincoder: { build: sequential.maincoder },
@@ -201,7 +200,7 @@ export const archs = {
   qwen3vl: { build: sequential.qwen3vl },
   qwen3vlmoe: { build: experts.qwen3vlmoe },
   refact: { build: sequential.refact },
-  rnd1: { build: rnd1, diffuses: "whole" },
+  rnd1: { build: rnd1 },
   rwkv6: { build: rwkv6, uneven: true },
   rwkv6qwen2: { build: rwkv6qwen2, uneven: true },
   rwkv7: { build: rwkv7, uneven: true },
@@ -252,6 +251,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
   const choosesAbove = entry.chooses?.(keys);
+  const trained = DIFFUSION_ARCHS.get(keys.arch);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
   const { last, logits } = buffersOf(model);
@@ -263,7 +263,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     states: answers ? last : writtenBy(steps.at(-1)!), // an encoder may end with a matrix of another width
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
-    ...(entry.diffuses && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: entry.diffuses === "blocks" }) }),
+    ...(trained && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: trained === "blocks" }) }),
   };
   return applyAdapters(program, gguf, adapters);
 }

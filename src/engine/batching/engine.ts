@@ -38,6 +38,9 @@ import { forget, makeSlots, type Slot } from "./slots.ts";
 /** Tokens of a text to embed that run between two steps of other sequences. */
 const EMBED_SHARED = 64;
 
+/** An engine of texts; `close` releases its sessions. */
+export type TextEngine = Pick<Engine, "active" | "busySlots" | "submit" | "embed" | "cancel" | "close">;
+
 /** Owns the session; `close` releases it. */
 export class Engine {
   readonly #parts: EngineParts;

@@ -21,11 +21,12 @@ import type { Options } from "../text/sampling/options.ts";
 import { loadTokenizer, TEXT_KEYS } from "../text/tokenizer/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { defaultCtxLen, defaultSlots, DEFAULT_SLOTS } from "./context-length.ts";
-import type { DraftLayer } from "./draft-layer.ts";
+import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
-import { Engine } from "./engine.ts";
+import { Engine, type TextEngine } from "./engine.ts";
+import type { EngineParts } from "./engine-parts.ts";
 import { makeGrammars } from "./grammars.ts";
 import { openAdapters, type OpenedAdapters } from "./open-adapters.ts";
 import { makeOpenedFiles, type OpenedFiles } from "./opened-files.ts";
@@ -137,7 +138,7 @@ interface Projector {
 }
 
 export interface LoadedEngine {
-  readonly engine: Engine;
+  readonly engine: TextEngine;
   readonly tokenizer: Tokenizer;
   /** Jinja source of the file's own chat template, if any, and texts of tokens that templates may print. */
   readonly chatTemplate: { readonly source: string | undefined; readonly bos: string; readonly eos: string };
@@ -172,7 +173,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   try {
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
-    const { program: whole, fixed } = opened;
+    const { program: complete, fixed } = opened;
+    const whole = bodyOf(complete);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = whole.shape.arch;
@@ -189,27 +191,29 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     await files.readAhead(options);
     const images = projector && (await imagesOf(projector));
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
+    const head = await loadHead(complete, { ...loadOptions, body: own });
     goOnBeside(own, { ...options, files });
-    const verifies = own.verifies ?? false;
-    const draft = drafting && (await loadDraft(drafting, { ...options, ctxLen, slots, verifies }));
+    const draft =
+      drafting && (await loadDraft(drafting, { ...options, ctxLen, slots, verifies: own.verifies ?? false }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
     const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
     const info: EngineInfo = {
       arch,
-      ...factsOf(session, draft, layer),
+      ...factsOf(session, draft, [layer?.session, layer?.head, head]),
       ctxLen,
       slots,
       ctxLenTrained: trainedCtxLen(gguf, arch),
       dim: program.states.dim,
-      embedsOnly: encoder || statedPooling(gguf.metadata, arch) !== undefined,
-      canFill: tokenizer.fill !== undefined,
+      embedsOnly: (encoder && !head) || statedPooling(gguf.metadata, arch) !== undefined,
+      canFill: tokenizer.fill !== undefined && !head,
       ranks: rank?.kind,
       parameters: fileOptions(gguf.metadata),
       samplersUnused: unusedSamplers(gguf.metadata),
       ...(program.adapters && { adapters: program.adapters }),
       media: [], // added by the caller that opens an image encoder
     };
-    const engine = new Engine({
+    const engine = await makeEngine(head, {
+      program,
       session,
       loop: options.loop,
       tokenizer,
@@ -217,11 +221,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       vocabSize: program.shape.vocabSize,
       ctxLen,
       slots,
-      kvBytes: kvBytesOf(session, { cacheMemory, slots, ctxLen }),
-      freeBytes: options.freeBytes,
-      prefixBytes: Math.min(session.bytes.kv, (options.prefixMemory ?? cacheMemory ?? 0) * PREFIX_SHARE),
+      ...boundsOf(session, { ...options, cacheMemory, slots, ctxLen }),
       snapshots: options.snapshots && ((layout) => options.snapshots!(layout, fixed)),
-      limits: { chunkAlone: options.chunk, chunkShared: options.chunk },
       draft: draft?.model,
       draftLayer: layer,
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
@@ -232,6 +233,17 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
   }
+}
+
+/** @param head of a diffusion model */
+async function makeEngine(
+  head: Session | undefined,
+  { program, ...parts }: EngineParts & { readonly program: Program },
+): Promise<TextEngine> {
+  const { diffusion: traits, states } = program;
+  if (!head || !traits) return new Engine(parts);
+  const { DiffusionEngine } = await import("./diffusion-engine.ts"); // for such models only
+  return new DiffusionEngine({ ...parts, head, traits, dim: states.dim });
 }
 
 /** Begins what goes on while the session runs. */
@@ -247,6 +259,23 @@ async function loadSession(program: Program, options: LoadOptions & { backend: B
   return withRollback(session, { states: program.states.dim, logits: program.logits?.dim ?? 0 });
 }
 
+interface Sizes extends Pick<EngineOptions, "prefixMemory" | "freeBytes" | "chunk"> {
+  readonly cacheMemory: number | undefined;
+  readonly slots: number;
+  readonly ctxLen: number;
+}
+
+/** Limits of memory and of runs. */
+const boundsOf = (
+  session: Session,
+  { prefixMemory, cacheMemory, freeBytes, chunk, slots, ctxLen }: Sizes,
+): Pick<EngineParts, "kvBytes" | "prefixBytes" | "freeBytes" | "limits"> => ({
+  kvBytes: kvBytesOf(session, { cacheMemory, slots, ctxLen }),
+  prefixBytes: Math.min(session.bytes.kv, (prefixMemory ?? cacheMemory ?? 0) * PREFIX_SHARE),
+  freeBytes,
+  limits: { chunkAlone: chunk, chunkShared: chunk },
+});
+
 /** Bytes for all slots together: enough for a short text in each, however little memory there is. */
 function kvBytesOf(
   { growth }: Session,
@@ -260,12 +289,12 @@ function kvBytesOf(
 function factsOf(
   { backend, device, bytes, vramBytes = 0, gpuLayers, places, streamed }: Session,
   draft: LoadedDraft | undefined,
-  layer: DraftLayer | undefined,
+  others: readonly (Session | undefined)[],
 ): Pick<
   EngineInfo,
   "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "places" | "streamed" | "draftUnused"
 > {
-  const drafting = [draft?.model?.session, layer?.session, layer?.head].flatMap((each) => each?.bytes ?? []);
+  const drafting = [draft?.model?.session, ...others].flatMap((each) => each?.bytes ?? []);
   const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
   return {
     backend,
@@ -312,8 +341,8 @@ const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
 
 /** The longest useful context; one that is not asked for ends where a backend would lack kernels. */
 function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {
-  if (program.diffusion) throw new AppError("unsupported", `${gguf.path}: diffusion models cannot answer yet`);
   const trained = trainedCtxLen(gguf, program.shape.arch);
+  if (program.diffusion && ctxLen === "auto") return Math.min(trained, DIFFUSION_CTX_LEN);
   const { choosesAbove = Infinity } = program;
   const lacks = backend.name === "webgpu" || (backend.missing?.(program) ?? []).includes("choosePositions");
   return ctxLen === "auto" && lacks ? Math.min(trained, choosesAbove) : trained;
@@ -337,7 +366,8 @@ async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: 
   const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;
   const preferred =
     wanted.ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: bytes ?? 0, slots, onGpu }) : wanted.ctxLen;
-  const least = Math.max(sees ? VISION_CTX_LEN : 0, program.logits === undefined ? ENCODER_CTX_LEN : 0);
+  const encodes = program.logits === undefined && !program.diffusion;
+  const least = Math.max(sees ? VISION_CTX_LEN : 0, encodes ? ENCODER_CTX_LEN : 0);
   const ctxLen = Math.max(CTX_LEN_MIN, Math.min(Math.max(preferred, least), ctxLenMax));
   return { ctxLen, slots: wanted.slots === "auto" ? defaultSlots(slotBytes, { bytes, ctxLen, onGpu }) : slots };
 }

@@ -19,13 +19,15 @@ interface Parts {
   readonly grammar: GrammarMatcher | undefined;
   readonly answerText: ReturnType<typeof makeAnswerTexts>;
   readonly breakers: ReturnType<typeof makeBreakers>;
+  /** Tokens that are never chosen; default: the tokenizer's. */
+  readonly suppressed?: Int32Array;
 }
 
 /** Throws `bad_request` if the prompt is empty, or too long to be kept whole as required. */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,
-  { ctxLen, vocabSize, tokenizer, grammar, answerText, breakers }: Parts,
+  { ctxLen, vocabSize, tokenizer, grammar, answerText, breakers, suppressed = tokenizer.suppressed }: Parts,
 ): Sequence {
   const { options } = request;
   if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
@@ -40,8 +42,8 @@ export function makeSequence(
     vocabSize,
     ctxLen,
     suppressed: options.ignore_eos
-      ? Int32Array.from(new Set([...tokenizer.suppressed, ...tokenizer.endOfGeneration]))
-      : tokenizer.suppressed,
+      ? Int32Array.from(new Set([...suppressed, ...tokenizer.endOfGeneration]))
+      : suppressed,
     ...(options.dry_multiplier === 0 ? {} : { breakers: breakers(options.dry_sequence_breakers) }),
     ...(tokenizer.newlineId === undefined ? {} : { newlineId: tokenizer.newlineId }),
   });

@@ -34,7 +34,8 @@ export function openAdapters(program: Program, gguf: Gguf, options: AdapterOptio
   const files: Gguf[] = [];
   try {
     for (const path of adapters) files.push(openGgufFrom(open, path));
-    const chooses = offers !== undefined && program.logits && backendTraits(backend.name).adaptersByRow;
+    const mayChoose = program.logits !== undefined && !program.diffusion;
+    const chooses = offers !== undefined && mayChoose && backendTraits(backend.name).adaptersByRow;
     if (!chooses || !files.every((file) => mayOffer(program, gguf, file))) {
       return { program: applyAdapters(program, gguf, files), files, fixed: adapters };
     }

@@ -47,7 +47,8 @@ export interface Modelfile {
 
 const INTEGERS =
   "num_ctx num_batch num_gpu main_gpu num_thread num_keep seed num_predict top_k repeat_last_n mirostat " +
-  "draft_num_predict thinking_budget dry_allowed_length dry_penalty_last_n min_keep";
+  "draft_num_predict thinking_budget dry_allowed_length dry_penalty_last_n min_keep " +
+  "diffusion_steps diffusion_block_length";
 const FLOATS =
   "top_p min_p tfs_z typical_p temperature repeat_penalty presence_penalty frequency_penalty mirostat_tau " +
   "mirostat_eta top_n_sigma xtc_probability xtc_threshold dynatemp_range dynatemp_exponent dry_multiplier dry_base";
@@ -64,6 +65,7 @@ const PARAMETERS: ReadonlyMap<string, ParseParameter> = new Map([
   ...rows(FLOATS, parseFloat64),
   ...rows(BOOLS, parseBool),
   ...rows("stop samplers dry_sequence_breakers", (text) => [text]),
+  ...rows("diffusion_algorithm", (text) => text),
   ...rows("logit_bias", parseBiases),
 ]);
 

@@ -1,6 +1,6 @@
 /** Facts from a model's files, and the capabilities of a runner for it. */
 import { AppError } from "../../base/index.ts";
-import { type Options, RANK, statedPooling } from "../../engine/index.ts";
+import { DIFFUSION_ARCHS, type Options, RANK, statedPooling } from "../../engine/index.ts";
 import {
   type Metadata,
   type ModelHeader,
@@ -70,11 +70,12 @@ function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees, hears }: 
   const arch = String(metadata.get("general.architecture"));
   if (arch === "onnx" && metadata.get("onnx.model_type") === "whisper") return ["transcription"];
   const pooling = statedPooling(metadata, arch);
-  const embeds = pooling !== undefined || metadata.get(`${arch}.attention.causal`) === false;
+  const fillsMasks = DIFFUSION_ARCHS.has(arch);
+  const embeds = pooling !== undefined || (!fillsMasks && metadata.get(`${arch}.attention.causal`) === false);
   const { native, capabilities } = effectiveTemplate(entry, metadata);
   const own = new Set(entry.config.hearth_capabilities);
   const fromTemplate = (["tools", "insert", "thinking"] as const).filter(
-    (name) => capabilities[name] || (name === "insert" && canFill(metadata)),
+    (name) => capabilities[name] || (name === "insert" && !fillsMasks && canFill(metadata)),
   );
   const found = [
     ...(entry.config.capabilities ?? []).filter((name) => !UNSERVED.has(name) || own.has(name)),

@@ -4,6 +4,7 @@
  * field.)
  */
 import { AppError, isObject, unexpected } from "../../../base/index.ts";
+import { parseAlgorithm, type DiffusionAlgorithm } from "./diffusion-options.ts";
 import { parseLogitBias, type LogitBias } from "./logit-bias.ts";
 import { parseOrder, type SamplerName } from "./sampler-order.ts";
 
@@ -67,6 +68,12 @@ export interface SamplingOptions {
   readonly ignore_eos: boolean;
   /** Tokens of thinking, after which the thought is closed; negative: no limit. */
   readonly thinking_budget: number;
+  /** Passes in which a diffusion model fills in its answer; 0: one for each token. */
+  readonly diffusion_steps: number;
+  /** Tokens that it fills in before the next ones; 0: all together, negative: as the model was trained. */
+  readonly diffusion_block_length: number;
+  /** Ranks the positions, of which it fills in the best first; undefined: as the model was trained. */
+  readonly diffusion_algorithm: DiffusionAlgorithm | undefined;
 }
 
 export const SAMPLING_DEFAULTS: SamplingOptions = {
@@ -104,6 +111,9 @@ export const SAMPLING_DEFAULTS: SamplingOptions = {
   samplers: undefined,
   ignore_eos: false,
   thinking_budget: -1,
+  diffusion_steps: 0,
+  diffusion_block_length: -1,
+  diffusion_algorithm: undefined,
 };
 
 /** Options that take effect when a model is loaded. `undefined`: the server chooses. */
@@ -120,7 +130,7 @@ export interface LoadingOptions {
 export type Options = Partial<SamplingOptions> & LoadingOptions;
 
 /** The expected JSON type of an option, in the words of the error message. */
-type Kind = "integer" | "float32" | "boolean" | "array" | "object" | "order";
+type Kind = "integer" | "float32" | "boolean" | "array" | "object" | "order" | "algorithm";
 
 /** Options that other servers used to accept; checked, but without effect here. */
 type Retired = "numa" | "low_vram" | "f16_kv" | "logits_all" | "vocab_only" | "use_mlock";
@@ -172,6 +182,9 @@ const KINDS: Readonly<Record<keyof Required<Options> | Retired, Kind>> = {
   samplers: "order",
   ignore_eos: "boolean",
   thinking_budget: "integer",
+  diffusion_steps: "integer",
+  diffusion_block_length: "integer",
+  diffusion_algorithm: "algorithm",
 };
 
 const RETIRED: ReadonlySet<string> = new Set<Retired>([
@@ -222,6 +235,8 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
       return parseLogitBias(given);
     case "order":
       return parseOrder(given);
+    case "algorithm":
+      return parseAlgorithm(given);
     default:
       return kind satisfies never;
   }
