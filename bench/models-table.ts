@@ -15,9 +15,11 @@ import { simdBackend } from "../src/engine/backends/host/simd.ts";
 import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
 import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
 import { normalized } from "../src/engine/batching/pooling.ts";
+import { headOf } from "../src/engine/program/head.ts";
 import { writeGguf } from "../src/engine/formats/files/write.ts";
 import { nmse } from "../test/engine/backends/compare.ts";
 import { readEmbedders } from "../test/engine/architectures/embedders.ts";
+import { diffusionNames, makeDiffusionModel, PROMPT } from "../test/engine/architectures/diffusion-models.ts";
 import { archOf, makeModel, modelNames, TOKENS } from "../test/engine/architectures/models.ts";
 import { makeOutline, OUTLINE_TOKENS, readOutlines, type Outline } from "../test/engine/architectures/outlines.ts";
 import {
@@ -68,7 +70,8 @@ async function check(more: string | undefined): Promise<CheckedModels> {
       for (const name of BACKENDS) {
         const lacks = entry.missing.get(name) ?? new Set();
         entry.missing.set(name, lacks);
-        for (const each of backends[name].missing?.(program) ?? []) lacks.add(each);
+        const parts = program.diffusion ? [program, headOf(program)] : [program];
+        for (const each of parts.flatMap((part) => backends[name].missing?.(part) ?? [])) lacks.add(each);
       }
     } catch (error) {
       console.log(`${reference.name}: ${(error as Error).message}`);
@@ -108,6 +111,12 @@ async function madeIn(folder: string): Promise<Reference[]> {
     await writeGguf(gguf, makeModel(name));
     const logits = join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`);
     made.push({ name: `made/${name}`, gguf, logits, tokens: TOKENS, nmseMax: QUANTIZED });
+  }
+  for (const name of diffusionNames) {
+    const gguf = join(folder, `diffusion-${name}.gguf`);
+    await writeGguf(gguf, makeDiffusionModel(name));
+    const logits = join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`);
+    made.push({ name: `made/${name}`, gguf, logits, tokens: PROMPT, nmseMax: QUANTIZED });
   }
   return made;
 }

@@ -85,6 +85,7 @@ a GGUF says of itself in \`general.architecture\`.
   decoder whose file says \`attention.causal = false\` reads both ways and makes vectors only: on
   \`simd\`, \`webgpu\`, \`wasm\` and \`cpu\`, unless its layers have windows, recurrences, sinks, or latent
   or shared keys.
+- Diffusion models fill in their answer in any order: [api.md](api.md#diffusion-models).
 - **tools**: the format of calls that the family's chat models write; a blank: as the model's
   template shows, or none.
 - **images**: the image encoders (\`clip.projector_type\`) of the family that run here; those in
