@@ -30,11 +30,20 @@ fn activate(kind: u32, x: f32) -> f32 {
   }
 }
 
+/// x within −cap … cap; a cap of 0 means no limit.
+fn soft_cap(x: f32, cap: f32) -> f32 {
+  if (cap == 0.0) { return x; }
+  return cap * tanh(clamp(x / cap, -15.0, 15.0));
+}
+
 /// The input of down, from gate and up. A limit of 0 means no limit.
 fn gated(kind: u32, gate_limit: f32, up_limit: f32, gate: f32, up: f32) -> f32 {
   if (kind == 9u) { // swiglu_oai
     let g = min(gate, 7.0);
     return g / (1.0 + exp(-max(1.702 * g, -80.0))) * (clamp(up, -7.0, 7.0) + 1.0);
+  }
+  if (kind == 11u) { // SiLU with soft limits
+    return soft_cap(gate, gate_limit) / (1.0 + exp(-max(gate, -80.0))) * soft_cap(up, up_limit);
   }
   if (gate_limit == 0.0) { return activate(kind, gate) * up; }
   return min(activate(kind, gate), gate_limit) * clamp(up, -up_limit, up_limit);

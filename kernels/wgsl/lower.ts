@@ -116,6 +116,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "moe: routing",
   "moe: several outputs for an expert",
   "limits of a gate",
+  "soft limits of a gate",
   "sigmoid or tanh",
 ]);
 

@@ -16,11 +16,12 @@ export const ACTIVATIONS: Readonly<Record<Act, number>> = {
   sigmoid: 5,
   tanh: 6,
   softplus: 7,
-  elu: 10, // 8 and 9 are the two below
+  elu: 10, // 8, 9 and 11 are below
 };
 /** For kernels whose activation is optional. */
 export const NO_ACTIVATION = 8;
 const SWIGLU_OAI = 9;
+const SOFT_SILU = 11;
 /** Stands for no limit: GPUs need not have infinities. */
 const GREATEST = 3.4e38;
 export const finite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
@@ -91,7 +92,7 @@ export const again = (out: Operand & { value: Activation }, i: number): Operand 
 
 /** Parameters of how gate and up are combined; a limit of 0 means no limit. */
 export const gatingParams = ({ act, limit }: { act: Gating; limit?: GateLimit | undefined }) => ({
-  kind: act === "swiglu_oai" ? SWIGLU_OAI : ACTIVATIONS[act],
+  kind: limit?.soft ? SOFT_SILU : act === "swiglu_oai" ? SWIGLU_OAI : ACTIVATIONS[act],
   gateLimit: limit?.gate ?? 0,
   upLimit: limit?.up ?? 0,
 });

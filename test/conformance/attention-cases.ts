@@ -1,5 +1,5 @@
 /** The cases of attention and rotations: heads of every shape, windows, contexts that kernels split or tile. */
-import type { Buf, DistanceBias, RopeScaling, Step } from "../../src/engine/program/step.ts";
+import type { Buf, DistanceBias, RopeScaling, Step, Weight } from "../../src/engine/program/step.ts";
 import {
   attention,
   bidirectionalAttention,
@@ -173,6 +173,9 @@ export const sharedAttentionCases = (): Case[] =>
 export const latentAttentionCases = (): Case[] => [
   ...[1, 4].map((nHeads) => latentCase(`${nHeads} heads`, { nHeads, headDim: 24, valueDim: 16 })),
   latentCase("5 heads of the usual size over a long context", { nHeads: 5, headDim: 576, valueDim: 512 }, 290),
+  makeCase("latentAttention: sinks", { dim: 32 }, (draft) =>
+    latent(draft, { nHeads: 4, headDim: 24, valueDim: 16 }, { sinks: draft.vector(4) }),
+  ),
 ];
 
 function latentCase(
@@ -189,7 +192,7 @@ function latentCase(
 function latent(
   draft: Draft,
   { nHeads, headDim, valueDim }: { nHeads: number; headDim: number; valueDim: number },
-  choice: { chosen?: Buf; chosenBlock?: number } = {},
+  more: { chosen?: Buf; chosenBlock?: number; sinks?: Weight } = {},
 ): Buf {
   const project = (name: string, outDim: number): Buf =>
     linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);
@@ -200,7 +203,7 @@ function latent(
   draft.steps.push(
     { op: "rope", x: q, heads: nHeads, headDim, rope },
     { op: "rope", x: k, heads: 1, headDim, rope },
-    { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim, valueDim, scale, rope, ...choice },
+    { op: "latentAttention", out, q, k, layer: 0, nHeads, headDim, valueDim, scale, rope, ...more },
   );
   return out;
 }

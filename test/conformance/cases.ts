@@ -221,12 +221,18 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
         gatedMlp(draft, { dim: 256, ffnDim: IN_DIM, act: "silu", quant }),
       ),
     ),
-    makeCase("gatedMlp: limits of the gate", { dim: 64 }, (draft) => {
-      const out = gatedMlp(draft, { dim: 64, ffnDim: 97, act: "silu", size: 0.4 });
-      const step = draft.steps.pop() as Extract<Step, { op: "gatedMlp" }>; // the last step
-      draft.steps.push({ ...step, limit: { gate: 0.1, up: 0.2 } });
-      return out;
-    }),
+    ...Object.entries({
+      "limits of the gate": { gate: 0.1, up: 0.2 },
+      "soft limits of the gate": { gate: 0.3, up: 0.2, soft: true },
+      "a soft limit of SiLU alone": { gate: 0.3, up: 0, soft: true },
+    } as const).map(([name, limit]) =>
+      makeCase(`gatedMlp: ${name}`, { dim: 64 }, (draft) => {
+        const out = gatedMlp(draft, { dim: 64, ffnDim: 97, act: "silu", size: 0.4 });
+        const step = draft.steps.pop() as Extract<Step, { op: "gatedMlp" }>; // the last step
+        draft.steps.push({ ...step, limit });
+        return out;
+      }),
+    ),
     makeCase("gatedMlp: fused gate and up", { dim: 64 }, ({ x, steps, matrix }) => {
       const fused = matrix({ inDim: 64, outDim: 192, quant: "q8_0" });
       const [gate, up] = [

@@ -36,6 +36,7 @@ export const moeVariantCases = (): Case[] => [
     selectB: vector(EXPERTS),
   })),
   variant("limits of gates", () => ({ limit: { gate: 0.2, up: 0.3 } })),
+  variant("soft limits of gates", () => ({ limit: { gate: 0.2, up: 0.3, soft: true } })),
   variant("two outputs of the router for each expert", ({ matrix }) => ({
     router: matrix({ inDim: 32, outDim: 2 * EXPERTS }),
     routing: { score: "softmax", perExpert: 2 },

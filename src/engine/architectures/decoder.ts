@@ -243,6 +243,8 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
     ...expertWeights(model, layer, {
       ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
       scaled: options.scaled,
+      from,
+      routed: routed ?? from,
     }),
     act,
     nUsed: options.nUsed ?? model.nExpertsUsed,
@@ -258,9 +260,10 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
 function expertWeights(
   model: Model,
   layer: number,
-  { ffnDim, scaled = false }: { ffnDim: number; scaled?: boolean | undefined },
+  { ffnDim, from, routed, scaled = false }: { ffnDim: number; from: Buf; routed: Buf; scaled?: boolean | undefined },
 ) {
-  const { dim, nExperts: experts } = model;
+  const { nExperts: experts } = model;
+  const { dim } = from;
   const blk = `blk.${layer}`;
   const stack = (name: string, inDim: number, outDim: number): Weight =>
     model.matrix(`${blk}.${name}`, { inDim, outDim, experts }, { scaled });
@@ -270,7 +273,7 @@ function expertWeights(
   const selectB = model.has(`${blk}.exp_probs_b`)
     ? model.plain(`${blk}.exp_probs_b`, { inDim: experts, outDim: 1 })
     : model.bias(`${blk}.exp_probs_b`, experts);
-  const router = model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: experts });
+  const router = model.matrix(`${blk}.ffn_gate_inp`, { inDim: routed.dim, outDim: experts });
   const common = { router, ...(routerB && { routerB }), ...(selectB && { selectB }) };
   const downB = bias("ffn_down_exps", dim);
   const down = { down: stack("ffn_down_exps", ffnDim, dim), ...(downB && { downB }) };
@@ -290,7 +293,12 @@ function expertWeights(
   };
 }
 
-function sharedExpert(model: Model, layer: number, options: MoeOptions): Step[] {
+/** Adds the output of the shared expert to `y`, if the file has one. */
+export function sharedExpert(
+  model: Model,
+  layer: number,
+  options: Pick<MoeOptions, "act" | "sharedDim" | "sharedScaled" | "sharedLimit">,
+): Step[] {
   const { act, sharedDim, sharedScaled: scaled = false, sharedLimit: limit } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);

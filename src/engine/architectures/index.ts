@@ -18,6 +18,7 @@ import { arctic, grok } from "./grok.ts";
 import { grovemoe } from "./grovemoe.ts";
 import { hrmText } from "./hrm-text.ts";
 import { hyV4, hyV4Chooses } from "./hy-v4.ts";
+import { kimiK3 } from "./kimi-k3.ts";
 import { bailingmoe3, kimiLinear } from "./kimi-linear.ts";
 import { mimo2 } from "./mimo2.ts";
 import { plamo, plamo2, plamo3 } from "./plamo.ts";
@@ -142,6 +143,7 @@ export const archs = {
   jamba: { build: jamba, uneven: true },
   "jina-bert-v2": { build: jinaBertV2 },
   "jina-bert-v3": { build: jinaBertV3 },
+  "kimi-k3": { build: kimiK3, uneven: true },
   "kimi-linear": { build: kimiLinear, uneven: true },
   laguna: { build: laguna, uneven: true },
   lfm2: { build: lfm2, uneven: true },

@@ -66,8 +66,15 @@ export function bailingmoe3(model: Model): Step[] {
   });
 }
 
-/** From `h` to `y`. With bounded decays, decays and gate are one projection of the input each, else two. */
-function deltaAttention(model: Model, layer: number, { bound }: { bound?: number } = {}): Step[] {
+interface Bounded {
+  /** Bounds decays, by a sigmoid of `ssm_a` times their inputs. */
+  readonly bound?: number;
+  /** The file has `ssm_a` below 0, as for decays without a bound. */
+  readonly negative?: boolean;
+}
+
+/** From `h` to `y`. Decays and gate are one projection of the input each, or two with a narrow vector between. */
+export function deltaAttention(model: Model, layer: number, { bound, negative }: Bounded = {}): Step[] {
   const { eps, keys, nHeads } = model;
   const { h, y } = buffersOf(model);
   const headDim = keys.count("kda.head_dim", { min: 1, max: HEAD_DIM_MAX });
@@ -81,7 +88,9 @@ function deltaAttention(model: Model, layer: number, { bound }: { bound?: number
     return { op: "linear", out: to, x: from, w: model.matrix(`${blk}.${name}`, { inDim: from.dim, outDim: to.dim }) };
   };
   const narrowed = (to: Buf, name: string): Step[] => {
-    if (bound !== undefined) return [project(to, h, `ssm_${name}_a`)];
+    const whole = [`ssm_${name}`, ...(bound === undefined ? [] : [`ssm_${name}_a`])];
+    const found = whole.find((each) => model.rows(`${blk}.${each}`) === to.dim);
+    if (found !== undefined) return [project(to, h, found)];
     return [project(low, h, `ssm_${name}_a`), project(to, low, `ssm_${name}_b`)];
   };
   const projections = qkv(model, layer, { qDim: width, kDim: width, vDim: width, bare: true });
@@ -92,7 +101,8 @@ function deltaAttention(model: Model, layer: number, { bound }: { bound?: number
       { op: "causalConv", out: to, x: to, w, act: "silu", layer },
     ];
   };
-  const a = model.plain(`${blk}.ssm_a`, { inDim: 1, outDim: nHeads });
+  const isVector = model.dims(`${blk}.ssm_a`)?.length === 1;
+  const a = model.plain(`${blk}.ssm_a`, isVector ? { inDim: nHeads, outDim: 1 } : { inDim: 1, outDim: nHeads });
   const weights = {
     a: { ...a, inDim: nHeads, outDim: 1, tensorRows: 1 },
     dt: model.plain(`${blk}.ssm_dt.bias`, { inDim: width, outDim: 1 }),
@@ -106,6 +116,7 @@ function deltaAttention(model: Model, layer: number, { bound }: { bound?: number
     { op: "l2Norm", out: q, x: q, run: headDim, eps },
     { op: "l2Norm", out: k, x: k, run: headDim, eps },
     ...narrowed(alpha, "f"),
+    ...(negative ? negated(alpha, weights.dt) : []),
     project(beta, h, "ssm_beta"),
     { op: "deltaRule", out, q, k, v, alpha, beta, ...weights, ...rule, ...limited },
     ...narrowed(gate, "g"),
@@ -114,6 +125,13 @@ function deltaAttention(model: Model, layer: number, { bound }: { bound?: number
     project(y, out, "attn_output"),
   ];
 }
+
+/** Changes the sign of x + w: x = −(x + w) − w. */
+const negated = (x: Buf, w: Weight): Step[] => [
+  { op: "addVector", x, w },
+  { op: "addVector", x, w },
+  { op: "scale", x, by: -1 },
+];
 
 type Bufs = [Buf, Buf, Buf, Buf, Buf, Buf];
 

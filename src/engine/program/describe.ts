@@ -48,6 +48,7 @@ export type Variant =
   | "moe: routing"
   | "moe: several outputs for an expert"
   | "limits of a gate"
+  | "soft limits of a gate"
   | "deltaRule: a bound"
   | "sigmoid or tanh"
   | "adapters by row";
@@ -191,6 +192,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     variants: ({ act, limit }) => [
       act === "swiglu_oai" && "gatedMlp: swiglu_oai",
       limit !== undefined && "limits of a gate",
+      limit?.soft === true && "soft limits of a gate",
       isLateActivation(act),
     ],
   },
@@ -216,6 +218,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
       (routing ?? routerB ?? selectB) !== undefined && "moe: routing",
       (routing?.perExpert ?? 1) > 1 && "moe: several outputs for an expert",
       limit !== undefined && "limits of a gate",
+      limit?.soft === true && "soft limits of a gate",
       isLateActivation(act),
     ],
   },

@@ -99,10 +99,14 @@ export type Activation = "silu" | "gelu" | "gelu_erf" | "relu" | "relu_sqr" | "s
  */
 export type Gating = Activation | "swiglu_oai";
 
-/** Limits of a gated MLP: act(gate) is at most `gate`, up is within −up … up. */
+/**
+ * Limits of a gated MLP: act(gate) is at most `gate`, up is within −up … up. With `soft`, for SiLU only: cap(gate, c) ·
+ * sigmoid(gate) ⊙ cap(up, d) with cap(x, c) = c · tanh(x / c), c = `gate` and d = `up`, which is 0 for no limit (SiTU).
+ */
 export interface GateLimit {
   readonly gate: number;
   readonly up: number;
+  readonly soft?: true;
 }
 
 /** The scoring of experts for a row, from the router's logits. */

@@ -11,6 +11,7 @@ import {
   HEAD,
   headNorms,
   heads,
+  kdaLayer,
   latent,
   latentKeys,
   mlp,
@@ -94,6 +95,20 @@ const hyperConnections = {
     [`${name}_base`]: [weights],
     [`${name}_scale`]: [scales],
   }),
+};
+
+const { ssm_g_a: _, ssm_g_b: __, ...narrowDecays } = kdaLayer;
+const fullGateLayer: Shapes = { ...narrowDecays, ssm_g: [DIM, 32], "ssm_a.": [2] };
+
+/** Experts of 32 values. */
+const narrowMixture: Shapes = {
+  ...mixture,
+  ffn_gate_exps: [32, EXPERT_FFN, EXPERTS],
+  ffn_up_exps: [32, EXPERT_FFN, EXPERTS],
+  ffn_down_exps: [EXPERT_FFN, 32, EXPERTS],
+  ffn_routed_down: [DIM, 32],
+  ffn_routed_up: [32, DIM],
+  ffn_routed_norm: [32],
 };
 
 const slides = [true, false, true];
@@ -207,6 +222,29 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
       ...hyperConnections.shapes("hc_attn", 8, 2),
       ...hyperConnections.shapes("hc_ffn", 8, 2),
       ...(i === 0 ? mlp() : mixture),
+    })),
+  },
+  "kimi-k3": {
+    arch: "kimi-k3",
+    keys: {
+      ...mixtureKeys,
+      ...latentKeys,
+      "attention.head_count": u32(2),
+      "attention.head_count_kv": new Uint32Array([0, 1, 0, 1, 0]),
+      "attention.q_lora_rank": u32(24),
+      "kda.head_dim": u32(HEAD),
+      "kda.gate_lower_bound": f32(-5),
+      "ssm.conv_kernel": u32(4),
+      "attn_res.block_size": u32(2),
+      expert_latent_length: u32(32),
+      "activation.situ_beta": f32(0.7),
+      "activation.situ_linear_beta": f32(0.9),
+    },
+    shapes: { output: [DIM, VOCAB], output_res_score: [DIM] },
+    layers: each(5, (i) => ({
+      ...norms("attn_norm", "ffn_norm", "attn_res_score", "ffn_res_score"),
+      ...(i % 2 === 0 ? fullGateLayer : { ...latent(2, 24), attn_gate: [DIM, 2 * HEAD] }),
+      ...(i === 0 ? mlp() : narrowMixture),
     })),
   },
   "minimax-m3": {

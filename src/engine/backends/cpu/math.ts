@@ -146,11 +146,14 @@ export const activations: Readonly<Record<Activation, (x: number) => number>> = 
 const OAI_ALPHA = 1.702;
 const OAI_LIMIT = 7;
 
+const softCapped = (x: number, cap: number): number => (cap > 0 ? cap * Math.tanh(x / cap) : x);
+
 /** Combines gate and up to the input of down. */
 function gatingOf(act: Gating, limit: GateLimit | undefined): (gate: number, up: number) => number {
   if (act !== "swiglu_oai") {
     const activate = activations[act];
     if (!limit) return (gate, up) => activate(gate) * up;
+    if (limit.soft) return (gate, up) => softCapped(gate, limit.gate) * sigmoid(gate) * softCapped(up, limit.up);
     return (gate, up) => Math.min(activate(gate), limit.gate) * Math.max(-limit.up, Math.min(up, limit.up));
   }
   return (gate, up) => {

@@ -41,6 +41,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "moe: routing",
   "moe: several outputs for an expert",
   "limits of a gate",
+  "soft limits of a gate",
   "deltaRule: a bound",
   "sigmoid or tanh",
   "adapters by row",

@@ -76,6 +76,10 @@ interface Gate {
 
 /** gate = act(gate) ⊙ up, or act(gate) */
 export function gate({ gate, up, act, limit }: Gate, { list }: Lowering): void {
+  if (limit?.soft && up) {
+    softGate(gate, up, limit, list);
+    return;
+  }
   list.wrote(gate);
   const limits = { gateMax: limit?.gate ?? 0, upMax: limit?.up ?? 0 };
   const values = {
@@ -87,6 +91,18 @@ export function gate({ gate, up, act, limit }: Gate, { list }: Lowering): void {
     ...limits,
   };
   list.add("gate", gate, values);
+}
+
+/** gate = cap(gate) ⊙ sigmoid(gate) ⊙ cap(up); changes up, too. */
+function softGate(gate: Activation, up: Activation, limit: GateLimit, list: RecordList): void {
+  const n = gate.dim;
+  const [at, beside] = [gate.address, up.address];
+  list.wrote(gate);
+  list.wrote(up);
+  if (limit.up > 0) list.add("softCap", up, { x: beside, n, cap: limit.up });
+  list.add("gate", up, { gate: at, up: beside, out: beside, n, act: ACTS.sigmoid, gateMax: 0, upMax: 0 });
+  list.add("softCap", gate, { x: at, n, cap: limit.gate });
+  list.add("multiply", gate, { a: at, b: beside, out: at, n, narrow: n, act: -1 });
 }
 
 interface Product {
