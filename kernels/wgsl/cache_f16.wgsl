@@ -8,6 +8,7 @@ fn scale_place(i: u32) -> u32 { return i; }
 fn four_of(four: Four, scale: Four, i: u32) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(four.x), unpack2x16float(four.y));
 }
+fn halves_of(four: Four, scale: Four, i: u32) -> vec2<u32> { return four; }
 fn four_from(x: vec4<f32>, scale: f32) -> Four { return vec2<u32>(pack2x16float(x.xy), pack2x16float(x.zw)); }
 
 fn peak_bits(x: vec4<f32>) -> u32 { return 0u; }

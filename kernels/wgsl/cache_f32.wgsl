@@ -5,6 +5,10 @@ alias Four = vec4<f32>;
 fn four_place(i: u32) -> u32 { return i; }
 fn scale_place(i: u32) -> u32 { return i; }
 fn four_of(four: Four, scale: Four, i: u32) -> vec4<f32> { return four; }
+fn halves_of(four: Four, scale: Four, i: u32) -> vec2<u32> {
+  let x = four_of(four, scale, i);
+  return vec2<u32>(pack2x16float(x.xy), pack2x16float(x.zw));
+}
 fn four_from(x: vec4<f32>, scale: f32) -> Four { return x; }
 
 fn peak_bits(x: vec4<f32>) -> u32 { return 0u; }

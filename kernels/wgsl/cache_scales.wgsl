@@ -12,3 +12,8 @@ fn scale_from(peak: u32) -> f32 {
   return select(most / LEVELS, 0.0, most < 1.5e-36);
 }
 fn scale_word(scale: f32) -> Four { return bitcast<u32>(scale); }
+/// As `four_of`, in float16.
+fn halves_of(four: Four, scale: Four, i: u32) -> vec2<u32> {
+  let x = four_of(four, scale, i);
+  return vec2<u32>(pack2x16float(x.xy), pack2x16float(x.zw));
+}

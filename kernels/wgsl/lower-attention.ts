@@ -1,14 +1,22 @@
 /** Attention → dispatches: few rows over the KV cache in splits, many in tiles; and over the rows of a run. */
-import { AppError } from "../../src/base/index.ts";
+import { AppError, attendsByMatrix } from "../../src/base/index.ts";
 import { alibiSlopes } from "../alibi.ts";
 import type { Buf, DistanceBias, Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params, Vector } from "./dispatch.ts";
 import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
 import { isRotated } from "./cache.ts";
+import type { KernelName } from "./sources.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
 /** Heads per workgroup of `attention`; rows, and values of each, per workgroup of `attention_tile`. */
 const [HEADS, ROWS, VALUES] = [4, 32, 256];
+/** Lines per workgroup of `attention_matrix`, and its forms by their largest head. */
+const LINES = 32;
+const MATRIX_DIMS = [
+  { dim: 64, kernel: "attention_matrix_64" },
+  { dim: 128, kernel: "attention_matrix_128" },
+  { dim: 256, kernel: "attention_matrix_256" },
+] as const;
 /** Largest head of the kernels for few rows: queries are in workgroup memory, sums in registers. */
 const NARROW = { headDim: 256, valueDim: 256 };
 const WIDE = { headDim: 640, valueDim: 512 };
@@ -69,7 +77,12 @@ export function lowerLatentAttention(step: StepOf<"latentAttention">, context: C
 export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
   const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
   const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // as many as buffers
-  const kept: Kept = { operands: [keys, values], valueRow: nKvHeads * headDim, valueSkip: 0, ctxLen: 0 };
+  const kept: Kept = {
+    operands: [keys, values],
+    valueRow: nKvHeads * headDim,
+    valueSkip: 0,
+    ctxLen: 0,
+  };
   return [tile({ ...step, nKvHeads, window, softCap: 0, oneWay: step.inSpans !== true }, kept, context)];
 }
 
@@ -98,14 +111,14 @@ function store(
 function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   if (!context.many) return inSplits(heads, kept, context);
   const { cacheType = "f32" } = context;
-  if (!isRotated(cacheType)) return [{ ...tile(heads, kept, context), quants: [cacheType] }];
+  if (!isRotated(cacheType)) return [tileOfCache(heads, kept, context)];
   const { q, out, nHeads, headDim, valueDim = headDim } = heads;
   const turned = { name: `${q.name}, rotated`, dim: q.dim };
   const sums = { name: `${out.name}, rotated`, dim: out.dim };
   const shape = { heads: nHeads, skip: kept.valueSkip };
   return [
     rotate({ x: q, out: turned }, { ...shape, dim: headDim }, context),
-    { ...tile({ ...heads, q: turned, out: sums }, kept, context), quants: [cacheType] },
+    tileOfCache({ ...heads, q: turned, out: sums }, kept, context),
     rotate({ x: sums, out }, { ...shape, dim: valueDim }, context),
   ];
 }
@@ -125,18 +138,53 @@ function rotate(
   };
 }
 
+/** Attention for many rows over the cache. */
+function tileOfCache(heads: Heads, kept: Kept, context: Context): StepDispatch {
+  const tiled = { ...tile(heads, kept, context), quants: [context.cacheType ?? "f32"] };
+  const kernel = matrixKernel(heads, context);
+  if (!kernel) return tiled;
+  const { nHeads, nKvHeads } = heads;
+  const grid = { ...tiled.grid, x: nKvHeads, times: nHeads / nKvHeads, rowsEach: LINES };
+  return { ...tiled, kernel, grid };
+}
+
+/** The kernel with subgroup matrices for heads of a size, if tuning says so; undefined: they are too large. */
+export function matrixKernel(
+  { headDim, valueDim = headDim }: Pick<Heads, "headDim" | "valueDim">,
+  { tuning, matrix }: Pick<Context, "tuning" | "matrix">,
+): KernelName | undefined {
+  if (!tuning.attention || !attendsByMatrix(matrix) || headDim % 4 !== 0 || valueDim % 4 !== 0) return undefined;
+  return MATRIX_DIMS.find(({ dim }) => Math.max(headDim, valueDim) <= dim)?.kernel;
+}
+
 /** Sinks and slopes in sequence, where each begins (one more than the offset, or 0), and the length of both. */
-function extrasOf({ sinks, alibi, nHeads }: Heads): { extras: Vectors; params: Params; length: number } {
+function extrasOf({ sinks, alibi, nHeads }: Heads): {
+  extras: Vectors;
+  params: Params;
+  length: number;
+} {
   const slopes = alibi === undefined ? [] : [Float32Array.from(alibiSlopes(nHeads, alibi))];
   const weights: Vector[] = [...(sinks ? [sinks] : []), ...slopes];
   const hasSlopes = slopes.length === 0 ? 0 : 1 + (sinks ? nHeads : 0);
   const length = nHeads * weights.length;
-  return { extras: { kind: "vectors", weights }, params: { hasSinks: sinks ? 1 : 0, hasSlopes }, length };
+  return {
+    extras: { kind: "vectors", weights },
+    params: { hasSinks: sinks ? 1 : 0, hasSlopes },
+    length,
+  };
 }
 
 function headParams(heads: Heads, { valueRow, valueSkip, ctxLen }: Kept): Params {
   const { nHeads, nKvHeads, headDim, valueDim = headDim, window, chunked = false, scale, softCap } = heads;
-  const shape = { heads: nHeads, kvHeads: nKvHeads, headDim, valueDim, valueRow, valueSkip, ctxLen };
+  const shape = {
+    heads: nHeads,
+    kvHeads: nKvHeads,
+    headDim,
+    valueDim,
+    valueRow,
+    valueSkip,
+    ctxLen,
+  };
   return { ...shape, window, chunked: chunked ? 1 : 0, scale, softCap };
 }
 

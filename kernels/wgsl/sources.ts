@@ -4,7 +4,7 @@
  */
 import { CACHE_GROUPS, type CacheType } from "./cache.ts";
 import { AppError, PLAIN, rowsAtOnce, type SizeName, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
-import { directives, tileOf } from "./tiles.ts";
+import { directives, matricesOf, tileOf } from "./tiles.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
 import add from "./add.wgsl" with { type: "text" };
@@ -12,6 +12,7 @@ import addPosition from "./add_position.wgsl" with { type: "text" };
 import addVector from "./add_vector.wgsl" with { type: "text" };
 import attend from "./attend.wgsl" with { type: "text" };
 import attention from "./attention.wgsl" with { type: "text" };
+import attentionMatrix from "./attention_matrix.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
 import bytes from "./bytes.wgsl" with { type: "text" };
@@ -68,6 +69,7 @@ import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
 import runsFloat from "./runs_float.wgsl" with { type: "text" };
 import runsPacked from "./runs_packed.wgsl" with { type: "text" };
+import reach from "./reach.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
@@ -136,13 +138,22 @@ import loads16_q6_K from "./loads16/q6_K.wgsl" with { type: "text" };
 import loads16_q8_0 from "./loads16/q8_0.wgsl" with { type: "text" };
 import loads16_tq2_0 from "./loads16/tq2_0.wgsl" with { type: "text" };
 
-/** Kernels by file name; two have a second form: with twice as many matrices to compile, and with larger heads. */
+/** `attention_matrix` for heads of up to `dim` values. */
+const matrixAttention = (dim: number, slice: number): string =>
+  attentionMatrix
+    .replace("const DIM: u32 = 128u;", `const DIM: u32 = ${dim}u;`)
+    .replace("const SLICE: u32 = 64u;", `const SLICE: u32 = ${slice}u;`);
+
+/** Kernels by file name; some have several forms: with twice as many matrices to compile, and by sizes of heads. */
 export const KERNELS = {
   activate,
   add,
   add_position: addPosition,
   add_vector: addVector,
   attention,
+  attention_matrix_64: matrixAttention(64, 64),
+  attention_matrix_128: matrixAttention(128, 64),
+  attention_matrix_256: matrixAttention(256, 32),
   attention_reduce: attentionReduce,
   attention_tile: attentionTile,
   attention_wide: attention.replace("//#splice narrow", wide),
@@ -276,6 +287,7 @@ const SHARED: Readonly<Record<string, string>> = {
   few,
   heads,
   narrow,
+  reach,
   lanes,
   norm,
   rotate,
@@ -327,8 +339,8 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
     const shared = SHARED[what];
     if (shared) return shared;
     if (what === "cache") return CACHES[quants[0] as CacheType]; // set by lowering
-    if (what === "tile") {
-      const snippet = tileOf(tuning, quants[0], matrix);
+    if (what === "tile" || what === "matrices") {
+      const snippet = what === "tile" ? tileOf(tuning, quants[0], matrix) : matricesOf(matrix);
       for (const feature of snippet.features) features.add(feature);
       return snippet.source;
     }

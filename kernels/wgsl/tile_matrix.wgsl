@@ -1,22 +1,7 @@
 // tile_matrix: what `tile_floats` computes, by subgroup matrices with float32 sums, spliced after `tile_halves` or
-// `tile_singles`, which say what is in the matrices. 32 values of each column and of each row at a time are in
-// workgroup memory. Each subgroup sums 32 rows by WIDTH columns. A row's sums do not depend on its place or on other
-// rows.
-//
-// M, N, K and WIDTH are the device's. WIDTH is the size of its subgroups, and at most COLUMNS.
-const M: u32 = 8u; // matrix: m
-const N: u32 = 8u; // matrix: n
-const K: u32 = 8u; // matrix: k
-const WIDTH: u32 = 8u; // matrix: width
-
-/// A thread's built-in values.
-struct Thread {
-  @builtin(local_invocation_index) t: u32,
-  @builtin(subgroup_id) subgroup: u32,
-}
-alias Left = subgroup_matrix_left<Element, K, M>;
-alias Right = subgroup_matrix_right<Element, N, K>;
-alias Sums = subgroup_matrix_result<f32, N, M>;
+// `tile_singles`, which say what is in the matrices, and `matrices`. 32 values of each column and of each row at a time
+// are in workgroup memory. Each subgroup sums 32 rows by WIDTH columns, at most COLUMNS. A row's sums do not depend on
+// its place or on other rows.
 /// Vectors of a row or column in workgroup memory, of which the last is unused: it keeps threads in different banks.
 const STRIDE: u32 = DEPTH / PER + 1u;
 /// Rows of results in workgroup memory at once.

@@ -1,5 +1,6 @@
 /** The snippets of the kernels for many rows: tiles of floats, or of subgroup matrices. */
 import { assert, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
+import matrices from "./matrices.wgsl" with { type: "text" };
 import tile from "./tile.wgsl" with { type: "text" };
 import tileHalves from "./tile_halves.wgsl" with { type: "text" };
 import tileSingles from "./tile_singles.wgsl" with { type: "text" };
@@ -32,16 +33,19 @@ export function tileOf(
   const isDouble = tuning.double && byMatrix === tuning.matrix; // as in `fits`
   const parts = isDouble ? tile.replace(BUFFERS, "const BUFFERS: u32 = 2u;") : tile;
   if (!byMatrix) return { source: [parts, xFour, tileFloats].join("\n"), features: [] };
+  const { source: types, features } = matricesOf(matrix);
+  const before = matrix?.type === "f32" ? [parts, xFour, tileSingles] : [parts, tileHalves];
+  return { source: [...before, types, tileMatrix].join("\n"), features };
+}
+
+/** The snippet with the types of a device's subgroup matrices, and the features that it needs. */
+export function matricesOf(matrix: SubgroupMatrix | undefined): { source: string; features: readonly string[] } {
   assert(matrix, "subgroup matrices on a device without");
-  const sized = tileMatrix.replace(
+  const source = matrices.replace(
     SIZE,
     (_, name: string, field: Exclude<keyof SubgroupMatrix, "type">) => `const ${name}: u32 = ${matrix[field]}u;`,
   );
-  if (matrix.type === "f32") {
-    const source = [parts, xFour, tileSingles, sized].join("\n");
-    return { source, features: [FEATURE, "subgroups"] };
-  }
-  return { source: [parts, tileHalves, sized].join("\n"), features: [FEATURE, "subgroups", "f16"] };
+  return { source, features: [FEATURE, "subgroups", ...(matrix.type === "f16" ? ["f16"] : [])] };
 }
 
 /** The first lines of a source that uses some features. */

@@ -17,6 +17,7 @@ export {
 export { inTime } from "./in-time.ts";
 export { jsonExcess, nestsDeeper, type JsonLimits } from "./json-depth.ts";
 export {
+  attendsByMatrix,
   KERNELS_EXPECTED,
   PLAIN,
   rowsAtOnce,

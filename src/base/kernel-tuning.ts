@@ -4,8 +4,8 @@
  */
 
 /**
- * Sizes, `loads16` and `double` change only the order of sums; `packed`, `f16` and `matrix` change rounding, as their
- * snippets say.
+ * Sizes, `loads16` and `double` change only the order of sums; `packed`, `f16`, `matrix` and `attention` change
+ * rounding, as their snippets say.
  */
 export interface Tuning {
   /** Threads per workgroup in kernels for few rows. */
@@ -28,6 +28,11 @@ export interface Tuning {
    * float16 if the device multiplies that, sums are float32. Requires a `SubgroupMatrix`.
    */
   readonly matrix: boolean;
+  /**
+   * Attention of many rows multiplies subgroup matrices: queries, keys, values and shares are rounded to float16, sums
+   * are float32. Requires a `SubgroupMatrix` of float16.
+   */
+  readonly attention: boolean;
 }
 
 /** Subgroup matrices that a device multiplies: (m, k) by (k, n) to (m, n) float32, and its subgroups' size. */
@@ -51,6 +56,7 @@ export const PLAIN: Tuning = {
   f16: false,
   double: false,
   matrix: false,
+  attention: false,
 };
 
 /** Allowed sizes; any of them can be combined. */
@@ -69,6 +75,13 @@ const TILE_DEPTH = 32;
 /** For subgroup matrices: bytes of a row or column of a tile, and rows of results that pass through memory at once. */
 const MATRIX = { rowBytes: { f16: 2 * TILE_DEPTH + 16, f32: 4 * TILE_DEPTH + 16 }, stripRows: 16 };
 
+/** Bytes of a workgroup of the kernel for attention by subgroup matrices, for its largest heads. */
+export const ATTENTION_BYTES = 31_120;
+
+/** Returns whether the kernel for attention multiplies subgroup matrices of a device. */
+export const attendsByMatrix = (matrix: SubgroupMatrix | undefined): boolean =>
+  matrix?.type === "f16" && matrix.n % 8 === 0;
+
 /** Rows that a workgroup takes at once in kernels for few rows: each sum is finished by a thread of its own. */
 export const rowsAtOnce = ({ threads, columns }: Pick<Tuning, "threads" | "columns">): number =>
   Math.min(ROWS_AT_ONCE[threads * (columns + 1) <= ROWS_AT_ONCE.sumsMax ? "narrow" : "wide"], threads / columns);
@@ -81,7 +94,7 @@ interface WorkgroupLimits {
 
 /** Returns whether a device can run a tuning, by its limits. */
 export function fits(
-  { threads, columns, tileRows, tileColumns, f16, double, matrix }: Tuning,
+  { threads, columns, tileRows, tileColumns, f16, double, matrix, attention }: Tuning,
   device: { limits: WorkgroupLimits; subgroups: boolean; matrix?: SubgroupMatrix | undefined },
 ): boolean {
   const { limits, subgroups } = device;
@@ -96,7 +109,8 @@ export function fits(
     4 * MATRIX.stripRows * tileColumns;
   return (
     Math.max(threads, tileThreads) <= limits.maxComputeInvocationsPerWorkgroup &&
-    Math.max(sumBytes, floatBytes, matrix ? matrixBytes : 0) <= limits.maxComputeWorkgroupStorageSize
+    Math.max(sumBytes, floatBytes, matrix ? matrixBytes : 0, attention ? ATTENTION_BYTES : 0) <=
+      limits.maxComputeWorkgroupStorageSize
   );
 }
 
@@ -109,7 +123,7 @@ export type KernelChoice = "auto" | "exact" | Tuning;
 /** The texts that `parseKernels` accepts. */
 export const KERNELS_EXPECTED =
   "auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8, tile=32|64|128 x 64|128, loads16, " +
-  "packed, f16, double and matrix, separated by commas";
+  "packed, f16, double, matrix and attention, separated by commas";
 
 /** A choice from text, such as `threads=128,packed`; missing parts are as in `PLAIN`. Undefined: invalid. */
 export function parseKernels(text: string): KernelChoice | undefined {
@@ -125,7 +139,14 @@ export function parseKernels(text: string): KernelChoice | undefined {
 }
 
 /** The fields of a tuning that are on or off. */
-const MARKS = ["loads16", "packed", "f16", "double", "matrix"] as const satisfies readonly (keyof Tuning)[];
+const MARKS = [
+  "loads16",
+  "packed",
+  "f16",
+  "double",
+  "matrix",
+  "attention",
+] as const satisfies readonly (keyof Tuning)[];
 const isMark = (text: string): text is (typeof MARKS)[number] => MARKS.some((mark) => mark === text);
 
 function parsePart(part: string): Partial<Tuning> | undefined {

@@ -1,5 +1,5 @@
 /** Chooses a program's kernels: the requested ones, the fastest here, or the plain ones. */
-import { AppError, formatTuning, PLAIN, type Tuning } from "../../../base/index.ts";
+import { AppError, attendsByMatrix, formatTuning, PLAIN, type Tuning } from "../../../base/index.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { LoadOptions, TuningStore } from "../../program/backend.ts";
 import type { Weight } from "../../program/step.ts";
@@ -27,8 +27,8 @@ export async function chooseTuning(
     const found = await tuningsOf(device, shape, { store: tunings, signal });
     tuning = exact || gpuKernels === "exact" ? found.exact : found.fast;
   }
-  const isRounded = tuning.packed || tuning.f16 || tuning.matrix;
-  return exact && isRounded ? { ...tuning, packed: false, f16: false, matrix: false } : tuning;
+  const isRounded = tuning.packed || tuning.f16 || tuning.matrix || tuning.attention;
+  return exact && isRounded ? { ...tuning, packed: false, f16: false, matrix: false, attention: false } : tuning;
 }
 
 /**
@@ -77,8 +77,11 @@ function checked(device: Device, tuning: Tuning): Tuning {
   if (canRun(device, tuning)) return tuning;
   const { facts, gpu } = device;
   const { maxComputeInvocationsPerWorkgroup: threads, maxComputeWorkgroupStorageSize: bytes } = facts.limits;
-  const noMatrix = tuning.matrix && !device.matrix ? "no subgroup matrices with float32 sums" : undefined;
-  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : noMatrix;
+  const noHalves = tuning.attention && !attendsByMatrix(device.matrix);
+  const type = noHalves ? " of float16" : "";
+  const noMatrix = noHalves || (tuning.matrix && !device.matrix);
+  const matrices = noMatrix ? `no subgroup matrices${type} with float32 sums` : undefined;
+  const lacks = tuning.f16 && !gpu.features.has("shader-f16") ? "no shader-f16" : matrices;
   const has = lacks ?? `workgroups of ${threads} threads and ${bytes} bytes`;
   throw new AppError("unsupported", `kernels ${formatTuning(tuning)}: GPU '${facts.name}' has ${has}`);
 }

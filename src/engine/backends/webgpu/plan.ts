@@ -17,6 +17,7 @@ import { statesEnd } from "../../program/states.ts";
 import type { Step, Weight } from "../../program/step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
+import { withAttention } from "./choose-attention.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import type { KvRoom, KvSize } from "./kv-room.ts";
@@ -142,7 +143,9 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
   const plain = lowerPlan(device, program, options); // refuses programs that no kernels can run
-  const tuning = await chooseTuning(device, shapeOf(matricesOf(withoutHostSteps(program, options).steps)), options);
+  const { steps } = withoutHostSteps(program, options);
+  const products = await chooseTuning(device, shapeOf(matricesOf(steps)), options);
+  const tuning = await withAttention(device, products, { steps, options });
   const { few, many, capacity, isApart, ...lowered } =
     tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;

@@ -2,7 +2,16 @@
  * The search for a device's fastest kernels: changes one number at a time, and keeps a change if it is faster by a
  * margin. A tuning is only accepted if its results agree with the plain kernels'.
  */
-import { AppError, checkNotCancelled, fits, formatTuning, PLAIN, SIZES, type Tuning } from "../../../base/index.ts";
+import {
+  AppError,
+  attendsByMatrix,
+  checkNotCancelled,
+  fits,
+  formatTuning,
+  PLAIN,
+  SIZES,
+  type Tuning,
+} from "../../../base/index.ts";
 import { LOADS16 } from "../../../../kernels/wgsl/sources.ts";
 import type { QuantName } from "../../formats/quant/index.ts";
 import type { Device } from "./device.ts";
@@ -187,6 +196,7 @@ const isSame = (a: Tuning, b: Tuning): boolean =>
 /** Returns whether a device has the features of a tuning. */
 export function canRun({ facts, gpu, subgroups, matrix }: Device, tuning: Tuning): boolean {
   if ((tuning.f16 && !gpu.features.has("shader-f16")) || (tuning.matrix && !matrix)) return false;
+  if (tuning.attention && !attendsByMatrix(matrix)) return false;
   return fits(tuning, { limits: facts.limits, subgroups, matrix });
 }
 
