@@ -210,16 +210,16 @@ def build(name, to):
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
         tensors[part] = [list(old.shape), middle, width]
-    published = {part: named(name, part) for part in tensors}
-    values = {part: torch.from_numpy(weights(published[part], *each)) for part, each in tensors.items()}
+    names = {part: named(name, part) for part in tensors}
+    values = {part: torch.from_numpy(weights(names[part], *each)) for part, each in tensors.items()}
     save_file(values, path, {"format": "pt"})
     model = kind.from_pretrained(to, attn_implementation="eager", dtype=torch.float32).eval()
     if name in BOTH_WAYS:
-        save_file({published[part]: value for part, value in values.items()}, path, {"format": "pt"})
+        save_file({names[part]: value for part, value in values.items()}, path, {"format": "pt"})
         place = os.path.join(to, "config.json")
         config = json.load(open(place)) | dict(mask_token_id=MASK) | more
         json.dump({key: value for key, value in config.items() if value is not None}, open(place, "w"))
-    return model, {published[part]: each for part, each in tensors.items()}
+    return model, {names[part]: each for part, each in tensors.items()}
 
 
 def named(name, part):
