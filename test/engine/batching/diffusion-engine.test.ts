@@ -180,6 +180,12 @@ test("an answer ends before a stop string, at num_predict, and where the context
   expect(usual.tokens.length).toBe(CTX_LEN); // 256 do not fit
 });
 
+test("a mask is never chosen, whatever the options prefer", async () => {
+  const { tokens } = doneOf(await engines.get("llada")!.ask({ ignore_eos: true, logit_bias: { [MASK]: 1000 } }));
+  expect(tokens.length).toBe(PROMPT.length + 32);
+  expect([...tokens]).not.toContain(MASK);
+});
+
 test("requests take turns, and a third waits for one of two slots", async () => {
   const { ask, order } = engines.get("llada")!;
   const options = { ignore_eos: true, diffusion_block_length: 4 };
