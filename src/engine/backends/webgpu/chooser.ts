@@ -81,6 +81,15 @@ export async function makeChooser(
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // reports bind groups that the device refuses
   const words = new Uint32Array(REQUEST_WORDS * rows);
+  const uploaded = new Uint32Array(words.length); // as on the device: zeros at first
+  /** Uploads the first words, unless the device has them: the steps of an answer have the same request. */
+  const upload = (count: number): void => {
+    let i = 0;
+    while (i < count && words[i] === uploaded[i]) i++;
+    if (i === count) return;
+    device.gpu.queue.writeBuffer(buffers.requests, 0, words, 0, count);
+    uploaded.set(words.subarray(0, count));
+  };
   return {
     encode(encoder, pass, asked) {
       assert(asked.length <= rows, `${asked.length} rows with a request, expected at most ${rows}`);
@@ -92,7 +101,7 @@ export async function makeChooser(
         k = Math.max(k, request.k);
         anyMasked ||= request.masked.length > 0;
       }
-      device.gpu.queue.writeBuffer(buffers.requests, 0, words, 0, REQUEST_WORDS * asked.length);
+      upload(REQUEST_WORDS * asked.length);
       const { masked, searches: bound } = ways.get(pass)!; // every pass has one
       const found = bound[KEEPS.findIndex((keep) => keep >= k)]!; // requests were checked
       search(encoder, anyMasked ? [masked, ...found] : found, asked.length);
