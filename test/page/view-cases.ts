@@ -1,7 +1,8 @@
-/** Every view at both widths, in both colours: used, saved as a screenshot, and checked by axe. */
+/** Every view in both colours, at a width that the seed draws: used, saved as a screenshot, and checked by axe. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { eventually } from "../e2e/hearth.ts";
+import { drawn } from "../seed.ts";
 import { violationsOf } from "./axe.ts";
 import { ask, GATEWAY_TOKEN, HOOK_TOKEN, keepShot, NARROW, openPage, WIDE, type Watched, type World } from "./page.ts";
 
@@ -187,6 +188,6 @@ async function hasModel({ hearth }: World, name: string): Promise<boolean> {
   return models.some((each) => each.name === `${name}:latest`);
 }
 
-export const viewCases = SIZES.flatMap((size) =>
-  [chats, models, gateway, system].map((view) => (world: () => World) => view(world, size)),
+export const viewCases = [chats, models, gateway, system].flatMap((view) =>
+  drawn(`sizes of ${view.name}`, SIZES, 1).map((size) => (world: () => World) => view(world, size)),
 );
