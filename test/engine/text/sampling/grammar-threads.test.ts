@@ -28,9 +28,9 @@ const vocabulary: GrammarVocabulary = {
 const logits = makeLogits(vocabulary, 5);
 const textOf = (ids: readonly number[]): string => ids.map((id) => vocabulary.tokens[id]!).join("");
 
-/** Sixty texts, each with a pattern of its own: a second's work. */
+/** Thirty texts, each with a pattern of its own: half a second's work. */
 const large = (first = "p"): Record<string, unknown> => {
-  const names = Array.from({ length: 60 }, (_, i) => `${first}${i}`);
+  const names = Array.from({ length: 30 }, (_, i) => `${first}${i}`);
   const pattern = (i: number): string => `^[a-${"bcdefghij"[i % 9]}]{1,${50 + i}}x$`;
   const properties = Object.fromEntries(names.map((name, i) => [name, { type: "string", pattern: pattern(i) }]));
   return { type: "object", required: names, properties };
@@ -112,7 +112,9 @@ test("where all threads are in use, a new schema waits for one", async () => {
 test("where all threads are in use, the grammar of a call waits for none", async () => {
   const { compiler, sent } = start();
   const used = await Promise.all(["a", "b", "c", "d"].map((name) => compiler.matcher(large(name))));
-  const { text } = schemaGrammar(large("e with a long name "));
+  const { text } = schemaGrammar(
+    large("e with a name that is long enough for a grammar of its own thread, as those of large schemas are "),
+  );
   expect(text.length).toBeGreaterThan(6000);
   const begun = compiler.begin({ text, closes: true }, "{");
   const matcher = await Promise.race([begun, Bun.sleep(20_000)]);
