@@ -93,7 +93,7 @@ a GGUF says of itself in \`general.architecture\`.
   [gpus.md](gpus.md).
 - **backends**: the backends that have kernels for all of it; \`wasm\` runs what \`simd\` runs; \`cpu\` is
   the reference and runs everything. DeepSeek 3.2, GLM 5 and MiniMax M3 read only the best of a long
-  context's positions (2,048 at most); \`webgpu\` runs them in contexts that have no more.
+  context's positions (2,048 at most).
 - **checked**: reference models whose logits or vectors were compared with llama.cpp's, and the
   largest normalised mean square error among them; \`+ twins\`: files in the layout of other
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost

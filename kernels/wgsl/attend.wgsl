@@ -1,5 +1,6 @@
 // attend: online softmax over tiles of positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
-// the kernels for few rows after `narrow` or `wide`. Eight neighbouring threads read one key, so that reads are whole
+// the kernels for few rows after `narrow` or `wide`. `place_of` is the place of a position, `is_own` says whether the
+// row attends to it. Eight neighbouring threads read one key, so that reads are whole
 // cache lines.
 
 const LANES: u32 = 8u; // threads that share a key
@@ -105,7 +106,7 @@ fn slopes_of(quad: Quad) -> vec4<f32> {
 fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, quad: Quad, t: u32) -> vec4<f32> {
   let lane = t % LANES;
   for (var i = t / LANES; i < TILE; i += WG / LANES) {
-    let at = base + min(tile + i, end - 1u) * kv_dim;
+    let at = base + place_of(quad, min(tile + i, end - 1u)) * kv_dim;
     var sum = vec4<f32>();
     for (var d = lane; d < quad.key_columns; d += LANES) {
       let key = key_four(at, 4u * d);
@@ -115,10 +116,10 @@ fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, quad: Quad, t: u32) -
     scratch[i * STRIDE + lane] = sum;
   }
   workgroupBarrier();
-  if (t >= TILE || tile + t >= end) { return vec4<f32>(FLOOR); }
+  if (t >= TILE || tile + t >= end || !is_own(quad, tile + t)) { return vec4<f32>(FLOOR); }
   var score = vec4<f32>();
   for (var lane = 0u; lane < LANES; lane++) { score += scratch[t * STRIDE + lane]; }
-  return capped(score) - slopes_of(quad) * f32(quad.position - (tile + t));
+  return capped(score) - slopes_of(quad) * f32(quad.position - place_of(quad, tile + t));
 }
 
 /// The maximum of all threads' scores.
@@ -173,11 +174,12 @@ fn attend(found: ptr<function, Found>, slot: u32, start: u32, end: u32, quad: Qu
   for (var tile = start; tile < end; tile += TILE) {
     let score = score_tile(base, kv_dim, tile, end, quad, t);
     let peak = max((*found).most, peak_of(score, t));
-    scores[t] = select(vec4<f32>(), exp(score - peak), t < TILE && tile + t < end);
+    let is_live = t < TILE && tile + t < end && is_own(quad, min(tile + t, end - 1u));
+    scores[t] = select(vec4<f32>(), exp(score - peak), is_live);
     workgroupBarrier();
     raise(found, peak);
     for (var i = t / columns; i < min(TILE, end - tile) && t < turns * columns; i += turns) {
-      add_value(found, scores[i], value_four(values_at + (tile + i) * p.value_row, 4u * column));
+      add_value(found, scores[i], value_four(values_at + place_of(quad, tile + i) * p.value_row, 4u * column));
     }
     workgroupBarrier();
   }

@@ -40,21 +40,13 @@ struct Params {
 const WG: u32 = 128u;
 const ROWS: u32 = 32u;
 const KEYS: u32 = 64u;
-const DEPTH: u32 = 8u; // vec4s of a key, or of a query, in workgroup memory at once
-const STRIDE: u32 = 9u; // DEPTH plus one, to keep threads in different banks
 var<workgroup> queries: array<vec4<f32>, 288>; // (ROWS, STRIDE)
 var<workgroup> tile: array<vec4<f32>, 576>; // (KEYS, STRIDE) of keys, then shares (KEYS, ROWS / 4)
 var<workgroup> peaks: array<vec4<f32>, 128>; // (ROWS / 4, 16)
 //#splice cache
 //#splice heads
+//#splice products
 //#splice reach
-
-fn query_four(at: u32, i: u32) -> vec4<f32> {
-  if (p.head_dim % 4u == 0u) { return q[(at + i) / 4u]; }
-  var four = vec4<f32>();
-  for (var j = 0u; j < min(4u, p.head_dim - i); j++) { four[j] = q[(at + i + j) / 4u][(at + i + j) % 4u]; }
-  return four;
-}
 
 /// Loads a part of the queries and keys into workgroup memory, zeros beyond their ends.
 fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t: u32) {
@@ -71,21 +63,6 @@ fn load(first: u32, last: u32, head: u32, key_at: u32, count: u32, depth: u32, t
     if (inside && k < count) { four = key_four(key_at + k * p.kv_heads * p.head_dim, i); }
     tile[k * STRIDE + d] = four;
   }
-}
-
-/// Σ query · key of four rows (lanes) by four keys (columns), from workgroup memory.
-fn products(quad: u32, k: u32, deep: u32) -> mat4x4<f32> {
-  var sums = mat4x4<f32>();
-  for (var d = 0u; d < deep; d++) {
-    let at = quad * 4u * STRIDE + d;
-    let four = mat4x4<f32>(queries[at], queries[at + STRIDE], queries[at + 2u * STRIDE], queries[at + 3u * STRIDE]);
-    let key = k * STRIDE + d;
-    sums[0] += tile[key] * four;
-    sums[1] += tile[key + 16u * STRIDE] * four;
-    sums[2] += tile[key + 32u * STRIDE] * four;
-    sums[3] += tile[key + 48u * STRIDE] * four;
-  }
-  return sums;
 }
 
 /// The parts of scores that depend on the distance of a head's key from each row, if there are any.

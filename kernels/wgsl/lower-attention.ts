@@ -26,7 +26,8 @@ type Attention = StepOf<"attention">;
 type SharedAttention = StepOf<"sharedAttention">;
 type Vectors = Extract<Operand, { kind: "vectors" }>;
 /** Parameters of the scores. */
-type Heads = Omit<SharedAttention, "op" | "layer" | "source"> & { readonly bias?: DistanceBias };
+type Heads = Omit<SharedAttention, "op" | "layer" | "source"> &
+  Pick<Attention, "chosen" | "chosenBlock"> & { readonly bias?: DistanceBias };
 
 /** The place of keys and values. */
 interface Kept {
@@ -87,7 +88,7 @@ export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention
 }
 
 /** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */
-function store(
+export function store(
   { k, v }: { k: Buf; v: Buf | undefined },
   { layer, heads, skip }: { layer: number; heads: number; skip: number },
   context: Context,
@@ -109,7 +110,7 @@ function store(
 }
 
 function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
-  if (!context.many) return inSplits(heads, kept, context);
+  if (!context.many || heads.chosen) return inSplits(heads, kept, context);
   const { cacheType = "f32" } = context;
   if (!isRotated(cacheType)) return [tileOfCache(heads, kept, context)];
   const { q, out, nHeads, headDim, valueDim = headDim } = heads;
@@ -124,7 +125,7 @@ function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
 }
 
 /** Queries on rotated keys, or sums of rotated values. */
-function rotate(
+export function rotate(
   { x, out }: { x: Buf; out: Buf },
   shape: { heads: number; dim: number; skip: number },
   context: Context,
@@ -210,27 +211,41 @@ function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
   };
 }
 
-/** Attention for few rows, and the dispatch that joins its splits. */
+/** The chosen blocks of positions: the operand, and the parameters of the kernel that reads it. */
+function choiceOf({ chosen, chosenBlock = 1, nKvHeads, window }: Heads, context: Context) {
+  if (!chosen) return undefined;
+  if (window > 0) throw new AppError("unsupported", "the GPU kernels take no window of chosen positions");
+  const params = { count: chosen.dim / nKvHeads, block: chosenBlock };
+  const most = Math.min(context.ctxLen, params.count * params.block);
+  return { operand: read(valueOf(chosen, context)), params, most };
+}
+
+/** Attention for few rows, and the dispatch that joins its splits; many rows, of chosen positions, have one split. */
 function inSplits(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   const { nHeads, nKvHeads, headDim, valueDim = headDim, window, chunked = false } = heads;
   const query = valueOf(heads.q, context);
+  const choice = choiceOf(heads, context);
   const y = write(heads.out, query, context);
-  const seen = window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen;
-  const splits = splitsOf(seen);
-  const parts = write({ name: "attention.parts", dim: nHeads * splits * (valueDim + 2) }, query, context);
+  const seen = choice?.most ?? (window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen);
+  const splits = context.many ? 1 : splitsOf(seen);
+  const split = { ...splitParams(seen), splits, ...(context.many && { wholeLen: seen }) };
+  const partsDim = splits === 1 ? 1 : nHeads * splits * (valueDim + 2);
+  const parts = write({ name: "attention.parts", dim: partsDim }, query, context);
   const { extras, params } = extrasOf(heads);
+  const limit = choice ? { window: choice.most } : {};
+  const kernel = choice ? "attention_chosen" : "attention";
   const attention: StepDispatch = {
-    kernel: isNarrow(headDim, valueDim) ? "attention" : "attention_wide",
+    kernel: isNarrow(headDim, valueDim) ? kernel : `${kernel}_wide`,
     quants: [context.cacheType ?? "f32"],
-    operands: [read(query), ...kept.operands, batch, extras, y, parts],
-    params: { ...headParams(heads, kept), ...params, ...splitParams(seen) },
+    operands: [read(query), ...kept.operands, batch, extras, ...(choice ? [choice.operand] : []), y, parts],
+    params: { ...headParams(heads, kept), ...limit, ...params, ...split, ...choice?.params },
     grid: { ...grid(query), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
   };
   if (splits === 1) return [attention];
   const reduce: StepDispatch = {
     kernel: "attention_reduce",
     operands: [read(parts.value), batch, update(y.value)],
-    params: { heads: nHeads, valueDim, window, chunked: chunked ? 1 : 0, ...splitParams(seen) },
+    params: { heads: nHeads, valueDim, window, chunked: chunked ? 1 : 0, ...limit, ...split },
     grid: { ...grid(query), x: nHeads, joins: true },
   };
   return [attention, reduce];

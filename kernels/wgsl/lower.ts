@@ -25,6 +25,7 @@ import {
   lowerLatentAttention,
   lowerSharedAttention,
 } from "./lower-attention.ts";
+import { lowerChoosePositions } from "./lower-choose.ts";
 import { matmul, partsOf } from "./lower-matmul.ts";
 import { lowerHeadLinear, lowerMoe } from "./lower-moe.ts";
 import { delayReturns, lowerHostStep } from "./lower-host.ts";
@@ -166,7 +167,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
 
   latentAttention: lowerLatentAttention,
 
-  choosePositions: "unsupported",
+  choosePositions: lowerChoosePositions,
 
   bidirectionalAttention: lowerBidirectionalAttention,
 

@@ -4,6 +4,7 @@
  */
 import { CACHE_GROUPS, type CacheType } from "./cache.ts";
 import { AppError, PLAIN, rowsAtOnce, type SizeName, type SubgroupMatrix, type Tuning } from "../../src/base/index.ts";
+import { LOADS16 } from "./loads16.ts";
 import { directives, matricesOf, tileOf } from "./tiles.ts";
 import activate from "./activate.wgsl" with { type: "text" };
 import activation from "./activation.wgsl" with { type: "text" };
@@ -12,6 +13,7 @@ import addPosition from "./add_position.wgsl" with { type: "text" };
 import addVector from "./add_vector.wgsl" with { type: "text" };
 import attend from "./attend.wgsl" with { type: "text" };
 import attention from "./attention.wgsl" with { type: "text" };
+import attentionChosen from "./attention_chosen.wgsl" with { type: "text" };
 import attentionMatrix from "./attention_matrix.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
@@ -22,6 +24,7 @@ import cacheF32 from "./cache_f32.wgsl" with { type: "text" };
 import cacheQ4 from "./cache_q4.wgsl" with { type: "text" };
 import cacheQ8 from "./cache_q8.wgsl" with { type: "text" };
 import cacheScales from "./cache_scales.wgsl" with { type: "text" };
+import choosePositions from "./choose_positions.wgsl" with { type: "text" };
 import clampValues from "./clamp.wgsl" with { type: "text" };
 import joinParts from "./join.wgsl" with { type: "text" };
 import keepLargest from "./keep_largest.wgsl" with { type: "text" };
@@ -48,6 +51,7 @@ import ropeStore from "./rope_store.wgsl" with { type: "text" };
 import gate from "./gate.wgsl" with { type: "text" };
 import headTransposed from "./head_transposed.wgsl" with { type: "text" };
 import heads from "./heads.wgsl" with { type: "text" };
+import readKeys from "./keys.wgsl" with { type: "text" };
 import lanes from "./lanes.wgsl" with { type: "text" };
 import layerNorm from "./layer_norm.wgsl" with { type: "text" };
 import linear from "./linear.wgsl" with { type: "text" };
@@ -67,11 +71,14 @@ import positionScale from "./position_scale.wgsl" with { type: "text" };
 import partial16 from "./partial_16.wgsl" with { type: "text" };
 import partialPlain from "./partial_plain.wgsl" with { type: "text" };
 import product from "./product.wgsl" with { type: "text" };
+import products from "./products.wgsl" with { type: "text" };
+import row from "./row.wgsl" with { type: "text" };
 import runsFloat from "./runs_float.wgsl" with { type: "text" };
 import runsPacked from "./runs_packed.wgsl" with { type: "text" };
 import reach from "./reach.wgsl" with { type: "text" };
 import rmsNorm from "./rms_norm.wgsl" with { type: "text" };
 import rope from "./rope.wgsl" with { type: "text" };
+import scorePositions from "./score_positions.wgsl" with { type: "text" };
 import scale from "./scale.wgsl" with { type: "text" };
 import maskTokens from "./mask_tokens.wgsl" with { type: "text" };
 import selectiveScan from "./selective_scan.wgsl" with { type: "text" };
@@ -120,23 +127,6 @@ import q6_K from "./quant/q6_K.wgsl" with { type: "text" };
 import q8_0 from "./quant/q8_0.wgsl" with { type: "text" };
 import tq1_0 from "./quant/tq1_0.wgsl" with { type: "text" };
 import tq2_0 from "./quant/tq2_0.wgsl" with { type: "text" };
-import fourRuns from "./loads16/four_runs.wgsl" with { type: "text" };
-import levels from "./loads16/levels.wgsl" with { type: "text" };
-import neighbours from "./loads16/neighbours.wgsl" with { type: "text" };
-import loads16_iq4_nl from "./loads16/iq4_nl.wgsl" with { type: "text" };
-import loads16_iq4_xs from "./loads16/iq4_xs.wgsl" with { type: "text" };
-import loads16_mxfp4 from "./loads16/mxfp4.wgsl" with { type: "text" };
-import loads16_q2_K from "./loads16/q2_K.wgsl" with { type: "text" };
-import loads16_q3_K from "./loads16/q3_K.wgsl" with { type: "text" };
-import loads16_q4_0 from "./loads16/q4_0.wgsl" with { type: "text" };
-import loads16_q4_1 from "./loads16/q4_1.wgsl" with { type: "text" };
-import loads16_q4_K from "./loads16/q4_K.wgsl" with { type: "text" };
-import loads16_q5_0 from "./loads16/q5_0.wgsl" with { type: "text" };
-import loads16_q5_1 from "./loads16/q5_1.wgsl" with { type: "text" };
-import loads16_q5_K from "./loads16/q5_K.wgsl" with { type: "text" };
-import loads16_q6_K from "./loads16/q6_K.wgsl" with { type: "text" };
-import loads16_q8_0 from "./loads16/q8_0.wgsl" with { type: "text" };
-import loads16_tq2_0 from "./loads16/tq2_0.wgsl" with { type: "text" };
 
 /** `attention_matrix` for heads of up to `dim` values. */
 const matrixAttention = (dim: number, slice: number): string =>
@@ -151,12 +141,15 @@ export const KERNELS = {
   add_position: addPosition,
   add_vector: addVector,
   attention,
+  attention_chosen: attentionChosen,
+  attention_chosen_wide: attentionChosen.replace("//#splice narrow", wide),
   attention_matrix_64: matrixAttention(64, 64),
   attention_matrix_128: matrixAttention(128, 64),
   attention_matrix_256: matrixAttention(256, 32),
   attention_reduce: attentionReduce,
   attention_tile: attentionTile,
   attention_wide: attention.replace("//#splice narrow", wide),
+  choose_positions: choosePositions,
   clamp: clampValues,
   causal_conv: causalConv,
   centered_conv: centeredConv,
@@ -192,6 +185,7 @@ export const KERNELS = {
   rope_store: ropeStore,
   rotate_heads: rotateHeads,
   scale,
+  score_positions: scorePositions,
   selective_scan: selectiveScan,
   mask_tokens: maskTokens,
   slice,
@@ -238,32 +232,6 @@ export const DEQUANTIZERS: Readonly<Record<string, string>> = {
   q2_0,
 };
 
-/** A unit of 32 neighbouring weights, by `fn unpack32(block: u32, at: u32) -> Run`. */
-const inUnits = (unpack: string): string => `${neighbours}\n${unpack}`;
-const inLevels = (unpack: string): string => inUnits(`${levels}\n${unpack}`);
-/** A unit of four runs. */
-const inFourRuns = (unpack: string): string => `${fourRuns}\n${unpack}`;
-
-/**
- * Unpackers of units of runs, for block types that have one: `fn unit_at(first_block: u32, unit: u32) -> Unit`. Their
- * weights are bytes, for products of floats or of bytes.
- */
-export const LOADS16: Readonly<Record<string, string>> = {
-  iq4_nl: inLevels(loads16_iq4_nl),
-  iq4_xs: inLevels(loads16_iq4_xs),
-  mxfp4: inLevels(loads16_mxfp4),
-  q2_K: inFourRuns(loads16_q2_K),
-  q3_K: inFourRuns(loads16_q3_K),
-  q4_0: inUnits(loads16_q4_0),
-  q4_1: inUnits(loads16_q4_1),
-  q4_K: loads16_q4_K,
-  q5_0: inUnits(loads16_q5_0),
-  q5_1: inUnits(loads16_q5_1),
-  q5_K: loads16_q5_K,
-  q6_K: loads16_q6_K,
-  q8_0: inUnits(loads16_q8_0),
-  tq2_0: inFourRuns(loads16_tq2_0),
-};
 /** Block types of a multiple of 16 bytes, whose `unit_at` reads a matrix as vectors. */
 const ALIGNED = new Set(["q4_K", "q5_K"]);
 
@@ -285,13 +253,16 @@ const SHARED: Readonly<Record<string, string>> = {
   attend,
   best: keepBest,
   few,
-  heads,
+  heads: `${readKeys}\n${heads}`,
+  keys: readKeys,
   narrow,
   reach,
   lanes,
   norm,
+  products,
   rotate,
   rotation,
+  row,
   softplus,
   splits,
   turn,

@@ -8,6 +8,7 @@ import {
   longBatches,
   makeCase,
   plainRope,
+  rows,
   scatteredBatches,
   type Case,
   type Draft,
@@ -217,13 +218,22 @@ export const choosePositionsCases = (): Case[] => [
     ] as const
   ).map(([name, sizes]) => chosenLatentCase(name, { nHeads: 5, heads: 9, ...sizes })),
   chosenLatentCase("33 of a long context", { nHeads: 2, heads: 2, count: 33, block: 1, local: 0 }, 290),
+  makeCase("choosePositions: 9 of 1, heads of the usual size", { dim: 32 }, (draft) => {
+    const choice = chosen(draft, { heads: 20, indexDim: 32, count: 9, block: 1, local: 0 }, true);
+    return latent(draft, { nHeads: 2, headDim: 576, valueDim: 512 }, choice);
+  }),
   ...(
     [
-      ["of each KV head, 3 blocks of 4", { count: 3, block: 4, local: 1 }],
-      ["of each KV head, 7 of 1, the last three always", { count: 7, block: 1, local: 3 }],
+      ["of each KV head, 3 blocks of 4", { count: 3, block: 4, local: 1 }, {}],
+      ["of each KV head, 7 of 1, the last three always", { count: 7, block: 1, local: 3 }, {}],
+      [
+        "of each KV head, 4 blocks of 65, many rows",
+        { count: 4, block: 65, local: 2 },
+        { ctxLen: 310, batches: [[rows(0, 0, 262, "none")], [rows(0, 262, 40, "all")], [rows(0, 302, 3, "all")]] },
+      ],
     ] as const
-  ).map(([name, sizes]) =>
-    makeCase(`choosePositions: ${name}`, { dim: 32 }, (draft) => {
+  ).map(([name, sizes, long]) =>
+    makeCase(`choosePositions: ${name}`, { dim: 32, ...long }, (draft) => {
       const [nHeads, nKvHeads, headDim] = [6, 2, 20];
       const choice = chosen(draft, { heads: nKvHeads, ...sizes });
       const out = attention(draft, { nHeads, nKvHeads, headDim, rope: plainRope });
@@ -239,11 +249,11 @@ interface ChoiceSizes {
   readonly count: number;
   readonly block: number;
   readonly local: number;
+  readonly indexDim?: number;
 }
 
 /** Steps that choose positions: by one sum of all heads, or by each head. */
-function chosen(draft: Draft, { heads, ...sizes }: ChoiceSizes, isSum = false) {
-  const headDim = 24;
+function chosen(draft: Draft, { heads, indexDim: headDim = 24, ...sizes }: ChoiceSizes, isSum = false) {
   const rope = { ...plainRope, rotaryDim: 8 };
   const project = (name: string, outDim: number): Buf =>
     linear(draft, draft.matrix({ inDim: 32, outDim }), undefined, name);

@@ -71,7 +71,7 @@ export function makeCase(name: string, options: CaseOptions, build: (draft: Draf
   };
 }
 
-function rows(slot: number, start: number, count: number, logits: Rows["logits"]): Rows {
+export function rows(slot: number, start: number, count: number, logits: Rows["logits"]): Rows {
   const tokens = Int32Array.from({ length: count }, (_, i) => (slot * 11 + (start + i) * 7 + 3) % VOCAB);
   return { slot, start, tokens, logits };
 }

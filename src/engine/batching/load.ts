@@ -344,7 +344,7 @@ function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOp
   const trained = trainedCtxLen(gguf, program.shape.arch);
   if (program.diffusion && ctxLen === "auto") return Math.min(trained, DIFFUSION_CTX_LEN);
   const { choosesAbove = Infinity } = program;
-  const lacks = backend.name === "webgpu" || (backend.missing?.(program) ?? []).includes("choosePositions");
+  const lacks = (backend.missing?.(program) ?? []).includes("choosePositions");
   return ctxLen === "auto" && lacks ? Math.min(trained, choosesAbove) : trained;
 }
 

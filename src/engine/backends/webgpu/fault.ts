@@ -9,8 +9,8 @@ import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
 import type { Stop } from "./stops.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
-/** Kernels that write indexes of experts instead of values. */
-const WHOLE_NUMBERS: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group"]);
+/** Kernels that write indexes instead of values, or leave some values as they were. */
+const UNCHECKED: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group", "score_positions", "choose_positions"]);
 
 interface FaultParts {
   readonly device: Device;
@@ -48,7 +48,7 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
   // The result of a row with several splits is incomplete until they are joined.
   const isWhole = splits === undefined || counts.splits === 1;
-  if (written?.kind !== "activation" || WHOLE_NUMBERS.has(source.kernel) || !isWhole) {
+  if (written?.kind !== "activation" || UNCHECKED.has(source.kernel) || !isWhole) {
     device.submit(encoder.finish());
     return undefined;
   }

@@ -6,6 +6,7 @@ import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
+import { scoresOf } from "../../../../kernels/wgsl/lower-choose.ts";
 import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, PLAIN } from "../../../base/index.ts";
 import type { HeldWeights, LoadOptions, Program } from "../../program/backend.ts";
@@ -31,6 +32,8 @@ import { makePieces, planWeights, uploadWeights, type DeviceWeights, type Weight
 const CHUNK_ROWS = 512;
 /** Bytes of one chunk's results: limits its wanted rows if the vocabulary is large. */
 const RESULT_BYTES_MAX = 32 * 2 ** 20;
+/** Bytes of one chunk's scores of positions: limits its rows in a long context. */
+const SCORE_BYTES_MAX = 64 * 2 ** 20;
 /** Share of the upload in a load; the rest is compilation. */
 const UPLOAD_SHARE = 0.9;
 /**
@@ -255,7 +258,10 @@ function checkQuants({ steps, weights }: Program): void {
 function capacityOf({ steps, logits, states }: Program, { ctxLen, images }: LoadOptions): Capacity {
   // Rows with attention in both directions cannot run in chunks.
   if (runsWhole(steps)) return { all: ctxLen, wanted: ctxLen };
-  const all = Math.min(ctxLen, Math.max(CHUNK_ROWS, images?.twoWayRows ?? 0));
+  const scores = steps.map((step) => (step.op === "choosePositions" ? scoresOf(step, ctxLen).count : 0));
+  const scored = Math.floor(SCORE_BYTES_MAX / (4 * Math.max(1, ...scores)));
+  const chunk = Math.min(CHUNK_ROWS, Math.max(FEW_ROWS, scored));
+  const all = Math.min(ctxLen, Math.max(chunk, images?.twoWayRows ?? 0));
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };
 }

@@ -12,7 +12,7 @@ import {
   SIZES,
   type Tuning,
 } from "../../../base/index.ts";
-import { LOADS16 } from "../../../../kernels/wgsl/sources.ts";
+import { LOADS16 } from "../../../../kernels/wgsl/loads16.ts";
 import type { QuantName } from "../../formats/quant/index.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";

@@ -33,7 +33,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-const cases = runnableCases().filter(({ name }) => /^(attention|sharedAttention|latentAttention|rope):/.test(name));
+const cases = runnableCases().filter(({ name }) =>
+  /^(attention|sharedAttention|latentAttention|choosePositions|rope):/.test(name),
+);
 const caseOf = (name: string) => cases.find((each) => each.name === name)!;
 
 test("attention and rotations, some by the seed, agree with the reference in float16", async () => {
@@ -163,6 +165,31 @@ test.each([
 
 const headDimOf = ({ program: { steps } }: Case): number =>
   Math.max(...steps.map((step) => ("headDim" in step ? (step.headDim ?? 0) : 0)));
+
+/** Rounded keys may choose another position than the reference does: the same one on both engines. */
+const CHOICE_NMSE_MAX = { f16: 2e-5, q8_0: 2e-3, q4_0: 2 * FOUR_NMSE_MAX };
+
+test.each([
+  ["of each KV head, 3 blocks of 4", "f16", "f16"],
+  ["3 blocks of 4, the last one always", "q8_0", "q8_0/8"],
+  ["9 of 1, heads of the usual size", "q8_0", "q8_0"],
+  ["9 of 1, heads of the usual size", "q4_0", "q4_0"],
+] as const)(
+  "choosing %s in %s is as near to the reference as on the CPU",
+  async (name, kvType, type) => {
+    const each = caseOf(`choosePositions: ${name}`);
+    const mode = { precise: false, kvType } as const;
+    expect(cacheTypeOf(each.program.steps, mode)).toBe(type);
+    const exact = joined(await runCase(cpuBackend, each));
+    const error = nmse(joined(await runCase(gpu.backend, each, mode)), exact);
+    expect(error).toBeLessThan(CHOICE_NMSE_MAX[kvType]);
+    const [simd] = simdLevels;
+    if (!simd || kvType === "f16") return;
+    const ofCpu = nmse(joined(await runCase(simd.backend, each, { ...mode, small: true })), exact);
+    expect(error / ofCpu).toBeWithin(0.6, 1.5);
+  },
+  60_000,
+);
 
 test("a value that is no number stays visible in 8 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");

@@ -1,6 +1,7 @@
 /** Sources that devices may get, each in some run, pass the compiler's front end, whatever drivers this machine has. */
 import { expect, test } from "bun:test";
-import { DEQUANTIZERS, LOADS16 } from "../../../../kernels/wgsl/sources.ts";
+import { LOADS16 } from "../../../../kernels/wgsl/loads16.ts";
+import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
 import { everySource, someSources } from "./compile.ts";
 
 async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {

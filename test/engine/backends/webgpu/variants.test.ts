@@ -3,7 +3,8 @@
  * awkward shapes, for few rows and for many.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { kernelSource, LOADS16 } from "../../../../kernels/wgsl/sources.ts";
+import { LOADS16 } from "../../../../kernels/wgsl/loads16.ts";
+import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
 import { parseKernels, type Tuning } from "../../../../src/base/kernel-tuning.ts";
 import type { Backend, LoadOptions, Rows } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
