@@ -6,6 +6,7 @@ import { SPACE } from "./code-points.ts";
 import { BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { Vocabulary } from "./vocabulary.ts";
+import { worldBytes } from "./world.ts";
 
 const NOTHING = new Uint8Array(0);
 
@@ -13,7 +14,13 @@ const NOTHING = new Uint8Array(0);
  * Makes `bytesOf`. Ids outside the vocabulary have no bytes: models pad their logits. Callers must not write to the
  * result.
  */
-export function makeBytesOf({ pieces, attributes, escapesSpaces, isVerbatim }: Vocabulary): Tokenizer["bytesOf"] {
+export function makeBytesOf({
+  pieces,
+  attributes,
+  escapesSpaces,
+  isVerbatim,
+  escapesBytes,
+}: Vocabulary): Tokenizer["bytesOf"] {
   const utf8 = new TextEncoder();
   const byteOf = bytesOfCharacters();
   const known: (Uint8Array | undefined)[] = [];
@@ -22,6 +29,7 @@ export function makeBytesOf({ pieces, attributes, escapesSpaces, isVerbatim }: V
   const make = (id: number): Uint8Array => {
     const piece = pieces[id]!;
     const attribute = attributes[id]!;
+    if (escapesBytes) return worldBytes(piece);
     const isPlain = isVerbatim && (attribute & BYTE) === 0;
     if (isPlain || attribute & (CONTROL | UNKNOWN | USER_DEFINED)) return utf8.encode(piece);
     if (attribute & NORMAL) return escapesSpaces ? utf8.encode(piece.replaceAll(SPACE, " ")) : spell(piece);

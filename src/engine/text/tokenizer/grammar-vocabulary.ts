@@ -3,6 +3,7 @@ import { byteCharacters } from "./byte-alphabet.ts";
 import { BYTE, NORMAL, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { Vocabulary } from "./vocabulary.ts";
+import { worldBytes } from "./world.ts";
 
 export interface GrammarTokens {
   /** (pieces) as in the file; empty for tokens without text, which a grammar then never allows. */
@@ -27,15 +28,17 @@ export function vocabularyForGrammar(
 ): GrammarTokens {
   if (vocabulary === undefined) return { tokens: [], kind: "raw", prependSpace: false, stopIds: [] };
   const { pieces, attributes, escapesSpaces, addSpacePrefix } = vocabulary;
-  const isByteLevel = family === "bpe" && !escapesSpaces;
+  const isWorld = family === "world";
+  const isByteLevel = isWorld || (family === "bpe" && !escapesSpaces);
   const characters = byteCharacters();
   /** User-defined pieces are plain text even if the others are in GPT-2's alphabet. */
   const spell = (piece: string): string =>
-    Array.from(new TextEncoder().encode(piece), (byte) => characters[byte]!).join("");
+    Array.from(isWorld ? worldBytes(piece) : new TextEncoder().encode(piece), (byte) => characters[byte]!).join("");
   const tokens = pieces.map((piece, id) => {
     const attribute = attributes[id]!;
     if (attribute === USER_DEFINED || visible.has(id)) return isByteLevel ? spell(piece) : piece;
-    return attribute === NORMAL || attribute === BYTE ? piece : "";
+    if (attribute !== NORMAL && attribute !== BYTE) return "";
+    return isWorld ? spell(piece) : piece;
   });
   return {
     tokens,

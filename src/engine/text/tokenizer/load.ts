@@ -22,6 +22,7 @@ import { makeUnigram } from "./unigram.ts";
 import { PIECES_KEY, readPerPiece, readVocabulary, type Vocabulary } from "./vocabulary.ts";
 import type { Encode } from "./word-cache.ts";
 import { makeWordPiece } from "./word-piece.ts";
+import { makeWorld } from "./world.ts";
 
 export { vocabularyForGrammar } from "./grammar-vocabulary.ts";
 
@@ -44,6 +45,7 @@ const FAMILIES: Readonly<Record<string, (metadata: Metadata, texts: ListsOfTexts
   bert: loadWordPiece,
   t5: loadUnigram,
   plamo2: loadPlamo,
+  rwkv: loadWorld,
 };
 const SCORES_KEY = "tokenizer.ggml.scores";
 /** Models whose input is ids: llama.cpp's names for "no tokenizer", and that of its test models. */
@@ -161,6 +163,13 @@ function loadPlamo(metadata: Metadata): Family {
   const scores = Float32Array.from(readPerPiece(metadata, SCORES_KEY, count) ?? new Float32Array(count));
   const plain = { ...vocabulary, addBos: false, addEos: false, isVerbatim: true };
   return { family: "plamo", vocabulary: plain, encode: makePlamo(plain, scores) };
+}
+
+/** Never adds special tokens around texts, as in llama.cpp. */
+function loadWorld(metadata: Metadata): Family {
+  const defaults = { ids: {}, addBos: false, addSpacePrefix: false, escapesSpaces: false };
+  const vocabulary = { ...readVocabulary(metadata, defaults), addBos: false, addEos: false, escapesBytes: true };
+  return { family: "world", vocabulary, encode: makeWorld(vocabulary) };
 }
 
 /** The special tokens that strip white space, by the model's name, because GGUF does not say. */

@@ -29,7 +29,7 @@ export interface FillTokens {
 }
 
 export interface Tokenizer {
-  readonly family: "bpe" | "spm" | "wpm" | "ugm" | "plamo" | "none";
+  readonly family: "bpe" | "spm" | "wpm" | "ugm" | "plamo" | "world" | "none";
   readonly vocabSize: number;
   readonly bos: number | undefined;
   readonly eos: number | undefined;

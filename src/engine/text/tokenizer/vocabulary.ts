@@ -33,6 +33,8 @@ export interface Vocabulary {
   readonly escapesSpaces: boolean;
   /** Pieces are verbatim text, except bytes. */
   readonly isVerbatim?: boolean;
+  /** Pieces spell bytes with escapes (world.ts). */
+  readonly escapesBytes?: boolean;
   readonly endOfGeneration: ReadonlySet<number>;
   /** Distinct ids that never occur in an answer. */
   readonly suppressed: Int32Array;
