@@ -11,7 +11,7 @@ import { gptOss } from "./gpt-oss.ts";
 import { lfm2, nemotronHMoe, nemotronOmni } from "./hybrids.ts";
 import { llama3, llama4 } from "./llama.ts";
 import { mistral3 } from "./mistral.ts";
-import { charsmap, deepseekOcr, laguna, olmo3 } from "./others.ts";
+import { charsmap, deepseekOcr, laguna, olmo3, rwkvWorld } from "./others.ts";
 import { qwen25vl, qwen35, qwen3next, qwen3vl } from "./qwen.ts";
 import type { Repair } from "./repair.ts";
 import { VISION_REPAIRS } from "./vision.ts";
@@ -39,6 +39,7 @@ const REPAIRS: readonly Repair[] = [
   laguna,
   deepseekOcr,
   charsmap,
+  rwkvWorld,
 ];
 
 /**

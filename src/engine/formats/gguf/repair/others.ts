@@ -1,4 +1,4 @@
-/** Families with a repair of a few lines: OLMo 3, Laguna, DeepSeek-OCR, encoders with a Unigram tokenizer. */
+/** Families with a repair of a few lines: OLMo 3, Laguna, DeepSeek-OCR, encoders with Unigram, RWKV World. */
 import { AppError } from "../../../../base/index.ts";
 import { getStrings } from "../keys.ts";
 import { MEDIA_TENSORS, type Repair } from "./repair.ts";
@@ -61,4 +61,17 @@ export const charsmap: Repair = {
       });
     }
   },
+};
+
+const TEMPLATE = "tokenizer.chat_template";
+/** A turn ends with an empty line, which is a token that ends an answer. */
+const WORLD_TURNS =
+  "{% for message in messages %}{{ (message.role | capitalize) ~ ': ' ~ (message.content | trim) ~ '\n\n' }}" +
+  "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}";
+
+/** Earlier converters wrote the name of llama.cpp's own template in place of a template. */
+export const rwkvWorld: Repair = {
+  family: "RWKV World",
+  applies: ({ metadata }) => metadata.get(TEMPLATE) === "rwkv-world",
+  apply: ({ metadata }) => void metadata.set(TEMPLATE, WORLD_TURNS),
 };
