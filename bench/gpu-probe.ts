@@ -1,14 +1,16 @@
 /**
  * Measures one GPU and Hearth's kernels on it, in minutes: read bandwidth, the gap between dependent dispatches, what
- * awaiting a step costs, products by tuning and by rows. On a software adapter it only shows that everything runs.
+ * awaiting a step costs, products by tuning and by rows, attention of prompts. On a software adapter it only shows that
+ * everything runs.
  *
- *   bun bench/gpu-probe.ts [adapter read gap wait linear rows] [--toggles NAME,NAME] [--json FILE]
+ *   bun bench/gpu-probe.ts [adapter read gap wait linear rows attention] [--toggles NAME,NAME] [--json FILE]
  *
  * For whole models: gpu-rows.ts and gpu.ts.
  */
 import { parseArgs } from "node:util";
 import { formatTuning, PLAIN, type Tuning } from "../src/base/kernel-tuning.ts";
 import { dawn } from "../src/engine/backends/host/dawn.ts";
+import { AttentionTrial } from "../src/engine/backends/webgpu/attention-trial.ts";
 import { openDevice, type Device } from "../src/engine/backends/webgpu/device.ts";
 import { Trial, type TrialKind } from "../src/engine/backends/webgpu/trial.ts";
 import { canRun } from "../src/engine/backends/webgpu/tune.ts";
@@ -121,6 +123,24 @@ async function products(quant: QuantName, kind: TrialKind, tunings: readonly Tun
   trial.destroy();
 }
 
+/** Attention of a prompt by both kernels, with the heads of a model of 8 B weights, and half and twice as long ones. */
+async function attention(rows: number, headDim: number): Promise<void> {
+  const [nHeads, nKvHeads] = facts.software ? [2, 1] : [32, 8];
+  const shape = { nHeads, nKvHeads, headDim, valueDim: headDim, cacheType: "f16" } as const;
+  const trial = await AttentionTrial.make(device, shape, rows);
+  for (const tuning of tunings({}, { attention: true })) {
+    if (!canRun(device, tuning)) continue;
+    await trial.time(tuning, 1); // compiles, and warms up
+    const repeats = facts.software ? 1 : 4;
+    const times: number[] = [];
+    for (let i = 0; i < 3; i++) times.push((await trial.time(tuning, repeats)) / repeats);
+    const ms = Math.min(...times);
+    const TFs = (2 * rows * rows * nHeads * headDim) / ms / 1e9; // half of the positions, two products
+    say("attention", { rows, headDim, tuning: formatTuning(tuning), ms, TFs });
+  }
+  trial.destroy();
+}
+
 const tunings = (...changes: Partial<Tuning>[]): Tuning[] => changes.map((change) => ({ ...PLAIN, ...change }));
 const FEW = tunings(
   {},
@@ -206,6 +226,11 @@ const SECTIONS: Readonly<Record<string, (device: Device) => Promise<void>>> = {
   },
   async rows() {
     await products("q4_K", "many", facts.software ? MANY.slice(0, 1) : MANY);
+  },
+  async attention() {
+    if (facts.software && !device.matrix) return attention(160, 64);
+    for (const rows of [1024, 4096]) await attention(rows, 128);
+    if (!facts.software) for (const headDim of [64, 256]) await attention(1024, headDim);
   },
 };
 

@@ -12,7 +12,7 @@
  * q4_k_m --size 8b`, then `bun bench/gpu.ts f16 --size 8b`. A software adapter only tests that everything runs (`--size
  * tiny`): its rates mean nothing.
  *
- * Hearth runs its fastest kernels, which the first file's run searches; HEARTH_GPU_KERNELS=plain or fast compares.
+ * Hearth runs its fastest kernels, which the first file's run searches; HEARTH_GPU_KERNELS=plain or exact compares.
  */
 import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -20,7 +20,7 @@ test("the probe measures everything on a software adapter, and writes it down", 
   expect(await child.exited).toBe(0);
   const { toggles, rows } = (await Bun.file(json).json()) as { toggles: string; rows: Record<string, number>[] };
   expect(toggles).toBe("disable_robustness");
-  const sections = ["adapter", "read", "gap", "wait", "linear", "rows"];
+  const sections = ["adapter", "read", "gap", "wait", "linear", "rows", "attention"];
   expect([...new Set(rows.map(({ section }) => String(section)))]).toEqual(sections);
   for (const { GBs, ms, us, usEach } of rows.slice(3)) expect(GBs ?? ms ?? us ?? usEach).toBeGreaterThan(0);
 }, 120_000);
@@ -30,6 +30,6 @@ test("an unknown section is refused with those that there are", async () => {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  expect(await child.stderr.text()).toContain("speed: expected adapter, read, gap, wait, linear, rows");
+  expect(await child.stderr.text()).toContain("speed: expected adapter, read, gap, wait, linear, rows, attention");
   expect(await child.exited).toBe(1);
 }, 60_000);
