@@ -5,7 +5,10 @@ import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
 import { everySource, someSources } from "./compile.ts";
 
 async function compile(...args: string[]): Promise<{ compiled: number; found: string[] }> {
-  const child = Bun.spawn([process.execPath, `${import.meta.dir}/compile.ts`, ...args], { stderr: "inherit" });
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/compile.ts`, ...args], {
+    env: { ...process.env }, // with the seed of this run
+    stderr: "inherit",
+  });
   const text = await child.stdout.text();
   expect(await child.exited).toBe(0);
   return JSON.parse(text);

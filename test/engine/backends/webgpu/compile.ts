@@ -70,11 +70,13 @@ export function everySource(): Map<string, string> {
     const matrices = KERNELS[kernel].match(/^\/\/#splice quant( \d)?$/gm)?.length ?? 0;
     const caches = /^\/\/#splice cache$/m.test(KERNELS[kernel]) ? CACHE_TYPES : [];
     for (const quants of caches.length > 0 ? caches.map((type) => [type]) : choices(matrices)) {
-      const plain = kernelSource(kernel, quants, { subgroups: false });
+      const needsMatrix = /^\/\/#splice matrices$/m.test(KERNELS[kernel]);
+      const plain = kernelSource(kernel, quants, { subgroups: false, matrix: needsMatrix ? MATRICES[0] : undefined });
       const name = [kernel, ...quants].join(" ");
       sources.set(name, plain);
       for (const { name: more, variant, quants: some } of VARIANTS) {
         if (some && !quants.some((quant) => some.includes(quant))) continue;
+        if (needsMatrix && !variant.matrix) continue;
         const other = kernelSource(kernel, quants, variant);
         if (other !== plain) sources.set(`${name} ${more}`, other);
       }
