@@ -68,6 +68,7 @@ export const LOADED_TEMPLATE = 0;
 
 /** Text appended to a rendered prompt: the beginning of an answer. */
 export interface Ending {
+  /** Not repeated if the prompt ends with it. */
   readonly text: string;
   /** Put before it if the prompt ends with `open`, apart from blanks. */
   readonly inside?: { readonly open: string; readonly close: string };

@@ -153,6 +153,7 @@ function endedBy(parts: readonly RenderedPart[], ending: Ending | undefined): re
   const { inside, text } = ending;
   const last = parts.at(-1);
   const isInside = inside !== undefined && isMarkup(last) && last.text.trimEnd().endsWith(inside.open);
+  if (!isInside && text !== "" && isMarkup(last) && last.text.endsWith(text)) return parts;
   return [...parts, plain((isInside ? inside.close : "") + text)];
 }
 

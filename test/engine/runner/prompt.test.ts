@@ -74,6 +74,14 @@ describe("ids", () => {
     expect(promptOf(parts, { kind: "after", id: 9, text: "hm" }, limits).wasCut).toBe(true);
   });
 
+  test("end with the beginning of the answer once, where the template writes it too", () => {
+    const ended = (content: string): string => {
+      const asked: PromptInput = { kind: "text", text: content, context: [], ending: { text: "<answer>" } };
+      return textOf(promptOf(parts, asked, limits));
+    };
+    expect([ended("a"), ended("a<answer>")]).toEqual(["a<answer>", "a<answer>"]);
+  });
+
   test("end with the beginning of the answer, and close thinking only where the prompt ends inside it", () => {
     const inside = { open: "<think>", close: "</think>\n\n" };
     const ended = (content: string): string => {

@@ -61,7 +61,7 @@ const hasSeveralCalls = ({ tool_calls: calls = [] }: PromptMessage): boolean => 
 
 const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /** The list of levels that a template accepts. */
-const CHECKED = /reasoning_effort\s+not\s+in\s*[[(]([^\])]*)/;
+const CHECKED = /(?:reasoning|thinking)_effort\s+not\s+in\s*[[(]([^\])]*)/;
 
 /**
  * A thinking level in the template's words; undefined if `think` is not a level. If the template accepts only some

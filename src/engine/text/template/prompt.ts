@@ -226,7 +226,9 @@ function jinjaContext(
     documents: null,
     add_generation_prompt: addGenerationPrompt,
     enable_thinking: think === undefined ? undefined : Boolean(think),
+    thinking: think === false ? false : undefined, // as Kimi's templates call it, which think unless it is false
     reasoning_effort: effortOf(think, source),
+    thinking_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
     eos_token: tokens.eos ?? "",
     datetime: source.includes("datetime") ? timeText(now) : undefined, // for FireFunction

@@ -27,6 +27,9 @@ const TAGS: readonly ThinkingTags[] = [
 /** Hunyuan 3, whose templates append the suffix of the names. */
 const HUNYUAN: ThinkingTags = { open: "<think:opensource>", close: "</think:opensource>" };
 
+/** Kimi K3, whose template puts its tags together. */
+const KIMI_K3: ThinkingTags = { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" };
+
 /** Undefined if the template shows no thinking. */
 export function thinkingTagsOf(
   prompt: GoPrompt | { readonly kind: "jinja"; readonly source: string },
@@ -39,5 +42,6 @@ export function jinjaThinkingTags(source: string): ThinkingTags | undefined {
   if (dropsThinking) return TAGS[0];
   if (/<\|channel\|>['" ~+]*analysis/.test(source)) return TAGS.at(-1);
   if (source.includes(":opensource") && source.includes("<think")) return HUNYUAN;
+  if (["<|open|>", "<|close|>", "<|sep|>", "think"].every((part) => source.includes(part))) return KIMI_K3;
   return TAGS.find(({ open, close }) => source.includes(open) && source.includes(close));
 }

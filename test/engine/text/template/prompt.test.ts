@@ -148,6 +148,17 @@ describe("a chat template", () => {
     expect(render("high")).toBe("True True high");
   });
 
+  test("knows by its own names whether to think, and how much; without a wish it decides itself", () => {
+    const jinja =
+      "{% if thinking is undefined %}{% set thinking = 'own' %}{% endif %}{{ thinking }} {{ thinking_effort }}" +
+      "{% if thinking_effort not in ['low', 'high', 'max'] %}?{% endif %}";
+    const thinks = [undefined, true, false, "medium"] as const;
+    const rendered = thinks.map((think) =>
+      renderChat(choosePrompt({ jinja }), { messages: [], now, ...(think === undefined ? {} : { think }) }),
+    );
+    expect(rendered).toEqual(["own ?", "own ?", "False ?", "own high"]);
+  });
+
   test("never sees the bytes of an image, and calls tools by name", () => {
     const jinja = "{{ messages[0] | tojson }}";
     const messages = [{ role: "tool", content: "c", tool_name: "sum", images: [new Uint8Array(9)] }];
