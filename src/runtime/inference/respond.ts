@@ -122,7 +122,7 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
   return {
     request: { ...requestOf(question), ...(calls ? { calls } : {}) },
     read(event) {
-      if (event.kind === "prompt") parser = freeParser(shape, isInside(event, shape.tags));
+      if (event.kind === "prompt") parser = freeParser(shape, event.end);
       if (!parser || event.kind === "prompt" || event.kind === "progress") return [tell(event)];
       if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
       const last = parser.end(event.reason === "length").map((each) => orText(each, shape.tools));
@@ -148,9 +148,10 @@ const thoughtsOnly = (thinking: ThinkingTags): LazyGrammar => ({ grammars: [], t
 
 function freeParser(
   { tools, facts, format, tags }: OutputFormat & ParserSettings,
-  isOpen: boolean,
+  end: string | undefined,
 ): TextParser | undefined {
-  if (format.marks) return format.makeParser(tools);
+  if (format.marks) return format.makeParser(tools, end);
+  const isOpen = isInside({ end }, tags);
   return makeAnswerParser({ tags, isOpen, calls: tools.length > 0 ? callParser(facts, format, tools) : undefined });
 }
 

@@ -61,8 +61,9 @@ export interface ToolFormat {
   /**
    * @param tools tools that the model may call: their names where the text is ambiguous, and the types of untyped
    * values
+   * @param promptEnd the end of the prompt, for a format that marks all parts of an answer: it may open the first one
    */
-  makeParser(tools: readonly Tool[]): TextParser;
+  makeParser(tools: readonly Tool[], promptEnd?: string): TextParser;
   /** The format marks thinking and answers too: its parser splits them, and is needed even without tools. */
   readonly marks?: AnswerMarks;
 }

@@ -28,7 +28,7 @@ export const glimmer: ToolFormat = {
   markup: [...ENDS, START, MESSAGE, OPEN, CLOSE],
   forced: { ...plainForced, open: ` to=user${MESSAGE}` },
   grammar: (w) => [{ opens: [OPEN], rest: `${invokes(w, PREFIX)} ${w.text(CLOSE)}` }],
-  makeParser: (tools) =>
+  makeParser: (tools, promptEnd) =>
     makeMessagesParser({
       starts: [START],
       firsts: ["to="],
@@ -39,6 +39,7 @@ export const glimmer: ToolFormat = {
         return recipient === "self" ? "thinking" : recipient === "user" ? "text" : { call: recipient };
       },
       callsIn: (body) => exactCalls(withoutTags(body), exactInvokes({ prefix: PREFIX, tools })) ?? [],
+      promptEnd,
       closings: ["</atem:parameter>"],
       makeScan: (tags) => {
         const exact = exactInvokes({ prefix: PREFIX, tools });

@@ -33,13 +33,14 @@ export const harmony: ToolFormat = {
       { opens: [" to=", "to="], atStart: true, rest, end: "<|call|>" },
     ];
   },
-  makeParser: () =>
+  makeParser: (_, promptEnd) =>
     makeMessagesParser({
       starts: HEADER_TAGS,
       firsts: ["to="],
       bodies: [MESSAGE],
       ends: ENDS,
       kindOf,
+      promptEnd,
       callsIn: (body, name) => {
         const call = makeCall(name, body.trim() === "" ? {} : body.trim());
         return call ? [call] : [];

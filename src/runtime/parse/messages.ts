@@ -1,12 +1,14 @@
 /**
  * The parser for formats whose answers are a sequence of messages, each with a header that says what it is: thinking, a
- * call, or text. The prompt ends inside the first header.
+ * call, or text. The prompt ends inside the first header, or behind it.
  */
 import { cutCallsIn } from "./cut-calls.ts";
 import { scanToTagOutsideStrings, type Scan } from "./scan.ts";
 import { findFirst, heldLengthOf, type CallEvent, type ParsedEvent, type TextParser } from "./format.ts";
 
 type Kind = "text" | "thinking";
+/** `outer`: it only surrounds other messages; undefined: the header was text. */
+type Opened = Kind | { readonly call: string } | "outer" | undefined;
 
 interface Messages {
   /** Texts that begin headers, except the first. */
@@ -17,14 +19,19 @@ interface Messages {
   readonly bodies: readonly string[];
   /** Tags that end a message. */
   readonly ends: readonly string[];
-  /** The kind of a message, from its header and the tag after it; undefined: the header was text. */
-  readonly kindOf: (header: string, tag: string) => Kind | { readonly call: string } | undefined;
+  /** The kind of a message, from its header and the tag after it. */
+  readonly kindOf: (header: string, tag: string) => Opened;
   /** Empty if the body is not a call: it comes out as text. */
   readonly callsIn: (body: string, name: string) => readonly CallEvent[];
   /** Texts, besides brackets, that can complete the body of a cut call. */
   readonly closings?: readonly string[];
   /** Finds the end of a call's body; absent: the first tag outside strings of JSON. */
-  readonly makeScan?: (tags: { readonly opens: readonly string[]; readonly closes: readonly string[] }) => Scan;
+  readonly makeScan?: (
+    tags: { readonly opens: readonly string[]; readonly closes: readonly string[] },
+    name: string,
+  ) => Scan;
+  /** The end of the prompt, if it may have opened a message; absent: it has not. */
+  readonly promptEnd?: string | undefined;
 }
 
 /** A header is not longer: more text without a tag is an answer. */
@@ -40,10 +47,15 @@ export function makeMessagesParser(format: Messages): TextParser {
   const { starts, firsts, bodies, ends, kindOf, makeScan = scanToTagOutsideStrings } = format;
   const headerStarts = [...starts, ...firsts, ...bodies];
   const tags = [...ends, ...starts, ...bodies.filter((tag) => tag.trim() !== "")]; // bodies have line breaks
-  const scanOf = (): Scan => makeScan({ opens: tags.filter((tag) => !ends.includes(tag)), closes: ends });
+  const stateOf = (kind: Opened): State => {
+    if (kind === "outer") return { in: "header" };
+    if (typeof kind !== "object") return { in: "message", kind: kind ?? "text" };
+    const scan = makeScan({ opens: tags.filter((tag) => !ends.includes(tag)), closes: ends }, kind.call);
+    return { in: "call", name: kind.call, scan };
+  };
   let pending = "";
   let lead = ""; // the tag that ended the previous message
-  let state: State = { in: "header" };
+  let state = stateOf(openedBy(format));
 
   const takeHeader = (events: ParsedEvent[]): boolean => {
     const isBegun = headerStarts.some((start) => begins(pending, start));
@@ -53,10 +65,7 @@ export function makeMessagesParser(format: Messages): TextParser {
       const kind = kindOf(header, found.tag);
       pending = pending.slice(found.at + found.tag.length);
       if (kind === undefined) add(events, "text", lead + header + found.tag);
-      state =
-        typeof kind === "object"
-          ? { in: "call", name: kind.call, scan: scanOf() }
-          : { in: "message", kind: kind ?? "text" };
+      state = stateOf(kind);
       return true;
     }
     if (isBegun && pending.length <= HEADER_LENGTH_MAX + Math.max(...bodies.map(({ length }) => length))) return false;
@@ -105,6 +114,15 @@ export function makeMessagesParser(format: Messages): TextParser {
       return events;
     },
   };
+}
+
+/** The kind of the message that the prompt has opened at its end; "outer": none. */
+function openedBy({ promptEnd = "", starts, bodies, kindOf }: Messages): Opened {
+  const tag = bodies.find((body) => promptEnd.endsWith(body));
+  const at = Math.max(...starts.map((start) => promptEnd.lastIndexOf(start)), -1);
+  if (tag === undefined || at < 0) return "outer";
+  const header = promptEnd.slice(at, -tag.length);
+  return findFirst(header, bodies) ? "outer" : kindOf(header, tag);
 }
 
 /** The calls in a body, or the body as text. */

@@ -32,13 +32,14 @@ export const solar: ToolFormat = {
     });
     return [{ opens: [CALLS], rest: `${w.ws} ${w.many(one, w.ws)}`, end: "<|calls|>" }];
   },
-  makeParser: () =>
+  makeParser: (_, promptEnd) =>
     makeMessagesParser({
       starts: [START],
       firsts: [],
       bodies: [THINK, CONTENT, CALLS],
       ends: ENDS,
       kindOf: (_, tag) => (tag === CALLS ? { call: "" } : tag === THINK ? "thinking" : "text"),
+      promptEnd,
       callsIn,
     }),
   marks: { thinking: { open: THINK, close: "<|end|>" }, next: `${START}assistant`, answer: CONTENT },
