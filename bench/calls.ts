@@ -25,7 +25,6 @@ const EXPLAINED: readonly (readonly [file: RegExp, why: string])[] = [
   [/^olmo3.*-think$/, "prints no calls"],
   [/^olmo3/, "prints names with blanks, which Python does not have"],
   [/^MiniMax-M3/, "leaves out null, and prints empty lists and texts alike"],
-  [/^Kimi-K3/, "has a format that is not known here"],
   [/Seed-OSS/, "prints line breaks at the end of a text, which its format does not keep"],
 ];
 const SERIES = 20; // calls with the same tools

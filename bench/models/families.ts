@@ -96,7 +96,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   jamba: { name: "Jamba", calls: "jamba" },
   "jina-bert-v2": { name: "Jina Embeddings 2", embeds: "only" },
   "jina-bert-v3": { name: "Jina Embeddings 3", embeds: "only" },
-  "kimi-k3": { name: "Kimi K3" },
+  "kimi-k3": { name: "Kimi K3", calls: "kimiK3", thinks: true },
   "kimi-linear": { name: "Kimi Linear", calls: "kimi" },
   laguna: { name: "Laguna", calls: "glm", thinks: true },
   lfm2: { name: "LFM2, LFM2.5", calls: "lfm2", thinks: true, sees: ["lfm2"] },

@@ -13,6 +13,14 @@ const thinker =
   '{{ range .ToolCalls }}<tool_call>\n{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}' +
   "<|im_end|>\n{{ end }}{{ if .Tools }}{{ end }}<|im_start|>assistant\n";
 
+/** The prompt opens thoughts that the embedded model does not close. */
+const kimi =
+  '{{ range .Messages }}<|open|>message role="{{ .Role }}"<|sep|>' +
+  "{{ if .Thinking }}<|open|>think<|sep|>{{ .Thinking }}<|close|>think<|sep|>{{ end }}{{ .Content }}" +
+  '{{ range .ToolCalls }}<|open|>call tool="{{ .Function.Name }}"<|sep|>{{ end }}<|end_of_msg|>{{ end }}' +
+  '{{ if .Tools }}{{ end }}<|open|>message role="assistant"<|sep|>' +
+  "<|open|>{{ if and .IsThinkSet (not .Think) }}response{{ else }}think{{ end }}<|sep|>";
+
 const MODELS = {
   llama: golden("llama31-tools.gotmpl"),
   mistral: golden("mistral-tools.gotmpl"),
@@ -20,6 +28,7 @@ const MODELS = {
   command: golden("command-r.gotmpl"),
   qwen: golden("qwen-tools.gotmpl"),
   thinker,
+  kimi,
 };
 
 const tool = (name: string, parameters?: object) => ({

@@ -13,7 +13,7 @@ import { hasJsonStrings } from "./typed-values.ts";
 interface CallPatterns {
   /** The first group is the name. */
   readonly open: RegExp;
-  /** The text in front of a value; the first group is the argument. */
+  /** The text in front of a value; the first group is the argument. Without it, the value is all arguments in JSON. */
   readonly argument: RegExp;
   /** The text behind a value, from the match of its argument. */
   readonly end: (argument: RegExpExecArray) => string;
@@ -24,6 +24,8 @@ interface CallPatterns {
 export interface ExactCalls {
   readonly patterns: CallPatterns;
   readonly tools: readonly Tool[];
+  /** The name of a tool or an argument from its group; absent: as it is. */
+  readonly nameOf?: (group: string) => string;
   /** An argument's value from its text and the match of its pattern. */
   readonly valueOf: (
     at: { readonly name: string; readonly argument: string },
@@ -33,7 +35,10 @@ export interface ExactCalls {
 }
 
 /** The calls in a text that has nothing else; "open": it ends inside a string of JSON; undefined for any other text. */
-function read(text: string, { patterns, tools, valueOf }: ExactCalls): CallEvent[] | "open" | undefined {
+function read(
+  text: string,
+  { patterns, tools, nameOf = String, valueOf }: ExactCalls,
+): CallEvent[] | "open" | undefined {
   const { open, argument: opening, close } = patterns;
   let at = 0;
   const take = (pattern: RegExp): RegExpExecArray | undefined => {
@@ -44,20 +49,23 @@ function read(text: string, { patterns, tools, valueOf }: ExactCalls): CallEvent
   };
   const calls: CallEvent[] = [];
   for (let found = take(open); found; found = take(open)) {
-    const name = found[1]!; // it always matches
+    const name = nameOf(found[1]!); // it always matches
     const args: (readonly [string, unknown])[] = [];
+    let all: string | undefined;
     for (let each = take(opening); each; each = take(opening)) {
-      const argument = each[1]!.trim(); // it always matches
+      const argument = nameOf(each[1] ?? "").trim();
       const place = { name, argument };
       const end = patterns.end(each);
       const to = endOfValue(text, { from: at, end, isJson: hasJsonStrings(tools, place) });
       if (typeof to !== "number") return to;
-      args.push([argument, valueOf(place, text.slice(at, to), each)]);
+      const value = text.slice(at, to);
+      if (each[1] === undefined) all = value;
+      else args.push([argument, valueOf(place, value, each)]);
       at = to + end.length;
       take(BLANKS);
     }
     if (close && !take(close)) return undefined;
-    const call = makeCall(name, Object.fromEntries(args));
+    const call = makeCall(name, all ?? Object.fromEntries(args));
     if (call) calls.push(call);
   }
   return at === text.length && calls.length > 0 ? calls : undefined;

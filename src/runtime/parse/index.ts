@@ -24,6 +24,7 @@ import {
   nemotron,
   phi4,
 } from "./json-between-tags.ts";
+import { kimiK3 } from "./kimi-k3.ts";
 import { kimi } from "./kimi.ts";
 import { llama3 } from "./llama3.ts";
 import { minicpm } from "./minicpm.ts";
@@ -35,6 +36,7 @@ import { solar } from "./solar.ts";
 
 export const toolFormats = {
   harmony,
+  kimiK3,
   minimaxM3,
   minimax,
   dsml,

@@ -20,7 +20,9 @@ import { declaredIn, isLoose, namedTypes, partsOf, resolved, typedValue } from "
 interface ArgumentMarks {
   /** In front of the value. */
   readonly open: (key: string, type: string) => string;
-  /** Behind it. */
+  /** An expression between `open` and the value, from the types that the schema names; undefined: it names none. */
+  readonly stated?: (types: ReadonlySet<string> | undefined) => string;
+  /** Behind the value. */
   readonly close: string;
   /** The part of `close` whose first appearance ends a text, where blanks before it do not count; absent: all of it. */
   readonly stop?: string;
@@ -67,7 +69,8 @@ export function rawArgument(
   const types = namedTypes(schema, tool.schema);
   const isText = types?.size === 1 && types.has("string");
   const open = w.text(marks.open(key, isText ? "string" : "json"));
-  const pair = w.define(`${open} (${rawValue(w, tool, { key, schema, marks, types })}) ${w.ws}`);
+  const stated = marks.stated?.(types) ?? "";
+  const pair = w.define(`${open} ${stated} (${rawValue(w, tool, { key, schema, marks, types })}) ${w.ws}`);
   return isRequired ? pair : `(${pair})?`;
 }
 

@@ -24,6 +24,15 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   return value;
 }
 
+/** Returns whether any text is a value of an argument, even one that looks like another type. */
+export function takesAnyText(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
+  const found = schemaOf(tools, at);
+  const types = found && namedTypes(found.schema, found.root);
+  if (types?.size === 1) return types.has("string");
+  const schema = (found && resolved(found.schema, found.root)) ?? {};
+  return types ? types.has("string") && isLoose(schema) : !("enum" in schema || "const" in schema);
+}
+
 /**
  * Returns whether an argument may be written with strings in JSON: in a list or an object, or as a text whose schema
  * allows other types too, with constraints.

@@ -25,6 +25,9 @@ interface PromptInput {
   /** True if one of them must be called. */
   readonly isRequired?: boolean;
   readonly thinking?: ThinkingTags;
+  /** The end of the prompt. */
+  readonly end?: string;
+  readonly think?: boolean;
   /** Most tokens of thoughts. */
   readonly budget?: number;
 }
@@ -36,7 +39,7 @@ function passOf({
   isRequired = false,
   ...more
 }: Omit<PromptInput, "reason">) {
-  const loaded = { startedNs: 0, loadNs: 0 } as Loaded; // no other fields are used
+  const loaded = { startedNs: 0, loadNs: 0, lease: { runner: { newId: () => 7 } } } as Loaded; // all that is used
   const { thinking, budget = -1 } = more;
   const settings = { options: { ...SAMPLING_DEFAULTS, thinking_budget: budget }, shift: true };
   const tools = names.map((name) => ({ type: "function", function: { name } }));
@@ -45,7 +48,7 @@ function passOf({
     { asked: { kind: "text", text: "", context: [] }, settings, wantsContext: false },
     {
       facts: { ...FACTS, source, thinking },
-      think: undefined,
+      think: more.think,
       tools,
       callGrammars: makeCallGrammars(),
       ...(isRequired ? { required: tools } : {}),
@@ -56,10 +59,10 @@ function passOf({
 /** Events of an answer that ends for a reason. */
 function read(text: string, input: PromptInput): InferenceEvent[] {
   const pass = passOf(input);
-  const { reason } = input;
+  const { reason, end = "" } = input;
   const events: RunnerEvent[] = [
-    { kind: "prompt", id: 1, tokens: 1, cached: 0, evalNs: 0, end: "" },
-    { kind: "text", id: 1, text },
+    { kind: "prompt", id: 1, tokens: 1, cached: 0, evalNs: 0, end },
+    ...Array.from(text, (char): RunnerEvent => ({ kind: "text", id: 1, text: char })),
     { kind: "done", id: 1, reason, statistics: STATISTICS, tokens: new Int32Array(0) },
   ];
   return events.flatMap((event) => pass.read(event)).slice(1, -1);
@@ -116,4 +119,72 @@ test("thoughts are limited with tools too, even if none can be called", () => {
     expect(calls?.triggers.length).toBe(tools[0] === "write" ? 2 : 0);
   }
   expect(passOf({ tools: [""], thinking }).request.calls).toBeUndefined();
+});
+
+const K3 = "<|open|><|close|><|sep|>think";
+const K3_START = '<|open|>message role="assistant"<|sep|>';
+
+/** Events with neighbours of one kind joined. */
+function joined(events: readonly InferenceEvent[]): unknown[] {
+  const all: { kind: string; text?: string }[] = [];
+  for (const event of events) {
+    const last = all.at(-1);
+    if ("text" in event && last?.kind === event.kind) last.text += event.text;
+    else all.push({ ...event });
+  }
+  return all;
+}
+
+test.each([
+  [
+    "<|open|>think<|sep|>",
+    "Hm.<|close|>think<|sep|><|open|>response<|sep|>Hi.<|close|>response<|sep|>",
+    ["thinking", "text"],
+  ],
+  ["<|open|>response<|sep|>", "Hi.<|close|>response<|sep|>", ["text"]],
+  ["<|open|>think<|sep|>", "Hm.", ["thinking"]],
+  ["", "<|open|>think<|sep|>Hm.<|close|>think<|sep|>Hi.", ["thinking", "text"]],
+])("a format whose elements are all marked: behind %p, %p gives %p", (end, text, kinds) => {
+  for (const tools of [[], ["write"]]) {
+    const found = read(text, { reason: "stop", source: K3, tools, end: K3_START + end });
+    const texts = { thinking: "Hm.", text: "Hi." } as const;
+    expect(joined(found)).toEqual(kinds.map((kind) => ({ kind, text: texts[kind as keyof typeof texts] })));
+  }
+});
+
+test("a call behind thoughts that the prompt opened comes out once it ends, before the others", () => {
+  const pass = passOf({ source: K3 });
+  pass.read({ kind: "prompt", id: 1, tokens: 1, cached: 0, evalNs: 0, end: `${K3_START}<|open|>think<|sep|>` });
+  const say = (text: string) => pass.read({ kind: "text", id: 1, text });
+  const call = (n: number) =>
+    `<|open|>call tool="write" index="${n}"<|sep|><|open|>argument key="n" type="number"<|sep|>${n}<|close|>argument<|sep|>`;
+  expect(say("Hm.<|close|>think<|sep|><|open|>tools<|sep|>")).toEqual([{ kind: "thinking", text: "Hm." }]);
+  for (const n of [1, 2]) {
+    expect(say(call(n))).toEqual([]);
+    const called = { function: { name: "write", arguments: { n } } };
+    expect(say("<|close|>call<|sep|>")).toEqual([{ kind: "toolCall", call: called }]);
+  }
+});
+
+test("other formats of marked messages know what the prompt has opened, too", () => {
+  for (const [source, end, text] of [
+    ["<|start|><|channel|>", "<|end|><|start|>assistant<|channel|>analysis<|message|>", "Hm.<|end|>"],
+    ["<|tool_call:begin|>", "<|begin|>assistant<|think|>", "Hm.<|end|>"],
+    ["<atem:function_calls>", "<|start|>assistant to=self<|message|>", "Hm.<|eom|>"],
+  ] as const) {
+    expect(joined(read(text, { reason: "stop", source, end }))).toEqual([{ kind: "thinking", text: "Hm." }]);
+  }
+});
+
+test("a required call follows the thoughts of a format whose elements are all marked", () => {
+  const pass = passOf({ source: K3, isRequired: true });
+  expect(pass.request.options.stop).toContain("<|close|>think<|sep|>");
+  const end = `${K3_START}<|open|>think<|sep|>`;
+  pass.read({ kind: "prompt", id: 7, tokens: 1, cached: 0, evalNs: 0, end });
+  expect(pass.read({ kind: "text", id: 7, text: "Hm." })).toEqual([{ kind: "thinking", text: "Hm." }]);
+  pass.read({ kind: "done", id: 7, reason: "stop", statistics: STATISTICS, tokens: new Int32Array(0) });
+  const text = "Hm.<|close|>think<|sep|><|open|>response<|sep|>";
+  expect(pass.next?.()?.request).toMatchObject({ asked: { kind: "after", id: 7, text }, format: {} });
+  const { asked } = passOf({ source: K3, isRequired: true, think: false }).request;
+  expect(asked).toMatchObject({ ending: { text: "<|open|>response<|sep|>" } });
 });

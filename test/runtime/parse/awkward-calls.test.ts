@@ -10,6 +10,7 @@ const properties = {
   mixed: { anyOf: [{ type: "array", items: { type: "string" } }, { type: "string" }] },
   "a b": { type: "integer" },
   null: { type: "null" },
+  loose: { type: ["string", "number"] },
   size: { anyOf: [{ type: "integer" }, { type: "string", maxLength: 200 }] },
 };
 const TOOLS: Tool[] = [{ type: "function", function: { name: "f", parameters: { type: "object", properties } } }];
@@ -61,6 +62,12 @@ const LISTS: Partial<Record<ToolFormatName, readonly [(json: string) => string, 
   minimaxM3: [
     (json) => `${M3}<tool_call>\n${M3}<invoke name="f">${M3}<list>${json}${M3}</list>${M3}</invoke>\n${M3}</tool_call>`,
     `${M3}</list>${M3}</invoke>${M3}</tool_call>`,
+  ],
+  kimiK3: [
+    (json) =>
+      '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="list" type="array"<|sep|>' +
+      `${json}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`,
+    "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|open|>call ",
   ],
   functionGemma: [
     (json) => `<start_function_call>call:f{list:${json}}<end_function_call>`,
@@ -138,6 +145,14 @@ test.each<[ToolFormatName, string, Record<string, unknown>]>([
       "<arg_value:opensource><arg_key:opensource>x</arg_key:opensource></arg_value:opensource></tool_call:opensource></tool_calls:opensource>",
     { text: "<arg_key:opensource>x</arg_key:opensource>" },
   ],
+  // the stated type decides where any text fits
+  ...(["string", "number"] as const).map((type): [ToolFormatName, string, Record<string, unknown>] => [
+    "kimiK3",
+    `<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>${["loose", "size", "text"]
+      .map((key) => `<|open|>argument key="${key}" type="${type}"<|sep|>12<|close|>argument<|sep|>`)
+      .join("")}<|close|>call<|sep|><|close|>tools<|sep|>`,
+    { loose: type === "string" ? "12" : 12, size: 12, text: "12" },
+  ]),
 ])("%s: %s", (name, text, args) => {
   for (const length of [1, 7, text.length]) {
     expect(parseWith(toolFormats[name].makeParser(TOOLS), cut(text, endless(length)))).toEqual([

@@ -223,6 +223,48 @@ export const FIXTURES: Readonly<Record<ToolFormatName, readonly Fixture[]>> = {
     { answer: "<|content|>Hi <b>.<|end|>", events: [text("Hi <b>.")] },
     { answer: "<|tool_calls|>nothing<|calls|>", events: [text("nothing")] },
   ],
+  kimiK3: [
+    {
+      answer:
+        "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>Let me see.<|close|>response<|sep|>" +
+        '<|open|>tools<|sep|><|open|>call tool="weather" index="1"<|sep|>' +
+        '<|open|>argument key="city" type="string"<|sep|>São "P} </x><|close|>argument<|sep|>' +
+        '<|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|>' +
+        '<|open|>argument key="near" type="array"<|sep|>["a b","c"]<|close|>argument<|sep|>' +
+        '<|open|>argument key="exact" type="boolean"<|sep|>true<|close|>argument<|sep|><|close|>call<|sep|>\n' +
+        '<|open|>call tool="now" index="2"<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>',
+      events: [thinking("Hm."), ...BOTH],
+    },
+    {
+      answer:
+        '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>json type="object"<|sep|>' +
+        '{"a": [1, "b"]}<|close|>json<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+      events: [call("f", { a: [1, "b"] })],
+    },
+    {
+      answer:
+        '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="a &amp;quot; &quot;b&quot;" ' +
+        'type="string"<|sep|>12<|close|>argument<|sep|><|open|>argument key="n" type="number"<|sep|>12<|close|>argument<|sep|>' +
+        "<|close|>call<|sep|><|close|>tools<|sep|>",
+      events: [call("f", { 'a &quot; "b"': "12", n: 12 })],
+    },
+    {
+      answer:
+        '<|open|>message role="assistant"<|sep|><|open|>response<|sep|>The response tag, then a message, a call, think.' +
+        "<|close|>response<|sep|><|close|>message<|sep|>",
+      events: [text("The response tag, then a message, a call, think.")],
+    },
+    {
+      answer: "<|open|>think<|sep|>No end<|open|>response<|sep|>Hi <b>.",
+      events: [thinking("No end"), text("Hi <b>.")],
+    },
+    {
+      answer: '<|open|>tools<|sep|><|open|>call tool="now" index="1"<|sep|>nothing<|close|>call<|sep|>',
+      events: [text("nothing")],
+    },
+    { answer: "<|open|>tools<|sep|>nothing<|close|>tools<|sep|>", events: [text("nothing")] },
+    { answer: "No tag at all", events: [text("No tag at all")] },
+  ],
   kimi: [
     {
       answer:

@@ -158,6 +158,7 @@ describe("the format of a template", () => {
     ["<function_calls>", "olmo3"],
     ["functools[", "firefunction"],
     ["<|tool_calls_section_begin|><|tool_call_begin|>", "kimi"],
+    ["{{ '<|open|>' + tag + '<|sep|>' }}{{ '<|close|>' + tag }}", "kimiK3"],
     ["{%- set dsml_token = '｜DSML｜' %}", "dsml"],
     ["]<]minimax[>[<tool_call>", "minimaxM3"],
     ["<|function_call|>{{ call }}<|message_sep|>assistant<|role_sep|>", "gigachat"],
