@@ -72,6 +72,8 @@ export interface Architecture {
   readonly unused?: RegExp;
   /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */
   readonly textTokens?: { readonly model: string; readonly visible: readonly string[] };
+  /** GGUF's name for the rule by which a vocabulary in `tiktoken.model` splits text; absent: it is refused. */
+  readonly tiktoken?: string;
   /** Default of the vocabulary if no file sets it. */
   readonly addSpacePrefix?: boolean;
   /**

@@ -1,14 +1,15 @@
 /**
  * The tokenizer of a model folder as GGUF metadata: from SentencePiece's `tokenizer.model` if present, else from
- * `tokenizer.json`, with the special tokens of both.
+ * `tokenizer.json` or `tiktoken.model`, with the special tokens of all.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32, type Architecture } from "./architecture.ts";
-import { describe, findBytes, findJson, type JsonObject, type ModelFolder } from "./folder.ts";
+import { describe, findBytes, findJson, findText, type JsonObject, type ModelFolder } from "./folder.ts";
 import { parseSentencePieceModel } from "./sentence-piece-model.ts";
 import { specialMetadata } from "./special-ids.ts";
 import { isByteLevel, readTokenizerJson } from "./tokenizer-json.ts";
+import { readTiktoken } from "./tiktoken.ts";
 import type { Tokens, TokensPlace } from "./tokens.ts";
 import { addedTokens, completeVocabulary, parseAddedToken, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
 
@@ -16,7 +17,8 @@ interface TokenizerSources {
   readonly folder: ModelFolder;
   /** `config.json` */
   readonly config: JsonObject;
-  readonly architecture: Partial<Pick<Architecture, "arch">> & Pick<Architecture, "addSpacePrefix" | "textTokens">;
+  readonly architecture: Partial<Pick<Architecture, "arch">> &
+    Pick<Architecture, "addSpacePrefix" | "textTokens" | "tiktoken">;
   /** Rows of the embedding. */
   readonly rows: number;
 }
@@ -34,12 +36,19 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
   const json = await findJson(folder, "tokenizer.json");
   const isWhole = json && (textTokens || isByteLevel(json));
   const model = isWhole ? undefined : await findBytes(folder, "tokenizer.model");
-  if (!json && !model) {
+  const ranks = json || model ? undefined : await findText(folder, "tiktoken.model");
+  if (ranks !== undefined && architecture.tiktoken === undefined) {
+    const what = "a vocabulary of 'tiktoken.model' is not supported for this architecture";
+    throw new AppError("unsupported", `${folder.label}: ${what}`);
+  }
+  if (!json && !model && ranks === undefined) {
     throw new AppError("bad_file", `${folder.label}: expected 'tokenizer.json' or 'tokenizer.model', got neither`);
   }
   const { metadata, pieces, leftOut } = model
     ? readSentencePiece(model, await furtherTokens(folder, json), place)
-    : readTokenizerJson(json!, place); // one of them exists
+    : ranks !== undefined
+      ? readTiktoken(ranks, { ...place, added: await furtherTokens(folder, json), pre: architecture.tiktoken! })
+      : readTokenizerJson(json!, place); // one of them exists
   const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
   const all: Record<string, WriteValue> = { ...metadata, ...special };
   const prefix = architecture.addSpacePrefix ?? (await configuredPrefix(sources, model !== undefined));

@@ -23,6 +23,7 @@ export function deepseek(score: 1 | 2): Architecture {
     arch: "deepseek2",
     metadata: (config) => ({ ...latentMetadata(config), ...latentYarn(config), expert_gating_func: u32(score) }),
     tensors: () => ({ ...latentTable(), ...inMlp() }),
+    tiktoken: "kimi-k2", // Moonshot's models
   };
 }
 
