@@ -8,7 +8,7 @@ import { feedForward, moe, normSteps, sharedExpert } from "./decoder.ts";
 import { latentAttention, latentSizes } from "./deepseek2.ts";
 import { routingOf } from "./experts.ts";
 import { readLayers } from "./hparams.ts";
-import { deltaAttention } from "./kimi-linear.ts";
+import { deltaAttention, unturnedDim } from "./kimi-linear.ts";
 import { buffersOf, embedding, output, type Model } from "./model.ts";
 
 const WIDTH_MAX = 65_536;
@@ -64,7 +64,7 @@ export function kimiK3(model: Model): Step[] {
 /** Latent attention without RoPE. */
 function gatedLatentAttention(model: Model): (layer: number) => Step[] {
   const { keyDim } = latentSizes(model);
-  const rotaryDim = model.keys.count("rope.dimension_count", { min: 1, max: keyDim });
+  const rotaryDim = unturnedDim(model);
   const options = { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim) };
   const [gated, plain] = [latentAttention(model, { ...options, gate: "sigmoid" }), latentAttention(model, options)];
   return (layer) => (model.has(`blk.${layer}.attn_gate.weight`) ? gated(layer) : plain(layer));

@@ -16,7 +16,7 @@ export function kimiLinear(model: Model): Step[] {
   const { keys, nLayers } = model;
   const { kvHeads } = readLayers(keys, model);
   const { keyDim } = latentSizes(model);
-  const rotaryDim = keys.count("rope.dimension_count", { min: 1, max: keyDim });
+  const rotaryDim = unturnedDim(model);
   const attend = latentAttention(model, { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim), bareQuery: true });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model);
@@ -30,6 +30,17 @@ export function kimiLinear(model: Model): Step[] {
             : moe(model, layer, { act: "silu", normalize: true, routing }),
       }),
   });
+}
+
+/**
+ * The part of keys that other families with latent attention turn. Nothing turns here, but files say by how much it
+ * would.
+ */
+export function unturnedDim(model: Model): number {
+  const { keys } = model;
+  const dim = keys.count("rope.dimension_count", { min: 1, max: latentSizes(model).keyDim });
+  for (const [key] of keys.unread(["rope."])) keys.find(key);
+  return dim;
 }
 
 /** Ling 3: Kimi Linear with bounded decays, RoPE, gated heads, and limited gates. */
