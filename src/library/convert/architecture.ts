@@ -35,6 +35,10 @@ export interface TensorRule {
    * (experts, rows, inDim / 32, 16) bytes, with their scales in a tensor that ends in `_scales` instead of `_blocks`.
    */
   readonly experts?: ExpertRows;
+  /** The file stores an expert's matrix as (rows, inDim / 2) bytes of MXFP4, with scales in `_scale`, not `_packed`. */
+  readonly isPacked?: boolean;
+  /** The name of a vector by which this one is multiplied, from this one's name. */
+  readonly times?: (name: string) => string;
   /** Heads whose rows are reordered to pairs; see `TensorSource`. */
   readonly pairedHeads?: number;
   /** Added to every weight. */
@@ -46,8 +50,9 @@ export interface TensorRule {
 }
 
 /**
- * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`; `*` is the layer, and `#` an expert,
- * whose matrices are stacked in order. Several rules take a tensor apart. Biases are always optional.
+ * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`; `*` is the layer, unless its
+ * number stands there, and `#` an expert, whose matrices are stacked in order. Several rules take a tensor apart.
+ * Biases are always optional.
  */
 export type TensorTable = Readonly<Record<string, TensorRule | readonly TensorRule[]>>;
 

@@ -7,11 +7,11 @@ import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
 import type { Architecture, RowSelection, TensorRule, TensorTable } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 import { plannedExperts, type ExpertSource } from "./expert-data.ts";
-import { checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
+import { checkFactor, checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
 /** Encoder parts of multimodal models; the text model is converted without them. */
 const ENCODERS =
-  /^(vision_tower|vision_model|visual|multi_modal_projector|audio_tower|model\.(vision|visual|audio|multi_modal))/;
+  /^(vision_tower|vision_model|visual|multi_modal_proj|audio_tower|mm_proj|model\.(vision|visual|audio|multi_modal))/;
 /** Tables that some files store although every engine computes them. */
 const COMPUTED = /\.rotary_emb\.inv_freq$|\.masked_bias$/;
 /** GGML_MAX_DIMS of ggml. */
@@ -43,8 +43,13 @@ interface PlanSources {
 
 export function planTensors({ tensors, architecture, table, nLayers, isTied, label }: PlanSources): Plan {
   const parts = new Map<string, Map<number, PlannedTensor>>();
+  const among = { byName: new Map(tensors.map((tensor) => [tensor.name, tensor])), label };
   const planned = (tensor: SafeTensor, each: FoundRule): PlannedTensor =>
-    each.rule.experts ? planExperts(tensor, each, { tensors, label }) : planTensor(tensor, each, label);
+    each.rule.isPacked
+      ? planPacked(tensor, each, among)
+      : each.rule.experts
+        ? planExperts(tensor, each, among)
+        : planTensor(tensor, each, among);
   let encoderCount = 0;
   for (const tensor of tensors) {
     if (ENCODERS.test(tensor.name)) {
@@ -121,11 +126,13 @@ export function findRules(table: TensorTable, name: string, nLayers: number): Fo
   const layer = LAYER.exec(name)?.[1];
   const expert = EXPERT.exec(name)?.[2];
   if (layer !== undefined && Number(layer) >= nLayers) return [];
-  const key = (layer === undefined ? bare : bare.replace(`.${layer}.`, ".*.")).replace(EXPERT, "$1.#");
+  const exact = bare.replace(EXPERT, "$1.#");
+  const isExact = layer !== undefined && Object.hasOwn(table, exact);
+  const key = layer === undefined || isExact ? exact : exact.replace(`.${layer}.`, ".*.");
   const rules = [Object.hasOwn(table, key) ? table[key]! : []].flat();
   const suffix = part === undefined ? "" : part === "bias" || part === "beta" ? ".bias" : ".weight";
   return rules
-    .filter(({ to }) => to.includes("*") === (layer !== undefined))
+    .filter(({ to }) => to.includes("*") === (layer !== undefined && !isExact))
     .map((rule) => ({
       name: rule.to.replace("*", String(Number(layer))) + suffix,
       rule,
@@ -133,7 +140,20 @@ export function findRules(table: TensorTable, name: string, nLayers: number): Fo
     }));
 }
 
-function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string): PlannedTensor {
+interface Among {
+  readonly byName: ReadonlyMap<string, SafeTensor>;
+  readonly label: string;
+}
+
+/** Another tensor that one is read with. */
+function besides(tensor: SafeTensor, name: string, { byName, label }: Among, what: string): SafeTensor {
+  const found = byName.get(name);
+  if (found) return found;
+  throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected ${what} in '${name}', got none`);
+}
+
+function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, among: Among): PlannedTensor {
+  const { label } = among;
   const isWeight = !name.endsWith(".bias");
   const wrong = (expected: string): AppError =>
     new AppError(
@@ -149,6 +169,7 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string
     pairedHeads: rule.pairedHeads ?? 0,
     isTransposed: isWeight && (rule.isTransposed ?? false),
     rows,
+    factor: rule.times && besides(tensor, rule.times(tensor.name), among, "factors"),
     value: rule.value ?? (isWeight && shift !== 0 ? (weight: number) => weight + shift : undefined),
   };
   const shape = shapeOf(source);
@@ -157,26 +178,41 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, label: string
   const from = sourceType(tensor, label);
   const quant = !isMatrix ? f32 : from === bf16 ? bf16 : f16;
   checkHeads(source, label);
+  checkFactor(source, label);
   return { name, shape: shape.toReversed(), quant, sources: [source] };
 }
 
 /** Stacked experts; see `TensorRule.experts`. */
-function planExperts(
-  tensor: SafeTensor,
-  { name, rule }: FoundRule,
-  { tensors, label }: { tensors: readonly SafeTensor[]; label: string },
-): PlannedTensor {
+function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among): PlannedTensor {
+  const { label } = among;
   const isPacked = tensor.name.endsWith("_blocks");
   const scaleName = tensor.name.replace(/_blocks$/, "_scales");
-  const scales = isPacked ? tensors.find((each) => each.name === scaleName) : undefined;
-  if (isPacked && !scales) {
-    throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected scales in '${scaleName}', got none`);
-  }
+  const scales = isPacked ? besides(tensor, scaleName, among, "scales") : undefined;
   const source = { tensor, scales, rows: rule.experts! }; // the caller's condition
   const { shape, quant } = plannedExperts(source, label);
   const plain = (): Quant => (sourceType(tensor, label) === bf16 ? bf16 : f16);
   return { name, shape: shape.toReversed(), quant: quant ?? plain(), sources: [source] };
 }
+
+/** The matrix of one expert; see `TensorRule.isPacked`. */
+function planPacked(tensor: SafeTensor, { name }: FoundRule, among: Among): PlannedTensor {
+  const scales = besides(tensor, tensor.name.replace(/_packed$/, "_scale"), among, "scales");
+  const source = {
+    tensor: { ...tensor, shape: packedShape(tensor.shape) },
+    scales: { ...scales, shape: [1, ...scales.shape] },
+    rows: { first: 0, step: 1 },
+  };
+  const { shape, quant = f16 } = plannedExperts(source, among.label);
+  return { name, shape: shape.slice(1).toReversed(), quant, sources: [source] };
+}
+
+/** (rows, bytes) as (1, rows, blocks, 16). */
+const packedShape = ([rows = 0, bytes = 0, ...more]: readonly number[]): number[] => [
+  1,
+  rows,
+  ...(bytes % 16 === 0 ? [bytes / 16, 16] : [bytes]),
+  ...more,
+];
 
 /** Four times the most of any published model: 512 experts of 2 · 2,048 rows. */
 const ROWS_MAX = 2 ** 23;

@@ -27,6 +27,8 @@ export interface TensorSource {
   readonly pairedHeads: number;
   /** Applied to every weight. */
   readonly value?: ((weight: number) => number) | undefined;
+  /** A vector by which this one is multiplied. */
+  readonly factor?: SafeTensor | undefined;
   /** The file stores the transposed matrix; all of it is read at once. */
   readonly isTransposed?: boolean;
   /** The rows to take, if not all in order. */
@@ -64,6 +66,24 @@ export function checkHeads(source: TensorSource, label: string): void {
   }
 }
 
+/** Throws `bad_file` for a factor of another length. */
+export function checkFactor({ tensor, factor }: TensorSource, label: string): void {
+  const count = ({ shape }: SafeTensor): number => shape.reduce((all, size) => all * size, 1);
+  if (!factor || (count(factor) === count(tensor) && tensor.byteLength <= HEAD_BYTES_MAX)) return;
+  const what = `${label}: tensor '${factor.name}'`;
+  throw new AppError("bad_file", `${what}: expected ${count(tensor)} factors, got ${count(factor)}`);
+}
+
+/** A whole tensor. */
+async function weightsOf(tensor: SafeTensor, label: string): Promise<Float32Array> {
+  await using file = await reading(`${label}: tensor '${tensor.name}'`, open(tensor.path, "r"));
+  const bytes = await readPiece(file, { tensor, offset: 0, length: tensor.byteLength, label });
+  const from = sourceType(tensor, label);
+  const weights = new Float32Array(bytes.length / from.blockBytes);
+  from.dequantize(bytes, weights);
+  return weights;
+}
+
 /**
  * Yields weights in the type `to`. Throws `bad_file` if the file ends early, and `unsupported` if a weight overflows.
  */
@@ -71,6 +91,12 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
   const { tensor, pairedHeads, value, isTransposed = false } = source;
   const from = sourceType(tensor, label);
   const rounding = { from, to, value, what: `${label}: '${tensor.name}'` };
+  if (source.factor) {
+    const [weights, factors] = [await weightsOf(tensor, label), await weightsOf(source.factor, label)];
+    const products = weights.map((weight, i) => weight * factors[i]!); // as many: checkFactor
+    yield roundTo(new Uint8Array(products.buffer), { ...rounding, from: f32 });
+    return;
+  }
   if (source.rows?.order) {
     yield* chosenRows(source.rows, { tensor, rounding, label });
     return;

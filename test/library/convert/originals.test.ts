@@ -140,6 +140,7 @@ const ELSEWHERE: readonly string[] = [
   "Gemma3ForConditionalGeneration", // the text model of an image model
   "Gemma3nForConditionalGeneration",
   "Gemma4ForConditionalGeneration",
+  "KimiK3ForConditionalGeneration", // transformers does not have it: kimi-k3.test.ts
   "Mistral3ForConditionalGeneration",
   "PhimoeForCausalLM", // a GGUF routes by softmax, as llama.cpp does; the original by a sparse mixer
   "Qwen3_5ForConditionalGeneration",

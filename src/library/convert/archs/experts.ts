@@ -74,7 +74,7 @@ export const bareTable = (table = llamaTable()): TensorTable =>
 /** Number of experts, how many a row uses, and their width. */
 export function expertMetadata(config: Config, width = "moe_intermediate_size"): Record<string, WriteValue> {
   const count = nameOf(config, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts");
-  const used = nameOf(config, "num_experts_per_tok", "moe_topk", "moe_k");
+  const used = nameOf(config, "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k");
   const ffnDim = firstOf(config, nameOf(config, width, "intermediate_size"));
   return {
     expert_count: u32(config.count(count)),

@@ -19,6 +19,7 @@ import { gptOss } from "./gpt-oss.ts";
 import { graniteHybrid } from "./hybrid.ts";
 import { hyV4 } from "./hy-v4.ts";
 import * as indexed from "./indexed.ts";
+import { kimiK3 } from "./kimi-k3.ts";
 import { llama } from "./llama.ts";
 import { mistral3 } from "./mistral3.ts";
 import { mllama } from "./mllama.ts";
@@ -79,6 +80,7 @@ export const convertible = {
   HunYuanMoEV1ForCausalLM: experts.hunyuanMoe,
   Jais2ForCausalLM: sequential.jais2,
   JinaEmbeddingsV3Model: embedders.jinaBertV3,
+  KimiK3ForConditionalGeneration: kimiK3,
   LLaDAMoEModel: diffusion.lladaMoe,
   LLaDAMoEModelLM: diffusion.lladaMoe,
   LLaDAModelLM: diffusion.llada,
