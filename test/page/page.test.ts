@@ -1,8 +1,12 @@
-/** The page, in one headless browser, with the embedded model on a real server. Cases are in files of their own. */
+/**
+ * The page, in one headless browser, with the embedded model on a real server. Cases are in files of their own. Each
+ * run has chats, hostile input, failures, tools, each view at one width and one language; and half of the other cases.
+ */
 import { afterAll, afterEach, beforeAll, describe } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { drawn } from "../seed.ts";
 import { browserRefusal } from "./engine/chromium.ts";
 import { belowPathCases } from "./below-path-cases.ts";
 import { catalogueCases } from "./catalogue-cases.ts";
@@ -40,18 +44,14 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  const cases = [
-    chatCases,
+  const always = [chatCases, viewCases, troubleCases, languageCases, formulaCases, toolCases].flat();
+  const others = [
     inPageCases,
     webLlmCases,
-    viewCases,
-    troubleCases,
     typingCases,
     belowPathCases,
     undoCases,
     findingCases,
-    languageCases,
-    formulaCases,
     exportCases,
     catalogueCases,
     documentCases,
@@ -61,7 +61,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     compareCases,
     titleCases,
     speechCases,
-    toolCases,
-  ];
-  for (const register of cases.flat()) register(() => world);
+  ].flat();
+  const some = drawn("cases of the page", others, Math.ceil(others.length / 2));
+  for (const register of [...always, ...some]) register(() => world);
 });
