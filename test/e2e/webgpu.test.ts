@@ -95,14 +95,6 @@ test("GET /api/ps: size_vram is 0 on a software adapter, whose memory is the mac
   expect(small!["size_vram"]).toBe(0);
 });
 
-test("POST /api/generate: greedy tokens are the reference's with half of the layers on the GPU", async () => {
-  const options = { ...GREEDY, num_predict: 24 };
-  const expected = await generate(cpu!, LETTERS[0]!, options);
-  const got = await generate(gpu!, LETTERS[0]!, { ...options, num_gpu: 2 });
-  expect(expected["eval_count"]).toBeGreaterThan(10);
-  expect(got["context"]).toEqual(expected["context"]);
-});
-
 /** The log's lines about models split between two devices. */
 const splitLines = (hearth: Hearth): Record<string, any>[] =>
   hearth
@@ -110,10 +102,28 @@ const splitLines = (hearth: Hearth): Record<string, any>[] =>
     .filter((line) => line.includes("on the GPU, the others on the CPU"))
     .map((line) => JSON.parse(line));
 
-test("options.num_gpu: a part of the layers stays until another number is asked for, and the log tells of it", async () => {
-  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 }); // whatever an earlier test left loaded
+async function usesDriver(): Promise<boolean> {
+  const pids = await gpu!.runnerPids();
+  expect(pids).toHaveLength(1);
+  return (await readFile(`/proc/${pids[0]}/maps`, "utf8")).includes("vk_swiftshader");
+}
+
+/** Each number of layers compiles all kernels again: one test for what needs the same numbers. */
+test("options.num_gpu: 0 takes the model off the GPU, a part of the layers puts it back, stays and is in the log", async () => {
+  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 });
+  expect(await usesDriver()).toBe(true);
+  const off = await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 });
+  expect(off["response"]).not.toBe("");
+  expect(await usesDriver()).toBe(false);
+  await generate(gpu!, LETTERS[1]!); // an option of one request does not affect the next
+  expect(await usesDriver()).toBe(false);
   const known = splitLines(gpu!).length;
-  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 2 });
+  const options = { ...GREEDY, num_predict: 24 };
+  const expected = await generate(cpu!, LETTERS[0]!, options);
+  const got = await generate(gpu!, LETTERS[0]!, { ...options, num_gpu: 2 });
+  expect(expected["eval_count"]).toBeGreaterThan(10);
+  expect(got["context"]).toEqual(expected["context"]);
+  expect(await usesDriver()).toBe(true);
   const pids = await gpu!.runnerPids();
   const { models } = (await (await fetch(`${gpu!.url}/api/ps`)).json()) as { models: Record<string, any>[] };
   expect(models[0]!["size"]).toBeGreaterThan(1e5); // both parts
@@ -159,21 +169,4 @@ test("a client that leaves while a model is loaded ends the load", async () => {
   abort.abort();
   expect(await left).toBe("AbortError");
   expect(await eventually(async () => (await gpu!.runnerPids()).length === 0, 60_000)).toBe(true);
-});
-
-test("options.num_gpu: 0 takes the model off the GPU, another number puts it back", async () => {
-  const usesDriver = async (): Promise<boolean> => {
-    const pids = await gpu!.runnerPids();
-    expect(pids).toHaveLength(1);
-    return (await readFile(`/proc/${pids[0]}/maps`, "utf8")).includes("vk_swiftshader");
-  };
-  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 });
-  expect(await usesDriver()).toBe(true);
-  const off = await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 });
-  expect(off["response"]).not.toBe("");
-  expect(await usesDriver()).toBe(false);
-  await generate(gpu!, LETTERS[1]!); // an option of one request does not affect the next
-  expect(await usesDriver()).toBe(false);
-  await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 99 });
-  expect(await usesDriver()).toBe(true);
 });
