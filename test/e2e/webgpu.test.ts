@@ -108,7 +108,7 @@ async function usesDriver(): Promise<boolean> {
   return (await readFile(`/proc/${pids[0]}/maps`, "utf8")).includes("vk_swiftshader");
 }
 
-/** Each number of layers compiles all kernels again: one test for what needs the same numbers. */
+/** Each number of layers compiles all kernels again: steps with the same numbers share a test. */
 test("options.num_gpu: 0 takes the model off the GPU, a part of the layers puts it back, stays and is in the log", async () => {
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 });
   expect(await usesDriver()).toBe(true);
