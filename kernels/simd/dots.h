@@ -16,11 +16,8 @@
 #define DOTS_FEW (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
 #define NEAR 1152 // bytes between the read and the fetched part of a half
 
-// Prefetches the weights `ahead` of a unit of `bytes` in a stream. With one stream the distance is a page, because a
-// processor prefetches by itself only within a page; for units with as many bytes as weights one stream is as fast
-// without it, and where two units are multiplied at once it is faster without it.
+// Prefetches the weights `ahead` of a unit of `bytes` in a stream: a processor prefetches by itself only within a page.
 INL void fetch_ahead(const u8 *p, int bytes, i64 ahead) {
-  if (bytes >= UNIT && ahead == AHEAD) return;
   UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + ahead + i);
 }
 
@@ -161,10 +158,7 @@ INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 s
 #define PAIRS_1(name, each)
 #define PAIRS_0(name, each) \
   for (; b + 1 < end; b += 2, p += 2 * (each)) { \
-    if (ahead != AHEAD) { \
-      fetch_ahead(p, each, ahead); \
-      fetch_ahead(p + (each), each, ahead); \
-    } \
+    fetch_ahead(p, 2 * (each), ahead); \
     Unit u[2]; \
     unpack_##name(p, grid, u); \
     unpack_##name(p + (each), grid, u + 1); \

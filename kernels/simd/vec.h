@@ -41,7 +41,7 @@ typedef float f32;
 #define PLAIN_FLOATS 0
 #endif
 
-#define AHEAD 4096 // prefetch distance in bytes: a page
+#define AHEAD 8192 // prefetch distance in bytes: two pages
 
 // W lanes in a register, PANEL_REGS registers of weight rows in a panel, TILE tokens multiplied with it at once.
 #if defined(__AVX512VNNI__)
