@@ -5,10 +5,9 @@
  *
  *   files       prompts of 512 and decode, five files; decode's share of the memory bandwidth
  *   large       the same of an 8 B shape
- *   streams     2 to 16 of them, and the rate of 8 relative to one
+ *   streams     2 to 16 of them, and the rate of 8 relative to one; the same five files
  *   served      answers of 1 and 8 clients through both servers
  *   contexts    whole prompts of 4,096 and 16,384, and decode after them
- *   avx2        prompts at the AVX2 level, against llama.cpp's build for this CPU
  *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
  *   busy        decode beside one busy loop per core
  *
@@ -43,7 +42,7 @@ import { ensureModel, type Mix, type Size } from "./make-model.ts";
 import { ask, withServer, words } from "./streamed.ts";
 import { readBandwidth, writeRecord, type Figure, type Goal } from "./report/record.ts";
 
-const PARTS = { files, large, streams, served, contexts, avx2, embeddings, busy };
+const PARTS = { files, large, streams, served, contexts, embeddings, busy };
 
 const { values: flags } = parseArgs({
   options: {
@@ -114,10 +113,18 @@ const TITLES: Readonly<Record<keyof typeof PARTS, string>> = {
   streams: "Several streams",
   served: "Several clients, through both servers",
   contexts: "Long contexts",
-  avx2: "Without AVX-512, beside llama.cpp with it",
   embeddings: "Embeddings through both servers",
   busy: "Beside other work",
 };
+
+/** With the goal of decode beside llama.cpp. */
+const FILES = [
+  ["q4_0", "1.2b", 1.1],
+  ["q8_0", "1.2b", 1.1],
+  ["q4_k_m", "1.2b", 1],
+  ["q4_0", "moe", 1],
+  ["q4_k_m", "moe", 1],
+] as const;
 
 const begun = Object.entries(PARTS).filter(([name]) => flags.parts.split(",").includes(name));
 if (begun.length === 0) throw new Error(`--parts ${flags.parts}: expected some of ${Object.keys(PARTS).join()}`);
@@ -129,18 +136,14 @@ for (const [name, part] of begun) {
   figures = [];
   await part();
   const title = TITLES[name as keyof typeof PARTS]; // a key of PARTS
-  if (flags.record) writeRecord(name, { title, figures, bandwidth });
+  const level = flags.level;
+  const kept = level ? { name: `${name}-${level}`, title: `${title}, level ${level}` } : { name, title };
+  if (flags.record) writeRecord(kept.name, { title: kept.title, figures, bandwidth });
 }
 process.exit(0);
 
 async function files(): Promise<void> {
-  for (const [mix, size, decode] of [
-    ["q4_0", "1.2b", 1.1],
-    ["q8_0", "1.2b", 1.1],
-    ["q4_k_m", "1.2b", 1],
-    ["q4_0", "moe", 1],
-    ["q4_k_m", "moe", 1],
-  ] as const) {
+  for (const [mix, size, decode] of FILES) {
     const file = await fileOf(mix, size);
     const runs = { ours: () => ours(file, usual), theirs: bench(file, usual), peer: "llama-bench" };
     const goals = { "llama.cpp": { prompt: 2, decode }, "ik_llama.cpp": BESIDE_IK };
@@ -149,15 +152,24 @@ async function files(): Promise<void> {
 }
 
 async function streams(): Promise<void> {
-  const file = await fileOf("q4_0");
+  const all = flags.streams.split(",").map(Number);
+  for (const [index, [mix, size]] of FILES.entries())
+    await streamsOf(
+      await fileOf(mix, size),
+      `${size} ${mix}`,
+      index === 0 ? all : all.filter((n) => n === 1 || n === 8),
+    );
+}
+
+async function streamsOf(file: string, name: string, counts: readonly number[]): Promise<void> {
   const rates = new Map<number, readonly number[]>();
-  for (const count of flags.streams.split(",").map(Number)) {
+  for (const count of counts) {
     const sizes = { ...usual, prompt: 64, streams: count };
     const peer = "llama-batched-bench";
     const runs = { ours: () => ours(file, sizes), theirs: byPeers((programs) => programs.batched(file, sizes)), peer };
-    const both = { "llama.cpp": { decode: 1.3 }, "ik_llama.cpp": { decode: 1.3 } };
+    const both = { "llama.cpp": { decode: 1.6 }, "ik_llama.cpp": { decode: 1.3 } };
     const goals = count === 8 ? both : {};
-    const rounds = await compare(`1.2b q4_0, ${count} streams`, { ...runs, goals });
+    const rounds = await compare(`${name}, ${count} streams`, { ...runs, goals });
     rates.set(
       count,
       rounds.map(({ decode }) => decode),
@@ -166,14 +178,9 @@ async function streams(): Promise<void> {
   const [one, eight] = [rates.get(1), rates.get(8)];
   if (!one || !eight) return;
   const times = eight.map((rate, round) => rate / one[round]!);
-  console.log(`8 streams: ${median(times).toFixed(2)} times the rate of one`);
-  figures.push({
-    what: "8 streams to one",
-    measure: "decode",
-    unit: "times",
-    ours: times,
-    goal: { of: "value", atLeast: 3 },
-  });
+  console.log(`${name}, 8 streams: ${median(times).toFixed(2)} times the rate of one`);
+  const goal: Goal = { of: "value", atLeast: 3 };
+  figures.push({ what: `${name}, 8 streams to one`, measure: "decode", unit: "times", ours: times, goal });
 }
 
 async function large(): Promise<void> {
@@ -229,15 +236,6 @@ async function contexts(): Promise<void> {
     const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs, peer };
     const goals = { "llama.cpp": { prompt: 1.5, decode: 1.1 }, "ik_llama.cpp": BESIDE_IK };
     await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file), goals }, 1);
-  }
-}
-
-async function avx2(): Promise<void> {
-  for (const mix of ["q4_0", "q8_0", "q4_k_m"] as const) {
-    const file = await fileOf(mix);
-    const sizes = { ...usual, level: "avx2" };
-    const runs = { ours: () => ours(file, sizes), theirs: bench(file, usual), peer: "llama-bench" };
-    await compare(`1.2b ${mix}, ours with AVX2`, { ...runs, goals: { "llama.cpp": { prompt: 1 } } });
   }
 }
 
