@@ -255,6 +255,11 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   addGiven: () => {}, // all rows have ids here
   takeRows: (step, lowering) => takeRows(lowering, step),
   headLinear: "unsupported",
+  compress: "unsupported",
+  compressedAttention: "unsupported",
+  lookup: "unsupported",
+  mixParts: "unsupported",
+  streamWeights: "unsupported",
   sharedAttention: "unsupported",
   latentAttention: "unsupported",
   choosePositions: "unsupported",

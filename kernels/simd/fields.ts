@@ -26,7 +26,7 @@ export const ACTS = {
   elu: 9,
 } as const;
 /** Scores of experts: `Routing` of step.ts. */
-export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
+export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2, sqrt_softplus: 3 } as const;
 /** Formats of the KV cache. */
 export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2, q4_0: 3 } as const;
 /** Features of a processor beyond a library's build target; bits. */

@@ -39,7 +39,7 @@ type Moe = StepOf<"moe">;
 type Written = Operand & { value: Activation };
 
 /** As in moe_route.wgsl. */
-const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2 } as const;
+const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2, sqrt_softplus: 3 } as const;
 
 /** The input of the experts and their choice. */
 interface Routed {

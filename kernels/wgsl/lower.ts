@@ -122,6 +122,11 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 ]);
 
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
+  compress: "unsupported",
+  compressedAttention: "unsupported",
+  lookup: "unsupported",
+  mixParts: "unsupported",
+  streamWeights: "unsupported",
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const looked = lookUp(

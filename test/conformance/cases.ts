@@ -16,6 +16,7 @@ import {
   ropeCases,
   sharedAttentionCases,
 } from "./attention-cases.ts";
+import { compressedBuilders } from "./compressed-cases.ts";
 import { moeVariantCases } from "./moe-cases.ts";
 import { normBuilders } from "./norm-cases.ts";
 import { partBuilders } from "./part-cases.ts";
@@ -379,5 +380,6 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
   ],
   ...normBuilders,
   ...partBuilders,
+  ...compressedBuilders,
   ...recurrentBuilders,
 };

@@ -1,6 +1,6 @@
 /** Cases of mixtures of experts beyond the plain one: selection, weights and gates. */
 import type { Step } from "../../src/engine/program/step.ts";
-import { makeCase, moe, type Case, type Draft } from "./draft.ts";
+import { makeCase, moe, VOCAB, type Case, type Draft } from "./draft.ts";
 
 type Moe = Extract<Step, { op: "moe" }>;
 /** Eight experts allow groups. */
@@ -21,6 +21,17 @@ const biases = ({ matrix }: Draft, len: number) => matrix({ inDim: len, outDim: 
 
 export const moeVariantCases = (): Case[] => [
   variant("sigmoid scores", () => ({ routing: { score: "sigmoid" } })),
+  variant("square roots of softplus", ({ vector }) => ({
+    routing: { score: "sqrt_softplus" },
+    selectB: vector(EXPERTS),
+  })),
+  variant("chosen before, one twice", ({ steps }) => {
+    const chosen = { name: "found", dim: 3 };
+    const values = Float32Array.from({ length: VOCAB * 3 }, (_, i) => (i * 5 + (i >> 3)) % EXPERTS);
+    values.set([2, 2, 7], 9);
+    steps.push({ op: "lookup", out: chosen, values });
+    return { chosen, routing: { score: "sqrt_softplus" } };
+  }),
   variant("sigmoid scores as they are", () => ({ routing: { score: "sigmoid" }, normalize: false })),
   variant("softmax of the chosen, biases everywhere, swiglu_oai", (draft, { up, down }) => ({
     routing: { score: "softmax_chosen" },

@@ -18,6 +18,8 @@ export interface EngineParts {
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly slots: number;
+  /** Answers end where the context is full. */
+  readonly fixedContext?: boolean | undefined;
   /** The maximum size of runs, however fast they are. */
   readonly limits: ScheduleLimits;
   /** Maximum bytes of all slots together, if their session lets them grow; undefined: unlimited. */

@@ -314,7 +314,8 @@ export class Engine {
     const length = sequence.cached;
     const keep = Math.min(sequence.keep, length - 1);
     const fill = sequence.request.options.num_predict === -2;
-    const isFixed = !sequence.request.shift || fill || sequence.media.length > 0;
+    const mayShift = sequence.request.shift && !this.#parts.fixedContext;
+    const isFixed = !mayShift || fill || sequence.media.length > 0;
     if (isFixed || keep >= length - 1) return await this.#finish(sequence, "length", events);
     shiftContext(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
   }

@@ -13,7 +13,7 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openGgufFrom } from "../formats/gguf/read.ts";
 import type { OpenSource } from "../formats/gguf/source.ts";
 import { projectorGguf, repairGguf, withDraftBlock } from "../formats/gguf/repair/index.ts";
-import { floatBytes } from "../program/sequence-state.ts";
+import { canShift, floatBytes } from "../program/sequence-state.ts";
 import { getNumber } from "../formats/gguf/keys.ts";
 import { fileOptions, unusedSamplers } from "../text/sampling/file-options.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
@@ -240,8 +240,8 @@ async function makeEngine(
   head: Session | undefined,
   { program, ...parts }: EngineParts & { readonly program: Program },
 ): Promise<TextEngine> {
-  const { diffusion: traits, states } = program;
-  if (!head || !traits) return new Engine(parts);
+  const { diffusion: traits, states, steps } = program;
+  if (!head || !traits) return new Engine({ ...parts, fixedContext: !canShift(steps) });
   const { DiffusionEngine } = await import("./diffusion-engine.ts"); // for such models only
   return new DiffusionEngine({ ...parts, head, traits, dim: states.dim });
 }

@@ -10,7 +10,7 @@ export function withoutChoices(program: Program, ctxLen: number): Program {
   const alive = new Set([program.states.name, program.logits?.name]);
   const steps: Step[] = [];
   for (const step of program.steps.toReversed().map(plain)) {
-    const isRead = alive.has(writtenBy(step).name) || stateOf(step) !== undefined;
+    const isRead = alive.has(writtenBy(step).name) || stateOf(step)?.kind === "kv";
     if (step.op === "choosePositions" || !isRead) continue;
     alive.delete(writtenBy(step).name);
     for (const { name } of readsOf(step)) alive.add(name);
@@ -21,6 +21,10 @@ export function withoutChoices(program: Program, ctxLen: number): Program {
 
 /** The step as it attends to every position. */
 function plain(step: Step): Step {
+  if (step.op === "compressedAttention") {
+    const { chosen: _chosen, ...rest } = step;
+    return rest;
+  }
   if (step.op !== "attention" && step.op !== "latentAttention") return step;
   const { chosen: _chosen, chosenBlock: _block, ...rest } = step;
   return rest;

@@ -47,6 +47,10 @@ export type Variant =
   | "moe: a router of its own"
   | "moe: routing"
   | "moe: several outputs for an expert"
+  | "moe: sqrt_softplus"
+  | "moe: experts chosen before"
+  | "rope: inside a head"
+  | "choosePositions: closed blocks"
   | "limits of a gate"
   | "soft limits of a gate"
   | "deltaRule: a bound"
@@ -84,6 +88,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     sees: "given",
     variants: ({ vectorToken }) => [vectorToken !== undefined && "embed: a second table"],
   },
+  lookup: { buffers: { out: "written" }, weights: {}, sees: "given" },
   input: { buffers: { out: "written" }, weights: {}, sees: "given" },
   rmsNorm: {
     buffers: norm,
@@ -102,7 +107,12 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   bareLayerNorm: { buffers: norm, weights: {}, sees: "row" },
   linear: { buffers: norm, weights: { w: "matrix", b: "vector" }, sees: "row" },
   headLinear: { buffers: norm, weights: { w: "experts" }, sees: "row" },
-  rope: { buffers: changed, weights: {}, sees: "position" },
+  rope: {
+    buffers: changed,
+    weights: {},
+    sees: "position",
+    variants: ({ at = 0 }) => [at > 0 && "rope: inside a head"],
+  },
   attention: {
     buffers: { ...kv, chosen: "read" },
     weights: { sinks: "vector" },
@@ -133,6 +143,23 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     sees: "past",
     keeps: ({ cache: layer, headDim, rope }) => {
       return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: 0, window: 0, rope };
+    },
+    variants: ({ closed = false }) => [closed && "choosePositions: closed blocks"],
+  },
+  compress: {
+    buffers: { x: "read", gate: "read", out: "written" },
+    weights: { bias: "vector" },
+    sees: "past",
+    keeps: ({ layer, x, ratio, overlap }) => {
+      return { kind: "conv", layer, rows: (overlap ? 2 : 1) * ratio - 1, dim: 2 * x.dim };
+    },
+  },
+  compressedAttention: {
+    buffers: { q: "read", k: "read", entries: "read", chosen: "read", out: "written" },
+    weights: { sinks: "vector" },
+    sees: "past",
+    keeps: ({ layer, headDim }) => {
+      return { kind: "kv", layer, nKvHeads: 1, keyDim: headDim, valueDim: headDim, window: 0, rope: undefined };
     },
   },
   bidirectionalAttention: {
@@ -197,7 +224,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
     ],
   },
   moe: {
-    buffers: { x: "read", routed: "read", out: "written" },
+    buffers: { x: "read", routed: "read", chosen: "read", out: "written" },
     weights: {
       router: "router",
       routerB: "vector",
@@ -210,8 +237,10 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
       downB: "vector",
     },
     sees: "row",
-    variants: ({ routed, routing, gate, gateB, upB, downB, routerB, selectB, act, limit }) => [
+    variants: ({ routed, chosen, routing, gate, gateB, upB, downB, routerB, selectB, act, limit }) => [
       routed !== undefined && "moe: a router of its own",
+      chosen !== undefined && "moe: experts chosen before",
+      routing?.score === "sqrt_softplus" && "moe: sqrt_softplus",
       gate === undefined && "moe: no gate",
       (gateB ?? upB ?? downB) !== undefined && "moe: biases",
       act === "swiglu_oai" && "moe: swiglu_oai",
@@ -235,6 +264,8 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   add: { buffers: { a: "read", b: "read", out: "written" }, weights: {}, sees: "row" },
   positionScale: { buffers: changed, weights: {}, sees: "position" },
   addPosition: { buffers: changed, weights: { table: "table" }, sees: "position" },
+  mixParts: { buffers: { x: "read", weights: "read", out: "written" }, weights: {}, sees: "row" },
+  streamWeights: { buffers: changed, weights: { scale: "vector", base: "vector" }, sees: "row" },
   addVector: { buffers: changed, weights: { w: "vector" }, sees: "row" },
   addGiven: { buffers: changed, weights: {}, sees: "given" },
   multiplyVector: { buffers: changed, weights: { w: "vector" }, sees: "row" },

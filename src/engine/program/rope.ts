@@ -25,6 +25,7 @@ const REACH_STEP = 256;
 
 /** Rotations of positions 0 … ctxLen − 1, for a session with a context of `ctxLen` tokens. */
 export function ropeTable(rope: RopeScaling, ctxLen: number): GrowingRopeTable {
+  const { delay = 0, back = false } = rope;
   const pairs = rope.rotaryDim / 2;
   const cos = new Float32Array(ctxLen * pairs);
   const sin = new Float32Array(ctxLen * pairs);
@@ -36,10 +37,10 @@ export function ropeTable(rope: RopeScaling, ctxLen: number): GrowingRopeTable {
     if (end <= known) return;
     const until = Math.min(ctxLen, Math.ceil(end / REACH_STEP) * REACH_STEP);
     for (; known < until; known++) {
-      angles(known, theta);
+      angles(known - delay, theta);
       for (let i = 0; i < pairs; i++) {
         cos[known * pairs + i] = f32(Math.cos(theta[i]!)) * magnitude;
-        sin[known * pairs + i] = f32(Math.sin(theta[i]!)) * magnitude;
+        sin[known * pairs + i] = f32(Math.sin(theta[i]!)) * (back ? -magnitude : magnitude);
       }
     }
   };

@@ -26,6 +26,9 @@ export function keepingSteps(steps: readonly Step[]): KeepingStep[] {
 export const kvStates = (steps: readonly Step[]): KvState[] =>
   keepingSteps(steps).flatMap(({ state }) => (state.kind === "kv" ? [state] : []));
 
+/** Returns whether sequences can lose tokens in their middle: compressed blocks begin at fixed positions. */
+export const canShift = (steps: readonly Step[]): boolean => !steps.some(({ op }) => op === "compress");
+
 /** Bytes of a sequence if everything is float32. */
 export function floatBytes(steps: readonly Step[]): SlotBytes {
   const states = keepingSteps(steps).map(({ state }) => state);

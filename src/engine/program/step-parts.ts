@@ -80,6 +80,10 @@ export interface RopeScaling {
   readonly freqFactorsLong?: Float32Array;
   /** Assigns a row's three positions to pairs (M-RoPE); omitted: the first rotates all. */
   readonly sections?: RopeSections;
+  /** Rotates as for a position so many before the row's. */
+  readonly delay?: number;
+  /** Rotates in the opposite direction. */
+  readonly back?: true;
 }
 
 /** Pairs by the position that rotates them: time, height, width. (`ggml_mrope_cache_init`, ggml-cpu/ops.cpp) */
@@ -113,9 +117,9 @@ export interface GateLimit {
 export interface Routing {
   /**
    * `softmax`: over all experts. `sigmoid`: per expert. `softmax_chosen`: experts are chosen by their logits, and their
-   * weights are the softmax over the chosen.
+   * weights are the softmax over the chosen. `sqrt_softplus`: sqrt(ln(1 + e^x)) per expert.
    */
-  readonly score: "softmax" | "sigmoid" | "softmax_chosen";
+  readonly score: "softmax" | "sigmoid" | "softmax_chosen" | "sqrt_softplus";
   /**
    * Experts are chosen only from the `used` groups with the best sums of their two best scores; groups are contiguous.
    */

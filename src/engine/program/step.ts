@@ -6,6 +6,7 @@
  * sequences (slots of the KV cache) and have a position there, which RoPE, attention and learned positions use.
  */
 import type { Buf, DistanceBias, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
+import type { CompressedStep } from "./step-compressed.ts";
 import type { RecurrentStep } from "./step-recurrent.ts";
 
 export type {
@@ -34,6 +35,8 @@ export type Step =
       readonly scale: number;
       readonly vectorToken?: number;
     }
+  /** out[r] = values[token[r]], values (tokens, n); a row given as a vector counts as token 0. */
+  | { readonly op: "lookup"; readonly out: Buf; readonly values: Float32Array }
   /** out[r] = the run's input row: the program continues another one. */
   | { readonly op: "input"; readonly out: Buf }
   /**
@@ -87,6 +90,8 @@ export type Step =
       readonly heads: number;
       readonly headDim: number;
       readonly rope: RopeScaling;
+      /** The first of a head's rotated values; default: 0. */
+      readonly at?: number;
     }
   /**
    * Stores k and v of the rows in the KV cache of `layer`, then causal attention of q over the row's own sequence:
@@ -151,7 +156,8 @@ export type Step =
    * in the KV cache `cache`. A position t scores Σ_h weights[h] · relu(q_h · k_t), in one group; without `weights` each
    * of the `heads` is a group, where it scores q_h · k_t. A block of `block` positions scores as its best position. out
    * (rows, groups · count): the numbers of the last `local` blocks and of the best others, ascending, then −1. If
-   * blocks score alike, the first one is chosen. The first values of a key rotate.
+   * blocks score alike, the first one is chosen. The first values of a key rotate. `closed`: a block scores as its last
+   * position, and only blocks whose last position is the row's or earlier may be chosen.
    */
   | {
       readonly op: "choosePositions";
@@ -168,6 +174,7 @@ export type Step =
       readonly block: number;
       readonly local: number;
       readonly rope: RopeScaling | undefined;
+      readonly closed?: true;
     }
   /**
    * Attention of each row over all rows of its own sequence in this run, in both directions: scores = scale · q·k,
@@ -191,6 +198,7 @@ export type Step =
       readonly bias?: DistanceBias;
     }
   | RecurrentStep
+  | CompressedStep
   /** out = down · act(up · x + upB) + downB */
   | {
       readonly op: "mlp";
@@ -219,13 +227,15 @@ export type Step =
   /**
    * Mixture of experts: p = softmax(router · x + routerB) over all experts, or by `routing`; the `nUsed` experts with
    * the largest p + selectB run as gatedMlp, or as mlp without a gate, and are summed with weights p (divided by their
-   * sum if `normalize`) times `scale`. A router may read another buffer, `routed`. Biases stack like matrices.
+   * sum if `normalize`) times `scale`. A router may read another buffer, `routed`. Biases stack like matrices. With
+   * `chosen` (rows, nUsed), which has numbers of experts, the router only weighs these.
    */
   | {
       readonly op: "moe";
       readonly out: Buf;
       readonly x: Buf;
       readonly routed?: Buf;
+      readonly chosen?: Buf;
       readonly router: Weight;
       readonly routerB?: Weight;
       readonly selectB?: Weight;
@@ -294,6 +304,35 @@ export type Step =
     }
   /** x[r] += table[position[r]]: learned positions. */
   | { readonly op: "addPosition"; readonly x: Buf; readonly table: Weight }
+  /**
+   * x has `parts` equal parts, and out has m parts of the same length: out[r, j] = Σ_i weights[r, at + i · m + j] ·
+   * x[r, i]. `out` is not `x`.
+   */
+  | {
+      readonly op: "mixParts";
+      readonly out: Buf;
+      readonly x: Buf;
+      readonly weights: Buf;
+      readonly at: number;
+      readonly parts: number;
+    }
+  /**
+   * The weights of hyper-connections (arXiv:2409.19606) between n `streams` and a block, in place. x (rows, n), or
+   * (rows, n + n + n · n); each of these parts is multiplied by its value of `scale` before `base` is added. Then the
+   * first is sigmoid(x) + eps, the second 2 · sigmoid(x), and the rows of the third are softmax(x) + eps. The third is
+   * divided `iterations` times by the sums of its columns + eps, and before that, except the first time, by the sums of
+   * its rows + eps.
+   */
+  | {
+      readonly op: "streamWeights";
+      readonly x: Buf;
+      readonly scale: Weight;
+      /** (x.dim) */
+      readonly base: Weight;
+      readonly streams: number;
+      readonly eps: number;
+      readonly iterations: number;
+    }
   /** x[r] += w */
   | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
   /**

@@ -18,7 +18,9 @@ const LEFT_OUT = ["addGiven", "input"];
 test("sheets have every step that is lowered, and every block type", () => {
   const steps = makeSheets().flatMap(({ program }) => program.steps);
   expect([...new Set(steps.map(({ op }) => op as string)), ...LEFT_OUT].toSorted()).toEqual(
-    Object.keys(ops).toSorted(),
+    Object.entries<unknown>(ops)
+      .flatMap(([op, lowered]) => (lowered === "unsupported" ? [] : [op]))
+      .toSorted(),
   );
   const types = new Set(
     steps.flatMap((step) => (step.op === "linear" ? weightsOf(step) : [])).map(({ quant }) => quant),

@@ -25,7 +25,7 @@ export const chooseOps: Pick<Ops<void, Pass>, "choosePositions"> = {
 
 /** The score of each block up to the row's own. */
 function blockScores(
-  { block, heads, headDim, weights }: ChoosePositions,
+  { block, heads, headDim, weights, closed }: ChoosePositions,
   { keys, q, r, group }: { keys: Float32Array; q: Matrix; r: number; group: number },
   pass: Pass,
 ): number[] {
@@ -34,8 +34,9 @@ function blockScores(
   const factors = weights && pass.get(weights);
   const product = (t: number, head: number): number =>
     dot(keys, (base + t) * headDim, q.data, r * q.dim + head * headDim, headDim);
-  const scores = Array<number>(Math.floor(cell / block) + 1).fill(-Infinity);
-  for (let t = 0; t <= cell; t++) {
+  const blocks = closed ? Math.floor((cell + 1) / block) : Math.floor(cell / block) + 1;
+  const scores = Array<number>(blocks).fill(-Infinity);
+  for (let t = closed ? block - 1 : 0; t <= cell; t += closed ? block : 1) {
     let score = factors ? 0 : product(t, group);
     for (let head = 0; factors && head < heads; head++)
       score += factors.data[r * heads + head]! * Math.max(0, product(t, head));

@@ -17,14 +17,23 @@ export function moe(step: Moe, pass: Pass): void {
   const router = pass.make({ name: "moe.router", dim: step.router.outDim }, input.rows);
   matmul(router, pass.get(step.routed ?? step.x), { w: step.router, b: step.routerB }, pass);
   const bias = step.selectB && vector(step.selectB, pass).slice();
+  const chosen = step.chosen && pass.get(step.chosen);
   for (let r = 0; r < input.rows; r++) {
     const logits = router.data.subarray(r * router.dim, (r + 1) * router.dim);
-    runExperts({ x: rowOf(input, r), out: rowOf(out, r) }, chooseExperts(logits, bias, step), step, pass);
+    const own = chosen && rowOf(chosen, r).data;
+    runExperts({ x: rowOf(input, r), out: rowOf(out, r) }, chooseExperts(logits, { bias, own }, step), step, pass);
   }
 }
 
-/** The experts with the best scores, best first (the lower index on a tie), and their weights. */
-function chooseExperts(logits: Float32Array, bias: Float32Array | undefined, step: Moe): Choice[] {
+/**
+ * The experts with the best scores, best first (the lower index on a tie), and their weights.
+ * @param own the row's experts, if they were chosen before
+ */
+function chooseExperts(
+  logits: Float32Array,
+  { bias, own }: { bias: Float32Array | undefined; own: Float32Array | undefined },
+  step: Moe,
+): Choice[] {
   const { nUsed, normalize, scale, routing = { score: "softmax" } } = step;
   const scores = scoresOf(logits, routing);
   const scoresForChoice = keepGroups(
@@ -33,7 +42,7 @@ function chooseExperts(logits: Float32Array, bias: Float32Array | undefined, ste
   );
   const ranked = [...scoresForChoice.keys()].sort((a, b) => scoresForChoice[b]! - scoresForChoice[a]!);
   const { perExpert = 1 } = routing;
-  const chosen = ranked.slice(0, nUsed).map((output) => Math.floor(output / perExpert));
+  const chosen = own ? [...own] : ranked.slice(0, nUsed).map((output) => Math.floor(output / perExpert));
   const weights = chosen.map((expert) => scores[expert]!);
   const shares = routing.score === "softmax_chosen" ? softmax(weights) : weights;
   // The smallest normal float16 keeps the division finite.
@@ -46,6 +55,7 @@ function chooseExperts(logits: Float32Array, bias: Float32Array | undefined, ste
 
 function scoresOf(logits: Float32Array, { score }: Routing): number[] {
   if (score === "softmax_chosen") return [...logits];
+  if (score === "sqrt_softplus") return Array.from(logits, (logit) => Math.sqrt(activations.softplus(logit)));
   return score === "sigmoid" ? Array.from(logits, activations.sigmoid) : softmax([...logits]);
 }
 

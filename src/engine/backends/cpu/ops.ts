@@ -7,10 +7,12 @@ import { rotateHead, rotateHeadBySections } from "../../program/rope.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { attentionOps } from "./attention.ts";
 import { chooseOps } from "./choose.ts";
+import { compressedOps } from "./compressed.ts";
 import { activateAll, activations, dot, gateInPlace, matmul, vector, whole } from "./math.ts";
 import { moe } from "./moe.ts";
 import { madeLike, type Matrix, type Pass } from "./pass.ts";
 import { recurrentOps } from "./recurrent.ts";
+import { streamOps } from "./streams.ts";
 
 export function runStep(step: Step, pass: Pass): void {
   // TypeScript cannot see that ops[step.op] takes the step it was indexed by.
@@ -20,7 +22,9 @@ export function runStep(step: Step, pass: Pass): void {
 const ops: Ops<void, Pass> = {
   ...attentionOps,
   ...chooseOps,
+  ...compressedOps,
   ...recurrentOps,
+  ...streamOps,
   moe,
 
   embed({ out, table, scale, vectorToken }, pass) {
@@ -40,6 +44,15 @@ const ops: Ops<void, Pass> = {
       }
       const row = pass.weights.row(table, id);
       for (let i = 0; i < y.dim; i++) y.data[r * y.dim + i] = row[i]! * scale;
+    }
+  },
+
+  lookup({ out, values }, pass) {
+    const y = pass.make(out, pass.tokens.length);
+    for (let r = 0; r < y.rows; r++) {
+      const from = Math.max(0, pass.tokens[r]!) * y.dim;
+      assert(from < values.length, `token ${pass.tokens[r]} of ${values.length / y.dim}`);
+      y.data.set(values.subarray(from, from + y.dim), r * y.dim);
     }
   },
 
@@ -117,14 +130,14 @@ const ops: Ops<void, Pass> = {
     }
   },
 
-  rope({ x, heads, headDim, rope }, pass) {
+  rope({ x, heads, headDim, rope, at: first = 0 }, pass) {
     const y = pass.get(x);
     const table = pass.ropes.get(rope);
     assert(table, "a rope without its table");
     for (let r = 0; r < y.rows; r++) {
       const own = pass.positions.subarray(3 * r, 3 * r + 3);
       for (let h = 0; h < heads; h++) {
-        const at = r * y.dim + h * headDim;
+        const at = r * y.dim + h * headDim + first;
         if (rope.sections) rotateHeadBySections(y.data, at, table, own, rope);
         else rotateHead(y.data, at, table, own[0]!, rope);
       }

@@ -157,7 +157,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
 };
 
 /** The state of a row's sequence in a step: zeros before its first row. */
-function stateFor(step: Step, row: number, pass: Pass): Float32Array {
+export function stateFor(step: Step, row: number, pass: Pass): Float32Array {
   const all = pass.kept.get(step);
   const state = stateOf(step);
   assert(all && state && state.kind !== "kv", `nothing is kept for ${step.op}`);

@@ -68,7 +68,12 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared, round
   return { ...list.finish(), chosen, streamed, readers };
 }
 
-export const ops: Ops<void, Lowering> = {
+export const ops: Ops<void, Lowering, "unsupported"> = {
+  compress: "unsupported",
+  compressedAttention: "unsupported",
+  lookup: "unsupported",
+  mixParts: "unsupported",
+  streamWeights: "unsupported",
   ...attentionOps,
   ...expertOps,
   ...partOps,
