@@ -21,7 +21,15 @@ const WEIGHTS = [
   ["mlc-chat-config.json", "params_shard_*.bin", "*.wasm"],
   ["*.gguf"],
 ];
-const BESIDE = ["*.json", "*/*.json", "chat_template.jinja", "tokenizer.model", "tiktoken.model", "merges.txt"];
+const BESIDE = [
+  "*.json",
+  "*/*.json",
+  "chat_template.jinja",
+  "tokenizer.model",
+  "tiktoken.model",
+  "merges.txt",
+  "rwkv_vocab_*.txt",
+];
 
 /** A model in Hugging Face's cache: the files of a snapshot are links to `blobs` beside all snapshots. */
 const CACHED = /^(.*[\\/]models--[^\\/]+)[\\/]snapshots[\\/][^\\/]+$/;

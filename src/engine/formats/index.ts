@@ -11,6 +11,7 @@ export type { Gguf, Metadata, ModelHeader, TensorInfo } from "./gguf/gguf.ts";
 export { getNumber, getString, getStrings } from "./gguf/keys.ts";
 export { MAX_HEADER_BYTES, headerSteps, type Header } from "./gguf/parse.ts";
 export { projectorGguf, projectorHeader, repairGguf, repairHeader } from "./gguf/repair/index.ts";
+export { WORLD_TURNS } from "./gguf/repair/others.ts";
 export { joinTensors, shardPaths } from "./gguf/shards.ts";
 export { ARRAY, BOOL, STRING, numberTypeOf, numberTypes, type NumberTypeName } from "./gguf/value-types.ts";
 export { bf16 } from "./quant/bf16.ts";

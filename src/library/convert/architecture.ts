@@ -26,8 +26,12 @@ export interface TensorRule {
   readonly to: string;
   /** The rows to take, from the shape of the source. */
   readonly rows?: (shape: readonly number[]) => RowSelection;
-  /** The file stores the transposed matrix. */
+  /** The file stores the transposed matrix, or several. */
   readonly isTransposed?: boolean;
+  /** The order of equal parts of the transposed matrix, one behind the other. */
+  readonly groups?: readonly number[];
+  /** One of several tensors that a GGUF stacks, by its place. */
+  readonly part?: { readonly at: number; readonly of: number };
   /** Applied to every weight. */
   readonly value?: (weight: number) => number;
   /**
@@ -50,9 +54,9 @@ export interface TensorRule {
 }
 
 /**
- * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`; `*` is the layer, unless its
- * number stands there, and `#` an expert, whose matrices are stacked in order. Several rules take a tensor apart.
- * Biases are always optional.
+ * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`, unless a whole name stands there; `*`
+ * is the layer, unless its number stands there, and `#` an expert, whose matrices are stacked in order. Several rules
+ * take a tensor apart; names with the same target are other names of one. Biases are always optional.
  */
 export type TensorTable = Readonly<Record<string, TensorRule | readonly TensorRule[]>>;
 
@@ -77,6 +81,8 @@ export interface Architecture {
   readonly unused?: RegExp;
   /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */
   readonly textTokens?: { readonly model: string; readonly visible: readonly string[] };
+  /** `world`: the vocabulary is RWKV's, in a file of its own. */
+  readonly vocabulary?: "world";
   /** GGUF's name for the rule by which a vocabulary in `tiktoken.model` splits text; absent: it is refused. */
   readonly tiktoken?: string;
   /** Default of the vocabulary if no file sets it. */

@@ -45,7 +45,7 @@ export async function listFolder(path: string): Promise<string[]> {
 /** Returns whether conversion may read the file: weights, configuration, vocabulary, template. */
 export function isModelFile(name: string): boolean {
   const isWeights = /\.(safetensors|onnx|wasm)$|\.onnx[._]data(_\d+)?$|(^|\/)params_shard_\d+\.bin$/i.test(name);
-  return isWeights || /\.(json|jinja)$|(^|\/)((?:tokenizer|tiktoken)\.model|merges\.txt)$/i.test(name);
+  return isWeights || /\.(json|jinja)$|(^|\/)((?:tokenizer|tiktoken)\.model|(merges|rwkv_vocab_\w+)\.txt)$/i.test(name);
 }
 
 /** A file that only folders of the MLC project have. */

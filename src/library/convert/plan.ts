@@ -43,6 +43,7 @@ interface PlanSources {
 
 export function planTensors({ tensors, architecture, table, nLayers, isTied, label }: PlanSources): Plan {
   const parts = new Map<string, Map<number, PlannedTensor>>();
+  const counts = new Map<string, number>();
   const among = { byName: new Map(tensors.map((tensor) => [tensor.name, tensor])), label };
   const planned = (tensor: SafeTensor, each: FoundRule): PlannedTensor =>
     each.rule.isPacked
@@ -67,13 +68,14 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
     for (const each of found) {
       const others = parts.get(each.name) ?? new Map<number, PlannedTensor>();
       parts.set(each.name, others);
+      if (each.rule.part) counts.set(each.name, each.rule.part.of);
       if (others.has(each.expert ?? WHOLE)) {
         throw new AppError("bad_file", `${label}: tensor '${tensor.name}': there is another '${name}'`);
       }
       others.set(each.expert ?? WHOLE, planned(tensor, each));
     }
   }
-  const all = new Map([...parts].map(([name, each]) => [name, joined(name, each, label)]));
+  const all = new Map([...parts].map(([name, each]) => [name, joined(name, each, { label, count: counts.get(name) })]));
   checkComplete({ planned: all, table, nLayers, label });
   return { tensors: [...all.values()].sort(byPlace), encoderCount };
 }
@@ -81,14 +83,19 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
 /** The number of a tensor that is not one expert's. */
 const WHOLE = -1;
 
-/** Stacks the matrices of experts. */
-function joined(name: string, parts: ReadonlyMap<number, PlannedTensor>, label: string): PlannedTensor {
+/** Stacks the matrices of experts, or the parts of a tensor, of which there must be `count`. */
+function joined(
+  name: string,
+  parts: ReadonlyMap<number, PlannedTensor>,
+  { label, count = parts.size }: { label: string; count: number | undefined },
+): PlannedTensor {
   const [first] = parts.values();
   if (parts.has(WHOLE) && parts.size === 1) return first!; // it is the one
-  const stack = Array.from({ length: parts.size }, (_, expert) => parts.get(expert));
-  const isWhole = stack.every((each) => each?.shape.join() === first!.shape.join() && each.quant === first!.quant);
-  if (!isWhole) {
-    const expected = `experts 0 … ${parts.size - 1} of one shape and type`;
+  const stack = Array.from({ length: count }, (_, place) => parts.get(place));
+  const isLike = (each: PlannedTensor | undefined): boolean =>
+    each?.shape.join() === first!.shape.join() && each.quant === first!.quant;
+  if (parts.size !== count || !stack.every(isLike)) {
+    const expected = `parts 0 … ${count - 1} of one shape and type`;
     throw new AppError("bad_file", `${label}: '${name}': expected ${expected}, got others`);
   }
   return {
@@ -100,7 +107,7 @@ function joined(name: string, parts: ReadonlyMap<number, PlannedTensor>, label: 
 
 /** Names of the base model's place in a whole one. */
 const BASE =
-  /^(model\.transformer|model|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
+  /^(model\.transformer|model|rwkv|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
 
 /** The name within the text model. */
 export function bareName(name: string): string {
@@ -111,7 +118,7 @@ export function bareName(name: string): string {
 interface FoundRule {
   readonly name: string;
   readonly rule: TensorRule;
-  /** Number of the expert whose matrix it is, if of one. */
+  /** Its place in a stack: the number of the expert whose matrix it is, or of the part. */
   readonly expert: number | undefined;
 }
 
@@ -121,14 +128,16 @@ const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1
 
 /** The rules for a weight, each with its name in the GGUF; empty if no rule matches, or the layer does not exist. */
 export function findRules(table: TensorTable, name: string, nLayers: number): FoundRule[] {
-  const part = /\.(weight|bias|gamma|beta)$/.exec(name)?.[1]; // a name without one of these is whole
-  const bare = part === undefined ? name : name.slice(0, -part.length - 1);
   const layer = LAYER.exec(name)?.[1];
+  const inLayers = (own: string): string => (layer === undefined ? own : own.replace(`.${layer}.`, ".*."));
+  const isNamed = Object.hasOwn(table, name) || Object.hasOwn(table, inLayers(name));
+  const part = isNamed ? undefined : /\.(weight|bias|gamma|beta)$/.exec(name)?.[1]; // a name without one is whole
+  const bare = part === undefined ? name : name.slice(0, -part.length - 1);
   const expert = EXPERT.exec(name)?.[2];
   if (layer !== undefined && Number(layer) >= nLayers) return [];
   const exact = bare.replace(EXPERT, "$1.#");
   const isExact = layer !== undefined && Object.hasOwn(table, exact);
-  const key = layer === undefined || isExact ? exact : exact.replace(`.${layer}.`, ".*.");
+  const key = isExact ? exact : inLayers(exact);
   const rules = [Object.hasOwn(table, key) ? table[key]! : []].flat();
   const suffix = part === undefined ? "" : part === "bias" || part === "beta" ? ".bias" : ".weight";
   return rules
@@ -136,7 +145,7 @@ export function findRules(table: TensorTable, name: string, nLayers: number): Fo
     .map((rule) => ({
       name: rule.to.replace("*", String(Number(layer))) + suffix,
       rule,
-      expert: expert === undefined ? undefined : Number(expert),
+      expert: rule.part?.at ?? (expert === undefined ? undefined : Number(expert)),
     }));
 }
 
@@ -168,6 +177,7 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, among: Among)
     tensor,
     pairedHeads: rule.pairedHeads ?? 0,
     isTransposed: isWeight && (rule.isTransposed ?? false),
+    groups: rule.groups,
     rows,
     factor: rule.times && besides(tensor, rule.times(tensor.name), among, "factors"),
     value: rule.value ?? (isWeight && shift !== 0 ? (weight: number) => weight + shift : undefined),

@@ -141,7 +141,10 @@ function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] |
 }
 
 /** A separate file precedes the tokenizer's configuration, which may hold one template or several by name. */
-async function templateMetadata(folder: ModelFolder, tokenizerConfig: JsonObject): Promise<Record<string, WriteValue>> {
+export async function templateMetadata(
+  folder: ModelFolder,
+  tokenizerConfig: JsonObject,
+): Promise<Record<string, WriteValue>> {
   const own =
     (await findText(folder, "chat_template.jinja")) ??
     (await findJson(folder, "chat_template.json"))?.["chat_template"];

@@ -29,15 +29,17 @@ export interface TensorSource {
   readonly value?: ((weight: number) => number) | undefined;
   /** A vector by which this one is multiplied. */
   readonly factor?: SafeTensor | undefined;
-  /** The file stores the transposed matrix; all of it is read at once. */
+  /** The file stores the transposed matrix, or several, (count, inDim, outDim); all is read at once. */
   readonly isTransposed?: boolean;
+  /** The order of equal parts of the transposed matrix. */
+  readonly groups?: readonly number[] | undefined;
   /** The rows to take, if not all in order. */
   readonly rows?: RowSelection | undefined;
 }
 
 /** Slowest-varying dimension first, after transposing. */
 export const shapeOf = ({ tensor, isTransposed, rows }: TensorSource): readonly number[] =>
-  rows?.shape ?? (isTransposed ? tensor.shape.toReversed() : tensor.shape);
+  rows?.shape ?? (isTransposed ? [...tensor.shape.slice(0, -2), ...tensor.shape.slice(-2).toReversed()] : tensor.shape);
 
 /** Throws `unsupported` for types other than plain floats. */
 export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
@@ -49,7 +51,14 @@ export function sourceType({ name, dtype }: SafeTensor, label: string): Quant {
 
 /** Throws `bad_file` if the rows cannot be divided among the heads. */
 export function checkHeads(source: TensorSource, label: string): void {
-  const { tensor, pairedHeads, isTransposed } = source;
+  const { tensor, pairedHeads, isTransposed, groups = [] } = source;
+  const dims = tensor.shape.length;
+  const isDivided = groups.length === 0 || shapeOf(source)[0]! % groups.length === 0;
+  if (isTransposed && (dims < 2 || dims > 3 || !isDivided)) {
+    const expected = groups.length === 0 ? "a matrix, or several" : `a transposed matrix of ${groups.length} parts`;
+    const got = `(${tensor.shape.join(", ")})`;
+    throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected ${expected}, got ${got}`);
+  }
   if (isTransposed && tensor.byteLength > HEAD_BYTES_MAX) {
     throw new AppError("too_large", `${label}: tensor '${tensor.name}': a matrix of ${tensor.byteLength} bytes`);
   }
@@ -108,7 +117,7 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
   for (let done = 0; done < tensor.byteLength; done += pieceBytes) {
     const length = Math.min(pieceBytes, tensor.byteLength - done);
     const read = await readPiece(file, { tensor, offset: done, length, label });
-    const bytes = isTransposed ? transposed(read, tensor.shape, from.blockBytes) : read;
+    const bytes = isTransposed ? inGroups(transposed(read, tensor.shape, from.blockBytes), source.groups) : read;
     if (headBytes > 0) {
       const rowBytes = tensor.byteLength / shapeOf(source)[0]!; // heads have rows
       for (let at = 0; at < length; at += headBytes) pairRows(bytes.subarray(at, at + headBytes), rowBytes);
@@ -145,16 +154,28 @@ async function* chosenRows(rows: RowSelection, { tensor, rounding, label }: Rows
   }
 }
 
-function transposed(bytes: Uint8Array, [rows = 0, columns = 0]: readonly number[], itemBytes: number): Uint8Array {
+/** One matrix, or several one behind the other. */
+function transposed(bytes: Uint8Array, shape: readonly number[], itemBytes: number): Uint8Array {
+  const [rows = 0, columns = 0] = shape.slice(-2);
   const out = new Uint8Array(bytes.length);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      const from = (row * columns + column) * itemBytes;
-      const to = (column * rows + row) * itemBytes;
-      for (let i = 0; i < itemBytes; i++) out[to + i] = bytes[from + i]!; // in range: both have rows * columns items
+  const matrixBytes = rows * columns * itemBytes;
+  for (let at = 0; at < bytes.length; at += matrixBytes) {
+    for (let row = 0; row < rows; row++) {
+      for (let column = 0; column < columns; column++) {
+        const from = at + (row * columns + column) * itemBytes;
+        const to = at + (column * rows + row) * itemBytes;
+        for (let i = 0; i < itemBytes; i++) out[to + i] = bytes[from + i]!; // in range: whole matrices
+      }
     }
   }
   return out;
+}
+
+/** Equal parts in another order. */
+function inGroups(bytes: Uint8Array, groups: readonly number[] = []): Uint8Array {
+  if (groups.length === 0) return bytes;
+  const length = bytes.length / groups.length;
+  return Buffer.concat(groups.map((group) => bytes.subarray(group * length, (group + 1) * length)));
 }
 
 interface Piece {

@@ -1,16 +1,17 @@
 /**
  * The tokenizer of a model folder as GGUF metadata: from SentencePiece's `tokenizer.model` if present, else from
- * `tokenizer.json` or `tiktoken.model`, with the special tokens of all.
+ * `tokenizer.json` or `tiktoken.model`, with the special tokens of all; RWKV's from a file of its own.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
 import { u32, type Architecture } from "./architecture.ts";
 import { describe, findBytes, findJson, findText, type JsonObject, type ModelFolder } from "./folder.ts";
 import { parseSentencePieceModel } from "./sentence-piece-model.ts";
-import { specialMetadata } from "./special-ids.ts";
+import { specialMetadata, templateMetadata } from "./special-ids.ts";
 import { isByteLevel, readTokenizerJson } from "./tokenizer-json.ts";
 import { readTiktoken } from "./tiktoken.ts";
 import type { Tokens, TokensPlace } from "./tokens.ts";
+import { readWorld, WORLD_FILE } from "./world.ts";
 import { addedTokens, completeVocabulary, parseAddedToken, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
 
 interface TokenizerSources {
@@ -18,7 +19,7 @@ interface TokenizerSources {
   /** `config.json` */
   readonly config: JsonObject;
   readonly architecture: Partial<Pick<Architecture, "arch">> &
-    Pick<Architecture, "addSpacePrefix" | "textTokens" | "tiktoken">;
+    Pick<Architecture, "addSpacePrefix" | "textTokens" | "tiktoken" | "vocabulary">;
   /** Rows of the embedding. */
   readonly rows: number;
 }
@@ -33,6 +34,7 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
   const { folder, config, architecture, rows } = sources;
   const { textTokens } = architecture;
   const place = { rows, label: folder.label, ...(textTokens && { textTokens }) };
+  if (architecture.vocabulary === "world") return convertWorld(folder, place);
   const json = await findJson(folder, "tokenizer.json");
   const isWhole = json && (textTokens || isByteLevel(json));
   const model = isWhole ? undefined : await findBytes(folder, "tokenizer.model");
@@ -59,6 +61,15 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
   // Some families add BOS by default, which fails without an id.
   if (all["tokenizer.ggml.bos_token_id"] === undefined) all["tokenizer.ggml.add_bos_token"] = false;
   return { metadata: all, leftOut };
+}
+
+/** Other files of a folder may name other special tokens, which the vocabulary does not have. */
+async function convertWorld(folder: ModelFolder, place: TokensPlace): Promise<ConvertedTokenizer> {
+  const text = await findText(folder, WORLD_FILE);
+  if (text === undefined) throw new AppError("bad_file", `${folder.label}: expected '${WORLD_FILE}', got none`);
+  const { metadata, leftOut } = readWorld(text, place);
+  const own = await templateMetadata(folder, (await findJson(folder, "tokenizer_config.json")) ?? {});
+  return { metadata: { ...metadata, ...own }, leftOut };
 }
 
 /** For Llama's tokenizers the configuration overrides `tokenizer.model`, as in llama.cpp's converter. */

@@ -143,6 +143,11 @@ const ELSEWHERE: readonly string[] = [
   "KimiK3ForConditionalGeneration", // transformers does not have it: kimi-k3.test.ts
   "Mistral3ForConditionalGeneration",
   "PhimoeForCausalLM", // a GGUF routes by softmax, as llama.cpp does; the original by a sparse mixer
+  "RWKV6Qwen2ForCausalLM", // transformers does not have RWKV 6 and 7: rwkv.test.ts
+  "RWKV7ForCausalLM",
+  "Rwkv6ForCausalLM",
+  "Rwkv7ForCausalLM",
+  "RwkvHybridForCausalLM",
   "Qwen3_5ForConditionalGeneration",
   "Qwen3_5MoeForConditionalGeneration",
 ];

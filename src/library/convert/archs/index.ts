@@ -29,6 +29,7 @@ import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
 import * as qwen35 from "./qwen35.ts";
 import * as recurrent from "./recurrent.ts";
+import * as rwkv from "./rwkv.ts";
 import * as sequential from "./sequential.ts";
 import { t5Encoder } from "./t5.ts";
 
@@ -120,8 +121,13 @@ export const convertible = {
   Qwen3_5MoeForCausalLM: qwen35.qwen35moe,
   Qwen3_5MoeForConditionalGeneration: qwen35.qwen35moe,
   RND1: diffusion.rnd1,
+  RWKV6Qwen2ForCausalLM: rwkv.rwkv6qwen2,
+  RWKV7ForCausalLM: rwkv.rwkv7,
   RobertaForMaskedLM: encoders.roberta,
   RobertaModel: encoders.roberta,
+  Rwkv6ForCausalLM: rwkv.rwkv6,
+  Rwkv7ForCausalLM: rwkv.rwkv7,
+  RwkvHybridForCausalLM: rwkv.arwkv7,
   SeedOssForCausalLM: sequential.seedOss,
   SmolLM3ForCausalLM: sequential.smollm3,
   SolarOpenForCausalLM: experts.solarOpen,

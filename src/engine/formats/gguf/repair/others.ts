@@ -65,7 +65,7 @@ export const charsmap: Repair = {
 
 const TEMPLATE = "tokenizer.chat_template";
 /** A turn ends with an empty line, which is a token that ends an answer. */
-const WORLD_TURNS =
+export const WORLD_TURNS =
   "{% for message in messages %}{{ (message.role | capitalize) ~ ': ' ~ (message.content | trim) ~ '\n\n' }}" +
   "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}";
 
