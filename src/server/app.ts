@@ -20,20 +20,20 @@ import { accountRoutes } from "./routes/account.ts";
 import { blobRoutes } from "./routes/blobs.ts";
 import { catalogueRoutes } from "./routes/catalogue.ts";
 import { chatRoutes } from "./routes/chat.ts";
-import { copyRoutes } from "./routes/copy.ts";
 import { createRoutes } from "./routes/create.ts";
-import { deleteRoutes } from "./routes/delete.ts";
 import { embedRoutes } from "./routes/embed.ts";
-import { embeddingsRoutes } from "./routes/embeddings.ts";
-import { generateRoutes } from "./routes/generate.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { nameRoutes } from "./routes/names.ts";
+import { systemRoutes } from "./routes/system.ts";
+import { transferRoutes } from "./routes/transfer.ts";
+import { uiRoutes } from "./routes/ui.ts";
+import { generateRoutes } from "./routes/generate.ts";
 import { llamaServerRoutes } from "./routes/llama-server.ts";
 import { mcpServerRoutes } from "./routes/mcp-server.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { makeHookAnswers } from "./routes/hooks.ts";
 import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
-import { metricsRoutes } from "./routes/metrics.ts";
 import { nativeCompletionRoutes } from "./routes/native-completion.ts";
 import { openaiChatRoutes } from "./routes/openai-chat.ts";
 import { openaiCompletionRoutes } from "./routes/openai-completions.ts";
@@ -42,19 +42,13 @@ import { openaiEmbeddingRoutes } from "./routes/openai-embeddings.ts";
 import { openapiRoutes } from "./routes/openapi.ts";
 import { openaiModelRoutes } from "./routes/openai-models.ts";
 import { partsRoutes } from "./routes/parts.ts";
-import { probeRoutes } from "./routes/probes.ts";
 import { psRoutes } from "./routes/ps.ts";
-import { pullRoutes } from "./routes/pull.ts";
-import { pushRoutes } from "./routes/push.ts";
 import { rerankRoutes } from "./routes/rerank.ts";
 import { responsesRoutes } from "./routes/responses.ts";
-import { rootRoutes } from "./routes/root.ts";
 import type { Route } from "./routes/route.ts";
 import { showRoutes } from "./routes/show.ts";
-import { systemRoutes } from "./routes/system.ts";
 import { tagsRoutes } from "./routes/tags.ts";
 import { tokenizeRoutes } from "./routes/tokenize.ts";
-import { uiRoutes } from "./routes/ui.ts";
 import { describe } from "./schema/describe.ts";
 import { makeFindAsset } from "../page/assets.ts";
 
@@ -122,21 +116,17 @@ const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
 
 /** All routes but the API's description, which describes them. */
 const routes = (deps: RouteDeps): Route[] => [
-  ...rootRoutes,
+  ...uiRoutes,
   ...accountRoutes,
   ...healthRoutes,
-  ...probeRoutes,
-  ...metricsRoutes,
   ...systemRoutes,
   ...catalogueRoutes(),
-  ...uiRoutes,
   ...generateRoutes,
   ...chatRoutes,
   ...mcpRoutes,
   ...mcpServerRoutes,
   ...messagesRoutes,
   ...embedRoutes,
-  ...embeddingsRoutes,
   ...rerankRoutes,
   ...responsesRoutes(deps),
   ...tagsRoutes,
@@ -147,10 +137,8 @@ const routes = (deps: RouteDeps): Route[] => [
   ...llamaServerRoutes,
   ...psRoutes,
   ...createRoutes,
-  ...pullRoutes,
-  ...pushRoutes,
-  ...copyRoutes,
-  ...deleteRoutes,
+  ...transferRoutes,
+  ...nameRoutes,
   ...blobRoutes,
   ...openaiChatRoutes,
   ...openaiCompletionRoutes,

@@ -1,7 +1,7 @@
 /** `GET /api/catalogue`: the list, with the facts of this machine and its store. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { reader } from "../../src/base/schema.ts";
-import { CatalogueReply } from "../../src/server/schema/catalogue.ts";
+import { CatalogueReply } from "../../src/server/routes/catalogue.ts";
 import { putModel } from "../library/fixture.ts";
 import { makeHarness, type Harness } from "./harness.ts";
 

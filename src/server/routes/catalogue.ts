@@ -1,12 +1,28 @@
 /** `GET /api/catalogue`: popular models of the public library, and which of them fit this machine. */
 import { statfs } from "node:fs/promises";
-import type { StaticDecode } from "@sinclair/typebox";
+import { type StaticDecode, Type } from "@sinclair/typebox";
 import { availableMemory, totalMemory } from "../../base/system.ts";
-import { jsonSchemaOf } from "../../base/schema.ts";
-import { fitOf, type MachineFacts, readCatalogue, suggestionsOf } from "../../library/index.ts";
+import { jsonSchemaOf, nullable, oneOfTexts, strictObject } from "../../base/schema.ts";
+import { fitOf, type MachineFacts, readCatalogue, suggestionsOf, catalogueFields } from "../../library/index.ts";
 import type { RouteDeps } from "./deps.ts";
-import { CatalogueReply } from "../schema/catalogue.ts";
 import { get, type Route } from "./route.ts";
+
+const bytes = Type.Integer({ minimum: 0 });
+
+export const CatalogueReply = strictObject({
+  updated: Type.String({ description: "Year and month of the list" }),
+  memory: strictObject({ total: bytes, available: bytes }),
+  disk: strictObject({ free: nullable(bytes) }, { description: "Of the model store" }),
+  suggested: Type.Array(Type.String(), { description: "At most three names for a first model, most useful first" }),
+  models: Type.Array(
+    strictObject({
+      ...catalogueFields,
+      installed: Type.Boolean(),
+      fits: oneOfTexts(["yes", "tight", "no"]),
+      reason: Type.Optional(Type.String()),
+    }),
+  ),
+});
 
 export const catalogueRoutes = (): Route[] => [
   get("/api/catalogue", async (deps) => ({ kind: "json", body: await catalogueFor(deps) }), {

@@ -1,4 +1,5 @@
 /** `/hooks-admin`: deliveries and mappings for operators, behind the gateway token. */
+import { t } from "elysia";
 import type { TSchema } from "@sinclair/typebox";
 import {
   type Admin,
@@ -22,7 +23,28 @@ import { readRequest } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { RouteNote } from "../schema/describe.ts";
 import { get, type Place, post, type Route } from "./route.ts";
-import { DryRunBody, NoBody, VerdictBody } from "../schema/hooks-admin.ts";
+
+const DryRunBody = t.Object(
+  {
+    payload: t.Optional(t.Unknown()),
+    body: t.Optional(t.String({ description: "In place of `payload`: the body as its sender writes it, in base64" })),
+    headers: t.Optional(t.Record(t.String(), t.String())),
+    query: t.Optional(t.Record(t.String(), t.String())),
+  },
+  { title: "DryRunRequest" },
+);
+export type DryRunBody = typeof DryRunBody.static;
+
+const VerdictBody = t.Object(
+  {
+    verdict: t.String({ description: '"yes" or "no"' }),
+    digest: t.Optional(t.String({ description: "Digest of the call that was shown; another one is refused" })),
+  },
+  { title: "Verdict" },
+);
+
+/** No fields: everything is in the URL. */
+const NoBody = t.Object({}, { title: "NoFields" });
 
 type Work = (admin: Admin, exchange: Exchange, params: Place["params"]) => object | Promise<object>;
 

@@ -1,4 +1,5 @@
 /** `POST /api/parts`: the files of a model, by digest, for clients that run it elsewhere, such as the page. */
+import { t } from "elysia";
 import { basename } from "node:path";
 import { AppError } from "../../base/index.ts";
 import type { ModelParts } from "../../page/engine/runtime.ts";
@@ -7,8 +8,9 @@ import type { RouteDeps } from "./deps.ts";
 import { findModel, requireModel } from "../models/find-model.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { PartsBody } from "../schema/parts.ts";
 import { post } from "./route.ts";
+
+export const PartsBody = t.Object({ model: t.Optional(t.String()) }, { title: "PartsRequest" });
 
 export const partsRoutes = [
   post("/api/parts", parts, { api: "native", summary: "What a model is made of", body: PartsBody }),

@@ -1,4 +1,5 @@
 /** `POST /api/rerank`, `/v1/rerank` and llama-server's names: ranks documents by relevance to a query, best first. */
+import { t } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { RankResult } from "../../runtime/portable.ts";
 import { readRequest } from "../http/body.ts";
@@ -8,7 +9,32 @@ import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { post } from "./route.ts";
-import { RerankBody } from "../schema/rerank.ts";
+import { inferenceFields, Int } from "../schema/message.ts";
+
+const { model, options, keep_alive, truncate } = inferenceFields;
+
+export const RerankBody = t.Object(
+  {
+    model,
+    query: t.Optional(t.String()),
+    /** Texts, or objects with a `text`. */
+    documents: t.Optional(t.Array(t.Unknown())),
+    /** Another name of `documents` for llama-server's routes, and whether their answer has the texts. */
+    texts: t.Optional(t.Array(t.String())),
+    return_text: t.Optional(t.Boolean()),
+    /** Number of results; all by default. */
+    top_n: t.Optional(Int),
+    /** True includes the texts in the answer. */
+    return_documents: t.Optional(t.Boolean()),
+    /** True returns the model's raw scores instead of numbers from 0 to 1. */
+    raw_scores: t.Optional(t.Boolean()),
+    truncate,
+    options,
+    keep_alive,
+  },
+  { title: "RerankRequest" },
+);
+export type RerankBody = typeof RerankBody.static;
 
 /** Most documents of one request: each is a forward pass of the model. */
 const DOCUMENTS_MAX = 2048;

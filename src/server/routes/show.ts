@@ -1,4 +1,5 @@
 /** `POST /api/show`: all details of one model. */
+import { t } from "elysia";
 import { AppError, formatTime } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { displayName, type ModelEntry, parseReference } from "../../library/portable.ts";
@@ -11,8 +12,20 @@ import { modelDetails } from "../models/inspect.ts";
 import { checkPresent, encodeJson } from "../http/json-pieces.ts";
 import { ARRAY_ITEMS_MAX, modelInfo, tensorList } from "../ollama/model-info.ts";
 import { modelfileText, parameterLines } from "../ollama/model-text.ts";
-import { ShowBody } from "../schema/show.ts";
 import { post, type Route } from "./route.ts";
+
+export const ShowBody = t.Object(
+  {
+    model: t.Optional(t.String()),
+    /** The former name of `model`. */
+    name: t.Optional(t.String()),
+    system: t.Optional(t.String()),
+    verbose: t.Optional(t.Boolean()),
+    options: t.Optional(t.Record(t.String(), t.Unknown())),
+  },
+  { title: "ShowRequest" },
+);
+export type ShowBody = typeof ShowBody.static;
 
 /** A client that asks for a model's presence does not wait longer for another machine. */
 const SOURCE_MS_MAX = 3000;

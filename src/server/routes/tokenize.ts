@@ -1,12 +1,38 @@
 /** `POST /api/tokenize` and `POST /api/detokenize`: text to the ids of a model, and back. */
+import { t } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import { parseOptions } from "../../engine/index.ts";
 import { readRequest } from "../http/body.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel, loadedModel, requireModel } from "../models/find-model.ts";
-import { DetokenizeBody, TokenizeBody } from "../schema/tokenize.ts";
 import { post } from "./route.ts";
+import { inferenceFields, Int } from "../schema/message.ts";
+
+const { model, options, keep_alive } = inferenceFields;
+
+export const TokenizeBody = t.Object(
+  {
+    model,
+    options,
+    keep_alive,
+    content: t.Optional(t.String()),
+    /** Other names of `content`. */
+    text: t.Optional(t.String()),
+    prompt: t.Optional(t.String()),
+    add_special: t.Optional(t.Boolean()),
+    parse_special: t.Optional(t.Boolean()),
+    with_pieces: t.Optional(t.Boolean()),
+  },
+  { title: "TokenizeRequest" },
+);
+export type TokenizeBody = typeof TokenizeBody.static;
+
+export const DetokenizeBody = t.Object(
+  { model, options, keep_alive, tokens: t.Optional(t.Array(Int)) },
+  { title: "DetokenizeRequest" },
+);
+export type DetokenizeBody = typeof DetokenizeBody.static;
 
 /** Most characters and most ids of one request: a runner serves no other request while it encodes. */
 const CONTENT_CHARS_MAX = 2 ** 21;

@@ -1,11 +1,13 @@
 /**
  * `GET /ui`: the page, and `GET /ui/:file`, its files. It loads nothing from other servers, runs only its own scripts,
- * and is isolated, so that WebAssembly may use threads.
+ * and is isolated, so that WebAssembly may use threads. `GET /` and `GET /api/version`: clients probe them to detect
+ * the server and its version; browsers get the page.
  */
-import { AppError } from "../../base/index.ts";
+import { AppError, API_VERSION } from "../../base/index.ts";
 import { type FindAsset, FIRST_STYLE, type ServedAsset } from "../../page/assets.ts";
-import type { Reply } from "../http/exchange.ts";
+import type { Reply, Exchange } from "../http/exchange.ts";
 import { get } from "./route.ts";
+import type { RouteDeps } from "./deps.ts";
 
 /** The page may run its own scripts, talk to this server, and show pictures that it was given. */
 const policy = (): string[] => [
@@ -35,6 +37,11 @@ const HEADERS = {
 };
 
 export const uiRoutes = [
+  get("/", root, { api: "native", summary: "That this server runs; to browsers the page", reply: ["text", "html"] }),
+  get("/api/version", ({ version }) => ({ kind: "json", body: { version: API_VERSION, hearth: version } }), {
+    api: "native",
+    summary: "The version of the API, and that of this server",
+  }),
   get("/ui", ({ findAsset }, { request }) => pageReply(findAsset, request), {
     api: "server",
     summary: "The page: chats, models, the gateway",
@@ -48,10 +55,10 @@ export const uiRoutes = [
 ];
 
 /** True if a browser asks for a document. */
-export const wantsPage = (request: Request): boolean =>
+const wantsPage = (request: Request): boolean =>
   (request.headers.get("accept") ?? "").split(",").some((type) => type.trim().split(";")[0] === "text/html");
 
-export async function pageReply(findAsset: FindAsset, request: Request): Promise<Reply> {
+async function pageReply(findAsset: FindAsset, request: Request): Promise<Reply> {
   const page = await findAsset("");
   if (!page) throw new AppError("not_found", "no such file");
   return replyOf(page, request);
@@ -71,4 +78,11 @@ function replyOf(asset: ServedAsset, request: Request): Reply {
   const isPacked = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
   if (isPacked) headers.set("content-encoding", "gzip");
   return { kind: "file", status: 200, headers, body: new Blob([isPacked ? asset.gzipped() : asset.text]) };
+}
+
+/** The text that existing clients look for. */
+const PROBE_TEXT = "Ollama is running";
+
+async function root({ findAsset }: RouteDeps, { request }: Exchange): Promise<Reply> {
+  return wantsPage(request) ? pageReply(findAsset, request) : { kind: "text", body: PROBE_TEXT };
 }
