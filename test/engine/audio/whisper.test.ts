@@ -131,7 +131,7 @@ describe("a recording", () => {
   const write = async (
     { model }: ReturnType<typeof scripted>,
     seconds: number,
-    task: { language?: string; task?: "transcribe" | "translate"; prompt?: string } = {},
+    task: { language?: string; task?: "transcribe" | "translate"; prompt?: string; temperature?: number } = {},
   ): Promise<{ language: string; segments: SpeechSegment[] }> => {
     const segments: SpeechSegment[] = [];
     const language = await makeTranscriber(model, tokenizer).write(
@@ -154,7 +154,22 @@ describe("a recording", () => {
       [10, 20, "2", 0],
       [20, 45, "4", 20],
     ]);
-    expect(speech.given[1]!.slice(0, 3)).toEqual([START!, DE!, TRANSCRIBE!]);
+    const before = [at(0), 1, at(10), at(10), 2, at(20)]; // the complete pieces of the window before
+    expect(speech.given[0]!.slice(0, 3)).toEqual([START!, DE!, TRANSCRIBE!]);
+    expect(speech.given[1]!.slice(0, 10)).toEqual([PREVIOUS!, ...before, START!, DE!, TRANSCRIBE!]);
+  });
+
+  test("forgets a window before that was guessed, and half of what does not fit", async () => {
+    const script = [at(0), 1, at(30)];
+    const guessed = scripted([script, script]);
+    await write(guessed, 40, { language: "de", temperature: 0.6, prompt: "9" });
+    expect(guessed.given.map(([first]) => first)).toEqual([PREVIOUS!, START!]);
+    const long = scripted([
+      [at(0), ...Array.from({ length: 200 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 1e6) % 7), at(30)],
+      script,
+    ]);
+    await write(long, 40, { language: "de", prompt: "9".repeat(100) });
+    expect(long.given[1]!.indexOf(START!)).toBe(224); // 223 tokens and the mark before them
   });
 
   test("in a language that is given, with a prompt, for translation", async () => {

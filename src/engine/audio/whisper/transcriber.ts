@@ -11,6 +11,8 @@ import { whisperVocabulary, type WhisperVocabulary } from "./vocabulary.ts";
 const WINDOW_SECONDS = 30;
 /** A window's rest that is too short to hold a word. */
 const REST_SECONDS = 0.1;
+/** A text above this temperature is a guess: the next window does not continue it. (transcribe.py of openai/whisper) */
+const GUESSED_FROM = 0.5;
 
 export interface SpeechTask {
   /** As `en`; undefined: the model finds out. */
@@ -57,16 +59,19 @@ export function makeTranscriber(model: SpeechModel, tokenizer: Tokenizer): Trans
   const vocabulary = whisperVocabulary(tokenizer, model.vocabSize);
   const { end, start, languages, firstTime } = vocabulary;
   const textOf = (tokens: readonly number[]): string => tokenizer.detokenize(tokens.filter((id) => id < end));
-  const promptOf = (text = ""): readonly number[] => {
-    const ids = text.trim() === "" ? [] : [...encode(tokenizer, ` ${text.trim()}`)];
-    return ids.slice(-(Math.floor(model.ctxLen / 2) - 1)); // the last ones count, as in the original
+  const promptOf = (text = ""): readonly number[] =>
+    text.trim() === "" ? [] : lastOf([...encode(tokenizer, ` ${text.trim()}`)]);
+  /** The part of earlier tokens that a window continues, as much as in the original. */
+  const lastOf = (ids: readonly number[]): readonly number[] => {
+    const count = Math.floor(model.ctxLen / 2) - 1;
+    return count > 0 ? ids.slice(-count) : [];
   };
   return {
     languages: [...languages.keys()],
     async write(samples, task, { onSegment, pause }) {
       checkTask(task, vocabulary);
       let language = task.language;
-      const prompt = promptOf(task.prompt);
+      let prompt = promptOf(task.prompt);
       const seconds = samples.length / SAMPLE_RATE;
       for (let from = 0; from < seconds - REST_SECONDS || from === 0;) {
         await pause();
@@ -85,7 +90,9 @@ export function makeTranscriber(model: SpeechModel, tokenizer: Tokenizer): Trans
           if (text.trim() === "" || piece.end <= piece.start) continue;
           const times = { start: from + piece.start, end: from + piece.end };
           onSegment({ ...piece, ...times, text, from, temperature, logprob, repetition, silence });
+          prompt = lastOf([...prompt, ...piece.tokens]);
         }
+        if (temperature > GUESSED_FROM) prompt = []; // a guess leads the next window astray
         from += isSilent(written) ? length : until;
       }
       return language ?? "en";
