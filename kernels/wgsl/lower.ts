@@ -127,6 +127,10 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   lookup: "unsupported",
   mixParts: "unsupported",
   streamWeights: "unsupported",
+  crossAttention: "unsupported",
+  remember: "unsupported",
+  keepRemembering: "unsupported",
+
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const looked = lookUp(

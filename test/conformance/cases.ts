@@ -17,6 +17,7 @@ import {
   sharedAttentionCases,
 } from "./attention-cases.ts";
 import { compressedBuilders } from "./compressed-cases.ts";
+import { memoryCases } from "./memory-cases.ts";
 import { moeVariantCases } from "./moe-cases.ts";
 import { normBuilders } from "./norm-cases.ts";
 import { partBuilders } from "./part-cases.ts";
@@ -84,6 +85,9 @@ function givenInput({ program, batches, ...rest }: Case, value?: (row: number, a
 
 /** A compile error here means an op without cases. */
 const builders: Readonly<Record<Step["op"], () => Case[]>> = {
+  crossAttention: memoryCases,
+  remember: () => [], // crossAttention has its cases
+  keepRemembering: () => [],
   embed: () => [
     makeCase("embed: one value per token", { dim: 1 }, ({ x }) => x),
     makeCase("embed: a second table, joined with the first", { dim: 32 }, ({ x, steps, matrix }) => {

@@ -2,6 +2,7 @@
 import { AppError, assert } from "../../base/index.ts";
 import type { LoadOptions, Program, StateRows } from "../program/backend.ts";
 import { runsWhole } from "../program/describe.ts";
+import { memoryDim } from "../program/memory.ts";
 import { keepingSteps } from "../program/sequence-state.ts";
 import type { Step } from "../program/step.ts";
 
@@ -20,16 +21,20 @@ export interface BatchLimits extends Pick<LoadOptions, "ctxLen" | "slots"> {
   readonly anyRows: boolean;
   /** Number of adapters that rows may choose. */
   readonly adapters: number;
+  /** Maximum rows of a memory, and their width; 0: the program has none. */
+  readonly memory: { readonly rows: number; readonly dim: number };
 }
 
 export function batchLimits(
-  { steps, adapters = [] }: Pick<Program, "steps" | "adapters">,
+  { steps, adapters = [], memory }: Pick<Program, "steps" | "adapters" | "memory">,
   { ctxLen, slots, anyRows }: Pick<LoadOptions, "ctxLen" | "slots"> & { anyRows: boolean },
 ): BatchLimits {
   const [first] = steps;
   const vocabSize = first?.op === "embed" ? first.table.outDim : Infinity;
   const keeps = !runsWhole(steps) && keepingSteps(steps).length > 0;
-  return { ctxLen, slots, keeps, vocabSize, vectorDim: vectorDimOf(steps), anyRows, adapters: adapters.length };
+  const kept = memory ? { rows: memory.rows, dim: memoryDim(memory) } : { rows: 0, dim: 0 };
+  const vectorDim = vectorDimOf(steps);
+  return { ctxLen, slots, keeps, vocabSize, vectorDim, anyRows, adapters: adapters.length, memory: kept };
 }
 
 /** Values of a row given as a vector; 0 if the program does not begin with an embedding. */
@@ -52,6 +57,7 @@ export function checkBatch(batch: readonly StateRows[], limits: BatchLimits): vo
     assert(tokens.length > 0, `slot ${slot}: a run without tokens`);
     assert(start >= 0 && start + tokens.length <= ctxLen, `slot ${slot}: ${start} + ${tokens.length} of ${ctxLen}`);
     checkAdapters(rows, limits);
+    checkMemory(rows, limits);
     if (anyRows) checkOwn(rows, limits);
     else checkPlain(rows);
     const least = vectors || vocabSize === Infinity ? -1 : 0;
@@ -71,6 +77,13 @@ function checkAdapters({ slot, adapters = [] }: StateRows, limits: BatchLimits):
     assert(Number.isFinite(scale), `slot ${slot}: adapter ${adapter} with scale ${scale}`);
     known.add(adapter);
   }
+}
+
+function checkMemory({ slot, memory }: StateRows, { memory: { rows, dim } }: BatchLimits): void {
+  if (!memory) return;
+  const { length } = memory.rows;
+  const fits = length > 0 && length % dim === 0 && length <= rows * dim;
+  assert(fits, `slot ${slot}: a memory of ${length} values, expected up to ${rows} rows of ${dim}`);
 }
 
 /** Checks the lengths of a batch entry's own vectors, positions and spans, and that they are in range. */

@@ -4,13 +4,15 @@
  * and its shift.
  */
 import { AppError, assert } from "../../base/index.ts";
-import type { Backend, LoadOptions, Program, Rows, Session, StateRows } from "../program/backend.ts";
+import type { Backend, LoadOptions, Memory, Program, Rows, Session, StateRows } from "../program/backend.ts";
 import type { Checkpoint, Checkpoints } from "../program/kept-slots.ts";
 import { batchLimits, checkBatch, type BatchLimits } from "./check-batch.ts";
+import { allocateMemories } from "./cpu/memory.ts";
 import { runStep } from "./cpu/ops.ts";
 import type { KvLayer, Matrix, Pass } from "./cpu/pass.ts";
 import { makeRows } from "./cpu/rows.ts";
 import { makeWeightReader, type WeightReader } from "./cpu/weights.ts";
+import { HeldMemories } from "./held-memories.ts";
 import { writtenBy } from "../program/describe.ts";
 import { ropeShift, ropeTable, rotateHead, type GrowingRopeTable } from "../program/rope.ts";
 import { keepingSteps, kvStates, valuesOf } from "../program/sequence-state.ts";
@@ -49,6 +51,8 @@ class CpuSession implements Session {
   #kv: ReadonlyMap<number, KvLayer>;
   /** States of convolutions and recurrences, (slots, values of the state). */
   #kept: ReadonlyMap<Step, Float32Array>;
+  #memories: ReadonlyMap<number, KvLayer>;
+  readonly #held: HeldMemories;
   /** Tokens that each slot holds. */
   readonly #lengths: Int32Array;
   #buffers = new Map<string, Float32Array>();
@@ -64,11 +68,13 @@ class CpuSession implements Session {
     this.#kv = kv;
     this.#kept = kept;
     if (kept.size > 0) this.checkpoints = { save: this.#save.bind(this), restore: this.#restore.bind(this) };
+    this.#memories = allocateMemories(program.steps, options);
+    this.#held = new HeldMemories(program.memory, options);
     this.#ropes = ropeTables(program.steps, options.ctxLen);
-    this.#weights = makeWeightReader(program.steps, program.weights);
+    this.#weights = makeWeightReader([...program.steps, ...(program.memory?.steps ?? [])], program.weights);
     this.#scores = new Float64Array(options.ctxLen);
     const tables = [...this.#ropes.values()].reduce((sum, { cos, sin }) => sum + cos.byteLength + sin.byteLength, 0);
-    const held = [...kv.values()].flatMap(({ k, v }) => [k, v]).concat([...kept.values()]);
+    const held = [...kv.values(), ...this.#memories.values()].flatMap(({ k, v }) => [k, v]).concat([...kept.values()]);
     const heldBytes = held.reduce((sum, { byteLength }) => sum + byteLength, 0);
     this.bytes = { weights: this.#weights.cacheBytes, kv: heldBytes, scratch: tables };
     options.onProgress?.(1);
@@ -89,7 +95,8 @@ class CpuSession implements Session {
   }
 
   #run(batch: readonly StateRows[], { steps, result }: { steps: readonly Step[]; result: Buf }): Float32Array {
-    const pass = this.#pass(batch);
+    const pass = this.#checkedPass(batch);
+    for (const { slot, memory } of batch) if (memory) this.#remember(slot, memory);
     const end = pass.positions.reduce((most, position) => Math.max(most, position + 1), 0);
     for (const table of this.#ropes.values()) table.reach(end);
     for (const step of steps) runStep(step, pass);
@@ -98,6 +105,13 @@ class CpuSession implements Session {
     const values = data.subarray(0, rows * dim);
     if (!values.every(Number.isFinite)) throw this.#fault(steps, pass);
     return values;
+  }
+
+  #remember(slot: number, memory: Memory): void {
+    this.#held.hold(slot, memory, () => {
+      const pass = this.#pass([this.#held.entryOf(slot, memory)]);
+      for (const step of this.#program.memory!.steps) runStep(step, pass); // the check found one
+    });
   }
 
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
@@ -148,19 +162,26 @@ class CpuSession implements Session {
     this.#closed = true;
     this.#kv = new Map();
     this.#kept = new Map();
+    this.#memories = new Map();
     this.#weights.release();
     this.#buffers.clear();
   }
 
-  #pass(batch: readonly StateRows[]): Pass {
+  #checkedPass(batch: readonly StateRows[]): Pass {
     assert(!this.#closed, "run of a closed session");
     checkBatch(batch, this.#limits);
     if (this.checkpoints) for (const rows of batch) this.#checkStart(rows);
+    return this.#pass(batch);
+  }
+
+  #pass(batch: readonly StateRows[]): Pass {
     const made = new Map<string, Matrix>();
     return {
-      ...makeRows(batch),
+      ...makeRows(batch, ({ memory }) => this.#held.rowsOf(memory)),
       vectorDim: this.#limits.vectorDim,
       ctxLen: this.#options.ctxLen,
+      slotCount: this.#options.slots,
+      memories: this.#memories,
       scores: this.#scores,
       kv: this.#kv,
       kept: this.#kept,

@@ -11,8 +11,11 @@ export interface Answers {
 }
 
 /** The ops, and the variants of ops, that a program has and a backend lacks, without duplicates. */
-export function missingOps({ steps }: Pick<Program, "steps">, { ops, variants }: Answers): readonly string[] {
-  const missing = steps.flatMap((step) =>
+export function missingOps(
+  { steps, memory }: Pick<Program, "steps" | "memory">,
+  { ops, variants }: Answers,
+): readonly string[] {
+  const missing = [...steps, ...(memory?.steps ?? [])].flatMap((step) =>
     ops[step.op] === "unsupported" ? [step.op] : variantsOf(step).filter((variant) => !variants.has(variant)),
   );
   return [...new Set(missing)];

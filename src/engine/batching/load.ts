@@ -4,6 +4,7 @@
  */
 import { loadProgram } from "../architectures/index.ts";
 import { withoutChoices } from "../program/choices.ts";
+import { withoutMemory } from "../program/memory.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -174,7 +175,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program: complete, fixed } = opened;
-    const whole = bodyOf(complete);
+    const whole = projector ? bodyOf(complete) : withoutMemory(bodyOf(complete));
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = whole.shape.arch;

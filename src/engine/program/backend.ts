@@ -50,6 +50,20 @@ export interface DiffusionTraits {
   readonly blocks: boolean;
 }
 
+/** Rows of an image or a recording, which a sequence attends to besides its own. */
+export interface Memory {
+  /** Equal ids mean equal rows. */
+  readonly id: string;
+  /** (n, dim), n up to `MemoryProgram.rows` */
+  readonly rows: Float32Array;
+}
+
+/** Computes keys and values of a memory: from an `input` of its rows to `remember` steps. */
+export interface MemoryProgram {
+  readonly steps: readonly Step[];
+  readonly rows: number;
+}
+
 /** A model's steps, in order, with their weights. */
 export interface Program {
   readonly shape: ModelShape;
@@ -63,6 +77,8 @@ export interface Program {
   readonly choosesAbove?: number;
   /** Paths of the adapters that rows may choose; undefined: none. */
   readonly adapters?: readonly string[];
+  /** Computes what steps of cross attention read; undefined: the program has none. */
+  readonly memory?: MemoryProgram;
   /** Undefined: the model generates one token after the other, or none. */
   readonly diffusion?: DiffusionTraits;
 }
@@ -188,6 +204,8 @@ export interface Rows {
   readonly positions?: Int32Array;
   /** Relative to the first token. */
   readonly spans?: readonly Span[];
+  /** All of these rows attend to it; omitted: they have none. */
+  readonly memory?: Memory | undefined;
   /** Adapters that change the weights for these rows, each at most once. Default: none. */
   readonly adapters?: readonly RowAdapter[];
   /** The rows whose logits are returned. */

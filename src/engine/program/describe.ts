@@ -174,6 +174,9 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
       nKvHeads !== nHeads && "bidirectionalAttention: shared keys",
     ],
   },
+  crossAttention: { buffers: { q: "read", out: "written" }, weights: {}, sees: "past" },
+  remember: { buffers: { k: "changed", v: "read" }, weights: {}, sees: "past" },
+  keepRemembering: { buffers: changed, weights: {}, sees: "given" },
   causalConv: {
     buffers: norm,
     weights: { w: "vector", b: "vector" },

@@ -5,6 +5,7 @@
  */
 import type { SlotBytes } from "./backend.ts";
 import { stateOf } from "./describe.ts";
+import { memoryLayers } from "./memory.ts";
 import type { KvState, RunningState, SequenceState } from "./kept-state.ts";
 import type { Step } from "./step.ts";
 
@@ -35,7 +36,10 @@ export function floatBytes(steps: readonly Step[]): SlotBytes {
   const sum = (values: readonly number[]): number => 4 * values.reduce((total, each) => total + each, 0);
   return {
     perToken: sum(states.map((state) => (state.kind === "kv" ? state.nKvHeads * (state.keyDim + state.valueDim) : 0))),
-    once: sum(states.map((state) => (state.kind === "kv" ? 0 : valuesOf(state)))),
+    once: sum([
+      ...states.map((state) => (state.kind === "kv" ? 0 : valuesOf(state))),
+      ...memoryLayers(steps).map(({ rows, nKvHeads, headDim }) => 2 * rows * nKvHeads * headDim),
+    ]),
   };
 }
 

@@ -19,6 +19,7 @@ import type {
 import type { Checkpoints, KvBlocks } from "./kept-slots.ts";
 import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
+import { memoryFor } from "./memory.ts";
 import { describePlaces, placesOf } from "./places.ts";
 import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
@@ -43,6 +44,10 @@ export function layerCount(program: Pick<Program, "steps" | "logits">): number {
 /** Cuts off the last `count` units of `layerCount`, at least one and not all. */
 export function cutProgram(program: Program, count: number): Cut {
   const { steps, weights, shape, logits, states } = program;
+  const remembering = (part: readonly Step[]): Pick<Program, "memory"> => {
+    const memory = memoryFor(part, program.memory);
+    return memory ? { memory } : {};
+  };
   assert(count > 0 && count < layerCount(program), `a cut before the last ${count} of ${layerCount(program)}`);
   const layers = attentionsOf(steps);
   const layer = layerCount(program) - count; // the first after the cut, or the output
@@ -53,7 +58,8 @@ export function cutProgram(program: Program, count: number): Cut {
   }
   const [given, ...others] = aliveBefore(steps, at);
   assert(given && others.length === 0, `the cut before layer ${layer} has one activation that crosses`);
-  const taken = steps.slice(0, at).some(({ op }) => op === "takeRows");
+  const [before, after] = [steps.slice(0, at), steps.slice(at)];
+  const taken = before.some(({ op }) => op === "takeRows");
   const outside = { name: `${given.name}.input`, dim: given.dim };
   const begin: Step[] = taken
     ? [
@@ -62,8 +68,8 @@ export function cutProgram(program: Program, count: number): Cut {
       ]
     : [{ op: "input", out: given }];
   return {
-    front: { shape, steps: steps.slice(0, at), logits: undefined, states: given, weights },
-    back: { shape, steps: [...begin, ...steps.slice(at)], logits, states, weights },
+    front: { shape, steps: before, logits: undefined, states: given, weights, ...remembering(before) },
+    back: { shape, steps: [...begin, ...after], logits, states, weights, ...remembering(after) },
     taken,
   };
 }
@@ -134,7 +140,7 @@ interface SplitParts {
 /**
  * The part of a batch's entry that continues after the cut: rows become the activations that cross, vectors included.
  */
-interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans" | "drafted"> {
+interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans" | "drafted" | "memory"> {
   /** Its index in the batch. */
   readonly at: number;
   readonly tokens: Int32Array;
@@ -236,7 +242,7 @@ class SplitSession implements Session {
   async #crossForLogits<T extends Rows>(batch: readonly T[]): Promise<T[]> {
     const crossed = await this.#cross(batch.map((rows) => ({ ...rows, states: rows.logits })));
     return crossed.map(({ at, states: logits, ...rows }) => {
-      const { vectors: _vectors, positions: _positions, spans: _spans, ...more } = batch[at]!;
+      const { vectors: _vectors, positions: _positions, spans: _spans, memory: _memory, ...more } = batch[at]!;
       return { ...(more as T), ...rows, logits };
     });
   }
@@ -245,8 +251,8 @@ class SplitSession implements Session {
   async #cross(batch: readonly StateRows[]): Promise<Crossed[]> {
     const { first, cut } = this.#parts;
     const { taken } = cut;
-    const rows = batch.map(({ slot, start, tokens, vectors, positions, spans, drafted = false, states }): StateRows => {
-      const own = { ...(vectors && { vectors }), ...(positions && { positions }), ...(spans && { spans }) };
+    const rows = batch.map(({ slot, start, tokens, vectors, drafted = false, states, ...more }): StateRows => {
+      const own = { ...(vectors && { vectors }), ...crossing(more, cut.front) };
       return { slot, start, tokens, ...own, drafted, states: taken ? states : "all" };
     });
     const values = await first.states(rows).catch((error: unknown) => {
@@ -254,11 +260,11 @@ class SplitSession implements Session {
     });
     const { dim } = cut.front.states;
     let done = 0;
-    return rows.flatMap(({ slot, start, tokens, positions, spans, drafted = false, states }, at): Crossed[] => {
+    return rows.flatMap(({ slot, start, tokens, drafted = false, states, ...more }, at): Crossed[] => {
       const count = states === "all" ? tokens.length : states === "none" ? 0 : 1;
       const input = values.subarray(done * dim, (done + count) * dim);
       done += count;
-      const own = { ...(positions && { positions }), ...(spans && { spans }), drafted };
+      const own = { ...crossing({ ...more, memory: batch[at]!.memory }, cut.back), drafted };
       if (!taken) return [{ at, slot, start, tokens, input, ...own, states: batch[at]!.states }];
       const wanted = states === "all" ? "all" : "last"; // the first one crosses alone
       return count === 0
@@ -276,3 +282,13 @@ class SplitSession implements Session {
     return new AppError("runner", `${which}, on ${first.device}: ${error.message}`, { cause: error });
   }
 }
+
+/** Inputs of one part besides its rows. */
+const crossing = (
+  { positions, spans, memory }: Pick<StateRows, "positions" | "spans" | "memory">,
+  part: Program,
+): Pick<StateRows, "positions" | "spans" | "memory"> => ({
+  ...(positions && { positions }),
+  ...(spans && { spans }),
+  ...(memory && part.memory && { memory }),
+});

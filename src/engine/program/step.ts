@@ -7,6 +7,7 @@
  */
 import type { Buf, DistanceBias, Weight, RopeScaling, Activation, Gating, GateLimit, Routing } from "./step-parts.ts";
 import type { CompressedStep } from "./step-compressed.ts";
+import type { MemoryStep } from "./step-memory.ts";
 import type { RecurrentStep } from "./step-recurrent.ts";
 
 export type {
@@ -199,6 +200,7 @@ export type Step =
     }
   | RecurrentStep
   | CompressedStep
+  | MemoryStep
   /** out = down · act(up · x + upB) + downB */
   | {
       readonly op: "mlp";

@@ -9,6 +9,7 @@ import { attentionOps } from "./attention.ts";
 import { chooseOps } from "./choose.ts";
 import { compressedOps } from "./compressed.ts";
 import { activateAll, activations, dot, gateInPlace, matmul, vector, whole } from "./math.ts";
+import { memoryOps } from "./memory.ts";
 import { moe } from "./moe.ts";
 import { madeLike, type Matrix, type Pass } from "./pass.ts";
 import { recurrentOps } from "./recurrent.ts";
@@ -25,6 +26,7 @@ const ops: Ops<void, Pass> = {
   ...compressedOps,
   ...recurrentOps,
   ...streamOps,
+  ...memoryOps,
   moe,
 
   embed({ out, table, scale, vectorToken }, pass) {

@@ -39,10 +39,15 @@ export interface Pass {
   /** Indexes of the rows whose logits or states are wanted. */
   readonly wanted: Int32Array;
   readonly ctxLen: number;
+  readonly slotCount: number;
   /** Scratch of one head's attention. */
   readonly scores: Float64Array; // (ctxLen)
   /** By layer. */
   readonly kv: ReadonlyMap<number, KvLayer>;
+  /** Keys and values of memories by layer: (slots, the most rows, nKvHeads · headDim). */
+  readonly memories: ReadonlyMap<number, KvLayer>;
+  /** The rows of each row's memory; 0: it has none. */
+  readonly memoryRows: Int32Array; // (rows)
   /** States of convolutions and recurrences: (slots, values of the state). */
   readonly kept: ReadonlyMap<Step, Float32Array>;
   readonly ropes: ReadonlyMap<RopeScaling, RopeTable>;

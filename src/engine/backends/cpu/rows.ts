@@ -15,12 +15,15 @@ type PassRows = Pick<
   | "positions"
   | "adapters"
   | "wanted"
+  | "memoryRows"
 >;
 
-export function makeRows(batch: readonly StateRows[]): PassRows {
+/** @param memoryRows the rows of an entry's memory */
+export function makeRows(batch: readonly StateRows[], memoryRows: (entry: StateRows) => number): PassRows {
   const rows = batch.flatMap((entry, sequence) => {
     const { slot, start, tokens, states, spans = [], adapters = [] } = entry;
     const spanOf = makeSpanOf(spans);
+    const remembered = memoryRows(entry);
     return Array.from(tokens, (token, i) => {
       const { first, end } = spanOf(i);
       return {
@@ -32,6 +35,7 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
         lastCell: start + end - 1,
         positions: positionsOf(entry, i),
         adapters,
+        remembered,
         wanted: states === "all" || (states !== "none" && i === (states === "first" ? 0 : tokens.length - 1)),
       };
     });
@@ -47,6 +51,7 @@ export function makeRows(batch: readonly StateRows[]): PassRows {
     lastCells: Int32Array.from(rows, (row) => row.lastCell),
     positions: Int32Array.from(rows.flatMap((row) => row.positions)),
     adapters: rows.map((row) => row.adapters),
+    memoryRows: Int32Array.from(rows, (row) => row.remembered),
     wanted: Int32Array.from(rows.flatMap((row, i) => (row.wanted ? [i] : []))),
   };
 }

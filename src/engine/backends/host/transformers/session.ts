@@ -135,7 +135,8 @@ export class LibrarySession implements Session {
     const { vocabSize } = program.shape;
     const keeps = program.logits !== undefined;
     const rows = batch.map((each): StateRows => ({ ...each, states: "none" }));
-    checkBatch(rows, { ...options, keeps, vocabSize, vectorDim: 0, anyRows: false, adapters: 0 });
+    const none = { vectorDim: 0, anyRows: false, adapters: 0, memory: { rows: 0, dim: 0 } };
+    checkBatch(rows, { ...options, keeps, vocabSize, ...none });
   }
 
   /** @param rows the last rows, whose logits are wanted */

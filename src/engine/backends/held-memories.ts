@@ -1,0 +1,33 @@
+/** Tracks the memory that each slot of a session holds. */
+import type { LoadOptions, Memory, MemoryProgram, StateRows } from "../program/backend.ts";
+import { memoryDim } from "../program/memory.ts";
+
+/** The ids of the memories whose keys and values are in the slots. */
+export class HeldMemories {
+  readonly #ids: (string | undefined)[];
+  readonly #dim: number;
+
+  constructor(program: MemoryProgram | undefined, { slots }: Pick<LoadOptions, "slots">) {
+    this.#ids = Array.from({ length: slots }, () => undefined);
+    this.#dim = program ? memoryDim(program) : 0;
+  }
+
+  /** The rows of a memory; 0 for none. */
+  rowsOf(memory: Memory | undefined): number {
+    return memory ? memory.rows.length / this.#dim : 0;
+  }
+
+  /** The rows of a memory as an entry for the program that remembers them. */
+  entryOf(slot: number, memory: Memory): StateRows {
+    const tokens = new Int32Array(this.rowsOf(memory));
+    return { slot, start: 0, tokens, input: memory.rows, states: "none" };
+  }
+
+  /** Runs `compute` unless the slot holds that memory. A failed computation leaves none. */
+  hold(slot: number, { id }: Memory, compute: () => void): void {
+    if (this.#ids[slot] === id) return;
+    this.#ids[slot] = undefined;
+    compute();
+    this.#ids[slot] = id;
+  }
+}

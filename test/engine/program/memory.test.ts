@@ -1,0 +1,110 @@
+/** Cross attention over memories: what it computes, what changes it, and programs without it or cut in two. */
+import { expect, test } from "bun:test";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import type { Program, Rows, Session } from "../../../src/engine/program/backend.ts";
+import { memoryFor, memoryLayers, withoutMemory } from "../../../src/engine/program/memory.ts";
+import { floatBytes } from "../../../src/engine/program/sequence-state.ts";
+import { loadSplit } from "../../../src/engine/program/split.ts";
+import { memoryCases, memoryOf } from "../../conformance/memory-cases.ts";
+import { rows } from "../../conformance/draft.ts";
+
+const [small, large] = memoryCases();
+const { program } = large!;
+const options = { ctxLen: 40, slots: 3, precise: true, threads: 1, cacheDir: undefined };
+const [first, second] = [memoryOf("one", 33), memoryOf("other", 5)];
+
+async function on<T>(what: Program, use: (session: Session) => Promise<T>): Promise<T> {
+  const session = await cpuBackend.load(what, options);
+  try {
+    return await use(session);
+  } finally {
+    session.close();
+  }
+}
+
+const run = async (session: Session, ...batch: Rows[]): Promise<number[]> => [...(await session.run(batch))];
+
+test("cross attention is the softmax over all rows of the memory, whatever a row's position", async () => {
+  const { steps, memory } = program;
+  const [cross] = memoryLayers(steps);
+  // a memory of equal rows has one value, whatever the scores
+  const one = memoryOf("a row", 1);
+  const many = { id: "many", rows: new Float32Array(7 * one.rows.length) };
+  for (let i = 0; i < 7; i++) many.rows.set(one.rows, i * one.rows.length);
+  expect(cross?.rows).toBe(memory?.rows);
+  await on(program, async (session) => {
+    const alone = await run(session, { ...rows(0, 0, 4, "all"), memory: one });
+    const repeated = await run(session, { ...rows(1, 0, 4, "all"), tokens: rows(0, 0, 4, "all").tokens, memory: many });
+    for (const [i, value] of repeated.entries()) expect(value).toBeCloseTo(alone[i]!, 5);
+    const other = await run(session, { ...rows(0, 0, 4, "all"), memory: first });
+    expect(other).not.toEqual(alone);
+  });
+});
+
+test("rows without a memory get the bits of the program without cross attention, also in company", async () => {
+  const plain = withoutMemory(program);
+  expect(plain.steps.map(({ op }) => op)).toEqual(
+    ["embed", "linear", "linear", "linear", "rope", "rope", "attention", "linear", "add"].concat([
+      "linear",
+      "linear",
+      "linear",
+      "rope",
+      "rope",
+      "attention",
+      "linear",
+      "add",
+      "takeRows",
+    ]) as (typeof plain.steps)[number]["op"][],
+  );
+  expect(plain.memory).toBeUndefined();
+  const wanted = await on(plain, (session) => run(session, rows(0, 0, 6, "all")));
+  await on(program, async (session) => {
+    expect(await run(session, rows(0, 0, 6, "all"))).toEqual(wanted);
+    const both = await run(session, rows(0, 0, 6, "all"), { ...rows(1, 0, 3, "last"), memory: first });
+    expect(both.slice(0, wanted.length)).toEqual(wanted);
+    const alone = await run(session, { ...rows(2, 0, 3, "last"), tokens: rows(1, 0, 3, "last").tokens, memory: first });
+    expect(both.slice(wanted.length)).toEqual(alone);
+  });
+});
+
+test("a slot attends to the memory that each run names: another one, none, or the first again", async () => {
+  await on(program, async (session) => {
+    const at = (memory: typeof first | undefined): Promise<number[]> =>
+      run(session, { ...rows(0, 0, 3, "all"), memory });
+    const results = [await at(first), await at(second), await at(undefined), await at(first)];
+    expect(results[3]).toEqual(results[0]!);
+    expect(new Set(results.map(String)).size).toBe(3);
+  });
+});
+
+test("a memory that is empty, too long, or not made of whole rows is refused", async () => {
+  await on(program, async (session) => {
+    for (const length of [0, 25, 301 * 24]) {
+      const memory = { id: "bad", rows: new Float32Array(length) };
+      const got = run(session, { ...rows(0, 0, 3, "all"), memory });
+      await expect(got).rejects.toThrow(`a memory of ${length} values, expected up to 300 rows of 24`);
+    }
+    const { memory: _memory, ...without } = program;
+    await on(without, async (plain) => {
+      const got = run(plain, { ...rows(0, 0, 3, "all"), memory: first });
+      await expect(got).rejects.toThrow("expected up to 0 rows of 0");
+    });
+  });
+});
+
+test("a program that is cut in two remembers in the part that attends", async () => {
+  const whole = await on(program, (session) => run(session, { ...rows(0, 0, 6, "all"), memory: first }));
+  const parts = await loadSplit(program, options, { front: cpuBackend, back: cpuBackend, count: 2 });
+  expect(await run(parts, { ...rows(0, 0, 6, "all"), memory: first })).toEqual(whole);
+  parts.close();
+  expect(memoryFor(program.steps, program.memory)?.steps).toEqual(program.memory!.steps);
+  expect(memoryFor(withoutMemory(program).steps, program.memory)).toBeUndefined();
+});
+
+test("the bytes of a slot count its memory", () => {
+  for (const { program: each } of [small!, large!]) {
+    const [cross] = memoryLayers(each.steps);
+    const bytes = 4 * 2 * cross!.rows * cross!.nKvHeads * cross!.headDim;
+    expect(floatBytes(each.steps).once - floatBytes(withoutMemory(each).steps).once).toBe(bytes);
+  }
+});
