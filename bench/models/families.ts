@@ -50,6 +50,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "deepseek2-ocr": { name: "DeepSeek OCR", sees: ["deepseekocr"], also: ["deepseekocr"] },
   deepseek32: { name: "DeepSeek 3.2", calls: "deepseek", thinks: true },
+  deepseek4: { name: "DeepSeek V4", calls: "dsml", thinks: true },
   dream: { name: "Dream, DreamCoder (diffusion)" },
   dots1: { name: "dots.llm1" },
   ernie4_5: { name: "ERNIE 4.5" },

@@ -226,6 +226,8 @@ interface MoeOptions {
   readonly out?: Buf;
   /** The router's input; default `from`. */
   readonly routed?: Buf;
+  /** Experts that were chosen before. */
+  readonly chosen?: Buf | undefined;
 }
 
 /**
@@ -240,6 +242,7 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
     out,
     x: from,
     ...(routed && { routed }),
+    ...(options.chosen && { chosen: options.chosen }),
     ...expertWeights(model, layer, {
       ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
       scaled: options.scaled,

@@ -203,10 +203,13 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
 /** Width of the vector that queries are made of; 0: they are made of `h`. */
 export const queryRank = (model: Model, layer: number): number => model.rows(`blk.${layer}.attn_q_a`) ?? 0;
 
-const narrowQuery = (model: Model, layer: number): Buf => ({ name: "mla.q.narrow", dim: queryRank(model, layer) });
+export const narrowQuery = (model: Model, layer: number): Buf => ({
+  name: "mla.q.narrow",
+  dim: queryRank(model, layer),
+});
 
 /** From `h`, through a narrower vector if the file has one. */
-function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
+export function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
   const { dim, eps } = model;
   const { h } = buffersOf(model);
   const blk = `blk.${layer}`;

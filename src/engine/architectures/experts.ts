@@ -73,15 +73,15 @@ export function withExperts(model: Model, options: Options, frame = decoder): St
   });
 }
 
-/** `expert_gating_func` of llama.cpp: 1 softmax, 2 sigmoid, 3 softmax over the chosen. */
-const SCORES = [undefined, "softmax", "sigmoid", "softmax_chosen"] as const;
+/** `expert_gating_func` of llama.cpp, from 1 on. */
+const SCORES = [undefined, "softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"] as const;
 
 /** The routing score of the file; undefined for softmax over all. */
 export function routingOf(model: Model, fallback: Routing["score"] = "softmax"): Routing | undefined {
   const { keys, path, nExperts } = model;
   const code = keys.count("expert_gating_func", { min: 0, max: 255, fallback: 0 });
   if (code >= SCORES.length) {
-    const expected = "a whole number of 0 … 3";
+    const expected = `a whole number of 0 … ${SCORES.length - 1}`;
     throw new AppError("unsupported", `${path}: '${keys.arch}.expert_gating_func': expected ${expected}, got ${code}`);
   }
   const score = SCORES[code] ?? fallback;
@@ -239,10 +239,8 @@ export const LIMIT_MIN = 1e-6;
  * The layers' limits of experts, whose gates are limited before SiLU: equivalent to a limit after it, because it is
  * monotonic there.
  */
-export const limitsOfGates = ({ keys, nLayers }: Model): (GateLimit | undefined)[] =>
-  keys
-    .numbers("swiglu_clamp_exp", 0, nLayers)
-    .map((up) => (up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined));
+export const limitsOfGates = ({ keys, nLayers }: Model, key = "swiglu_clamp_exp"): (GateLimit | undefined)[] =>
+  keys.numbers(key, 0, nLayers).map((up) => (up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined));
 
 /** SmallThinker: experts are chosen before attention, from the layer's input. */
 export function smallthinker(model: Model): Step[] {

@@ -17,7 +17,7 @@ const FFN_DIM_MAX = 262_144;
 /** Taps of a convolution: published models have 3 or 4. */
 export const CONV_KERNEL_MAX = 64;
 /** Positions are exact in float32 up to this. */
-const CTX_LEN_MAX = 2 ** 24;
+export const CTX_LEN_MAX = 2 ** 24;
 
 export interface Hparams {
   readonly nLayers: number;

@@ -7,6 +7,7 @@ import { normSteps } from "./decoder.ts";
 import { buffersOf, embedding, output, type Model } from "./model.ts";
 
 const STREAMS_MAX = 64;
+const ITERATIONS_MAX = 1000;
 
 interface Parts {
   /** From `h` to `y`. */
@@ -14,11 +15,22 @@ interface Parts {
   readonly ffn: readonly Step[];
 }
 
+interface Connections {
+  readonly streams: Buf;
+  /** The sum of the streams with weights that the tensors `name` compute. */
+  read(name: string, options: Read): Step[];
+  /** `y`, with the weights that `read` left, to the streams. */
+  add(): Step[];
+}
+
 /** A decoder whose blocks are joined by hyper-connections. */
-export function streamsDecoder(model: Model, parts: (layer: number) => Parts): Step[] {
+export function streamsDecoder(
+  model: Model,
+  parts: (layer: number) => Parts,
+  { streams, read, add }: Connections = connections(model),
+): Step[] {
   const { dim, nLayers } = model;
   const { x, last, logits } = buffersOf(model);
-  const { streams, read, add } = connections(model);
   const final = { name: "streams.last", dim: streams.dim };
   const block = (layer: number, kind: "attn" | "ffn", steps: readonly Step[]): Step[] => {
     const blk = `blk.${layer}`;
@@ -52,9 +64,9 @@ interface Read {
 }
 
 /** Weights: sigmoid(scale · (fn · norm(streams)) + base) + epsilon, for outputs times a magnitude before the sum. */
-function connections(model: Model) {
+function connections(model: Model): Connections {
   const { dim, eps, keys } = model;
-  const count = keys.count("hyper_connection.count", { min: 2, max: STREAMS_MAX });
+  const count = streamCount(model);
   const floor = keys.number("hyper_connection.epsilon");
   const magnitude = keys.number("hyper_connection.magnitude");
   const { y } = buffersOf(model);
@@ -93,7 +105,6 @@ function connections(model: Model) {
     ];
   };
 
-  /** `y`, with the weights that `read` left, to the streams. */
   const add = (): Step[] => [
     ...repeated(y, weighted, count),
     { op: "multiply", out: weighted, a: weighted, b: post },
@@ -101,6 +112,53 @@ function connections(model: Model) {
   ];
   return { streams, read, add };
 }
+
+/**
+ * Connections whose streams are also mixed, by a matrix with sums of nearly 1 in both directions (arXiv:2512.24880).
+ * The tensors have weights for reading, for the block's output, and for the mixture.
+ */
+export function mixingConnections(model: Model): Connections {
+  const { dim, eps, keys } = model;
+  const count = streamCount(model);
+  const { y } = buffersOf(model);
+  const streams = { name: "streams", dim: count * dim };
+  const buf = (name: string, width: number): Buf => ({ name: `streams.${name}`, dim: width });
+  const [normed, mixed, spread] = [buf("normed", streams.dim), buf("mixed", streams.dim), buf("spread", streams.dim)];
+  const weightsOf = (adds: boolean): Buf => buf(`weights.${adds}`, (adds ? count + 2 : 1) * count);
+  const balance = {
+    eps: keys.number("hyper_connection.epsilon"),
+    iterations: keys.count("hyper_connection.sinkhorn_iterations", { min: 1, max: ITERATIONS_MAX }),
+  };
+  const read = (name: string, { from, to, adds }: Read): Step[] => {
+    const weights = weightsOf(adds);
+    return [
+      { op: "bareRmsNorm", out: normed, x: from, run: streams.dim, eps },
+      {
+        op: "linear",
+        out: weights,
+        x: normed,
+        w: model.matrix(`${name}_fn`, { inDim: streams.dim, outDim: weights.dim }),
+      },
+      {
+        op: "streamWeights",
+        x: weights,
+        scale: model.vector(`${name}_scale`, adds ? 3 : 1),
+        base: model.vector(`${name}_base`, weights.dim),
+        streams: count,
+        ...balance,
+      },
+      { op: "mixParts", out: to, x: from, weights, at: 0, parts: count },
+    ];
+  };
+  const add = (): Step[] => [
+    { op: "mixParts", out: mixed, x: streams, weights: weightsOf(true), at: 2 * count, parts: count },
+    { op: "mixParts", out: spread, x: y, weights: weightsOf(true), at: count, parts: 1 },
+    { op: "add", out: streams, a: mixed, b: spread, scale: 1 },
+  ];
+  return { streams, read, add };
+}
+
+const streamCount = ({ keys }: Model): number => keys.count("hyper_connection.count", { min: 2, max: STREAMS_MAX });
 
 /** `count` copies of x side by side, at least two. */
 function repeated(x: Buf, out: Buf, count: number): Step[] {

@@ -29,6 +29,7 @@ import * as experts from "./experts.ts";
 import type { Frame } from "./decoder.ts";
 import { diffusionTraits, dream, llada, lladaMoe, rnd1 } from "./diffusion.ts";
 import { deepseek2, deepseek2Ocr, minicpm3, plm } from "./deepseek2.ts";
+import { deepseek4, deepseek4Chooses } from "./deepseek4.ts";
 import { draftLayer, hasDraftLayer } from "./draft-layer.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
@@ -102,6 +103,7 @@ export const archs = {
   deepseek: { build: experts.deepseek },
   deepseek2: { build: deepseek2, uneven: true, draft: deepseek2 },
   "deepseek2-ocr": { build: deepseek2Ocr },
+  deepseek4: { build: deepseek4, chooses: deepseek4Chooses },
   deepseek32: { build: deepseek32, uneven: true, chooses: chosenPositions },
   dream: { build: dream },
   dots1: { build: experts.dots1 },

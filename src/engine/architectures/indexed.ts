@@ -24,7 +24,7 @@ export function chosenPositions(keys: Keys): number {
   return count * block;
 }
 
-function choiceSizes(keys: Keys): { count: number; block: number } {
+export function choiceSizes(keys: Keys): { count: number; block: number } {
   const count = keys.count("attention.indexer.top_k", { min: 1, max: CHOSEN_MAX });
   const block = keys.count("attention.indexer.block_size", { min: 0, max: CHOSEN_MAX, fallback: 1 });
   return { count, block: Math.max(block, 1) }; // llama.cpp writes 0 for families that choose single positions
@@ -155,7 +155,7 @@ function blockIndexer(model: Model, rope: RopeScaling): (layer: number) => Choic
   };
 }
 
-const indexSizes = (keys: Keys): { heads: number; headDim: number } => ({
+export const indexSizes = (keys: Keys): { heads: number; headDim: number } => ({
   heads: keys.count("attention.indexer.head_count", { min: 1, max: INDEX_HEADS_MAX }),
   headDim: keys.count("attention.indexer.key_length", { min: 1, max: HEAD_DIM_MAX }),
 });

@@ -5,6 +5,7 @@
 import type { Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
+import { i32 } from "../formats/quant/i32.ts";
 
 /** Image and classifier parts, and factors in places where llama.cpp does not apply them either. */
 const IGNORED = /^(v|mm|cls)\.|\.(input_)?scale$/;
@@ -50,6 +51,8 @@ export interface Tensors {
   stackedBias(name: string, shape: { len: number; experts: number }): Weight | undefined;
   /** A float32 copy of a small `NAME.weight`, if the file has it. */
   values(name: string, ...shape: readonly number[]): Float32Array | undefined;
+  /** `NAME.weight`, whole numbers of 0 … `end` − 1. */
+  numbers(name: string, shape: readonly number[], end: number): Float32Array;
   /** Throws if the file has a tensor that was never requested. Layers from `draftsFrom` on are exempt. */
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
@@ -74,17 +77,12 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     if (info) checkShape(gguf.path, info, shape);
     return info;
   };
-  const copyOf = (info: TensorInfo): Float32Array => {
-    const out = new Float32Array(info.shape.reduce((product, size) => product * size, 1));
-    info.quant.dequantize(gguf.read(info.name), out);
-    return out;
-  };
 
   const matrix: Tensors["matrix"] = (name, { inDim, outDim, experts = 1 }, { scaled } = { scaled: false }) => {
     const info = get(`${name}.weight`, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
     const weight = { name: info.name, quant: info.quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
     const factors = scaled ? optional(`${name}.scale`, experts) : undefined;
-    return factors ? { ...weight, scale: copyOf(factors) } : weight;
+    return factors ? { ...weight, scale: copyOf(gguf, factors) } : weight;
   };
   const bias: Tensors["bias"] = (name, len) => {
     const info = optional(`${name}.bias`, len);
@@ -116,8 +114,9 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     },
     values: (name, ...shape) => {
       const info = optional(`${name}.weight`, ...shape);
-      return info && copyOf(info);
+      return info && copyOf(gguf, info);
     },
+    numbers: (name, shape, end) => numbersOf(gguf, find(`${name}.weight`), { name: `${name}.weight`, shape, end }),
     checkAllUsed: (arch, { draftsFrom }) => {
       const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;
       const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !ignored.test(name) && !drafts(name));
@@ -127,6 +126,36 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     },
   };
 }
+
+function copyOf(gguf: Gguf, info: TensorInfo): Float32Array {
+  const out = new Float32Array(info.shape.reduce((product, size) => product * size, 1));
+  info.quant.dequantize(gguf.read(info.name), out);
+  return out;
+}
+
+/** The whole numbers in a tensor, each of 0 … `end` − 1. */
+function numbersOf(
+  gguf: Gguf,
+  info: TensorInfo | undefined,
+  { name, shape, end }: { name: string; shape: readonly number[]; end: number },
+): Float32Array {
+  const wrong = (expected: string, got: string): AppError =>
+    new AppError("bad_file", `${gguf.path}: tensor '${name}': expected ${expected}, got ${got}`);
+  const is = info?.quant.ggmlType === i32.ggmlType && sameShape(info.shape, shape);
+  if (!is) {
+    const got = info ? `${info.quant.name} of (${info.shape.join(", ")})` : "none";
+    throw wrong(`whole numbers of (${shape.join(", ")})`, got);
+  }
+  const out = copyOf(gguf, info);
+  const bad = out.find((value) => value < 0 || value >= end);
+  if (bad !== undefined) throw wrong(`whole numbers of 0 … ${end - 1}`, String(bad));
+  return out;
+}
+
+const sameShape = (shape: readonly number[], expected: readonly number[]): boolean =>
+  Array.from({ length: Math.max(shape.length, expected.length) }).every((_, i) => {
+    return (shape[i] ?? 1) === (expected[i] ?? 1);
+  });
 
 function asMatrix({ name, quant }: TensorInfo, dims: readonly number[]): Weight {
   const outDim = dims.at(-1)!;
@@ -141,9 +170,7 @@ function vectorOf({ name, quant }: TensorInfo, len: number): Weight {
 /** @param expected in GGUF's order, fastest-varying dimension first; trailing dimensions of 1 do not count */
 function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
   if (quant.unreadable) throw new AppError("unsupported", `${path}: tensor '${name}': ${quant.unreadable}`);
-  const dims = Math.max(shape.length, expected.length);
-  const same = Array.from({ length: dims }).every((_, i) => (shape[i] ?? 1) === (expected[i] ?? 1));
-  if (!same) {
+  if (!sameShape(shape, expected)) {
     const got = `(${shape.join(", ")})`;
     throw new AppError("bad_file", `${path}: tensor '${name}': expected (${expected.join(", ")}), got ${got}`);
   }

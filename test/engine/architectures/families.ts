@@ -4,6 +4,7 @@
  */
 import { makeRng } from "../../../src/engine/text/rng.ts";
 import type { WriteModel, WriteTensor, WriteValue } from "../../../src/engine/formats/files/write.ts";
+import { i32 } from "../../../src/engine/formats/quant/i32.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { gaussians } from "../../conformance/weights.ts";
 import { newerFamilies } from "./newer-families.ts";
@@ -317,6 +318,11 @@ export function buildFamily(name: string, family: Family, vocabulary: Keys): Wri
   const tensors: WriteTensor[] = [];
   const add = (tensor: string, shape: readonly number[]): void => {
     const count = shape.reduce((a, b) => a * b, 1);
+    if (tensor.endsWith("tid2eid")) {
+      const ids = Int32Array.from({ length: count }, (_, i) => (i * 5 + (i >> 3)) % EXPERTS);
+      tensors.push({ name: fullName(tensor), shape, quant: i32, data: new Uint8Array(ids.buffer) });
+      return;
+    }
     const draw = valueOf(tensor, shape);
     const values = gaussians(count, rng, draw);
     tensors.push({ name: fullName(tensor), shape, quant: quants.f32, data: new Uint8Array(values.buffer) });

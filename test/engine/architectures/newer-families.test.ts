@@ -9,7 +9,9 @@ import type { Program } from "../../../src/engine/program/backend.ts";
 import type { Step } from "../../../src/engine/program/step.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
-import { writeGguf } from "../../../src/engine/formats/files/write.ts";
+import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/write.ts";
+import { i32 } from "../../../src/engine/formats/quant/i32.ts";
+import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { nmse } from "../backends/compare.ts";
 import { CTX_LEN, makeModel, TOKENS } from "./models.ts";
 import { MUTATIONS } from "./mutations.ts";
@@ -32,6 +34,19 @@ async function logitsOf(program: Program): Promise<Float32Array> {
 const without = ({ steps, ...program }: Program, isLost: (step: Step) => boolean): Program | undefined =>
   steps.some(isLost) ? { ...program, steps: steps.filter((step) => !isLost(step)) } : undefined;
 
+function changed({ steps, ...program }: Program, change: (step: Step) => Step): Program | undefined {
+  const made = steps.map(change);
+  return made.some((step, i) => step !== steps[i]) ? { ...program, steps: made } : undefined;
+}
+
+/** Without an optional member of all steps that have it. @param op of these steps only */
+const bare = (program: Program, member: string, op?: Step["op"]): Program | undefined =>
+  changed(program, (step) => {
+    if (!(member in step) || (op && step.op !== op)) return step;
+    const others = Object.entries(step).filter(([name]) => name !== member);
+    return Object.fromEntries(others) as unknown as Step; // the same op
+  });
+
 const OWN: readonly { readonly name: string; readonly apply: (program: Program) => Program | undefined }[] = [
   {
     name: "gates of heads lost",
@@ -43,48 +58,71 @@ const OWN: readonly { readonly name: string; readonly apply: (program: Program) 
       without(program, (step) => step.op === "multiply" && step.out.name === step.a.name && step.act === undefined),
   },
   { name: "least weights of streams lost", apply: (program) => without(program, ({ op }) => op === "clamp") },
-  {
-    name: "sinks lost",
-    apply({ steps, ...program }) {
-      if (!steps.some((step) => "sinks" in step)) return undefined;
-      const bare = steps.map((step) => {
-        if (step.op !== "latentAttention") return step;
-        const { sinks: _, ...rest } = step;
-        return rest;
-      });
-      return { ...program, steps: bare };
-    },
-  },
+  { name: "sinks lost", apply: (program) => bare(program, "sinks") },
   { name: "exponential part lost", apply: (program) => without(program, ({ op }) => op === "activate") },
+  { name: "limits lost", apply: (program) => bare(program, "limit") },
   {
-    name: "limits lost",
-    apply({ steps, ...program }) {
-      if (!steps.some((step) => "limit" in step)) return undefined;
-      const unlimited = steps.map((step) => {
-        if (!("limit" in step)) return step;
-        const { limit: _, ...rest } = step;
-        return rest as Step; // the same kind, whose limit is optional
-      });
-      return { ...program, steps: unlimited };
-    },
+    name: "chosen blocks lost",
+    apply: (program) => bare(program, "chosen", "compressedAttention"),
+  },
+  { name: "chosen experts lost", apply: (program) => bare(program, "chosen", "moe") },
+  {
+    name: "results not turned back",
+    apply: (program) => without(program, (step) => step.op === "rope" && step.rope.back === true),
+  },
+  {
+    name: "blocks turned as their last position",
+    apply: (program) =>
+      changed(program, (step) => {
+        if (step.op !== "rope" || !step.rope.delay) return step;
+        const { delay: _, ...rope } = step.rope;
+        return { ...step, rope };
+      }),
+  },
+  {
+    name: "streams balanced once",
+    apply: (program) => changed(program, (step) => (step.op === "streamWeights" ? { ...step, iterations: 1 } : step)),
   },
 ];
 
-test("a first layer without an indexer is refused, and too many streams are", async () => {
+/** The error of a load of a changed model, or `loaded`. */
+async function openChanged(made: WriteModel, change: Partial<WriteModel>): Promise<string> {
   const path = join(folder, "refused.gguf");
+  await writeGguf(path, { ...made, ...change });
+  const gguf = openGguf(path);
+  try {
+    loadProgram(gguf);
+    return "loaded";
+  } catch (error) {
+    return messageOf(error);
+  } finally {
+    gguf.close();
+  }
+}
+
+test("a table of experts that do not exist is refused, and blocks too large to keep are", async () => {
+  const made = makeModel("deepseek4");
+  const table = made.tensors.find(({ name }) => name === "blk.1.ffn_gate_tid2eid.weight")!;
+  const open = (change: Partial<typeof made>): Promise<string> => openChanged(made, change);
+  const with4 = { ...table, data: new Uint8Array(new Int32Array(2 * 64).fill(4).buffer) };
+  expect(await open({ tensors: made.tensors.map((each) => (each === table ? with4 : each)) })).toContain(
+    "tensor 'blk.1.ffn_gate_tid2eid.weight': expected whole numbers of 0 … 3, got 4",
+  );
+  const floats = { ...table, quant: quants.f32 };
+  expect(await open({ tensors: made.tensors.map((each) => (each === table ? floats : each)) })).toContain(
+    "expected whole numbers of (2, 64), got f32 of (2, 64)",
+  );
+  const ratios = { "deepseek4.attention.compress_ratios": new Uint32Array([0, 4, 1025]) };
+  expect(await open({ metadata: { ...made.metadata, ...ratios } })).toContain(
+    "'deepseek4.attention.compress_ratios': expected a whole number of 0 … 1024 for layer 2, got 1025",
+  );
+  const heads = made.tensors.map((each) => (each.name === "blk.0.attn_kv.weight" ? { ...each, quant: i32 } : each));
+  expect(await open({ tensors: heads })).toContain("'blk.0.attn_kv.weight': expected weights, got whole numbers");
+});
+
+test("a first layer without an indexer is refused, and too many streams are", async () => {
   const made = makeModel("hy_v4");
-  const open = async (change: Partial<typeof made>): Promise<string> => {
-    await writeGguf(path, { ...made, ...change });
-    const gguf = openGguf(path);
-    try {
-      loadProgram(gguf);
-      return "loaded";
-    } catch (error) {
-      return messageOf(error);
-    } finally {
-      gguf.close();
-    }
-  };
+  const open = (change: Partial<typeof made>): Promise<string> => openChanged(made, change);
   const types = { "hy_v4.attention.indexer.types": [false, false, true] };
   expect(await open({ metadata: { ...made.metadata, ...types } })).toContain("layer 0: expected an indexer, got none");
   const streams = { "hy_v4.hyper_connection.count": { u32: 65 } };

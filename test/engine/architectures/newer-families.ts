@@ -66,6 +66,14 @@ const indexedKeys = {
   "attention.q_lora_rank": u32(24),
 };
 
+/** Tensors that compress overlapping blocks of 4 positions. */
+const compressor = (name: string, headDim: number): Shapes => ({
+  [`${name}_kv`]: [DIM, 2 * headDim],
+  [`${name}_gate`]: [DIM, 2 * headDim],
+  [`${name}_ape`]: [2 * headDim, 4],
+  [`${name}_norm`]: [headDim],
+});
+
 /** Compressed vectors of 32 and 8 values that turn, unpacked to heads of 16 + 8 and values of 16. */
 const compressed: Shapes = {
   attn_q: [DIM, 4 * 24],
@@ -203,6 +211,58 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
     keys: { ...indexedKeys, expert_gating_func: u32(0), "attention.indexer.types": [true, false, true] },
     shapes: { output: [DIM, VOCAB] },
     layers: each(3, (i) => ({ ...indexed(i !== 1), ...(i === 0 ? mlp() : mixture) })),
+  },
+  deepseek4: {
+    arch: "deepseek4",
+    keys: {
+      ...heads(4, 1, 32), // other heads than the indexer's: else llama.cpp fails
+      ...experts,
+      ...indexerKeys,
+      "rope.dimension_count": u32(8),
+      "attention.indexer.top_k": u32(2),
+      "attention.q_lora_rank": u32(24),
+      "attention.sliding_window": u32(5),
+      "attention.output_group_count": u32(2),
+      "attention.output_lora_rank": u32(24),
+      "attention.compress_ratios": new Uint32Array([0, 4, 4]),
+      "attention.compress_rope_freq_base": f32(500),
+      "rope.scaling.type": "yarn",
+      "rope.scaling.factor": f32(4),
+      "rope.scaling.original_context_length": u32(64),
+      "hyper_connection.count": u32(4),
+      "hyper_connection.epsilon": f32(0.01),
+      "hyper_connection.sinkhorn_iterations": u32(3),
+      hash_layer_count: u32(2),
+      expert_shared_count: u32(1),
+      expert_gating_func: u32(4),
+      expert_weights_norm: true,
+      expert_weights_scale: f32(1.5),
+      swiglu_clamp_exp: new Float32Array([0.5, 0.5, 0.3]),
+      swiglu_clamp_shexp: new Float32Array([0.4, 0.5, 0.6]),
+    },
+    shapes: { output: [DIM, VOCAB], ...hyperConnections.shapes("output_hc", 4, 1) },
+    layers: each(3, (i) => ({
+      ...norms("attn_norm", "ffn_norm"),
+      attn_q_a: [DIM, 24],
+      attn_q_a_norm: [24],
+      attn_q_b: [24, 4 * 32],
+      attn_kv: [DIM, 32],
+      attn_kv_a_norm: [32],
+      attn_sinks: [4],
+      attn_output_a: [2 * 32, 2 * 24],
+      attn_output_b: [2 * 24, DIM],
+      ...(i > 0 && {
+        ...compressor("attn_compressor", 32),
+        ...compressor("indexer_compressor", INDEX),
+        "indexer.proj": [DIM, INDEX_HEADS],
+        "indexer.attn_q_b": [24, INDEX_HEADS * INDEX],
+      }),
+      ...hyperConnections.shapes("hc_attn", 24, 3),
+      ...hyperConnections.shapes("hc_ffn", 24, 3),
+      ...moe(),
+      ...mlp(EXPERT_FFN, "_shexp"),
+      ...(i < 2 ? { ffn_gate_tid2eid: [2, VOCAB] } : { "exp_probs_b.bias": [EXPERTS] }),
+    })),
   },
   hy_v4: {
     arch: "hy_v4",

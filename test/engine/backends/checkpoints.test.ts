@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test";
 import type { Program, Session } from "../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { conformanceCases } from "../../conformance/cases.ts";
+import { VOCAB as CASE_VOCAB } from "../../conformance/draft.ts";
 import { batchOf, hybridProgram, VOCAB } from "./hybrid.ts";
 
 const program = hybridProgram();
@@ -9,10 +11,15 @@ const load = (which: Program = program): Promise<Session> =>
   cpuBackend.load(which, { ctxLen: 32, slots: 2, precise: true, threads: 1, cacheDir: undefined });
 
 const tokens = (from: number, count: number): Int32Array =>
-  Int32Array.from({ length: count }, (_, i) => (from + 5 * i) % VOCAB);
+  Int32Array.from({ length: count }, (_, i) => (from + 5 * i) % Math.min(VOCAB, CASE_VOCAB));
 
-test("a run behind a restored checkpoint has the bits of the first time, in its own slot and in another", async () => {
-  const session = await load();
+const compressed = conformanceCases().find(({ name }) => name === "compressedAttention: 3 chosen blocks")!.program;
+
+test.each([
+  ["recurrences", program],
+  ["blocks of 4 positions, cut in the middle", compressed],
+])("%s: a run behind a restored checkpoint has its old bits, in its own slot and in another", async (_, which) => {
+  const session = await load(which);
   await session.run(batchOf(0, 0, tokens(1, 9)));
   const checkpoint = await session.checkpoints!.save(0, 9);
   expect(checkpoint.bytes).toBeGreaterThan(0);

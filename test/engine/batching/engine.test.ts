@@ -160,6 +160,14 @@ test("without shifting, a full context ends the answer with length", async () =>
   await engine.close();
 });
 
+test("an answer of a model that cannot shift ends where the context is full, though shifting is asked for", async () => {
+  const { engine, ask } = makeBench({ slots: 1, ctxLen: 32, fixedContext: true });
+  const { text, end } = await ask("0123456789", { num_predict: -1 }, { shift: true });
+  expect(text).toBe(expectedText("0123456789", 23));
+  expect(end).toMatchObject({ reason: "length" });
+  await engine.close();
+});
+
 test("a prompt longer than the context keeps its start and its end", async () => {
   const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { end } = await ask(LONG, { num_keep: 4 });

@@ -311,6 +311,7 @@ export function makeBench(
     kvBytes?: number;
     freeBytes?: () => number;
     snapshots?: SnapshotStore;
+    fixedContext?: boolean;
     grammars?: () => Promise<GrammarCompiler>;
     /** Settings that differ for the draft model. */
     draft?: Partial<FakeOptions>;
@@ -330,7 +331,8 @@ export function makeBench(
     onRun = () => {},
     logits,
   } = options;
-  const { loop = systemLoop(), prefixBytes = 1e6, partsOf } = options;
+  const { loop = systemLoop(), prefixBytes = 1e6, partsOf, kvBytes, fixedContext, freeBytes } = options;
+  const limits = { kvBytes, fixedContext, freeBytes };
   const rest = {
     topK,
     recurrent,
@@ -358,8 +360,7 @@ export function makeBench(
     slots,
     draft: draft && { session: draft, vocabSize: VOCAB, ctxLen: options.draft?.ctxLen ?? ctxLen },
     prefixBytes,
-    kvBytes: options.kvBytes,
-    freeBytes: options.freeBytes,
+    ...limits,
     snapshots: options.snapshots && (() => options.snapshots!),
     limits: { chunkAlone: chunk, chunkShared: options.chunkShared ?? 4 },
     emit: (events) => events.forEach((event) => listeners.get(event.id)?.(event)),

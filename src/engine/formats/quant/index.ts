@@ -6,6 +6,7 @@ import { AppError } from "../../../base/index.ts";
 import { bf16 } from "./bf16.ts";
 import { f16 } from "./f16.ts";
 import { f32 } from "./f32.ts";
+import { i32 } from "./i32.ts";
 import { iq1_m } from "./iq1_m.ts";
 import { iq1_s } from "./iq1_s.ts";
 import { iq2_s } from "./iq2_s.ts";
@@ -73,7 +74,6 @@ const UNSUPPORTED: Readonly<Record<number, string>> = {
   15: "q8_K",
   24: "i8",
   25: "i16",
-  26: "i32",
   27: "i64",
   28: "f64",
   31: "q4_0_4_4", // removed from ggml
@@ -89,6 +89,7 @@ export function quantOf(ggmlType: number): Quant | undefined {
 
 /** An unknown block type in a file: an error only once such a tensor is read. */
 export function unreadableQuant(ggmlType: number): Quant {
+  if (ggmlType === i32.ggmlType) return i32;
   const unreadable = unsupportedQuant(ggmlType);
   return {
     name: UNSUPPORTED[ggmlType] ?? String(ggmlType),
