@@ -118,6 +118,8 @@ export const RECORDS = {
     vectorDim: "i32",
   },
   input: { out: "u64", dim: "i32" },
+  /** Rows of (tokens, n) floats by token. */
+  lookup: { values: "u64", out: "u64", tokens: "i32", n: "i32" },
   /** Over each of `runs` runs of a row. Run i uses row i of `weightRows` weights, cyclically; 0: no weights. */
   rmsNorm: { ...NORM, sum: "i32" },
   layerNorm: { ...NORM, bias: "u64" },
@@ -145,6 +147,7 @@ export const RECORDS = {
     dim: "i32",
     heads: "i32",
     headDim: "i32",
+    at: "i32", // first value of a head that rotates
     rotaryDim: "i32",
     neox: "i32",
     positions: "i32",
@@ -161,6 +164,7 @@ export const RECORDS = {
     ctxLen: "i32",
     kept: "i32",
     type: "i32",
+    ratio: "i32", // only the last of so many positions stores its value; 0: each
   },
   attend: {
     q: "u64",
@@ -187,6 +191,7 @@ export const RECORDS = {
     chosenCount: "i32",
     chosenBlock: "i32", // positions of a block
     chosenGroups: "i32", // 1, or kvHeads
+    ratio: "i32", // positions of an entry, which is the value of the last of them; keys are values, too. 0: no entries
   },
   /** Scores of blocks of positions; each of `spans` spans of a row is a row of the op. Keys as of attention. */
   scorePositions: {
@@ -202,6 +207,7 @@ export const RECORDS = {
     blocks: "i32",
     spanBlocks: "i32",
     spans: "i32",
+    closed: "i32", // 1: a whole block scores as its last position
   },
   /** The blocks with the largest scores, and the `local` last ones. */
   choosePositions: {
@@ -212,11 +218,13 @@ export const RECORDS = {
     block: "i32",
     blocks: "i32",
     local: "i32",
+    closed: "i32",
   },
   /** The `used` experts with the best scores, and the weights of their outputs. */
   route: {
     logits: "u64",
     bias: "u64", // f32 (experts), added to scores for the choice of experts
+    given: "u64", // f32 (rows, used): experts that are chosen already; 0: none
     chosen: "u64",
     shares: "u64",
     experts: "i32",
@@ -244,6 +252,19 @@ export const RECORDS = {
   matchLength: { x: "u64", like: "u64", n: "i32", likeN: "i32" },
   keepLargest: { x: "u64", n: "i32", factor: "f32" },
   clamp: { x: "u64", n: "i32", min: "f32", max: "f32" },
+  /** Weights of hyper-connections in place; f32 scale (1 or 3) and base (n). */
+  streamWeights: { x: "u64", scale: "u64", base: "u64", n: "i32", streams: "i32", iterations: "i32", eps: "f32" },
+  /** Each of `outs` parts of `n` values is a weighted sum of `parts` parts of x. */
+  mixParts: {
+    x: "u64",
+    weights: "u64", // f32 (rows, weightsN), from the first one of `at` on (parts, outs)
+    out: "u64",
+    n: "i32",
+    parts: "i32",
+    outs: "i32",
+    weightsN: "i32",
+    at: "i32",
+  },
   slice: { x: "u64", out: "u64", heads: "i32", from: "i32", to: "i32", at: "i32" },
   /** Heads times a Hadamard matrix: `dim` values of each, filled up with zeros, of which `outDim` are wanted. */
   rotate: {
@@ -261,6 +282,18 @@ export const RECORDS = {
   headLinear: { x: "u64", out: "u64", matrix: "matrix", n: "i32", heads: "i32", transposed: "i32" },
   /** State (slots, taps − 1, n). */
   causalConv: { x: "u64", out: "u64", state: "u64", weight: "u64", bias: "u64", n: "i32", taps: "i32", act: "i32" },
+  /** State (slots, cells, 2 · width): x and gate of the last `cells` rows, each at its cell modulo `cells`. */
+  compress: {
+    x: "u64", // f32 (rows, width)
+    gate: "u64",
+    bias: "u64", // f32 (ratio, width)
+    out: "u64", // f32 (rows, dim)
+    state: "u64",
+    dim: "i32",
+    width: "i32", // dim, or 2 · dim: its first half belongs to the next block
+    ratio: "i32",
+    cells: "i32",
+  },
   /** State (slots, heads, headDim, headDim). */
   deltaRule: {
     q: "u64",

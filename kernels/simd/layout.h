@@ -4,10 +4,10 @@
 
 enum { ROWS_ALL = 0, ROWS_WANTED = 1 };
 enum { ACT_SILU = 0, ACT_GELU = 1, ACT_GELU_ERF = 2, ACT_RELU = 3, ACT_RELU_SQR = 4, ACT_SIGMOID = 5, ACT_TANH = 6, ACT_SWIGLU_OAI = 7, ACT_SOFTPLUS = 8, ACT_ELU = 9 };
-enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2 };
+enum { SCORE_SOFTMAX = 0, SCORE_SIGMOID = 1, SCORE_SOFTMAX_CHOSEN = 2, SCORE_SQRT_SOFTPLUS = 3 };
 enum { KV_F32 = 0, KV_F16 = 1, KV_Q8_0 = 2, KV_Q4_0 = 3 };
 enum { FEATURE_AVXVNNI = 1, FEATURE_I8MM = 2, FEATURE_HALVES = 4 };
-enum { OP_EMBED = 1, OP_INPUT = 2, OP_RMS_NORM = 3, OP_LAYER_NORM = 4, OP_PACK = 5, OP_PACK_WORDS = 6, OP_LINEAR = 7, OP_ROPE = 8, OP_STORE = 9, OP_ATTEND = 10, OP_SCORE_POSITIONS = 11, OP_CHOOSE_POSITIONS = 12, OP_ROUTE = 13, OP_WEIGH = 14, OP_GROUP = 15, OP_COMBINE = 16, OP_MULTIPLY = 17, OP_MULTIPLY_VECTOR = 18, OP_MATCH_LENGTH = 19, OP_KEEP_LARGEST = 20, OP_CLAMP = 21, OP_SLICE = 22, OP_ROTATE = 23, OP_JOIN = 24, OP_HEAD_LINEAR = 25, OP_CAUSAL_CONV = 26, OP_DELTA_RULE = 27, OP_WKV = 28, OP_SELECTIVE_SCAN = 29, OP_GATE = 30, OP_ADD = 31, OP_ADD_VECTOR = 32, OP_ADD_GIVEN = 33, OP_ADD_POSITION = 34, OP_POSITION_SCALE = 35, OP_SOFT_CAP = 36, OP_SCALE = 37, OP_TAKE = 38, OP_SHIFT = 39 };
+enum { OP_EMBED = 1, OP_INPUT = 2, OP_LOOKUP = 3, OP_RMS_NORM = 4, OP_LAYER_NORM = 5, OP_PACK = 6, OP_PACK_WORDS = 7, OP_LINEAR = 8, OP_ROPE = 9, OP_STORE = 10, OP_ATTEND = 11, OP_SCORE_POSITIONS = 12, OP_CHOOSE_POSITIONS = 13, OP_ROUTE = 14, OP_WEIGH = 15, OP_GROUP = 16, OP_COMBINE = 17, OP_MULTIPLY = 18, OP_MULTIPLY_VECTOR = 19, OP_MATCH_LENGTH = 20, OP_KEEP_LARGEST = 21, OP_CLAMP = 22, OP_STREAM_WEIGHTS = 23, OP_MIX_PARTS = 24, OP_SLICE = 25, OP_ROTATE = 26, OP_JOIN = 27, OP_HEAD_LINEAR = 28, OP_CAUSAL_CONV = 29, OP_COMPRESS = 30, OP_DELTA_RULE = 31, OP_WKV = 32, OP_SELECTIVE_SCAN = 33, OP_GATE = 34, OP_ADD = 35, OP_ADD_VECTOR = 36, OP_ADD_GIVEN = 37, OP_ADD_POSITION = 38, OP_POSITION_SCALE = 39, OP_SOFT_CAP = 40, OP_SCALE = 41, OP_TAKE = 42, OP_SHIFT = 43 };
 #define RESULT 1
 #define RECORD_BYTES 320
 
@@ -21,6 +21,8 @@ typedef struct { Head head; Matrix table; u64 out; i32 dim; i32 vocab; f32 scale
 _Static_assert(sizeof(Embed) == 136, "Embed");
 typedef struct { Head head; u64 out; i32 dim; } Input;
 _Static_assert(sizeof(Input) == 48, "Input");
+typedef struct { Head head; u64 values; u64 out; i32 tokens; i32 n; } Lookup;
+_Static_assert(sizeof(Lookup) == 56, "Lookup");
 typedef struct { Head head; u64 x; u64 out; u64 weight; u64 packed; i32 n; i32 runs; i32 weightRows; f32 eps; i32 sum; } RmsNorm;
 _Static_assert(sizeof(RmsNorm) == 88, "RmsNorm");
 typedef struct { Head head; u64 x; u64 out; u64 weight; u64 packed; i32 n; i32 runs; i32 weightRows; f32 eps; u64 bias; } LayerNorm;
@@ -31,18 +33,18 @@ typedef struct { Head head; u64 x; u64 words; i32 n; } PackWords;
 _Static_assert(sizeof(PackWords) == 56, "PackWords");
 typedef struct { Head head; u64 x; u64 packed; u64 words; u64 groups; i32 n; i32 count; i32 accumulate; i32 floats; i32 inputPerRow; Matrix matrices[3]; } Linear;
 _Static_assert(sizeof(Linear) == 304, "Linear");
-typedef struct { Head head; u64 x; u64 cos; u64 sin; u64 axes; i32 dim; i32 heads; i32 headDim; i32 rotaryDim; i32 neox; i32 positions; } Rope;
-_Static_assert(sizeof(Rope) == 88, "Rope");
-typedef struct { Head head; u64 k; u64 v; u64 keys; u64 values; i32 heads; i32 headDim; i32 valueDim; i32 valueStride; i32 ctxLen; i32 kept; i32 type; } Store;
+typedef struct { Head head; u64 x; u64 cos; u64 sin; u64 axes; i32 dim; i32 heads; i32 headDim; i32 at; i32 rotaryDim; i32 neox; i32 positions; } Rope;
+_Static_assert(sizeof(Rope) == 96, "Rope");
+typedef struct { Head head; u64 k; u64 v; u64 keys; u64 values; i32 heads; i32 headDim; i32 valueDim; i32 valueStride; i32 ctxLen; i32 kept; i32 type; i32 ratio; } Store;
 _Static_assert(sizeof(Store) == 96, "Store");
-typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; u64 biases; i32 far; u64 chosen; i32 chosenCount; i32 chosenBlock; i32 chosenGroups; } Attend;
+typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; u64 biases; i32 far; u64 chosen; i32 chosenCount; i32 chosenBlock; i32 chosenGroups; i32 ratio; } Attend;
 _Static_assert(sizeof(Attend) == 168, "Attend");
-typedef struct { Head head; u64 q; u64 weights; u64 keys; u64 scores; i32 heads; i32 headDim; i32 ctxLen; i32 type; i32 block; i32 blocks; i32 spanBlocks; i32 spans; } ScorePositions;
-_Static_assert(sizeof(ScorePositions) == 96, "ScorePositions");
-typedef struct { Head head; u64 scores; u64 out; i32 groups; i32 count; i32 block; i32 blocks; i32 local; } ChoosePositions;
+typedef struct { Head head; u64 q; u64 weights; u64 keys; u64 scores; i32 heads; i32 headDim; i32 ctxLen; i32 type; i32 block; i32 blocks; i32 spanBlocks; i32 spans; i32 closed; } ScorePositions;
+_Static_assert(sizeof(ScorePositions) == 104, "ScorePositions");
+typedef struct { Head head; u64 scores; u64 out; i32 groups; i32 count; i32 block; i32 blocks; i32 local; i32 closed; } ChoosePositions;
 _Static_assert(sizeof(ChoosePositions) == 72, "ChoosePositions");
-typedef struct { Head head; u64 logits; u64 bias; u64 chosen; u64 shares; i32 experts; i32 used; i32 score; i32 perExpert; i32 groups; i32 groupsUsed; i32 normalize; f32 scale; } Route;
-_Static_assert(sizeof(Route) == 96, "Route");
+typedef struct { Head head; u64 logits; u64 bias; u64 given; u64 chosen; u64 shares; i32 experts; i32 used; i32 score; i32 perExpert; i32 groups; i32 groupsUsed; i32 normalize; f32 scale; } Route;
+_Static_assert(sizeof(Route) == 104, "Route");
 typedef struct { Head head; u64 x; u64 shares; u64 out; i32 n; i32 used; } Weigh;
 _Static_assert(sizeof(Weigh) == 64, "Weigh");
 typedef struct { Head head; u64 chosen; u64 groups; i32 experts; i32 used; } Group;
@@ -59,6 +61,10 @@ typedef struct { Head head; u64 x; i32 n; f32 factor; } KeepLargest;
 _Static_assert(sizeof(KeepLargest) == 48, "KeepLargest");
 typedef struct { Head head; u64 x; i32 n; f32 min; f32 max; } Clamp;
 _Static_assert(sizeof(Clamp) == 56, "Clamp");
+typedef struct { Head head; u64 x; u64 scale; u64 base; i32 n; i32 streams; i32 iterations; f32 eps; } StreamWeights;
+_Static_assert(sizeof(StreamWeights) == 72, "StreamWeights");
+typedef struct { Head head; u64 x; u64 weights; u64 out; i32 n; i32 parts; i32 outs; i32 weightsN; i32 at; } MixParts;
+_Static_assert(sizeof(MixParts) == 80, "MixParts");
 typedef struct { Head head; u64 x; u64 out; i32 heads; i32 from; i32 to; i32 at; } Slice;
 _Static_assert(sizeof(Slice) == 64, "Slice");
 typedef struct { Head head; u64 x; u64 out; i32 n; i32 heads; i32 stride; i32 dim; i32 filled; i32 outDim; } Rotate;
@@ -69,6 +75,8 @@ typedef struct { Head head; u64 x; u64 out; Matrix matrix; i32 n; i32 heads; i32
 _Static_assert(sizeof(HeadLinear) == 136, "HeadLinear");
 typedef struct { Head head; u64 x; u64 out; u64 state; u64 weight; u64 bias; i32 n; i32 taps; i32 act; } CausalConv;
 _Static_assert(sizeof(CausalConv) == 88, "CausalConv");
+typedef struct { Head head; u64 x; u64 gate; u64 bias; u64 out; u64 state; i32 dim; i32 width; i32 ratio; i32 cells; } Compress;
+_Static_assert(sizeof(Compress) == 88, "Compress");
 typedef struct { Head head; u64 q; u64 k; u64 v; u64 alpha; u64 beta; u64 a; u64 dt; u64 out; u64 state; i32 heads; i32 keyHeads; i32 headDim; i32 alphas; i32 repeat; f32 scale; f32 bound; } DeltaRule;
 _Static_assert(sizeof(DeltaRule) == 136, "DeltaRule");
 typedef struct { Head head; u64 r; u64 w; u64 k; u64 v; u64 a; u64 b; u64 out; u64 state; i32 heads; i32 keyHeads; i32 headDim; i32 early; i32 complement; f32 bound; } Wkv;

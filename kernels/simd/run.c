@@ -78,6 +78,7 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
   switch (op->kind) {
     ROW_OP(OP_EMBED, Embed, embed_row)
     ROW_OP(OP_INPUT, Input, input_row)
+    ROW_OP(OP_LOOKUP, Lookup, lookup_row)
     ROW_OP(OP_RMS_NORM, RmsNorm, rms_norm_row)
     ROW_OP(OP_LAYER_NORM, LayerNorm, layer_norm_row)
     ROW_OP(OP_ROPE, Rope, rope_row)
@@ -101,6 +102,8 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
     ROW_OP(OP_MATCH_LENGTH, MatchLength, match_length_row)
     ROW_OP(OP_KEEP_LARGEST, KeepLargest, keep_largest_row)
     ROW_OP(OP_CLAMP, Clamp, clamp_row)
+    ROW_OP(OP_STREAM_WEIGHTS, StreamWeights, stream_weights_row)
+    ROW_OP(OP_MIX_PARTS, MixParts, mix_parts_row)
     ROW_OP(OP_SLICE, Slice, slice_row)
     ROW_OP(OP_JOIN, Join, join_row)
     ROW_OP(OP_ROTATE, Rotate, rotate_row)
@@ -124,11 +127,12 @@ INL int chunks_of(Thread *t, Head *op) {
       u64 active = LOAD_ATOMIC(AT(u64, linear->groups));
       return (u32)(active >> 32) == t->stamp ? (int)(u32)active * units_in(linear) : -1;
     }
-    case OP_ATTEND: return t->p.blockCount * ((const Attend *)op)->kvHeads;
+    case OP_ATTEND: return t->p.blockCount * head_groups(t, (const Attend *)op);
     case OP_GROUP: return 1;
     case OP_SHIFT: return ((const Shift *)op)->heads;
     case OP_HEAD_LINEAR: return rows_of(t, op) ? ((const HeadLinear *)op)->heads : 0;
     case OP_CAUSAL_CONV: return (((const CausalConv *)op)->n + CHANNELS - 1) / CHANNELS;
+    case OP_COMPRESS: return (((const Compress *)op)->dim + CHANNELS - 1) / CHANNELS;
     case OP_DELTA_RULE: return ((const DeltaRule *)op)->heads;
     case OP_WKV: return ((const Wkv *)op)->heads;
     case OP_SELECTIVE_SCAN: return ((const SelectiveScan *)op)->heads;
@@ -145,6 +149,7 @@ NOINL void run_chunks(Thread *t, Head *op, int first, int count) {
     CHUNK_OP(OP_SHIFT, Shift, shift_chunk)
     CHUNK_OP(OP_HEAD_LINEAR, HeadLinear, head_linear_chunk)
     CHUNK_OP(OP_CAUSAL_CONV, CausalConv, causal_conv_chunk)
+    CHUNK_OP(OP_COMPRESS, Compress, compress_chunk)
     CHUNK_OP(OP_DELTA_RULE, DeltaRule, delta_rule_chunk)
     CHUNK_OP(OP_WKV, Wkv, wkv_chunk)
     CHUNK_OP(OP_SELECTIVE_SCAN, SelectiveScan, selective_scan_chunk)
@@ -164,6 +169,7 @@ INL int share_of(Thread *t, const Head *op) {
     case OP_LINEAR: return is_prompt ? 0 : 2 * t->p.threads;
     case OP_HEAD_LINEAR:
     case OP_CAUSAL_CONV:
+    case OP_COMPRESS:
     case OP_DELTA_RULE:
     case OP_WKV:
     case OP_SELECTIVE_SCAN: return 2 * t->p.threads;

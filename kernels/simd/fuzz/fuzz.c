@@ -132,9 +132,13 @@ static void dense(Pass *p, int rows) {
   embed->table = random_factor(n, embed->vocab, 1, 0);
   embed->out = (u64)x, embed->dim = n, embed->scale = 1, embed->vectorToken = -1 - below(2), embed->vectorDim = n;
   p->input = (u64)random_floats((i64)rows * n);
+  Lookup *lookup = add_op(OP_LOOKUP, 1);
+  lookup->n = 1 + below(9), lookup->tokens = 1 + below(40), lookup->out = (u64)block((i64)rows * lookup->n * 4);
+  lookup->values = (u64)random_floats((i64)lookup->tokens * lookup->n);
   Rope *rope = add_op(OP_ROPE, 1);
   rope->x = (u64)x, rope->dim = n, rope->heads = heads, rope->headDim = dim, rope->rotaryDim = 2 * pairs;
   if (rope->rotaryDim > dim) rope->heads = 0;
+  else rope->at = below(dim - rope->rotaryDim + 1);
   rope->neox = below(2), rope->positions = positions;
   rope->cos = (u64)random_floats((i64)positions * pairs), rope->sin = (u64)random_floats((i64)positions * pairs);
   if (below(2)) {
@@ -167,8 +171,9 @@ static void experts(int rows) {
   pack->x = (u64)x, pack->packed = (u64)packed, pack->n = n;
   Route *route = add_op(OP_ROUTE, 1);
   route->logits = (u64)random_floats((i64)rows * count), route->chosen = (u64)chosen, route->shares = (u64)shares;
-  route->experts = count, route->used = used, route->score = below(3), route->normalize = below(2), route->scale = 1;
+  route->experts = count, route->used = used, route->score = below(4), route->normalize = below(2), route->scale = 1;
   route->perExpert = below(2) + 1;
+  if (below(2)) route->given = (u64)random_floats((i64)rows * used);
   Group *group = add_op(OP_GROUP, 1);
   group->chosen = (u64)chosen, group->groups = (u64)groups, group->experts = count, group->used = used;
   const u64 words = random_words(x, rows, n);
@@ -187,7 +192,7 @@ typedef struct {
   int groups, count, block;
 } Choice;
 // Scores the stored keys of the first head, and chooses some of them.
-static Choice choose(Pass *p, int rows, const Store *store) {
+static Choice choose(Pass *p, int rows, const Store *store, int closed) {
   const int sums = below(2), heads = sums ? 1 + below(20) : store->heads;
   const Choice choice = {0, sums ? 1 : heads, 1 + below(30), 1 + below(2) * below(40)};
   const int blocks = (store->ctxLen + choice.block - 1) / choice.block;
@@ -198,18 +203,19 @@ static Choice choose(Pass *p, int rows, const Store *store) {
   score->weights = sums ? (u64)random_floats((i64)rows * heads) : 0;
   score->scores = (u64)block((i64)rows * choice.groups * blocks * 4), score->heads = heads, score->headDim = store->headDim;
   score->ctxLen = store->ctxLen, score->type = store->type, score->block = choice.block, score->blocks = blocks;
-  score->spanBlocks = some, score->spans = spans;
+  score->spanBlocks = some, score->spans = spans, score->closed = closed;
   ChoosePositions *op = add_op(OP_CHOOSE_POSITIONS, 1);
   op->scores = score->scores, op->out = (u64)block((i64)rows * choice.groups * choice.count * 4), op->groups = choice.groups;
   op->count = choice.count, op->block = choice.block, op->blocks = blocks, op->local = below(1 + choice.count);
+  op->closed = closed;
   return (Choice){op->out, choice.groups, choice.count, choice.block};
 }
 
 // Stores keys and values, and attends to them, in every type of cache.
 static void attention(Pass *p, int rows) {
-  const int kv_heads = 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), whole = type == KV_Q4_0;
+  const int has_entries = !below(3), kv_heads = has_entries ? 1 : 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), whole = type == KV_Q4_0;
   const int dim = whole ? 32 * (1 + below(9)) : 1 + below(below(4) ? 100 : 300);
-  const int value_dim = whole ? 32 * (1 + below(4)) : 1 + below(100);
+  const int value_dim = has_entries ? dim : whole ? 32 * (1 + below(4)) : 1 + below(100);
   const int filled = FILLED_HEAD(value_dim), ctx = 32 * (1 + below(20)), start = below(ctx - ROWS_MAX);
   u8 *keys = block((i64)kv_heads * ctx * kv_bytes(type, dim)), *values = block((i64)kv_heads * ctx * kv_bytes(type, filled));
   for (i64 i = 0; i < (i64)kv_heads * ctx * kv_bytes(type, dim); i++) keys[i] = 0;
@@ -225,16 +231,17 @@ static void attention(Pass *p, int rows) {
   store->k = (u64)random_floats((i64)rows * kv_heads * dim), store->v = (u64)random_floats((i64)rows * kv_heads * value_dim);
   store->keys = (u64)keys, store->values = (u64)values, store->heads = kv_heads, store->headDim = dim;
   store->valueDim = store->valueStride = value_dim, store->ctxLen = ctx, store->kept = 1, store->type = type;
-  const Choice choice = below(2) ? (Choice){} : choose(p, rows, store);
+  const Choice choice = below(2) ? (Choice){} : choose(p, rows, store, has_entries || below(2));
   Attend *attend = add_op(OP_ATTEND, 1);
   attend->chosen = choice.out, attend->chosenCount = choice.count, attend->chosenBlock = choice.block;
   attend->chosenGroups = choice.groups;
-  const i64 floats = (i64)(ctx + 32) * (dim + filled) * 4;
-  if (choice.out && p->scratchBytes < floats) p->scratch = (u64)block(p->scratchBytes = floats);
+  attend->ratio = store->ratio = !has_entries ? 0 : choice.out ? choice.block : 1 + below(40);
+  const i64 all = has_entries ? MAX(choice.count, ctx / attend->ratio) + 32 : 0, floats = (ctx + 32 + all) * (dim + filled) * 4;
+  if ((choice.out || has_entries) && p->scratchBytes < floats) p->scratch = (u64)block(p->scratchBytes = floats);
   attend->q = (u64)random_floats((i64)rows * heads * dim), attend->out = (u64)block((i64)rows * heads * value_dim * 4);
   attend->keys = (u64)keys, attend->values = (u64)values, attend->heads = heads, attend->kvHeads = kv_heads;
   attend->headDim = dim, attend->valueDim = value_dim, attend->ctxLen = ctx, attend->kept = 1, attend->type = type;
-  attend->window = below(2) * (1 + below(300)), attend->chunked = below(2), attend->scale = 0.2f, attend->spans = below(3);
+  attend->window = (has_entries || below(2)) * (1 + below(300)), attend->chunked = below(2), attend->scale = 0.2f, attend->spans = below(3);
   attend->softCap = below(2) ? 5 : 0;
   if (below(2)) attend->sinks = (u64)random_floats(heads);
   if (below(2)) attend->slopes = (u64)random_floats(heads);
@@ -298,6 +305,14 @@ static void each_row(Pass *p, int rows) {
   largest->x = (u64)x, largest->n = n, largest->factor = 0.5f;
   Clamp *clamp = add_op(OP_CLAMP, 1);
   clamp->x = (u64)x, clamp->n = n, clamp->min = -1, clamp->max = 1;
+  const int streams = 1 + below(4), all = below(2) ? streams : streams * (streams + 2), outs = 1 + below(3);
+  StreamWeights *weights = add_op(OP_STREAM_WEIGHTS, 1);
+  weights->x = (u64)random_floats((i64)rows * all), weights->n = all, weights->streams = streams;
+  weights->scale = (u64)random_floats(all > streams ? 3 : 1), weights->base = (u64)random_floats(all);
+  weights->iterations = 1 + below(20), weights->eps = 1e-6f;
+  MixParts *mix = add_op(OP_MIX_PARTS, 1);
+  mix->x = (u64)x, mix->parts = runs, mix->n = each, mix->outs = outs, mix->at = below(3), mix->weightsN = runs * outs + mix->at;
+  mix->weights = (u64)random_floats((i64)rows * mix->weightsN), mix->out = (u64)block((i64)rows * outs * each * 4);
   const int at = below(each), to = 1 + below(each - at);
   f32 *part = block((i64)rows * runs * to * 4);
   Slice *slice = add_op(OP_SLICE, 1);
@@ -325,6 +340,12 @@ static void recurrent(Pass *p, int rows) {
   conv->state = (u64)random_floats((i64)SLOTS * (taps - 1) * n), conv->weight = (u64)random_floats((i64)n * taps);
   conv->act = below(2) ? ACT_SILU : -1;
   if (below(2)) conv->bias = (u64)random_floats(n);
+  Compress *compress = add_op(OP_COMPRESS, 1);
+  const int overlaps = below(2), ratio = 1 + below(9), width = n * (1 + overlaps);
+  compress->x = (u64)random_floats((i64)rows * width), compress->gate = (u64)random_floats((i64)rows * width);
+  compress->bias = (u64)random_floats((i64)ratio * width), compress->out = (u64)block((i64)rows * n * 4);
+  compress->cells = ratio * (1 + overlaps) - 1, compress->ratio = ratio, compress->dim = n, compress->width = width;
+  compress->state = (u64)random_floats((i64)SLOTS * compress->cells * 2 * width);
   DeltaRule *delta = add_op(OP_DELTA_RULE, 1);
   const int alphas = below(2) ? 1 : dim;
   delta->q = (u64)random_floats((i64)rows * key_heads * dim), delta->k = (u64)random_floats((i64)rows * key_heads * dim);

@@ -187,7 +187,7 @@ NOINL void attend_some(const Attend *op, const u8 *keys, const u8 *values, Query
 }
 
 // A row's query of a head.
-INL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row, int head) {
+NOINL Query query_of(const Thread *t, const Attend *op, const i32 *block, int row, int head) {
   const i64 at = (i64)row * op->heads + head;
   Query q = {AT(f32, op->q) + at * op->headDim, AT(f32, op->out) + at * op->valueDim};
   q.slope = op->slopes ? AT(f32, op->slopes)[head] : 0;
@@ -219,18 +219,15 @@ typedef struct {
 // Copies the positions of the chosen blocks up to `cell`, as floats; returns how many.
 NOINL int gather_chosen(const Attend *op, const Asked *from, const i32 *blocks, int cell, f32 *keys, f32 *values) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), type = op->type;
-  const i64 key_bytes = kv_bytes(type, dim), value_bytes = kv_bytes(type, filled);
   int there = 0;
   for (int i = 0; i < op->chosenCount && blocks[i] >= 0; i++) {
     const i64 end = MIN(((i64)blocks[i] + 1) * op->chosenBlock, cell + 1);
     for (i64 at = (i64)blocks[i] * op->chosenBlock; at < end; at++, there++) {
       f32 k[HEAD_MAX];
-      if (type == KV_Q4_0) read_four(1, from->keys + at / 16 * 16 * key_bytes, at % 16, k, dim);
-      else read_kv(type, key_place(type, (u8 *)from->keys, dim, at), key_scales(type, (u8 *)from->keys, dim, at), 16, k, dim);
-      f32 *tile = keys + (i64)(there / 16 * 16) * dim + there % 16, *v = values + (i64)there * filled;
+      read_key(type, from->keys, dim, at, k);
+      f32 *tile = keys + (i64)(there / 16 * 16) * dim + there % 16;
       for (int d = 0; d < dim; d++) tile[d * 16] = k[d];
-      if (type == KV_Q4_0) read_four(0, from->values + at / 16 * 16 * value_bytes, at % 16, v, filled);
-      else for (int d = 0; d < filled; d += W) STORE(v + d, load_values(type, from->values, filled, at, d));
+      read_value(type, from->values, filled, at, values + (i64)there * filled);
     }
   }
   return there;
@@ -258,21 +255,70 @@ NOINL void attend_chosen_chunk(Thread *t, const Attend *op, const i32 *block, in
   }
 }
 
-// One chunk: a KV head and a block of rows of one sequence.
+// Copies the positions from `first` to `cell`, and the entries that a row attends to, as floats. Both are keys and values.
+// `first` goes to its place in a tile of 16. Returns the end.
+NOINL int gather_entries(const Attend *op, const Asked *from, const i32 *chosen, i64 first, i64 cell, f32 *keys, f32 *values) {
+  const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), type = op->type;
+  const i64 base = first / 16 * 16, count = (cell + 1) / op->ratio;
+  for (i64 at = base; at <= cell; at += 16) {
+    f32 *tile = keys + (at - base) * dim, *v = values + (at - base) * filled;
+    for (int d = 0; d < dim; d++)
+      for (int i = 0; i < 16; i += W) STORE(tile + d * 16 + i, load_keys(type, from->keys, dim, at + i, d));
+    for (int i = 0; i < 16; i++) for (int d = 0; d < filled; d++) v[i * filled + d] = d < dim ? tile[d * 16 + i] : 0;
+  }
+  int there = (int)(cell + 1 - base);
+  for (i64 i = 0; chosen ? i < op->chosenCount && chosen[i] >= 0 : i < count; i++, there++) {
+    f32 *tile = keys + (i64)(there / 16 * 16) * dim + there % 16, *v = values + (i64)there * filled;
+    read_value(type, from->values, filled, ((chosen ? chosen[i] : i) + 1) * op->ratio - 1, v);
+    for (int d = 0; d < dim; d++) tile[d * 16] = v[d];
+  }
+  return there;
+}
+
+// Heads share what a row gathers, so that a chunk has many, unless threads would have nothing to do.
+INL int head_groups(const Thread *t, const Attend *op) {
+  const int wanted = 2 * t->p.threads / MAX(t->p.blockCount, 1), most = op->heads / QUERIES;
+  return op->ratio ? MAX(1, MIN(wanted, most)) : op->kvHeads;
+}
+NOINL void attend_entries_chunk(Thread *t, const Attend *op, const i32 *block, int group, Asked *from) {
+  const int groups = head_groups(t, op), begin = op->heads * group / groups, end = op->heads * (group + 1) / groups;
+  const i64 entries = op->chosen ? op->chosenCount : op->ctxLen / op->ratio;
+  const i64 most = (MIN(op->window, op->ctxLen) + entries + 63) / 32 * 32;
+  f32 *keys = (f32 *)t->scratch, *values = keys + most * op->headDim;
+  Attend floats = *op;
+  floats.type = KV_F32;
+  for (int row = block[0]; row < block[0] + block[1]; row++) {
+    const i64 cell = AT(i32, t->p.cells)[row], first = MAX(0, cell + 1 - op->window);
+    const i32 *chosen = op->chosen ? AT(i32, op->chosen) + (i64)row * op->chosenCount : 0;
+    const int there = gather_entries(op, from, chosen, first, cell, keys, values);
+    for (int h = begin; h < end; h += QUERIES) {
+      const int count = MIN(QUERIES, end - h);
+      for (int i = 0; i < count; i++) {
+        from->queries[i] = query_of(t, op, block, row, h + i);
+        from->queries[i].from = first % 16;
+        from->queries[i].to = there;
+      }
+      attend_some(&floats, (u8 *)keys, (u8 *)values, from->queries, count);
+    }
+  }
+}
+
+// One chunk: a KV head, or a group of heads, and a block of rows of one sequence.
 NOINL void attend_chunk(Thread *t, const Attend *op, int chunk) {
   const int count = t->p.blockCount; // blocks per KV head, whose keys stay cached; the longest, last ones go first
   const i32 *block = AT(i32, t->p.blocks) + (i64)(count - 1 - chunk % count) * 4;
-  const int head = chunk / count, dim = op->headDim, first = block[0], end = block[0] + block[1];
+  const int part = chunk / count, head = op->ratio ? 0 : part, dim = op->headDim, first = block[0], end = block[0] + block[1];
   const int begin = op->heads * head, shared = op->heads; // heads of this KV head: floor(h · kvHeads / heads) = head
   const i64 slot = op->kept ? AT(i32, t->p.slots)[first] : 0;
   const i64 base = (slot * op->kvHeads + head) * op->ctxLen + (op->kept ? 0 : block[2]);
   const u8 *keys = AT(u8, op->keys) + base * kv_bytes(op->type, dim);
   const u8 *values = AT(u8, op->values) + base * kv_bytes(op->type, FILLED_HEAD(op->valueDim));
-  if (op->chosen) {
+  if (op->chosen || op->ratio) {
     Asked from;
     from.keys = keys;
     from.values = values;
-    attend_chosen_chunk(t, op, block, head, &from);
+    if (op->ratio) attend_entries_chunk(t, op, block, part, &from);
+    else attend_chosen_chunk(t, op, block, head, &from);
     return;
   }
   const int is_prompt = WORD_PRODUCTS && op->type != KV_F32 && first >= t->p.decodeRows, most = is_prompt ? SWEEP : QUERIES;

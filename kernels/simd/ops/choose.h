@@ -4,17 +4,29 @@
 
 #define SCORE_HEADS 8 // products with a key at once
 
+// The keys of the last positions of W blocks, (headDim, W): from block `block` on, as long as they are below `end`.
+NOINL void gather_keys(const ScorePositions *op, const u8 *keys, i64 block, i64 end, f32 *tile) {
+  f32 k[HEAD_MAX];
+  for (int lane = 0; lane < W; lane++) {
+    const i64 at = (MIN(block + lane, end - 1) + 1) * op->block - 1;
+    read_key(op->type, keys, op->headDim, at, k);
+    for (int d = 0; d < op->headDim; d++) tile[d * W + lane] = k[d];
+  }
+}
+
 // One span of a row. Whole registers of keys are read, of which some lanes may not count.
 NOINL void score_positions_row(Thread *t, const ScorePositions *op, i64 each) {
-  const i64 row = each / op->spans, per = (i64)op->spanBlocks * op->block, first = each % op->spans * per;
-  const i64 end = MIN(first + per, AT(i32, t->p.cells)[row] + 1);
+  const i64 row = each / op->spans, block = op->closed ? 1 : op->block, per = op->spanBlocks * block;
+  const i64 first = each % op->spans * per, there = (AT(i32, t->p.cells)[row] + 1) / (op->closed ? op->block : 1);
+  const i64 end = MIN(first + per, there);
   const u8 *keys = AT(u8, op->keys) + (i64)AT(i32, t->p.slots)[row] * op->ctxLen * kv_bytes(op->type, op->headDim);
   const f32 *q = AT(f32, op->q) + row * op->heads * op->headDim;
   const f32 *weights = op->weights ? AT(f32, op->weights) + row * op->heads : 0;
   f32 *scores = AT(f32, op->scores) + row * (weights ? 1 : op->heads) * op->blocks, *tile = (f32 *)t->scratch;
   for (i64 at = first / W * W; at < end; at += W) {
     vf all = {};
-    for (int d = 0; d < op->headDim; d++) STORE(tile + d * W, load_keys(op->type, keys, op->headDim, at, d));
+    if (op->closed) gather_keys(op, keys, at, end, tile);
+    else for (int d = 0; d < op->headDim; d++) STORE(tile + d * W, load_keys(op->type, keys, op->headDim, at, d));
     for (int h = 0; h < op->heads; h += SCORE_HEADS) {
       const int some = MIN(SCORE_HEADS, op->heads - h);
       vf acc[SCORE_HEADS] = {};
@@ -27,8 +39,8 @@ NOINL void score_positions_row(Thread *t, const ScorePositions *op, i64 each) {
         const vf now = weights ? all : acc[i];
         f32 *to = scores + (weights ? 0 : (i64)(h + i) * op->blocks);
         for (i64 lane = MAX(first - at, 0); lane < MIN(end - at, W); lane++) {
-          f32 *best = to + (at + lane) / op->block;
-          if ((at + lane) % op->block == 0 || now[lane] > *best) *best = now[lane];
+          f32 *best = to + (at + lane) / block;
+          if ((at + lane) % block == 0 || now[lane] > *best) *best = now[lane];
         }
       }
     }
@@ -63,7 +75,7 @@ INL u32 least_rank(const f32 *scores, int n, int count, int *equal) {
 }
 
 NOINL void choose_positions_row(Thread *t, const ChoosePositions *op, i64 row) {
-  const int n = AT(i32, t->p.cells)[row] / op->block + 1;
+  const int cell = AT(i32, t->p.cells)[row], n = op->closed ? (cell + 1) / op->block : cell / op->block + 1;
   for (i64 group = row * op->groups; group < (row + 1) * op->groups; group++) {
     f32 *scores = AT(f32, op->scores) + group * op->blocks;
     i32 *out = AT(i32, op->out) + group * op->count;

@@ -38,6 +38,7 @@ INL void route_row(Thread *t, const Route *op, i64 row) {
   const f32 most = largest_of(logits, op->experts);
   for (int e = 0; e < op->experts; e++) {
     if (op->score == SCORE_SOFTMAX) total += scores[e] = vexp(splat(logits[e] - most))[0];
+    else if (op->score == SCORE_SQRT_SOFTPLUS) scores[e] = __builtin_sqrtf(softplus(logits[e]));
     else scores[e] = op->score == SCORE_SIGMOID ? activate(ACT_SIGMOID, splat(logits[e]))[0] : logits[e];
   }
   for (int e = 0; e < op->experts; e++) {
@@ -47,7 +48,10 @@ INL void route_row(Thread *t, const Route *op, i64 row) {
   if (op->groups) keep_groups(op, selection);
   for (int k = 0; k < op->used; k++) {
     int best = 0;
-    for (int e = 1; e < op->experts; e++) if (selection[e] > selection[best]) best = e;
+    if (op->given) {
+      const f32 own = AT(f32, op->given)[row * op->used + k];
+      best = own >= 0 && own < op->experts ? (int)own : 0;
+    } else for (int e = 1; e < op->experts; e++) if (selection[e] > selection[best]) best = e;
     chosen[k] = best / op->perExpert;
     shares[k] = scores[chosen[k]];
     selection[best] = -__builtin_inff();

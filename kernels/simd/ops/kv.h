@@ -90,11 +90,22 @@ INL u8 *key_scales(int type, u8 *base, int dim, i64 at) {
   return base + at / 16 * 16 * kv_bytes(type, dim) + (i64)dim * 16 + at % 16 * 4;
 }
 
+// Reads a position's key as floats, or its value.
+NOINL void read_key(int type, const u8 *keys, int dim, i64 at, f32 *x) {
+  if (type == KV_Q4_0) read_four(1, keys + at / 16 * 16 * kv_bytes(type, dim), at % 16, x, dim);
+  else read_kv(type, key_place(type, (u8 *)keys, dim, at), key_scales(type, (u8 *)keys, dim, at), 16, x, dim);
+}
+NOINL void read_value(int type, const u8 *values, int filled, i64 at, f32 *x) {
+  if (type == KV_Q4_0) read_four(0, values + at / 16 * 16 * kv_bytes(type, filled), at % 16, x, filled);
+  else for (int d = 0; d < filled; d += W) STORE(x + d, load_values(type, values, filled, at, d));
+}
+
 // Stores one row's keys and values.
 INL void store_row(Thread *t, const Store *op, int row) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim);
   const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
   const i64 position = AT(i32, op->kept ? t->p.cells : t->p.places)[row];
+  const int has_value = op->ratio == 0 || (position + 1) % op->ratio == 0;
   for (int h = 0; h < op->heads; h++) {
     const i64 base = (slot * op->heads + h) * op->ctxLen;
     const f32 *k = AT(f32, op->k) + ((i64)row * op->heads + h) * dim;
@@ -103,12 +114,12 @@ INL void store_row(Thread *t, const Store *op, int row) {
     if (op->type == KV_Q4_0) {
       const i64 tile = position / 16 * 16;
       write_four(1, keys + tile * kv_bytes(op->type, dim), position % 16, k, dim);
-      write_four(0, AT(u8, op->values) + (base + tile) * kv_bytes(op->type, filled), position % 16, v, filled);
+      if (has_value) write_four(0, AT(u8, op->values) + (base + tile) * kv_bytes(op->type, filled), position % 16, v, filled);
       continue;
     }
     u8 *values = AT(u8, op->values) + (base + position) * kv_bytes(op->type, filled);
     write_kv(op->type, key_place(op->type, keys, dim, position), key_scales(op->type, keys, dim, position), 16, k, dim);
-    write_kv(op->type, values, values + filled, 1, v, op->valueDim);
+    if (has_value) write_kv(op->type, values, values + filled, 1, v, op->valueDim);
   }
 }
 

@@ -51,6 +51,49 @@ NOINL void causal_conv_chunk(Thread *t, const CausalConv *op, int chunk) {
   }
 }
 
+// The gate of some channels of a row, with its bias.
+INL vf gate_at(const f32 *gate, const f32 *bias, int c, int some) { return load_some(gate + c, some) + load_some(bias + c, some); }
+// Rows that end a block: the mean of its values, weighted by the softmax of their gates in each channel.
+NOINL void compress_row(const Compress *op, const f32 *state, i64 cell, const f32 *x, const f32 *gate, f32 *y, int first, int end) {
+  const int overlaps = op->width > op->dim, ratio = op->ratio;
+  const int terms = overlaps && cell + 1 >= 2 * ratio ? 2 * ratio : ratio;
+  vf most[CHANNELS / W], total[CHANNELS / W], sums[CHANNELS / W];
+  for (int i = 0; i < CHANNELS / W; i++) most[i] = splat(-__builtin_inff()), total[i] = sums[i] = (vf){};
+  for (int turn = 0; turn < 2; turn++)
+    for (int back = terms - 1; back >= 0; back--) {
+      const i64 at = cell - back;
+      const f32 *value = back ? state + at % op->cells * 2 * op->width : x, *score = back ? value + op->width : gate;
+      const int own = overlaps && back < ratio ? op->dim : 0;
+      const f32 *bias = AT(f32, op->bias) + at % ratio * op->width + own;
+      for (int c = first, i = 0; c < end; c += W, i++) {
+        const vf g = gate_at(score + own, bias, c, end - c);
+        if (turn == 0) {
+          most[i] = vmax(g, most[i]);
+          continue;
+        }
+        const vf e = vexp(g - most[i]);
+        total[i] += e;
+        sums[i] = FMA(e, load_some(value + own + c, end - c), sums[i]);
+      }
+    }
+  for (int c = first, i = 0; c < end; c += W, i++) store_some(y + c, sums[i] / total[i], end - c);
+}
+NOINL void compress_chunk(Thread *t, const Compress *op, int chunk) {
+  const int first = chunk * CHANNELS, end = MIN(op->dim, first + CHANNELS), width = op->width;
+  for (i64 row = 0; row < t->p.rows; row++) {
+    const f32 *x = floats_at(t, op->x) + row * width, *gate = floats_at(t, op->gate) + row * width;
+    const i64 cell = AT(i32, t->p.cells)[row];
+    f32 *y = floats_at(t, op->out) + row * op->dim;
+    f32 *state = AT(f32, op->state) + (i64)AT(i32, t->p.slots)[row] * op->cells * 2 * width;
+    if ((cell + 1) % op->ratio == 0) compress_row(op, state, cell, x, gate, y, first, end);
+    else for (int c = first; c < end; c++) y[c] = 0;
+    if (op->cells == 0) continue;
+    f32 *own = state + cell % op->cells * 2 * width;
+    for (int half = 0; half < width; half += op->dim)
+      for (int c = half + first; c < half + end; c++) own[c] = x[c], own[width + c] = gate[c];
+  }
+}
+
 INL f32 dot_of(const f32 *a, const f32 *b, int n) {
   vf all = {};
   int i = 0;

@@ -46,6 +46,13 @@ INL void input_row(Thread *t, const Input *op, i64 row) {
   for (int i = 0; i < op->dim; i++) y[i] = x[i];
 }
 
+INL i32 within(i32 at, i32 length);
+INL void lookup_row(Thread *t, const Lookup *op, i64 row) {
+  const f32 *from = AT(f32, op->values) + (i64)within(AT(i32, t->p.tokens)[row], op->tokens) * op->n;
+  f32 *y = row_at(t, op->out, row, op->n);
+  for (int i = 0; i < op->n; i++) y[i] = from[i];
+}
+
 INL f32 sum_of(const f32 *x, int n) {
   vf all = {};
   int i = 0;
@@ -117,7 +124,7 @@ INL void rope_row(Thread *t, const Rope *op, i64 row) {
     cos += at;
     sin += at;
   }
-  f32 *x = row_at(t, op->x, row, op->dim);
+  f32 *x = row_at(t, op->x, row, op->dim) + op->at;
   for (int h = 0; h < op->heads; h++, x += op->headDim) {
     if (op->neox) {
       for (int i = 0; i < pairs; i += W) {
@@ -231,6 +238,44 @@ INL void keep_largest_row(Thread *t, const KeepLargest *op, i64 row) {
 INL void clamp_row(Thread *t, const Clamp *op, i64 row) {
   f32 *x = row_at(t, op->x, row, op->n);
   for (int i = 0; i < op->n; i++) x[i] = x[i] > op->max ? op->max : x[i] < op->min ? op->min : x[i];
+}
+INL f32 sigmoid_of(f32 x) { return activate(ACT_SIGMOID, splat(x))[0]; }
+// Sinkhorn: alternately makes rows and columns of a matrix of the streams sum to 1.
+NOINL void stream_weights_row(Thread *t, const StreamWeights *op, i64 row) {
+  const int n = op->streams;
+  const f32 *scale = AT(f32, op->scale), *base = AT(f32, op->base), eps = op->eps;
+  f32 *x = row_at(t, op->x, row, op->n), *c = x + 2 * n;
+  for (int i = 0; i < n; i++) x[i] = sigmoid_of(x[i] * scale[0] + base[i]) + eps;
+  if (op->n == n) return;
+  for (int i = n; i < 2 * n; i++) x[i] = 2 * sigmoid_of(x[i] * scale[1] + base[i]);
+  for (int i = 0; i < n; i++) {
+    f32 most = -__builtin_inff(), total = 0, *own = c + i * n;
+    for (int j = 0; j < n; j++) {
+      own[j] = own[j] * scale[2] + base[2 * n + i * n + j];
+      if (!(own[j] <= most)) most = own[j];
+    }
+    for (int j = 0; j < n; j++) total += own[j] = vexp(splat(own[j] - most))[0];
+    for (int j = 0; j < n; j++) own[j] = own[j] / total + eps;
+  }
+  for (int turn = 1; turn < 2 * op->iterations; turn++) {
+    const int to_next = turn % 2 ? n : 1, to_line = turn % 2 ? 1 : n; // columns, then rows
+    for (int line = 0; line < n; line++) {
+      f32 sum = eps, *own = c + line * to_line;
+      for (int i = 0; i < n; i++) sum += own[i * to_next];
+      for (int i = 0; i < n; i++) own[i * to_next] /= sum;
+    }
+  }
+}
+NOINL void mix_parts_row(Thread *t, const MixParts *op, i64 row) {
+  const f32 *x = row_at(t, op->x, row, op->n * op->parts), *weights = row_at(t, op->weights, row, op->weightsN) + op->at;
+  f32 *y = row_at(t, op->out, row, op->n * op->outs);
+  for (int out = 0; out < op->outs; out++, y += op->n)
+    for (int i = 0; i < op->n; i += W) {
+      vf sum = {};
+      for (int part = 0; part < op->parts; part++)
+        sum = FMA(splat(weights[part * op->outs + out]), load_some(x + (i64)part * op->n + i, op->n - i), sum);
+      store_some(y + i, sum, op->n - i);
+    }
 }
 INL void slice_row(Thread *t, const Slice *op, i64 row) {
   const f32 *x = row_at(t, op->x, row, op->heads * op->from) + op->at;

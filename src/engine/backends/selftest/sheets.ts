@@ -105,6 +105,7 @@ function mixers(): Sheet {
   recurrent(sheet, layer + 2);
   choose(sheet, layer + 7);
   remember(sheet, layer + 11);
+  compress(sheet, layer + 14);
   return sheet.finish(mixedBatches());
 }
 
@@ -211,6 +212,43 @@ function remember(sheet: SheetBuilder, layer: number): void {
   }
 }
 
+/** Attention to a window, and to entries of blocks: to all of them, and to chosen ones. */
+function compress(sheet: SheetBuilder, layer: number): void {
+  const { steps } = sheet;
+  const [nHeads, headDim, ratio] = [HEADS.nHeads, 32, 4];
+  const turn = (x: Buf): Step => ({
+    op: "rope",
+    x,
+    heads: x.dim / headDim,
+    headDim,
+    rope,
+    at: headDim - rope.rotaryDim,
+  });
+  const entriesOf = (overlap: boolean, at: number): Buf => {
+    const out = sheet.buf(headDim);
+    const width = overlap ? 2 * headDim : headDim;
+    const parts = { x: sheet.linear(width), gate: sheet.linear(width), bias: sheet.matrix(width, ratio) };
+    steps.push({ op: "compress", out, ...parts, layer: at, ratio, overlap });
+    return out;
+  };
+  for (const [i, isChosen] of [false, true].entries()) {
+    const at = layer + 2 * i;
+    const [q, k, entries] = [sheet.linear(nHeads * headDim), sheet.linear(headDim), entriesOf(isChosen, at)];
+    steps.push(turn(q), turn(k));
+    const chosen = sheet.buf(3);
+    if (isChosen) {
+      const [query, key, weights] = [sheet.linear(9 * headDim), entriesOf(true, at), sheet.linear(9)];
+      const sizes = { heads: 9, headDim, count: chosen.dim, block: ratio, local: 0, rope: undefined };
+      const op = { op: "choosePositions", closed: true, layer: at, cache: at + 1, ...sizes } as const;
+      steps.push({ ...op, out: chosen, q: query, k: key, weights });
+    }
+    const out = sheet.buf(nHeads * headDim);
+    const shape = { layer: at, nHeads, headDim, scale: 0.2, window: 7, ratio, sinks: sheet.vector(nHeads, 1) };
+    steps.push({ op: "compressedAttention", out, q, k, entries, ...shape, ...(isChosen && { chosen }) });
+    sheet.collect(out);
+  }
+}
+
 /** Mixtures of experts and MLPs, and how they are gated. */
 function experts(): Sheet {
   const sheet = new SheetBuilder("experts", 256);
@@ -245,6 +283,13 @@ function experts(): Sheet {
     downB: bias(x.dim),
   });
   add("f16", { act: "relu_sqr", normalize: false, routing: { score: "sigmoid", weighInput: true } });
+  const chosen = sheet.buf(2);
+  steps.push({
+    op: "lookup",
+    out: chosen,
+    values: Float32Array.from({ length: VOCAB * 2 }, (_, i) => (i * 7) % count),
+  });
+  add("q8_0", { act: "silu", normalize: true, routing: { score: "sqrt_softplus" }, chosen });
   const gated = sheet.buf(x.dim);
   const limit = { gate: 0.2, up: 0.3 };
   const inward = () => sheet.matrix(x.dim, ffnDim, { quant: "q6_K" });
@@ -290,6 +335,11 @@ function parts(): Sheet {
   change((y) => ({ op: "matchLength", x: y, like }));
   change((y) => ({ op: "keepLargest", x: y, factor: -0.5 }));
   change((y) => ({ op: "positionScale", x: y, coef: 0.1, floorScale: 8, offset: 1 }));
+  const [weights, streams] = [sheet.linear(15), sheet.buf(2 * 32)];
+  const vectors = { scale: sheet.vector(3, 1), base: sheet.vector(15) };
+  steps.push({ op: "streamWeights", x: weights, ...vectors, streams: 3, eps: 0.01, iterations: 3 });
+  steps.push({ op: "mixParts", out: streams, x, weights, at: 6, parts: 3 });
+  for (const each of [weights, streams]) sheet.collect(each);
   const slice = sheet.buf(3 * 20);
   steps.push({ op: "slice", out: slice, x, heads: 3, at: 7 });
   sheet.collect(slice);

@@ -16,14 +16,22 @@ const QUERY_FLOATS = 16;
 const SPAN = 128;
 /** Positions whose scores one thread computes at a time. */
 const SCORE_SPAN = 1024;
+/** Positions before a window and behind it in the same tiles. */
+const TILES = 32;
 /** Key of the layer without a cache. */
 const UNKEPT = -1;
 
 type AttentionOp =
-  "rope" | "attention" | "sharedAttention" | "latentAttention" | "choosePositions" | "bidirectionalAttention";
+  | "rope"
+  | "attention"
+  | "sharedAttention"
+  | "latentAttention"
+  | "compressedAttention"
+  | "choosePositions"
+  | "bidirectionalAttention";
 
 export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
-  rope({ x, heads, headDim, rope }, lowering) {
+  rope({ x, heads, headDim, rope, at = 0 }, lowering) {
     const { list, memory, ropes, ctxLen, weights } = lowering;
     const table = ropes.get(rope) ?? ropeTable(rope, ctxLen);
     ropes.set(rope, table);
@@ -38,6 +46,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
       dim: x.dim,
       heads,
       headDim,
+      at,
       rotaryDim: rope.rotaryDim,
       neox: rope.style === "neox" ? 1 : 0,
       axes: rope.sections ? weights.constant(axes) : 0,
@@ -69,9 +78,18 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
   },
 
+  compressedAttention(step, lowering) {
+    const { headDim, k, entries, ratio } = step;
+    const cache = cacheOf(step.layer, lowering);
+    const v = { buf: entries, offset: 0, stride: headDim, dim: headDim };
+    store({ k, v }, { cache, heads: 1, kept: 1, ratio }, lowering);
+    attend({ ...step, nKvHeads: 1, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
+  },
+
   choosePositions(step, lowering) {
     const { list, kv } = lowering;
     const { k, weights, heads, headDim, count, block, local } = step;
+    const closed = step.closed ? 1 : 0;
     const cache = cacheOf(step.cache, lowering);
     store({ k, v: { buf: k, offset: 0, stride: 0, dim: 0 } }, { cache, heads: 1, kept: 1 }, lowering);
     const inDim = cache.headDim;
@@ -81,7 +99,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     lowering.scratchFloats = Math.max(lowering.scratchFloats, inDim * 16); // keys of a register's positions
     const groups = weights ? 1 : heads;
     const blocks = Math.ceil(kv.ctxLen / block);
-    const spanBlocks = Math.max(1, Math.floor(SCORE_SPAN / block));
+    const spanBlocks = Math.max(1, Math.floor(SCORE_SPAN / (closed ? 1 : block)));
     const spans = Math.ceil(blocks / spanBlocks);
     const scores = list.make({ name: "scores of positions", dim: groups * blocks }, q);
     list.add(
@@ -100,10 +118,12 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
         blocks,
         spanBlocks,
         spans,
+        closed,
       },
     );
     const y = list.make(step.out, q);
-    list.add("choosePositions", y, { scores: scores.address, out: y.address, groups, count, block, blocks, local });
+    const values = { groups, count, block, blocks, local, closed };
+    list.add("choosePositions", y, { scores: scores.address, out: y.address, ...values });
   },
 
   bidirectionalAttention(step, lowering) {
@@ -140,7 +160,7 @@ interface Place {
 
 function store(
   { k, v }: { k: Buf; v: { buf: Buf; offset: number; stride: number; dim: number } },
-  { cache, heads, kept }: Place & { heads: number },
+  { cache, heads, kept, ratio = 0 }: Place & { heads: number; ratio?: number },
   lowering: Lowering,
 ): void {
   const { list, kv, places } = lowering;
@@ -166,6 +186,7 @@ function store(
     ctxLen: kept ? kv.ctxLen : places,
     kept,
     type: KV_TYPES[kv.type],
+    ratio,
     ...turned,
   });
 }
@@ -208,7 +229,13 @@ type Heads = Pick<
   | "alibi"
   | "chunked"
   | "oneWay"
-> & { readonly chosen?: Buf; readonly chosenBlock?: number; readonly bias?: DistanceBias };
+> & {
+  readonly chosen?: Buf;
+  readonly chosenBlock?: number;
+  readonly bias?: DistanceBias;
+  /** Positions of an entry. */
+  readonly ratio?: number;
+};
 
 function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
   const { list, kv, weights } = lowering;
@@ -251,18 +278,23 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     rotated(turned, { heads: nHeads, stride: filled, dim: filled, filled, outDim: valueDim }, lowering, step.out);
 }
 
-/** The chosen positions of rows, and scratch for their keys and values as floats. */
+/** The chosen positions or entries of rows, and scratch for the keys and values of one row as floats. */
 function chosenBy(
-  { chosen, chosenBlock = 1, nKvHeads }: Heads,
+  { chosen, chosenBlock = 1, nKvHeads, window, ratio = 0 }: Heads,
   { cache, ctxLen }: Pick<Place, "cache"> & { ctxLen: number },
   lowering: Lowering,
-): Pick<RecordValues<"attend">, "chosen" | "chosenCount" | "chosenBlock" | "chosenGroups"> {
-  if (!chosen) return {};
-  const chosenCount = chosen.dim / nKvHeads;
-  const most = fillContext(Math.min(chosenCount * chosenBlock, ctxLen) + 1);
+): Pick<RecordValues<"attend">, "chosen" | "chosenCount" | "chosenBlock" | "chosenGroups" | "ratio"> {
+  if (!chosen && ratio === 0) return {};
+  const chosenCount = chosen ? chosen.dim / nKvHeads : 0;
+  const entries = chosen ? chosenCount : Math.floor(ctxLen / ratio);
+  const most =
+    ratio > 0
+      ? fillContext(Math.min(window, ctxLen) + entries + TILES)
+      : fillContext(Math.min(chosenCount * chosenBlock, ctxLen) + 1);
   const floats = most * (cache.headDim + Math.ceil(cache.valueDim / 16) * 16);
   lowering.scratchFloats = Math.max(lowering.scratchFloats, floats);
-  return { chosen: lowering.list.get(chosen).address, chosenCount, chosenBlock, chosenGroups: nKvHeads };
+  if (!chosen) return { ratio };
+  return { chosen: lowering.list.get(chosen).address, chosenCount, chosenBlock, chosenGroups: nKvHeads, ratio };
 }
 
 /** Scratch for a sweep: queries, sums, keys and values of a block, 16 positions as floats, and words of queries. */

@@ -56,6 +56,7 @@ function choose(step: Moe, lowering: Lowering): Choice {
   list.add("route", logits, {
     logits: logits.address,
     bias: selectB ? weights.vector(selectB as Weight) : 0,
+    given: step.chosen ? list.get(step.chosen).address : 0,
     chosen,
     shares,
     experts,

@@ -15,6 +15,7 @@ type PartOp =
   | "causalConv"
   | "centeredConv"
   | "previousRow"
+  | "compress"
   | "deltaRule"
   | "wkv"
   | "selectiveScan"
@@ -24,6 +25,8 @@ type PartOp =
   | "matchLength"
   | "keepLargest"
   | "clamp"
+  | "streamWeights"
+  | "mixParts"
   | "slice"
   | "join";
 
@@ -99,6 +102,24 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
       n,
       taps,
       act: actOf(undefined),
+    });
+  },
+
+  compress(step, lowering) {
+    const { list, weights } = lowering;
+    const { x, gate, bias, out, ratio, overlap } = step;
+    const from = list.get(x);
+    const y = list.make(out, from);
+    list.add("compress", y, {
+      x: from.address,
+      gate: list.get(gate).address,
+      bias: weights.vector(bias),
+      out: y.address,
+      state: stateOf(step, lowering),
+      dim: out.dim,
+      width: x.dim,
+      ratio,
+      cells: (overlap ? 2 : 1) * ratio - 1,
     });
   },
 
@@ -209,6 +230,20 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
   clamp({ x, min, max }, { list }) {
     const y = changed(list, x);
     list.add("clamp", y, { x: y.address, n: x.dim, min, max });
+  },
+
+  streamWeights({ x, scale, base, streams, eps, iterations }, { list, weights }) {
+    const y = changed(list, x);
+    const parts = { scale: weights.vector(scale), base: weights.vector(base) };
+    list.add("streamWeights", y, { x: y.address, ...parts, n: x.dim, streams, iterations, eps });
+  },
+
+  mixParts({ out, x, weights, at, parts }, { list }) {
+    const [from, by] = [list.get(x), list.get(weights)];
+    const y = list.make(out, from);
+    const n = x.dim / parts;
+    const values = { x: from.address, weights: by.address, out: y.address };
+    list.add("mixParts", y, { ...values, n, parts, outs: out.dim / n, weightsN: by.dim, at });
   },
 
   slice({ out, x, heads, at }, { list }) {

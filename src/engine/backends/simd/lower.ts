@@ -30,6 +30,8 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "bidirectionalAttention: a window",
   "bidirectionalAttention: spans",
   "bidirectionalAttention: shared keys",
+  "rope: inside a head",
+  "choosePositions: closed blocks",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",
@@ -40,6 +42,8 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "moe: a router of its own",
   "moe: routing",
   "moe: several outputs for an expert",
+  "moe: sqrt_softplus",
+  "moe: experts chosen before",
   "limits of a gate",
   "soft limits of a gate",
   "deltaRule: a bound",
@@ -69,11 +73,6 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared, round
 }
 
 export const ops: Ops<void, Lowering, "unsupported"> = {
-  compress: "unsupported",
-  compressedAttention: "unsupported",
-  lookup: "unsupported",
-  mixParts: "unsupported",
-  streamWeights: "unsupported",
   crossAttention: "unsupported",
   remember: "unsupported",
   keepRemembering: "unsupported",
@@ -96,6 +95,12 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
       const matrix = { ...transposed(a, lowering), scales: weights.constant(Float32Array.of(scale)) };
       product(inner, [{ matrix, out: y }], lowering, { accumulate: 1 });
     }
+  },
+
+  lookup({ out, values }, { list, weights }) {
+    const y = list.make(out, { rowSet: ROWS.all });
+    const place = weights.constant(values);
+    list.add("lookup", y, { values: place, out: y.address, tokens: values.length / out.dim, n: out.dim });
   },
 
   input({ out }, { list }) {

@@ -27,7 +27,7 @@ const wordBytes = (n: number): number => Math.ceil(n / 256) * (256 * 2 + 4);
 /** Ops that are divided in other ways. All others treat every row separately: a thread runs several ops on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
   ...(["linear", "headLinear", "attend", "group"] as const),
-  ...(["causalConv", "deltaRule", "wkv", "selectiveScan", "shift"] as const),
+  ...(["causalConv", "compress", "deltaRule", "wkv", "selectiveScan", "shift"] as const),
   "scorePositions", // reads keys that other rows have stored
 ];
 const ROW_KINDS: ReadonlySet<OpKind> = new Set(KINDS.filter((kind) => !CHUNK_KINDS.includes(kind)));

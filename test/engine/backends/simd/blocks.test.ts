@@ -10,7 +10,8 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { makeModel } from "../../architectures/models.ts";
 import { differences } from "../compare.ts";
-import { hybridProgram, VOCAB } from "../hybrid.ts";
+import { compressedProgram } from "../compressed.ts";
+import { hybridProgram } from "../hybrid.ts";
 import { simdLevels, twoLevels } from "./levels.ts";
 
 const CTX_LEN = 208; // whole tiles, no whole blocks
@@ -21,6 +22,8 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-blocks-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
+/** Ids that all programs here have. */
+const VOCAB = 37;
 const tokensOf = (text: number, start: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (text * 7 + (start + i) * 5 + 3) % VOCAB);
 
@@ -72,6 +75,8 @@ describe.each(twoLevels("blocks on the CPU", simdLevels))("$level", ({ backend }
   });
 
   test("a hybrid, with its states", () => check(hybridProgram(), load));
+
+  test("entries of blocks of positions, and rows that become some", () => check(compressedProgram(), load));
 
   test("keys and values in 4 bits", () =>
     check(hybridProgram(), (program) => backend.load(program, { ...options, kvType: "q4_0" })));
