@@ -153,7 +153,7 @@ const kernelHeader: Check = ({ path, text }) => {
   if (!text.includes("@compute")) return complaints;
   const bound = [...text.matchAll(/@binding\((\d+)\) var<(?:storage, )?(\w+)> (\w+)/g)];
   for (const [, binding, access, what] of bound) {
-    const kind = access === "uniform" ? "uniform +Params" : `storage, ${access} `;
+    const kind = access === "uniform" ? `uniform +${what === "p" ? "Params" : "see "}` : `storage, ${access} `;
     if (!new RegExp(`^//   binding ${binding}  ${what} +${kind}`, "m").test(comment))
       complaints.push(`the header has no line 'binding ${binding}  ${what}  ${kind}'`);
   }

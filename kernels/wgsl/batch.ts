@@ -30,6 +30,12 @@ export interface BatchRow {
 
 const WORDS_PER_ROW = 12;
 
+/**
+ * A batch bound as a uniform buffer, which devices do not count as a storage buffer: `array<vec4<u32>, 4096>`, as large
+ * as such a binding can be on every device.
+ */
+export const UNIFORM_BATCH = { bytes: 65_536, rowsMax: Math.floor((65_536 / 4 - 4) / WORDS_PER_ROW) };
+
 /** Words of a batch of at most `rows` rows. */
 export const batchWords = (rows: number): number => 4 + WORDS_PER_ROW * rows;
 

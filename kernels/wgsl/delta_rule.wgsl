@@ -8,7 +8,7 @@
 //   binding 3  alpha  storage, read        f32 (rows, heads · alphas)
 //   binding 4  beta   storage, read        f32 (rows, heads)
 //   binding 5  rates  storage, read        f32 a (heads), then dt (heads · alphas)
-//   binding 6  batch  storage, read        see batch.ts
+//   binding 6  batch  uniform              see batch.ts
 //   binding 7  state  storage, read_write  f32 (slots, heads, width, width)
 //   binding 8  y      storage, read_write  f32 (rows, heads · width)
 //   binding 9  p      uniform              Params
@@ -31,7 +31,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read> alpha: array<f32>;
 @group(0) @binding(4) var<storage, read> beta: array<f32>;
 @group(0) @binding(5) var<storage, read> rates: array<f32>;
-@group(0) @binding(6) var<storage, read> batch: array<vec4<u32>>;
+@group(0) @binding(6) var<uniform> batch: array<vec4<u32>, 4096>;
 @group(0) @binding(7) var<storage, read_write> state: array<f32>;
 @group(0) @binding(8) var<storage, read_write> y: array<f32>;
 @group(0) @binding(9) var<uniform> p: Params;

@@ -44,7 +44,7 @@ export type Operand =
   /** (positions, pairs) cosines, each with its sine. */
   | { readonly kind: "rope"; readonly rope: RopeScaling }
   /** The run's rows: see batch.ts. */
-  | { readonly kind: "batch" };
+  | { readonly kind: "batch"; readonly uniform?: boolean };
 
 /** A kernel's `Params` by name: see params.ts. */
 export type Params = Readonly<Record<string, number>>;

@@ -2,7 +2,18 @@
 import { AppError } from "../../src/base/index.ts";
 import type { Ops, Step, Weight } from "../../src/engine/program/step.ts";
 import type { Dispatch, Operand, Params } from "./dispatch.ts";
-import { ACTIVATIONS, batch, grid, read, valueOf, WG, write, type Context, type StepDispatch } from "./lowering.ts";
+import {
+  ACTIVATIONS,
+  batch,
+  grid,
+  read,
+  uniformBatch,
+  valueOf,
+  WG,
+  write,
+  type Context,
+  type StepDispatch,
+} from "./lowering.ts";
 
 /** Values of a state's row in the registers of a thread. */
 const LANE_VALUES = 16;
@@ -28,7 +39,7 @@ export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
     return [
       {
         kernel: "delta_rule",
-        operands: [...inputs, vectors(a, dt), batch, stateOf(step), write(out, values, context)],
+        operands: [...inputs, vectors(a, dt), uniformBatch, stateOf(step), write(out, values, context)],
         params: {
           heads: nHeads,
           keyHeads: nKeyHeads,
@@ -53,7 +64,7 @@ export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
     return [
       {
         kernel: "wkv",
-        operands: [...inputs, batch, stateOf(step), write(out, values, context)],
+        operands: [...inputs, uniformBatch, stateOf(step), write(out, values, context)],
         params: {
           heads: nHeads,
           keyHeads: nKeyHeads,

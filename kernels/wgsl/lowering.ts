@@ -56,6 +56,8 @@ export interface Context extends LowerOptions {
 export type StepDispatch = Omit<Dispatch, "step">;
 
 export const batch: Operand = { kind: "batch" };
+/** For kernels that would bind more than 8 storage buffers with it. */
+export const uniformBatch: Operand = { kind: "batch", uniform: true };
 /** For an optional vector of a kernel. */
 export const NONE: Operand = { kind: "vectors", weights: [] };
 export const vector = (weight: Weight | undefined): Operand => ({ kind: "vector", weight });

@@ -1,6 +1,6 @@
 /** A plan's memory on the device besides the weights: KV cache, activations, RoPE tables, parameters. */
 import { cacheBytes, type CacheType } from "../../../../kernels/wgsl/cache.ts";
-import { batchWords } from "../../../../kernels/wgsl/batch.ts";
+import { batchWords, UNIFORM_BATCH } from "../../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
@@ -124,7 +124,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   };
   const wantPass = (sizes: readonly number[]) => ({
     scratch: sizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc)),
-    batch: want("batch", 4 * batchWords(capacity.all), storage | copyDst),
+    batch: want("batch", Math.max(UNIFORM_BATCH.bytes, 4 * batchWords(capacity.all)), storage | uniform | copyDst),
   });
   const few = wantPass(parts.scratchSizes);
   const many = parts.ownSizes ? wantPass(parts.ownSizes) : few;

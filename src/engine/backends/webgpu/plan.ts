@@ -2,6 +2,7 @@
  * A program prepared for a device: all buffers, compiled kernels and bind groups. A run writes one small buffer and
  * replays the dispatches, either the list for few rows or the one for many.
  */
+import { UNIFORM_BATCH } from "../../../../kernels/wgsl/batch.ts";
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
@@ -114,7 +115,6 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     const many = rowsMax === Infinity;
     const lowered = lower(program.steps, { ...context, many });
     const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name], buffersMax);
-    checkBuffers(dispatches, buffersMax, program);
     checkGrid(dispatches, rows, program);
     const results = resultsOf(program, dispatches);
     const stops = stopsOf(dispatches, program.steps);
@@ -274,17 +274,13 @@ function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts
   return [{ ...states, end }, ...(logits ? [{ ...logits, end: dispatches.length }] : [])];
 }
 
-/** Devices of the smallest tier bind too few buffers for some steps, whose layers then stay on the CPU. */
-function checkBuffers(dispatches: readonly Dispatch[], most: number, { weights, steps }: Program): void {
-  const large = dispatches.find(({ operands }) => operands.length > most);
-  if (!large) return;
-  const what = `step ${large.step} (${steps[large.step]!.op})`; // lowered from it
-  const text = `${weights.path}: ${what}: the GPU binds ${most} storage buffers at once, got ${large.operands.length}`;
-  throw new AppError("unsupported", text);
-}
-
 function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weights }: Program): void {
-  for (const { kernel, grid } of dispatches) {
+  for (const { kernel, grid, operands } of dispatches) {
+    const isShort = operands.some((operand) => operand.kind === "batch" && operand.uniform);
+    if (isShort && capacity.all > UNIFORM_BATCH.rowsMax) {
+      const text = `${weights.path}: ${kernel}: at most ${UNIFORM_BATCH.rowsMax} rows at once, got ${capacity.all}`;
+      throw new AppError("unsupported", text);
+    }
     const groups = groupsOf(grid, capacity);
     if (groups <= GRID_MAX) continue;
     const text = `${weights.path}: ${kernel}: at most ${GRID_MAX} workgroups of rows, got ${groups}: shorten the context`;

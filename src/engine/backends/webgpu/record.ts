@@ -1,6 +1,7 @@
 /**
  * Prepares a list of dispatches: compiles kernels, writes parameters, makes bind groups. A run then only replays it.
  */
+import { UNIFORM_BATCH } from "../../../../kernels/wgsl/batch.ts";
 import { groupsOf, type Dispatch, type Grid, type Operand, type RowKind } from "../../../../kernels/wgsl/dispatch.ts";
 import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { takesRows } from "../../../../kernels/wgsl/sources.ts";
@@ -220,7 +221,7 @@ function makeBinder(memory: Memory & PassMemory, allocation: Allocation, weights
       case "rope":
         return { buffer: memory.ropes.get(operand.rope)!.turns }; // one per RoPE of the steps
       case "batch":
-        return { buffer: memory.batch };
+        return { buffer: memory.batch, ...(operand.uniform && { size: UNIFORM_BATCH.bytes }) };
       default:
         return operand satisfies never;
     }

@@ -13,18 +13,14 @@ beforeAll(async () => {
   report = JSON.parse(await new Response(child.stdout).text());
 }, 1_800_000);
 
-test("attention, dense layers and experts run there without the fusions that need more buffers", () => {
+test("every kind of layer runs there without the fusions that need more buffers; HEARTH_TEST_CASES=all: every case", () => {
   expect(report.limits).toMatchObject({ maxStorageBuffersPerShaderStage: 8, maxStorageBufferBindingSize: 2 ** 27 });
-  expect(Object.keys(report.differences).length).toBeGreaterThanOrEqual(7);
+  expect(Object.keys(report.differences).length).toBeGreaterThanOrEqual(9);
   for (const [name, worst] of Object.entries(report.differences)) expect(worst, name).toBeLessThanOrEqual(1);
 });
 
-test("HEARTH_TEST_CASES=all: every other case is refused by the name of its step", () => {
-  for (const refusal of report.refusals) expect(refusal).toMatch(/step \d+ \(\w+\): the GPU binds 8 storage buffers/);
-});
-
-test("a step whose kernel binds more is refused by its name, so that its layers stay on the CPU", () => {
-  expect(report.refused).toMatch(/step \d+ \(deltaRule\): the GPU binds 8 storage buffers at once, got 9$/);
+test("runs of more rows than a uniform buffer describes are refused", () => {
+  expect(report.refused).toEndWith("wkv: at most 1365 rows at once, got 1366");
 });
 
 test("the default context fits its bindings", () => {
