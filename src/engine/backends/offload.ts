@@ -191,7 +191,10 @@ async function loadLayers(
   const load = (count: number): Promise<Session> => loadWith(program, options, sides, count);
   const session = await loadMost({ most: all - 1, least, needs, load }, room);
   if (session) return session;
-  throw failure ?? tooLarge(await needs(least), { program, count: least, memory: room });
+  if (failure) throw failure;
+  let count = least;
+  while (count < all && !Number.isFinite(await needs(count))) count++;
+  throw tooLarge(await needs(count), { program, count, memory: room });
 }
 
 const isOf = (error: unknown, ...codes: readonly Code[]): error is AppError =>
@@ -235,22 +238,21 @@ async function loadMost({ most, least, needs, load }: Parts, room: number): Prom
   return undefined;
 }
 
-/** The largest count whose need is finite and fits; 0 if even one layer does not. */
+/** The largest count whose need is finite and fits; 0 if none does. More layers need more bytes. */
 async function mostThatFit(search: {
   most: number;
   needs: (count: number) => Promise<number>;
   room: number;
 }): Promise<number> {
-  const isFitting = async (count: number): Promise<boolean> => {
-    const needed = await search.needs(count);
-    return Number.isFinite(needed) && needed <= search.room;
-  };
-  if (search.most > 0 && (await isFitting(search.most))) return search.most;
-  let [fits, tooMany] = [0, search.most];
+  let [fits, tooMany] = [0, search.most + 1];
+  let next = search.most;
   while (tooMany - fits > 1) {
-    const middle = Math.floor((fits + tooMany) / 2);
-    if (await isFitting(middle)) fits = middle;
-    else tooMany = middle;
+    let [count, needed] = [next, await search.needs(next)];
+    // some programs can be cut before later and earlier layers, but not between
+    while (needed === Infinity && count + 1 < tooMany) needed = await search.needs(++count);
+    if (Number.isFinite(needed) && needed <= search.room) fits = count;
+    else tooMany = next;
+    next = Math.floor((fits + tooMany) / 2);
   }
   return fits;
 }

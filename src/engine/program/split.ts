@@ -1,7 +1,8 @@
 /**
  * One program on two backends: its first layers on one, the last ones and the output on the other. The program is cut
- * where a single activation is live, the stream between two layers, which crosses once per run. Layers are counted like
- * `num_gpu`: the output is the first, then come the last layer and the earlier ones.
+ * where the fewest activations are live: the stream between two layers, and what an earlier layer leaves to later ones.
+ * They cross once per run, joined. Layers are counted like `num_gpu`: the output is the first, then come the last layer
+ * and the earlier ones.
  */
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type {
@@ -56,8 +57,7 @@ export function cutProgram(program: Program, count: number): Cut {
     const which = `'${shape.arch}' adds parts of images in layer ${layer} and behind`;
     throw new AppError("unsupported", `${weights.path}: ${which}: it cannot be cut there`);
   }
-  const [given, ...others] = aliveBefore(steps, at);
-  assert(given && others.length === 0, `the cut before layer ${layer} has one activation that crosses`);
+  const { given, joins, slices } = joined(aliveBefore(steps, at));
   const [before, after] = [steps.slice(0, at), steps.slice(at)];
   const taken = before.some(({ op }) => op === "takeRows");
   const outside = { name: `${given.name}.input`, dim: given.dim };
@@ -68,10 +68,25 @@ export function cutProgram(program: Program, count: number): Cut {
       ]
     : [{ op: "input", out: given }];
   return {
-    front: { shape, steps: before, logits: undefined, states: given, weights, ...remembering(before) },
-    back: { shape, steps: [...begin, ...after], logits, states, weights, ...remembering(after) },
+    front: { shape, steps: [...before, ...joins], logits: undefined, states: given, weights, ...remembering(before) },
+    back: { shape, steps: [...begin, ...slices, ...after], logits, states, weights, ...remembering(after) },
     taken,
   };
+}
+
+/** Activations side by side in one, `given`: the steps that make it, and the ones that take it apart again. */
+function joined(all: readonly Buf[]): { given: Buf; joins: Step[]; slices: Step[] } {
+  const [first, ...others] = all;
+  assert(first, "an activation crosses a cut");
+  let given = first;
+  const joins = others.map((b, i): Step => {
+    const a = given;
+    given = { name: `cut.${i}`, dim: a.dim + b.dim };
+    return { op: "join", out: given, a, b, heads: 1 };
+  });
+  let end = 0;
+  const slices = all.map((out): Step => ({ op: "slice", out, x: given, heads: 1, at: (end += out.dim) - out.dim }));
+  return { given, joins, slices: others.length > 0 ? slices : [] };
 }
 
 /** The index of each layer's first step that mixes rows: attention or its replacement. */
@@ -86,11 +101,16 @@ function attentionsOf(steps: readonly Step[]): number[] {
   });
 }
 
-/** The last place between the previous layer's attention and this layer's where one activation is live. */
+/** The place between the previous layer's attention and this layer's where the fewest activations are live. */
 function startOf(program: Program, layers: readonly number[], layer: number): number {
-  for (let at = layers[layer]!; at > layers[layer - 1]!; at--)
-    if (aliveBefore(program.steps, at).length === 1 && !sharesAcross(program.steps, at)) return at;
-  throw new AppError("unsupported", `${program.weights.path}: more than one activation runs into layer ${layer}`);
+  let [best, fewest] = [-1, Infinity];
+  for (let at = layers[layer]!; at > layers[layer - 1]!; at--) {
+    const count = aliveBefore(program.steps, at).length;
+    if (count < fewest && !sharesAcross(program.steps, at)) [best, fewest] = [at, count];
+  }
+  if (best >= 0) return best;
+  const text = `layers from ${layer} on read keys or chosen positions of earlier layers`;
+  throw new AppError("unsupported", `${program.weights.path}: ${text}`);
 }
 
 /** The live activations at step `at`: the ones that later steps read. */
@@ -103,8 +123,13 @@ function aliveBefore(steps: readonly Step[], at: number): Buf[] {
   return [...alive.values()];
 }
 
-/** Returns whether a step from `at` on reads a KV cache that an earlier one fills. */
+/**
+ * Returns whether a step from `at` on reads a KV cache that an earlier one fills, or positions that an earlier one
+ * chose: those are numbers of another kind on each backend.
+ */
 function sharesAcross(steps: readonly Step[], at: number): boolean {
+  const chosen = new Set(steps.slice(0, at).flatMap((step) => (step.op === "choosePositions" ? [step.out.name] : [])));
+  if (aliveBefore(steps, at).some(({ name }) => chosen.has(name))) return true;
   const stored = new Set(kvStates(steps.slice(at)).map(({ layer }) => layer));
   return steps.slice(at).some((step) => step.op === "sharedAttention" && !stored.has(step.source));
 }

@@ -121,6 +121,16 @@ describe("without a request", () => {
     expect((await load({}, { memory: 700 }, { ...program, steps })).attempts).toEqual([3]);
   });
 
+  test("more where the last layers cannot be cut from one another, because they share keys", async () => {
+    const program = loadProgram(gguf);
+    const steps = program.steps.map((step): Step =>
+      step.op === "attention" && step.layer > 4 ? { ...step, op: "sharedAttention", source: 4 } : step,
+    );
+    const sharing = { ...program, steps };
+    expect((await load({}, { memory: 500 }, sharing)).attempts).toEqual([5]);
+    await expect(load({}, { memory: 399 }, sharing)).rejects.toThrow("4 of 8 layers on the GPU: 400 bytes needed");
+  });
+
   test("none where not even the output and a layer fit: refused by name, on the CPU otherwise", async () => {
     const message = "2 of 8 layers on the GPU: 200 bytes needed, 199 are there for a model";
     await expect(load({}, { memory: 199 })).rejects.toThrow(message);

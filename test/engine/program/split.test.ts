@@ -52,6 +52,8 @@ async function expectSame(program: Program, use = journey): Promise<void> {
 
 describe("cut anywhere, a model computes the same", () => {
   for (const name of Object.keys(specs)) test(name, async () => expectSame(await programOf(name)), 60_000);
+  for (const name of ["rwkv7", "arwkv7", "gemma3n", "kimi-k3"])
+    test(`${name}, with what its first layer leaves to others`, async () => expectSame(await programOf(name)), 60_000);
   for (const [name, spec] of Object.entries(encoders)) {
     test(name, async () => expectSame(loadProgram(await file(name, makeEncoder(spec))), encode), 60_000);
   }
@@ -86,6 +88,12 @@ describe("rows of an image", () => {
     expect(() => cutProgram(deep, 1)).not.toThrow();
     expect(() => cutProgram(deep, 2)).toThrow("'llama' adds parts of images in layer 1 and behind");
   });
+});
+
+test("a model is not cut between a choice of positions and its use: backends number them differently", async () => {
+  const program = await programOf("glm-dsa");
+  expect(() => cutProgram(program, 2)).not.toThrow();
+  expect(() => cutProgram(program, 3)).toThrow("layers from 1 on read keys or chosen positions of earlier layers");
 });
 
 test("the last layers, with the output as one of them, are those behind the cut", async () => {
