@@ -18,6 +18,7 @@ import { DropZone } from "./drop-zone.tsx";
 import { ModelFilesDialog } from "./models/model-files-dialog.tsx";
 import { SystemView } from "./system/view.tsx";
 import { ModelsView } from "./models/view.tsx";
+import { IconButton } from "./base/controls.tsx";
 
 const LINKS = [
   { view: "models", icon: "box" },
@@ -122,15 +123,12 @@ function ThemeButton() {
   const { base } = useWords();
   const next = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length]!;
   return (
-    <button
-      type="button"
-      class="icon-button"
-      aria-label={base.changeTheme(base.themes[theme.value], base.themes[next])}
+    <IconButton
+      icon={THEME_ICONS[theme.value]}
+      label={base.changeTheme(base.themes[theme.value], base.themes[next])}
       title={base.theme(base.themes[theme.value])}
       onClick={() => (theme.value = next)}
-    >
-      <Icon name={THEME_ICONS[theme.value]} />
-    </button>
+    />
   );
 }
 

@@ -1,7 +1,7 @@
 /** A button that copies a text, and confirms it. */
 import { useSignal } from "@preact/signals";
 import { useWords } from "../context.ts";
-import { Icon } from "./icons.tsx";
+import { IconButton } from "./controls.tsx";
 
 const SAID_MS = 1500;
 
@@ -15,9 +15,13 @@ export function CopyButton({ text, label }: { text: () => string; label: string 
     });
   };
   return (
-    <button type="button" class="icon-button" aria-label={isDone.value ? copied : label} title={label} onClick={copy}>
-      <Icon name={isDone.value ? "check" : "copy"} size={16} />
-    </button>
+    <IconButton
+      icon={isDone.value ? "check" : "copy"}
+      label={isDone.value ? copied : label}
+      size={16}
+      title={label}
+      onClick={copy}
+    />
   );
 }
 

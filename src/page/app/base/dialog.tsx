@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { useWords } from "../context.ts";
-import { Icon } from "./icons.tsx";
+import { IconButton } from "./controls.tsx";
 
 interface DialogProps {
   readonly title: string;
@@ -34,14 +34,7 @@ export function Dialog({ title, onClose, children, kind = "middle" }: DialogProp
       <div class="dialog-inside">
         <header class={kind === "palette" ? "off-screen" : "dialog-head"}>
           <h2 id={id}>{title}</h2>
-          <button
-            type="button"
-            class="icon-button"
-            aria-label={useWords().base.close}
-            onClick={() => ref.current?.close()}
-          >
-            <Icon name="close" />
-          </button>
+          <IconButton icon="close" label={useWords().base.close} onClick={() => ref.current?.close()} />
         </header>
         {children}
       </div>

@@ -1,6 +1,7 @@
 /** Help for new users. */
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";
+import { Button } from "./controls.tsx";
 
 export function HelpDialog() {
   const { over } = useApp();
@@ -18,9 +19,7 @@ export function HelpDialog() {
           <a class="button" href="docs" target="_blank" rel="noopener">
             {words.api}
           </a>
-          <button type="button" class="button" onClick={() => (over.value = "keys")}>
-            {keyboard.title}
-          </button>
+          <Button onClick={() => (over.value = "keys")}>{keyboard.title}</Button>
         </div>
       </div>
     </Dialog>

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";
+import { Field, Submit, typed } from "./controls.tsx";
 
 export function KeyDialog() {
   const { api } = useApp();
@@ -19,19 +20,11 @@ export function KeyDialog() {
     <Dialog title={words.title} onClose={() => question.answer(undefined)}>
       <form class="stack" onSubmit={submit}>
         <p>{question.wasRefused ? words.refused : words.about}</p>
-        <label class="field">
-          <span>{words.key}</span>
-          <input
-            type="password"
-            autocomplete="off"
-            value={key.value}
-            onInput={(event) => (key.value = event.currentTarget.value)}
-          />
-        </label>
+        <Field label={words.key}>
+          <input type="password" autocomplete="off" {...typed(key)} />
+        </Field>
         <div class="row end">
-          <button type="submit" class="button primary">
-            {words.use}
-          </button>
+          <Submit>{words.use}</Submit>
         </div>
       </form>
     </Dialog>

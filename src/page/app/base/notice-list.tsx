@@ -1,6 +1,6 @@
 /** Short messages at the foot of the page, announced to screen readers too. Only their buttons take clicks. */
 import { useApp, useWords } from "../context.ts";
-import { Icon } from "./icons.tsx";
+import { IconButton, SmallButton } from "./controls.tsx";
 
 export function NoticeList() {
   const { notices } = useApp();
@@ -10,14 +10,8 @@ export function NoticeList() {
       {notices.list.value.map(({ id, text, undo }) => (
         <div class="notice" key={id}>
           <span>{text}</span>
-          {undo && (
-            <button type="button" class="button small" onClick={undo}>
-              {base.undo}
-            </button>
-          )}
-          <button type="button" class="icon-button" aria-label={base.close} onClick={() => notices.close(id)}>
-            <Icon name="close" size={16} />
-          </button>
+          {undo && <SmallButton onClick={undo}>{base.undo}</SmallButton>}
+          <IconButton icon="close" label={base.close} size={16} onClick={() => notices.close(id)} />
         </div>
       ))}
     </div>

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "./dialog.tsx";
 import type { Question } from "./questions.ts";
+import { Button, Field, typed } from "./controls.tsx";
 
 export function QuestionDialog() {
   const question = useApp().questions.open.value;
@@ -22,18 +23,15 @@ function QuestionBox({ question: { title, text, action, isDangerous, field } }: 
       <form class="stack" onSubmit={submit}>
         {text !== undefined && <p>{text}</p>}
         {field && (
-          <label class="field">
-            <span>{field.label}</span>
-            <input required value={given.value} onInput={(event) => (given.value = event.currentTarget.value)} />
-          </label>
+          <Field label={field.label}>
+            <input required {...typed(given)} />
+          </Field>
         )}
         <div class="row end">
-          <button type="button" class="button" onClick={() => questions.answer(undefined)}>
-            {base.cancel}
-          </button>
-          <button type="submit" class={isDangerous ? "button dangerous" : "button primary"}>
+          <Button onClick={() => questions.answer(undefined)}>{base.cancel}</Button>
+          <Button type="submit" look={isDangerous ? "dangerous" : "primary"}>
             {action}
-          </button>
+          </Button>
         </div>
       </form>
     </Dialog>

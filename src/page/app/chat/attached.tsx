@@ -9,6 +9,7 @@ import { shortName } from "../models/models.ts";
 import { attach, type AttachedFile } from "./attachments.ts";
 import { PictureView } from "./picture.tsx";
 import type { Chat, Picture, Place } from "./tree.ts";
+import { IconButton, SmallButton } from "../base/controls.tsx";
 
 /** A document being read. */
 interface Reading {
@@ -196,9 +197,7 @@ function TooLong({ files, tokens, model, place }: TooLongProps) {
       <Icon name="warn" />
       <p>{texts.tooLong(countText(all), shortName(model), countText(context))}</p>
       <div class="row">
-        <button type="button" class="button small" onClick={shorten}>
-          {texts.useFirst}
-        </button>
+        <SmallButton onClick={shorten}>{texts.useFirst}</SmallButton>
       </div>
     </div>
   );
@@ -212,7 +211,5 @@ function firstPart(file: AttachedFile, share: number): AttachedFile {
 }
 
 const RemoveButton = ({ label, onClick }: { label: string; onClick: () => void }) => (
-  <button type="button" class="icon-button small" aria-label={label} onClick={onClick}>
-    <Icon name="close" size={14} />
-  </button>
+  <IconButton icon="close" class="icon-button small" label={label} size={14} onClick={onClick} />
 );

@@ -4,6 +4,7 @@ import { shortName } from "../models/models.ts";
 import type { Running } from "./chat-types.ts";
 import { MessageItem, type Editing, type OnEdit } from "./message.tsx";
 import type { Message } from "./tree.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 interface ColumnsProps {
   readonly messages: readonly Message[];
@@ -30,14 +31,12 @@ export function Columns({ messages, running, editing, onEdit, onGrow }: ColumnsP
             {...{ onEdit, onGrow }}
           />
           {!running && (
-            <button
-              type="button"
-              class="button small"
+            <SmallButton
               aria-label={words.goOnWith(shortName(message.model ?? ""))}
               onClick={() => void chats.settle(message.chat, message)}
             >
               {words.goOn}
-            </button>
+            </SmallButton>
           )}
         </div>
       ))}

@@ -5,6 +5,7 @@ import { Dialog } from "../base/dialog.tsx";
 import { Icon } from "../base/icons.tsx";
 import { shortName } from "../models/models.ts";
 import type { AnsweredBy } from "./chat-types.ts";
+import { IconButton, SmallButton } from "../base/controls.tsx";
 
 /** More columns would be too narrow to read. */
 const OTHERS_MAX = 2;
@@ -35,16 +36,12 @@ export function CompareButton({ model, others }: CompareProps) {
   };
   return (
     <>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label={words.title}
-        title={words.title}
+      <IconButton
+        icon="columns"
+        label={words.title}
         data-marked={chosen.length > 0}
         onClick={() => (isOpen.value = true)}
-      >
-        <Icon name="columns" />
-      </button>
+      />
       {isOpen.value && (
         <Dialog title={words.title} kind="sheet" onClose={() => (isOpen.value = false)}>
           <fieldset class="stack compare-list">
@@ -79,9 +76,7 @@ export function CompareLine({ model, others }: CompareProps) {
     <p class="compare-line">
       <Icon name="columns" size={15} />
       <span>{words.also(chosen.map((each) => shortName(each.model)).join(", "))}</span>
-      <button type="button" class="button small" onClick={() => (others.value = [])}>
-        {words.off}
-      </button>
+      <SmallButton onClick={() => (others.value = [])}>{words.off}</SmallButton>
     </p>
   );
 }

@@ -12,6 +12,7 @@ import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
 import { PromptMenu, useCompletion } from "./prompt-choice.tsx";
 import { pathTo, type Chat } from "./tree.ts";
 import type { Suggestion } from "./welcome.tsx";
+import { IconButton } from "../base/controls.tsx";
 
 interface ComposerProps {
   /** Undefined: a new chat. */
@@ -201,15 +202,7 @@ function AttachButton({ onFiles, suggestion }: AttachProps) {
   }, [suggestion.value]);
   return (
     <>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label={words.attach}
-        title={words.attach}
-        onClick={() => input.current?.click()}
-      >
-        <Icon name="clip" />
-      </button>
+      <IconButton icon="clip" label={words.attach} onClick={() => input.current?.click()} />
       <input
         ref={input}
         type="file"

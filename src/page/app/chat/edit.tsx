@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { isComposing } from "../base/keys.tsx";
 import type { Message } from "./tree.ts";
+import { Button, typed } from "../base/controls.tsx";
 
 interface EditProps {
   readonly message: Message;
@@ -58,21 +59,18 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
       <textarea
         ref={area}
         aria-label={isQuestion ? words.yourMessage : words.theAnswer}
-        value={content.value}
-        onInput={(event) => (content.value = event.currentTarget.value)}
+        {...typed(content)}
         onKeyDown={onKeyDown}
       />
       <div class="row end">
-        <button type="button" class="button" onClick={discard}>
-          {base.cancel}
-        </button>
-        <button type="button" class={isQuestion ? "button" : "button primary"} onClick={save}>
+        <Button onClick={discard}>{base.cancel}</Button>
+        <Button look={isQuestion ? "" : "primary"} onClick={save}>
           {base.save}
-        </button>
+        </Button>
         {isQuestion && (
-          <button type="button" class="button primary" onClick={branch}>
+          <Button look="primary" onClick={branch}>
             {words.askAgain}
-          </button>
+          </Button>
         )}
       </div>
     </div>

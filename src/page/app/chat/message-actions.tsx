@@ -8,6 +8,7 @@ import { messageMarkdown } from "./markdown-export.ts";
 import type { Answering } from "./chat-types.ts";
 import { SpeakButton } from "./speak-button.tsx";
 import { siblingsOf, withDescendants, type Message } from "./tree.ts";
+import { IconButton } from "../base/controls.tsx";
 
 interface ActionProps {
   readonly message: Message;
@@ -27,26 +28,15 @@ export function MessageActions({ message, isLast, branches, onEdit }: ActionProp
       {role === "assistant" && <SpeakButton message={message} />}
       <CopyButton text={() => message.content} label={words.copy} />
       {role !== "tool" && (
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={words.edit}
-          title={words.edit}
-          onClick={() => onEdit({ id: message.id })}
-        >
-          <Icon name="edit" size={16} />
-        </button>
+        <IconButton icon="edit" label={words.edit} size={16} onClick={() => onEdit({ id: message.id })} />
       )}
       {role === "assistant" && (
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={words.again}
-          title={words.again}
+        <IconButton
+          icon="retry"
+          label={words.again}
+          size={16}
           onClick={() => void chats.answer(chat, { parent: message.parent })}
-        >
-          <Icon name="retry" size={16} />
-        </button>
+        />
       )}
       <Menu label={words.more} items={items}>
         <Icon name="more" size={16} />
@@ -107,27 +97,23 @@ function Branches({ message }: { message: Message }) {
   };
   return (
     <span class="branches" role="group" aria-label={words.version(at + 1, all.length)}>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label={words.versionBefore}
+      <IconButton
+        icon="left"
+        label={words.versionBefore}
+        size={16}
         disabled={at === 0}
         onClick={() => choose(all[at - 1])}
-      >
-        <Icon name="left" size={16} />
-      </button>
+      />
       <span>
         {at + 1} / {all.length}
       </span>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label={words.versionAfter}
+      <IconButton
+        icon="right"
+        label={words.versionAfter}
+        size={16}
         disabled={at === all.length - 1}
         onClick={() => choose(all[at + 1])}
-      >
-        <Icon name="right" size={16} />
-      </button>
+      />
     </span>
   );
 }

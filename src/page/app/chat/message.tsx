@@ -18,6 +18,7 @@ import { ResultFields } from "./tool-calls.tsx";
 import type { Message, ToolCall } from "./tree.ts";
 import { shortName } from "../models/models.ts";
 import type { Words } from "../words/index.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 /** A message in the current state of its chat. */
 export interface MessageRow {
@@ -168,23 +169,22 @@ function Foot(props: MessageProps & { who: string }) {
           <Icon name="warn" />
           <p>{error}</p>
           <div class="row">
-            {canGoOn && <SmallButton label={words.goOn} onClick={goOn} />}
-            {isLast && <SmallButton label={words.tryAgain} onClick={again} />}
+            {canGoOn && <SmallButton onClick={goOn}>{words.goOn}</SmallButton>}
+            {isLast && <SmallButton onClick={again}>{words.tryAgain}</SmallButton>}
           </div>
         </div>
       )}
       {(state === "stopped" || state === "length") && isLast && (
         <p class="ended">
           {state === "stopped" ? words.stopped : words.limit}
-          {canGoOn && <SmallButton label={words.goOn} onClick={goOn} />}
+          {canGoOn && <SmallButton onClick={goOn}>{words.goOn}</SmallButton>}
         </p>
       )}
       {isLast && (role !== "assistant" || isWhole(calls)) && (
         <p class="ended">
-          <SmallButton
-            label={words.getAnswer}
-            onClick={() => void chats.answer(message.chat, { parent: message.id })}
-          />
+          <SmallButton onClick={() => void chats.answer(message.chat, { parent: message.id })}>
+            {words.getAnswer}
+          </SmallButton>
         </p>
       )}
       {isLast && !calls.some(isOpen) && calls.some(({ tool }) => !tool) && <ResultFields message={message} />}
@@ -206,12 +206,6 @@ function Foot(props: MessageProps & { who: string }) {
 /** True if every call has its result, and the model has not continued with them. */
 const isWhole = (calls: readonly ToolCall[]): boolean =>
   calls.length > 0 && calls.every(({ result }) => result !== undefined);
-
-const SmallButton = ({ label, onClick }: { label: string; onClick: () => void }) => (
-  <button type="button" class="button small" onClick={onClick}>
-    {label}
-  </button>
-);
 
 function statsText(words: Words["chat"], stats: NonNullable<Message["stats"]>): string {
   const rate = rateOf(stats);

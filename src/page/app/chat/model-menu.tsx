@@ -7,6 +7,7 @@ import { Icon, type IconName } from "../base/icons.tsx";
 import { shortName, type StoredModel } from "../models/models.ts";
 import type { Words } from "../words/index.ts";
 import { PLACES, type Place } from "./tree.ts";
+import { typed } from "../base/controls.tsx";
 
 interface ModelMenuProps {
   readonly model: string;
@@ -105,13 +106,7 @@ function Panel({ model, place, onChoose }: PanelProps) {
   return (
     <div class="model-panel" role="dialog" aria-label={words.title} ref={panel} onKeyDown={walk}>
       {all.length >= SEARCH_FROM && (
-        <input
-          class="input"
-          aria-label={words.search}
-          placeholder={words.search}
-          value={sought.value}
-          onInput={(event) => (sought.value = event.currentTarget.value)}
-        />
+        <input class="input" aria-label={words.search} placeholder={words.search} {...typed(sought)} />
       )}
       <ul>
         {shown.map((each) => (

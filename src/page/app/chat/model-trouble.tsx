@@ -3,6 +3,7 @@ import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { canChat, canSee, shortName, type StoredModel } from "../models/models.ts";
 import type { Place } from "./tree.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 const OFFERED_MAX = 3;
 
@@ -39,9 +40,7 @@ export function ModelTrouble({ trouble: { kind, others }, model, onUse, onRemove
       <p>{words[kind](shortName(model))}</p>
       <div class="row">
         {others.slice(0, OFFERED_MAX).map(({ name }) => (
-          <button type="button" class="button small" onClick={() => onUse(name)}>
-            {words.use(shortName(name))}
-          </button>
+          <SmallButton onClick={() => onUse(name)}>{words.use(shortName(name))}</SmallButton>
         ))}
         {others.length === 0 && (
           <a class="button small" href="#/models">
@@ -49,9 +48,7 @@ export function ModelTrouble({ trouble: { kind, others }, model, onUse, onRemove
           </a>
         )}
         {kind === "cannotSee" && onRemovePictures && (
-          <button type="button" class="button small" onClick={onRemovePictures}>
-            {words.removePictures}
-          </button>
+          <SmallButton onClick={onRemovePictures}>{words.removePictures}</SmallButton>
         )}
       </div>
     </div>

@@ -6,6 +6,7 @@ import type { Words } from "../words/index.ts";
 import { SystemChoice } from "./prompt-choice.tsx";
 import { ServerSwitches } from "../tools/switches.tsx";
 import { toolsOf, type Chat } from "./tree.ts";
+import { Field } from "../base/controls.tsx";
 
 export type ChatSettings = Pick<Chat, "system" | "options" | "tools" | "think" | "servers" | "standing">;
 
@@ -49,15 +50,14 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
   return (
     <Dialog title={words.title} kind="sheet" onClose={onClose}>
       <div class="stack">
-        <label class="field">
-          <span>{chat.systemPrompt}</span>
+        <Field label={chat.systemPrompt}>
           <textarea
             rows={5}
             placeholder={words.systemHint}
             value={system}
             onInput={(event) => onChange({ system: event.currentTarget.value })}
           />
-        </label>
+        </Field>
         <SystemChoice system={system} onChange={(text) => onChange({ system: text })} />
         <fieldset class="field">
           <legend>{words.think}</legend>
@@ -81,8 +81,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
           ))}
         </div>
         <ServerSwitches settings={settings} onChange={onChange} />
-        <label class="field">
-          <span>{words.tools}</span>
+        <Field label={words.tools}>
           <textarea
             rows={5}
             class="mono"
@@ -96,7 +95,7 @@ export function OptionsDialog({ settings, onChange, onClose, problem }: OptionsD
           <small id="tools-problem" class="problem">
             {problem.value}
           </small>
-        </label>
+        </Field>
       </div>
     </Dialog>
   );
@@ -127,8 +126,7 @@ function NumberField({ option: { name, min, max, step }, options, onChange }: Nu
     else if (Number.isFinite(value) && value >= min && value <= max) onChange({ options: { ...rest, [name]: value } });
   };
   return (
-    <label class="field">
-      <span>{words.names[name]}</span>
+    <Field label={words.names[name]}>
       <input
         type="number"
         inputMode="decimal"
@@ -137,6 +135,6 @@ function NumberField({ option: { name, min, max, step }, options, onChange }: Nu
         defaultValue={options[name] === undefined ? "" : String(options[name])}
         onInput={(event) => set(event.currentTarget.value)}
       />
-    </label>
+    </Field>
   );
 }

@@ -5,6 +5,7 @@ import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { Menu } from "../base/menu.tsx";
 import type { Prompt } from "./library-types.ts";
+import { Button, SmallButton } from "../base/controls.tsx";
 
 const ofKind = (prompts: readonly Prompt[], kind: Prompt["kind"]): Prompt[] =>
   prompts.filter((each) => each.kind === kind);
@@ -143,11 +144,7 @@ export function SystemChoice({ system, onChange }: SystemProps) {
           ))}
         </select>
       )}
-      {system.trim() !== "" && !saved && (
-        <button type="button" class="button small" onClick={() => void save()}>
-          {words.saveSystem}
-        </button>
-      )}
+      {system.trim() !== "" && !saved && <SmallButton onClick={() => void save()}>{words.saveSystem}</SmallButton>}
     </div>
   );
 }
@@ -161,15 +158,14 @@ export function SystemPills({ system, onChange }: SystemProps) {
   return (
     <div class="row system-pills" role="group" aria-label={words.kinds.system.heading}>
       {list.slice(0, 8).map(({ id, name, text }) => (
-        <button
+        <Button
+          look="pill small"
           key={id}
-          type="button"
-          class="button pill small"
           aria-pressed={text === system}
           onClick={() => onChange(text === system ? "" : text)}
         >
           {name}
-        </button>
+        </Button>
       ))}
     </div>
   );

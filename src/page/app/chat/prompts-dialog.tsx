@@ -5,6 +5,7 @@ import { Dialog } from "../base/dialog.tsx";
 import { Icon } from "../base/icons.tsx";
 import { makeId } from "../base/ids.ts";
 import type { Prompt } from "./library-types.ts";
+import { Button, Field, IconButton, SmallButton, Submit, typed } from "../base/controls.tsx";
 
 const KINDS = ["message", "system"] as const satisfies readonly Prompt["kind"][];
 
@@ -48,34 +49,18 @@ function PromptSection({ kind, edited }: { kind: Prompt["kind"]; edited: Signal<
               <strong>{prompt.name}</strong>
               <span class="quiet">{prompt.text.slice(0, 200)}</span>
             </span>
-            <RowButton icon="edit" label={words.edit(prompt.name)} onClick={() => (edited.value = prompt)} />
-            <RowButton icon="trash" label={words.delete(prompt.name)} onClick={() => void remove(prompt)} />
+            <IconButton icon="edit" label={words.edit(prompt.name)} size={16} onClick={() => (edited.value = prompt)} />
+            <IconButton icon="trash" label={words.delete(prompt.name)} size={16} onClick={() => void remove(prompt)} />
           </li>
         ))}
       </ul>
-      <button
-        type="button"
-        class="button small"
-        onClick={() => (edited.value = { id: makeId(), kind, name: "", text: "" })}
-      >
+      <SmallButton onClick={() => (edited.value = { id: makeId(), kind, name: "", text: "" })}>
         <Icon name="plus" size={15} />
         {add}
-      </button>
+      </SmallButton>
     </section>
   );
 }
-
-interface RowButtonProps {
-  readonly icon: "edit" | "trash";
-  readonly label: string;
-  readonly onClick: () => void;
-}
-
-const RowButton = ({ icon, label, onClick }: RowButtonProps) => (
-  <button type="button" class="icon-button" aria-label={label} title={label} onClick={onClick}>
-    <Icon name={icon} size={16} />
-  </button>
-);
 
 /** Shown here because the page's notices are behind the dialog. */
 function UndoLine() {
@@ -87,9 +72,7 @@ function UndoLine() {
       {last && (
         <>
           <span>{last.text}</span>
-          <button type="button" class="button small" onClick={last.undo}>
-            {base.undo}
-          </button>
+          <SmallButton onClick={last.undo}>{base.undo}</SmallButton>
         </>
       )}
     </div>
@@ -109,21 +92,15 @@ function PromptForm({ prompt, onDone }: { prompt: Prompt; onDone: () => void }) 
   };
   return (
     <form class="stack" onSubmit={submit}>
-      <label class="field">
-        <span>{base.name}</span>
-        <input required maxLength={200} value={name.value} onInput={(e) => (name.value = e.currentTarget.value)} />
-      </label>
-      <label class="field">
-        <span>{words.text}</span>
-        <textarea required rows={8} value={text.value} onInput={(e) => (text.value = e.currentTarget.value)} />
-      </label>
+      <Field label={base.name}>
+        <input required maxLength={200} {...typed(name)} />
+      </Field>
+      <Field label={words.text}>
+        <textarea required rows={8} {...typed(text)} />
+      </Field>
       <div class="row end">
-        <button type="button" class="button" onClick={onDone}>
-          {base.cancel}
-        </button>
-        <button type="submit" class="button primary">
-          {base.save}
-        </button>
+        <Button onClick={onDone}>{base.cancel}</Button>
+        <Submit>{base.save}</Submit>
       </div>
     </form>
   );

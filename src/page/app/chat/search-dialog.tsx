@@ -7,6 +7,7 @@ import { agoText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { isComposing } from "../base/keys.tsx";
 import { findChats, type Found } from "./search.ts";
+import { typed } from "../base/controls.tsx";
 
 export function SearchDialog() {
   const { over, db, chats, go } = useApp();
@@ -51,8 +52,7 @@ export function SearchDialog() {
           aria-controls="search-results"
           aria-activedescendant={found.value.length > 0 ? `found-${chosen.value}` : undefined}
           placeholder={texts.search}
-          value={words.value}
-          onInput={(event) => (words.value = event.currentTarget.value)}
+          {...typed(words)}
           onKeyDown={onKeyDown}
         />
       </div>

@@ -1,8 +1,8 @@
 /** Reads an answer aloud, and stops. */
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
-import { Icon } from "../base/icons.tsx";
 import type { Message } from "./tree.ts";
+import { IconButton } from "../base/controls.tsx";
 
 export function SpeakButton({ message: { id, content } }: { message: Message }) {
   const { speech } = useApp();
@@ -17,16 +17,13 @@ export function SpeakButton({ message: { id, content } }: { message: Message }) 
   const isRead = speech.message.value === id;
   const label = isRead ? words.stopReading : words.readAloud;
   return (
-    <button
-      type="button"
-      class="icon-button"
-      aria-label={label}
-      title={label}
+    <IconButton
+      icon={isRead ? "stop" : "speaker"}
+      label={label}
+      size={16}
       aria-pressed={isRead}
       data-marked={isRead}
       onClick={() => (isRead ? speech.stop() : speech.speak(id, content))}
-    >
-      <Icon name={isRead ? "stop" : "speaker"} size={16} />
-    </button>
+    />
   );
 }

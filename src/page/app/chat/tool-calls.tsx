@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import type { Message } from "./tree.ts";
+import { Field, Submit } from "../base/controls.tsx";
 
 export function ResultFields({ message }: { message: Message }) {
   const { chats } = useApp();
@@ -20,19 +21,16 @@ export function ResultFields({ message }: { message: Message }) {
   return (
     <form class="results" onSubmit={submit}>
       {calls.map(({ name }, i) => (
-        <label class="field">
-          <span>{words.result(name)}</span>
+        <Field label={words.result(name)}>
           <textarea
             rows={2}
             value={results.value[i]}
             onInput={(event) => (results.value = results.value.with(i, event.currentTarget.value))}
           />
-        </label>
+        </Field>
       ))}
       <div class="row end">
-        <button type="submit" class="button primary">
-          {words.giveResults}
-        </button>
+        <Submit>{words.giveResults}</Submit>
       </div>
     </form>
   );

@@ -2,7 +2,6 @@
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
-import { Icon } from "../base/icons.tsx";
 import { ViewHead } from "../base/view-head.tsx";
 import type { AnsweredBy, NewMessage } from "./chat-types.ts";
 import { CompareButton, CompareLine, useOthers } from "./compare.tsx";
@@ -13,6 +12,7 @@ import type { Editing } from "./message.tsx";
 import { SystemPills } from "./prompt-choice.tsx";
 import { pathTo, type Place } from "./tree.ts";
 import { Greeting, Suggestions, type Suggestion } from "./welcome.tsx";
+import { IconButton } from "../base/controls.tsx";
 
 const NOTHING: ChatSettings = { system: "", options: {}, tools: "" };
 
@@ -85,16 +85,13 @@ function SettingsButton({ settings, onClick }: { settings: ChatSettings; onClick
   const { options: words } = useWords();
   const { system, options, tools, servers = [] } = settings;
   return (
-    <button
-      type="button"
-      class="icon-button"
-      aria-label={words.title}
+    <IconButton
+      icon="sliders"
+      label={words.title}
       title={`${words.title} (Ctrl ,)`}
       data-marked={system !== "" || Object.keys(options).length > 0 || tools !== "" || servers.length > 0}
       onClick={onClick}
-    >
-      <Icon name="sliders" />
-    </button>
+    />
   );
 }
 

@@ -5,6 +5,7 @@ import { bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { SuggestedModels } from "../models/catalogue-view.tsx";
 import { isDemo } from "../models/models.ts";
+import { Button } from "../base/controls.tsx";
 
 /** A text for the composer. */
 export interface Suggestion {
@@ -35,9 +36,9 @@ export function Suggestions({ onChoose }: { onChoose: (suggestion: Suggestion) =
       {chatting.length > 0 && (
         <div class="row">
           {words.prompts.map((prompt) => (
-            <button type="button" class="button pill" onClick={() => onChoose(prompt)}>
+            <Button look="pill" onClick={() => onChoose(prompt)}>
               {prompt.label}
-            </button>
+            </Button>
           ))}
         </div>
       )}

@@ -1,9 +1,9 @@
 /** Calls of tools in turns of webhooks that wait for the operator's decision. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { agoText, argumentsText, dateTimeText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
+import { Button, SmallButton, useLooks } from "../base/controls.tsx";
 
 const LOOK_MS = 3000;
 
@@ -29,11 +29,7 @@ export function ApprovalList() {
       ({ approvals }) => void ([found.value, problem.value] = [approvals, ""]),
       (error: unknown) => void (problem.value = reasonOf(words, error)),
     );
-  useEffect(() => {
-    void look();
-    const timer = setInterval(() => void look(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useLooks(look, LOOK_MS);
   const decide = ({ code, tool, digest }: Approval, verdict: "yes" | "no"): void => {
     const path = `approvals/${encodeURIComponent(code)}`;
     admin
@@ -68,12 +64,10 @@ function ApprovalRow({ approval, onDecide }: { approval: Approval; onDecide: (ve
       </p>
       <pre tabIndex={0}>{argumentsText(args)}</pre>
       <div class="row">
-        <button type="button" class="button small primary" onClick={() => onDecide("yes")}>
+        <Button look="small primary" onClick={() => onDecide("yes")}>
           {words.allow}
-        </button>
-        <button type="button" class="button small" onClick={() => onDecide("no")}>
-          {words.refuse}
-        </button>
+        </Button>
+        <SmallButton onClick={() => onDecide("no")}>{words.refuse}</SmallButton>
       </div>
     </li>
   );

@@ -1,11 +1,11 @@
 /** The list of deliveries, newest first, with filters by state and path. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { agoText, bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { fateOf, type Delivery } from "./admin.ts";
 import { DeliveryDialog } from "./delivery.tsx";
+import { Button, chosen, useLooks } from "../base/controls.tsx";
 
 const LOOK_MS = 4000;
 const STATES = ["", "queued", "running", "succeeded", "failed", "cancelled", "dead"] as const;
@@ -37,11 +37,12 @@ export function DeliveryList() {
       problem.value = reasonOf(words, error);
     }
   };
-  useEffect(() => {
-    void ask();
-    const timer = setInterval(() => void ((page.value?.deliveries.length ?? 0) <= 50 && ask()), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [state.value, path.value]);
+  useLooks(
+    () => void ask(),
+    LOOK_MS,
+    [state.value, path.value],
+    () => (page.value?.deliveries.length ?? 0) <= 50,
+  );
   const { id } = route.value;
   const { deliveries = [], next = null } = page.value ?? {};
   return (
@@ -49,7 +50,7 @@ export function DeliveryList() {
       <div class="filters">
         <label class="field inline">
           <span>{texts.state}</span>
-          <select value={state.value} onChange={(event) => (state.value = event.currentTarget.value)}>
+          <select {...chosen(state)}>
             {STATES.map((each) => (
               <option value={each}>{each === "" ? texts.any : each}</option>
             ))}
@@ -73,11 +74,7 @@ export function DeliveryList() {
           <DeliveryRow key={delivery.id} delivery={delivery} onOpen={() => go({ view: "gateway", id: delivery.id })} />
         ))}
       </ul>
-      {next !== null && (
-        <button type="button" class="button" onClick={() => void ask(next)}>
-          {texts.earlier}
-        </button>
-      )}
+      {next !== null && <Button onClick={() => void ask(next)}>{texts.earlier}</Button>}
       {id !== undefined && (
         <DeliveryDialog id={id} onClose={() => go({ view: "gateway" })} onChange={() => void ask()} />
       )}

@@ -3,13 +3,13 @@
  * markup.
  */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import { Folded } from "../base/folded.tsx";
 import { bytesText, dateTimeText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { fateOf, type Delivery, type Run } from "./admin.ts";
+import { Button, useLooks } from "../base/controls.tsx";
 
 interface RunDetails extends Run {
   readonly answer?: string | null;
@@ -42,11 +42,7 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
       (details) => void (found.value = details),
       (error: unknown) => void (problem.value = reasonOf(words, error)),
     );
-  useEffect(() => {
-    void look();
-    const timer = setInterval(() => void (found.value?.runs.some(isOpen) && look()), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [id]);
+  useLooks(look, LOOK_MS, [id], () => found.value?.runs.some(isOpen) ?? false);
   const act = async (what: "replay" | "cancel", target: string): Promise<void> => {
     try {
       const said = await admin.ask<{ deliveryId?: string }>(`deliveries/${encodeURIComponent(target)}/${what}`, {
@@ -67,13 +63,11 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
       {details && (
         <div class="stack">
           <div class="row">
-            <button type="button" class="button" onClick={() => void act("replay", id)}>
-              {texts.replay}
-            </button>
+            <Button onClick={() => void act("replay", id)}>{texts.replay}</Button>
             {details.runs.some(isOpen) && (
-              <button type="button" class="button dangerous" onClick={() => void act("cancel", id)}>
+              <Button look="dangerous" onClick={() => void act("cancel", id)}>
                 {words.base.cancel}
-              </button>
+              </Button>
             )}
           </div>
           <Facts details={details} />

@@ -6,6 +6,7 @@ import { reasonOf } from "../base/reason.ts";
 import { Dialog } from "../base/dialog.tsx";
 import type { Words } from "../words/index.ts";
 import type { Finding, Mapping } from "./admin.ts";
+import { Field, SmallButton, Submit, typed } from "../base/controls.tsx";
 
 /** Fetches once; returns an error text on failure. */
 function useFound<T>(path: string): { found: T | undefined; problem: string } {
@@ -36,9 +37,7 @@ export function MappingList() {
             <div class="card-line">
               <strong>{id}</strong>
               <span class="grow" />
-              <button type="button" class="button small" onClick={() => (tried.value = id)}>
-                {words.tryIt}
-              </button>
+              <SmallButton onClick={() => (tried.value = id)}>{words.tryIt}</SmallButton>
             </div>
             <p class="quiet">
               {[
@@ -94,30 +93,14 @@ function TryDialog({ id, onClose }: { id: string; onClose: () => void }) {
     <Dialog title={texts.tryTitle(id)} kind="sheet" onClose={onClose}>
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <p class="quiet">{texts.tryAbout}</p>
-        <label class="field">
-          <span>{texts.payload}</span>
-          <textarea
-            rows={8}
-            class="mono"
-            spellcheck={false}
-            value={payload.value}
-            onInput={(event) => (payload.value = event.currentTarget.value)}
-          />
-        </label>
-        <label class="field">
-          <span>{texts.headers}</span>
-          <textarea
-            rows={2}
-            class="mono"
-            spellcheck={false}
-            value={headers.value}
-            onInput={(event) => (headers.value = event.currentTarget.value)}
-          />
-        </label>
+        <Field label={texts.payload}>
+          <textarea rows={8} class="mono" spellcheck={false} {...typed(payload)} />
+        </Field>
+        <Field label={texts.headers}>
+          <textarea rows={2} class="mono" spellcheck={false} {...typed(headers)} />
+        </Field>
         <div class="row end">
-          <button type="submit" class="button primary">
-            {texts.try}
-          </button>
+          <Submit>{texts.try}</Submit>
         </div>
         <div role="status">
           {problem.value !== "" && <p class="problem">{problem.value}</p>}

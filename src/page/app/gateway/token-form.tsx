@@ -1,6 +1,7 @@
 /** Asks for the gateway token. */
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
+import { Field, Submit, typed } from "../base/controls.tsx";
 
 export function TokenForm({ wasRefused }: { wasRefused: boolean }) {
   const { admin } = useApp();
@@ -13,19 +14,11 @@ export function TokenForm({ wasRefused }: { wasRefused: boolean }) {
   return (
     <form class="stack token-form" onSubmit={submit}>
       <p>{wasRefused ? words.tokenRefused : words.tokenHint} </p>
-      <label class="field">
-        <span>{words.token}</span>
-        <input
-          type="password"
-          autocomplete="off"
-          value={token.value}
-          onInput={(event) => (token.value = event.currentTarget.value)}
-        />
-      </label>
+      <Field label={words.token}>
+        <input type="password" autocomplete="off" {...typed(token)} />
+      </Field>
       <div class="row">
-        <button type="submit" class="button primary">
-          {words.open}
-        </button>
+        <Submit>{words.open}</Submit>
       </div>
     </form>
   );

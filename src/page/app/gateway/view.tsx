@@ -10,6 +10,7 @@ import { FindingList, MappingList } from "./setup.tsx";
 import { reasonOf } from "../base/reason.ts";
 import { Off } from "./off.tsx";
 import { TokenForm } from "./token-form.tsx";
+import { Button, useLooks } from "../base/controls.tsx";
 
 const LOOK_MS = 3000;
 const PARTS = ["deliveries", "approvals", "mappings", "findings"] as const;
@@ -40,11 +41,7 @@ export function GatewayView() {
     // a failing gateway has no status
     if (health && admin.access.peek() === "unknown") await admin.look(!!health.gateway || health.problems.length > 0);
   };
-  useEffect(() => {
-    void look();
-    const timer = setInterval(() => void look(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useLooks(look, LOOK_MS);
   useEffect(() => {
     if (access === "unknown") void look();
   }, [access]);
@@ -56,10 +53,10 @@ export function GatewayView() {
     <div class="view">
       <ViewHead title={words.base.gateway}>
         {access === "open" && (
-          <button type="button" class="button" onClick={() => setPaused(!status.value?.paused)}>
+          <Button onClick={() => setPaused(!status.value?.paused)}>
             <Icon name={status.value?.paused ? "play" : "pause"} size={16} />
             {status.value?.paused ? words.jobs.resume : words.jobs.pause}
-          </button>
+          </Button>
         )}
       </ViewHead>
       <div class="view-body">

@@ -10,6 +10,7 @@ import type { Words } from "../words/index.ts";
 import { PURPOSES, type CatalogueList, type CatalogueModel, type Purpose } from "./catalogue.ts";
 import { jobText } from "./job-list.tsx";
 import { isDemo } from "./models.ts";
+import { Button, SmallButton } from "../base/controls.tsx";
 
 /** Open if the server has only the demo model. */
 export function CatalogueSection() {
@@ -38,14 +39,9 @@ export function CatalogueSection() {
         <>
           <div class="row filters" role="group" aria-label={texts.purpose}>
             {[undefined, ...PURPOSES].map((each) => (
-              <button
-                type="button"
-                class="button small pill"
-                aria-pressed={purpose.value === each}
-                onClick={() => (purpose.value = each)}
-              >
+              <Button look="small pill" aria-pressed={purpose.value === each} onClick={() => (purpose.value = each)}>
                 {each === undefined ? texts.all : texts.purposes[each]}
-              </button>
+              </Button>
             ))}
           </div>
           <ul class="cards">
@@ -102,9 +98,9 @@ function CatalogueCard({ model, list }: { model: CatalogueModel; list: Catalogue
               {texts.installed}
             </span>
             {model.capabilities.includes("completion") && (
-              <button type="button" class="button small" aria-label={texts.chatWith(title)} onClick={chat}>
+              <SmallButton aria-label={texts.chatWith(title)} onClick={chat}>
                 {words.models.chat}
-              </button>
+              </SmallButton>
             )}
           </>
         ) : (
@@ -136,22 +132,16 @@ function PullButton({ model: { name, title, fits }, isRunning }: { model: Catalo
   const { catalogue: texts } = words;
   if (isRunning) {
     return (
-      <button type="button" class="button small" aria-label={texts.pausing(title)} onClick={() => jobs.pause(name)}>
+      <SmallButton aria-label={texts.pausing(title)} onClick={() => jobs.pause(name)}>
         {words.jobs.pause}
-      </button>
+      </SmallButton>
     );
   }
   return (
-    <button
-      type="button"
-      class="button small"
-      aria-label={texts.download(title)}
-      disabled={fits === "no"}
-      onClick={() => void jobs.pull(name)}
-    >
+    <SmallButton aria-label={texts.download(title)} disabled={fits === "no"} onClick={() => void jobs.pull(name)}>
       <Icon name="download" size={15} />
       {words.models.pull}
-    </button>
+    </SmallButton>
   );
 }
 

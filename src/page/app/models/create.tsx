@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
+import { Field, Submit, chosen, typed } from "../base/controls.tsx";
 
 const TYPES = ["", "q8_0", "q6_K", "q5_K_M", "q4_K_M", "q4_K_S", "q4_0", "q3_K_M", "q2_K"] as const;
 
@@ -20,37 +21,21 @@ export function CreateDialog({ from, onClose }: { from: string; onClose: () => v
   return (
     <Dialog title={words.title} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <label class="field">
-          <span>{base.name}</span>
-          <input
-            required
-            placeholder="my-model"
-            value={name.value}
-            onInput={(event) => (name.value = event.currentTarget.value)}
-          />
-        </label>
-        <label class="field">
-          <span>{words.modelfile}</span>
-          <textarea
-            rows={9}
-            class="mono"
-            spellcheck={false}
-            value={modelfile.value}
-            onInput={(event) => (modelfile.value = event.currentTarget.value)}
-          />
-        </label>
-        <label class="field">
-          <span>{words.quantize}</span>
-          <select value={quantize.value} onChange={(event) => (quantize.value = event.currentTarget.value)}>
+        <Field label={base.name}>
+          <input required placeholder="my-model" {...typed(name)} />
+        </Field>
+        <Field label={words.modelfile}>
+          <textarea rows={9} class="mono" spellcheck={false} {...typed(modelfile)} />
+        </Field>
+        <Field label={words.quantize}>
+          <select {...chosen(quantize)}>
             {TYPES.map((type) => (
               <option value={type}>{type === "" ? words.asIs : type}</option>
             ))}
           </select>
-        </label>
+        </Field>
         <div class="row end">
-          <button type="submit" class="button primary">
-            {base.create}
-          </button>
+          <Submit>{base.create}</Submit>
         </div>
       </form>
     </Dialog>

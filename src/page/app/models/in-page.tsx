@@ -7,6 +7,7 @@ import { Icon } from "../base/icons.tsx";
 import { bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { shortName } from "./models.ts";
+import { SmallButton, chosen } from "../base/controls.tsx";
 
 const BACKENDS = ["auto", "webgpu", "wasm", "cpu"] as const;
 
@@ -57,9 +58,9 @@ export function InPage() {
         ))}
       </ul>
       <div class="row">
-        <button type="button" class="button small" disabled={isLooking.value} onClick={() => void look()}>
+        <SmallButton disabled={isLooking.value} onClick={() => void look()}>
           {texts.look}
-        </button>
+        </SmallButton>
         <span class="quiet" role="status">
           {kept?.length === 0 ? texts.nothing : room.value}
         </span>
@@ -77,7 +78,7 @@ function About() {
       <p class="quiet">{words.about}</p>
       <label class="field inline">
         <span>{words.runsOn}</span>
-        <select value={prefs.backend.value} onChange={(event) => (prefs.backend.value = event.currentTarget.value)}>
+        <select {...chosen(prefs.backend)}>
           {BACKENDS.map((name) => (
             <option value={name}>{words.backends[name]}</option>
           ))}
@@ -99,9 +100,7 @@ function KeptCard({ kept, onRemove }: { kept: Kept; onRemove: () => void }) {
       <div class="card-line">
         <strong>{title}</strong>
         <span class="grow" />
-        <button type="button" class="button small" onClick={onRemove}>
-          {jobs.forget}
-        </button>
+        <SmallButton onClick={onRemove}>{jobs.forget}</SmallButton>
       </div>
       <p class="quiet">
         {bytesText(bytes)}
@@ -130,9 +129,7 @@ function InMemory({ name, about, onUnload }: InMemoryProps) {
         <span class="dot still" />
         <strong>{shortName(name)}</strong>
         <span class="grow" />
-        <button type="button" class="button small" onClick={onUnload}>
-          {models.unload}
-        </button>
+        <SmallButton onClick={onUnload}>{models.unload}</SmallButton>
       </div>
       <p class="quiet">{about}</p>
     </li>

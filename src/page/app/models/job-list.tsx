@@ -4,6 +4,7 @@ import { bytesText, durationText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import type { Words } from "../words/index.ts";
 import type { Job } from "./jobs.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 export function JobList() {
   const { jobs } = useApp();
@@ -38,24 +39,18 @@ function JobCard({ job }: { job: Job }) {
         <strong>{name}</strong>
         <span class="grow" />
         {state === "running" && (
-          <button type="button" class="button small" onClick={() => jobs.pause(name)}>
+          <SmallButton onClick={() => jobs.pause(name)}>
             {kind === "pull" ? texts.pause : words.composer.stop}
-          </button>
+          </SmallButton>
         )}
         {kind === "pull" && (state === "paused" || state === "failed") && (
-          <button type="button" class="button small" onClick={() => void jobs.pull(name)}>
-            {texts.resume}
-          </button>
+          <SmallButton onClick={() => void jobs.pull(name)}>{texts.resume}</SmallButton>
         )}
         {state === "failed" && needsInsecure(error) && (
-          <button type="button" class="button small" onClick={() => void jobs.pull(name, { insecure: true })}>
-            {texts.withoutTls}
-          </button>
+          <SmallButton onClick={() => void jobs.pull(name, { insecure: true })}>{texts.withoutTls}</SmallButton>
         )}
         {state !== "running" && (
-          <button type="button" class="button small" onClick={forget}>
-            {state === "done" ? words.base.close : texts.forget}
-          </button>
+          <SmallButton onClick={forget}>{state === "done" ? words.base.close : texts.forget}</SmallButton>
         )}
       </div>
       {state === "running" && (

@@ -7,6 +7,7 @@ import { Menu, type MenuItem } from "../base/menu.tsx";
 import { reasonOf } from "../base/reason.ts";
 import { Signs } from "../chat/model-menu.tsx";
 import { canChat, shortName, type LoadedModel, type StoredModel } from "./models.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 interface CardProps {
   readonly model: StoredModel;
@@ -39,11 +40,7 @@ export function ModelCard({ model, onShow, onCreate }: CardProps) {
         <strong title={name}>{shortName(name)}</strong>
         <Signs model={model} />
         <span class="grow" />
-        {canChat(model) && (
-          <button type="button" class="button small" onClick={chat}>
-            {words.chat}
-          </button>
-        )}
+        {canChat(model) && <SmallButton onClick={chat}>{words.chat}</SmallButton>}
         <Menu label={words.more(name)} items={items}>
           <Icon name="more" size={16} />
         </Menu>

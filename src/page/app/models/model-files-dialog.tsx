@@ -6,6 +6,7 @@ import { Dialog } from "../base/dialog.tsx";
 import { bytesText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { planOf, type ModelPlan } from "./model-files.ts";
+import { Button, Field, Submit, typed } from "../base/controls.tsx";
 
 export function ModelFilesDialog() {
   const { modelFiles } = useApp();
@@ -36,9 +37,7 @@ function Chosen({ files }: { files: readonly File[] }) {
             {problem.value}
           </p>
           <div class="row end">
-            <button type="button" class="button" onClick={close}>
-              {base.close}
-            </button>
+            <Button onClick={close}>{base.close}</Button>
           </div>
         </div>
       )}
@@ -75,26 +74,14 @@ function PlanForm({ plan, onClose }: { plan: ModelPlan; onClose: () => void }) {
           </li>
         ))}
       </ul>
-      <label class="field">
-        <span>{base.name}</span>
-        <input
-          ref={field}
-          required
-          value={name.value}
-          autocapitalize="none"
-          spellcheck={false}
-          onInput={(event) => (name.value = event.currentTarget.value)}
-        />
-      </label>
+      <Field label={base.name}>
+        <input ref={field} required autocapitalize="none" spellcheck={false} {...typed(name)} />
+      </Field>
       {isBusy && <p class="problem">{words.busy(wanted)}</p>}
       {!isBusy && wanted !== "" && models.find(wanted) && <p>{words.replaces(wanted)}</p>}
       <div class="row end">
-        <button type="button" class="button" onClick={onClose}>
-          {base.cancel}
-        </button>
-        <button type="submit" class="button primary" disabled={isBusy}>
-          {words.action}
-        </button>
+        <Button onClick={onClose}>{base.cancel}</Button>
+        <Submit disabled={isBusy}>{words.action}</Submit>
       </div>
     </form>
   );
@@ -106,10 +93,10 @@ export function AddFilesButton() {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <button type="button" class="button" onClick={() => input.current?.click()}>
+      <Button onClick={() => input.current?.click()}>
         <Icon name="upload" size={16} />
         {words.add}
-      </button>
+      </Button>
       <input
         ref={input}
         type="file"

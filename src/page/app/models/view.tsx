@@ -1,6 +1,5 @@
 /** The models of the server, running jobs, and models in this page. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "../base/icons.tsx";
 import { reasonOf } from "../base/reason.ts";
@@ -12,6 +11,7 @@ import { JobList } from "./job-list.tsx";
 import { LeftoverCard, ModelCard } from "./model-card.tsx";
 import { AddFilesButton } from "./model-files-dialog.tsx";
 import { ShowDialog } from "./show.tsx";
+import { Button, Submit, typed, useLooks } from "../base/controls.tsx";
 
 /** Interval of refreshing while models are shown. */
 const LOOK_MS = 2000;
@@ -23,20 +23,16 @@ export function ModelsView() {
   const { base } = useWords();
   const over = useSignal<Over | undefined>(undefined);
   const close = (): void => void (over.value = undefined);
-  useEffect(() => {
-    void models.refresh();
-    const timer = setInterval(() => void models.refresh(), LOOK_MS); // another tab may have deleted one
-    return () => clearInterval(timer);
-  }, []);
+  useLooks(() => void models.refresh(), LOOK_MS); // another tab may have deleted one
   const first = models.list.value?.[0]?.name ?? "hearth";
   return (
     <div class="view">
       <ViewHead title={base.models}>
         <AddFilesButton />
-        <button type="button" class="button" onClick={() => (over.value = { kind: "create", from: first })}>
+        <Button onClick={() => (over.value = { kind: "create", from: first })}>
           <Icon name="plus" size={16} />
           {base.create}
-        </button>
+        </Button>
       </ViewHead>
       <div class="view-body">
         <PullField />
@@ -90,17 +86,11 @@ function PullField() {
   };
   return (
     <form class="pull" onSubmit={submit}>
-      <input
-        class="input"
-        aria-label={words.pullLabel}
-        placeholder={words.pullHint}
-        value={name.value}
-        onInput={(event) => (name.value = event.currentTarget.value)}
-      />
-      <button type="submit" class="button primary" disabled={name.value.trim() === ""}>
+      <input class="input" aria-label={words.pullLabel} placeholder={words.pullHint} {...typed(name)} />
+      <Submit disabled={name.value.trim() === ""}>
         <Icon name="download" size={16} />
         {words.pull}
-      </button>
+      </Submit>
     </form>
   );
 }

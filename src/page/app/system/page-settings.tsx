@@ -1,6 +1,7 @@
 /** Settings of this page, stored in the browser. */
 import { useApp, useWords } from "../context.ts";
 import { LANGUAGES } from "../words/index.ts";
+import { Field, chosen } from "../base/controls.tsx";
 
 const languages = Object.entries(LANGUAGES);
 
@@ -12,12 +13,8 @@ export function PageSettings() {
       <h2>{words.title}</h2>
       <div class="panel page-settings">
         {languages.length > 1 && (
-          <label class="field">
-            <span>{words.language}</span>
-            <select
-              value={prefs.language.value}
-              onChange={(event) => (prefs.language.value = event.currentTarget.value)}
-            >
+          <Field label={words.language}>
+            <select {...chosen(prefs.language)}>
               <option value="auto">{words.browserLanguage}</option>
               {languages.map(([code, { name }]) => (
                 <option key={code} value={code} lang={code}>
@@ -25,7 +22,7 @@ export function PageSettings() {
                 </option>
               ))}
             </select>
-          </label>
+          </Field>
         )}
         <label class="check">
           <input

@@ -1,12 +1,12 @@
 /** The server's hardware and settings, and its recent requests. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { bytesText, countText, durationText, timeText } from "../base/format.ts";
 import type { Words } from "../words/index.ts";
 import { reasonOf } from "../base/reason.ts";
 import { ViewHead } from "../base/view-head.tsx";
 import { PageSettings } from "./page-settings.tsx";
+import { SmallButton, useLooks } from "../base/controls.tsx";
 
 const LOOK_MS = 3000;
 
@@ -55,11 +55,7 @@ export function SystemView() {
       problem.value = reasonOf(words, error);
     }
   };
-  useEffect(() => {
-    void look();
-    const timer = setInterval(() => void look(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useLooks(look, LOOK_MS);
   return (
     <div class="view">
       <ViewHead title={words.base.system}>
@@ -167,9 +163,7 @@ function KeySection() {
     <section class="section" aria-label={words.key}>
       <div class="section-head">
         <h2>{words.key}</h2>
-        <button type="button" class="button small" onClick={forget}>
-          {words.forgetKey}
-        </button>
+        <SmallButton onClick={forget}>{words.forgetKey}</SmallButton>
       </div>
     </section>
   );

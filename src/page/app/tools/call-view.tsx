@@ -4,6 +4,7 @@ import { argumentsText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import type { CallResult, Message, ToolCall } from "../chat/tree.ts";
 import { isOpen, toolName, type Decision } from "./calls.ts";
+import { Button, SmallButton } from "../base/controls.tsx";
 
 const DECISIONS = ["once", "always", "no", "never"] as const satisfies readonly Decision[];
 
@@ -32,9 +33,7 @@ export function CallView({ call, place, message }: { call: ToolCall; place: numb
         <p class="live-line">
           <span class="pulse" />
           {words.toolCalls.underWay(name)}
-          <button type="button" class="button small" onClick={() => calls.stop(message.id)}>
-            {words.toolCalls.stop}
-          </button>
+          <SmallButton onClick={() => calls.stop(message.id)}>{words.toolCalls.stop}</SmallButton>
         </p>
       )}
       {isAsked && message && <Question {...{ name, call, place, message }} />}
@@ -73,13 +72,9 @@ function Question({ name, call, place, message }: QuestionProps) {
       </p>
       <div class="row">
         {DECISIONS.map((decision) => (
-          <button
-            type="button"
-            class={decision === "once" ? "button small primary" : "button small"}
-            onClick={() => decide(decision)}
-          >
+          <Button look={decision === "once" ? "small primary" : "small"} onClick={() => decide(decision)}>
             {words.decisions[decision]}
-          </button>
+          </Button>
         ))}
       </div>
     </div>

@@ -5,6 +5,7 @@ import { useApp, useWords } from "../context.ts";
 import { reasonOf } from "../base/reason.ts";
 import type { Chat, Standing } from "../chat/tree.ts";
 import type { ToolServer } from "./servers.ts";
+import { SmallButton } from "../base/controls.tsx";
 
 type ToolSettings = Pick<Chat, "servers" | "standing">;
 
@@ -69,9 +70,7 @@ function ServerSwitch({ server, settings, onChange }: SwitchesProps & { server: 
       {own.length > 0 && (
         <p class="quiet">
           {always !== "" && words.always(always)} {never !== "" && words.never(never)}{" "}
-          <button type="button" class="button small" onClick={forget}>
-            {words.askAgain}
-          </button>
+          <SmallButton onClick={forget}>{words.askAgain}</SmallButton>
         </p>
       )}
     </div>
