@@ -66,6 +66,10 @@ export type Computed = Readonly<Record<string, Float32Array>>;
 export interface Architecture {
   /** `general.architecture` */
   readonly arch: string;
+  /** The activations that the architecture implies in GGUF; a folder with another one is refused. Default: any. */
+  readonly activations?: readonly string[];
+  /** The configuration's key for it. Default: `hidden_act`. */
+  readonly activationKey?: string;
   /**
    * Metadata, by key without the architecture prefix. Throws `unsupported` for configurations that a GGUF cannot
    * express.

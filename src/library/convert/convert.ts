@@ -18,6 +18,7 @@ import {
 import { u32, type Architecture, type Computed } from "./architecture.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, layersOf, type Config } from "./config.ts";
+import { checkActivation } from "./decoder.ts";
 import { describeMlc } from "./describe-mlc.ts";
 import { describeOnnx } from "./describe-onnx.ts";
 import { expertData } from "./expert-data.ts";
@@ -101,6 +102,8 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   });
   const rows = plan.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
   const { metadata, leftOut } = await convertTokenizer({ folder, config: { ...json, ...text }, architecture, rows });
+  const { activations, activationKey } = architecture;
+  if (activations) checkActivation(config, activations, activationKey);
   const hyperparameters = Object.entries(architecture.metadata(config)).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );

@@ -1,12 +1,11 @@
 /** BERT for embeddings, `bert`: learned positions and token types, norms with biases. Its pooler is dropped. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf } from "../config.ts";
-import { checkActivation } from "../decoder.ts";
 
 export const bert: Architecture = {
   arch: "bert",
+  activations: ["gelu"],
   metadata(config) {
-    checkActivation(config, ["gelu"]);
     if (config.text("position_embedding_type", "absolute") !== "absolute") {
       throw config.wrong("position_embedding_type", "'absolute'");
     }

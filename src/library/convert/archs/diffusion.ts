@@ -1,7 +1,7 @@
 /** Diffusion language models: known layers that look both ways, and the token of a mask. */
 import { u32, type Architecture, type TensorTable } from "../architecture.ts";
 import { configOf, type Config } from "../config.ts";
-import { checkActivation, decoderMetadata, headNorms, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headNorms, headsOf, llamaTable } from "../decoder.ts";
 import { bareTable, expertMetadata, inMlp } from "./experts.ts";
 import { qwen2 } from "./qwen2.ts";
 
@@ -17,8 +17,8 @@ export const dream: Architecture = {
 
 export const rnd1: Architecture = {
   arch: "rnd1",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (!config.flag("norm_topk_prob", true)) throw config.wrong("norm_topk_prob", "true");
     const sizes = { headDim: 128, ctxLen: 32_768 };
     return { ...decoderMetadata(config, sizes), ...expertMetadata(config), ...BOTH_WAYS };
@@ -31,8 +31,8 @@ const LLADA_MOE_MASK = 156_895;
 
 export const lladaMoe: Architecture = {
   arch: "llada-moe",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "false");
     const width = { intermediate_size: "expert_intermediate_size" };
     return {
@@ -58,10 +58,9 @@ const SIZES = {
 /** Llama's layers under other names. */
 export const llada: Architecture = {
   arch: "llada",
-  metadata(config) {
-    checkActivation(config, ["silu"], "activation_type");
-    return { ...decoderMetadata(renamed(config, SIZES), { ctxLen: 4096, eps: 1e-5 }), ...BOTH_WAYS };
-  },
+  activations: ["silu"],
+  activationKey: "activation_type",
+  metadata: (config) => ({ ...decoderMetadata(renamed(config, SIZES), { ctxLen: 4096, eps: 1e-5 }), ...BOTH_WAYS }),
   whole: UNSHIFTED,
   tensors(config) {
     const { nHeads, nKvHeads } = headsOf(renamed(config, SIZES));

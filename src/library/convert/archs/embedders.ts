@@ -68,8 +68,8 @@ export const nomicBert: Architecture = {
 
 export const jinaBertV3: Architecture = {
   arch: "jina-bert-v3",
+  activations: ["gelu"],
   metadata(config) {
-    checkActivation(config, ["gelu"]);
     const ctxLen = config.count("max_position_embeddings");
     return fusedMetadata(config, { ctxLen, ropeBase: 20_000 });
   },
@@ -86,10 +86,8 @@ export const jinaBertV3: Architecture = {
 /** Llama that reads both ways, without an output. */
 export const euroBert: Architecture = {
   arch: "eurobert",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config, { eps: 1e-5 }), "attention.causal": false };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config, { eps: 1e-5 }), "attention.causal": false }),
   tensors() {
     const { lm_head: _, ...table } = llamaTable();
     return table;

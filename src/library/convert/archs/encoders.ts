@@ -1,7 +1,6 @@
 /** Encoders besides BERT: RoBERTa and XLM-RoBERTa, DistilBERT, and ModernBERT. */
 import { f32, u32, type Architecture, type TensorTable } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";
-import { checkActivation } from "../decoder.ts";
 import { bert } from "./bert.ts";
 
 /** Positions of RoBERTa begin behind the padding token's id, so the first rows of the table are never used. */
@@ -49,18 +48,17 @@ const DISTIL: TensorTable = {
 /** DistilBERT: BERT without token types, under names of its own. */
 export const distilBert: Architecture = {
   arch: "bert",
-  metadata(config) {
-    checkActivation(config, ["gelu"], "activation");
-    return {
-      context_length: u32(config.count("max_position_embeddings")),
-      embedding_length: u32(config.count("dim")),
-      block_count: u32(layersOf(config)),
-      feed_forward_length: u32(config.count("hidden_dim")),
-      "attention.head_count": u32(config.count("n_heads")),
-      "attention.layer_norm_epsilon": f32(1e-12), // DistilBERT's own constant
-      "attention.causal": false,
-    };
-  },
+  activations: ["gelu"],
+  activationKey: "activation",
+  metadata: (config) => ({
+    context_length: u32(config.count("max_position_embeddings")),
+    embedding_length: u32(config.count("dim")),
+    block_count: u32(layersOf(config)),
+    feed_forward_length: u32(config.count("hidden_dim")),
+    "attention.head_count": u32(config.count("n_heads")),
+    "attention.layer_norm_epsilon": f32(1e-12), // DistilBERT's own constant
+    "attention.causal": false,
+  }),
   tensors: () => DISTIL,
   unused: /^vocab_/,
 };
@@ -68,8 +66,9 @@ export const distilBert: Architecture = {
 /** ModernBERT: layers with a window between layers that see all, each kind with its own rotation. */
 export const modernBert: Architecture = {
   arch: "modern-bert",
+  activations: ["gelu"],
+  activationKey: "hidden_activation",
   metadata(config) {
-    checkActivation(config, ["gelu"], "hidden_activation");
     const rope = config.findPart("rope_parameters");
     const base = (kind: string, key: string, fallback: number): number =>
       rope?.findPart(kind)?.findNumber("rope_theta") ?? config.number(key, fallback);

@@ -2,16 +2,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type TensorRule, type TensorTable } from "../architecture.ts";
 import { nameOf, type Config } from "../config.ts";
-import {
-  checkActivation,
-  decoderMetadata,
-  headNorms,
-  headsOf,
-  layerNorms,
-  llamaTable,
-  rotaryPart,
-  windowKeys,
-} from "../decoder.ts";
+import { decoderMetadata, headNorms, headsOf, layerNorms, llamaTable, rotaryPart, windowKeys } from "../decoder.ts";
 import { graniteFactors, HUNYUAN_NORMS } from "./sequential.ts";
 
 /** Routing scores, as `expert_gating_func` numbers them. */
@@ -115,21 +106,19 @@ export const CORRECTION: TensorTable = {
 /** Mixtral is `llama` with experts. */
 export const mixtral: Architecture = {
   arch: "llama",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config, { eps: 1e-5 }),
-      "rope.dimension_count": u32(headsOf(config).headDim),
-      ...expertMetadata(config, "intermediate_size"),
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config, { eps: 1e-5 }),
+    "rope.dimension_count": u32(headsOf(config).headDim),
+    ...expertMetadata(config, "intermediate_size"),
+  }),
   tensors: (config) => ({ ...bareTable(llamaTable({ heads: headsOf(config) })), ...inSparseBlock() }),
 };
 
 export const qwen2moe: Architecture = {
   arch: "qwen2moe",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "false");
     return {
       ...decoderMetadata(config, { ctxLen: 32_768 }),
@@ -147,8 +136,8 @@ export const qwen2moe: Architecture = {
 
 export const qwen3moe: Architecture = {
   arch: "qwen3moe",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (!config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "true");
     return { ...decoderMetadata(config, { headDim: 128, ctxLen: 32_768 }), ...expertMetadata(config) };
   },
@@ -157,8 +146,8 @@ export const qwen3moe: Architecture = {
 
 export const olmoe: Architecture = {
   arch: "olmoe",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.flag("norm_topk_prob", false)) throw config.wrong("norm_topk_prob", "false");
     return { ...decoderMetadata(config, { eps: 1e-5 }), ...expertMetadata(config, "intermediate_size") };
   },
@@ -167,13 +156,11 @@ export const olmoe: Architecture = {
 
 export const phimoe: Architecture = {
   arch: "phimoe",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...layerNorms(decoderMetadata(config), config.number("rms_norm_eps", 1e-5)),
-      ...expertMetadata(config, "intermediate_size"),
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...layerNorms(decoderMetadata(config), config.number("rms_norm_eps", 1e-5)),
+    ...expertMetadata(config, "intermediate_size"),
+  }),
   tensors: () => ({ ...bareTable(), ...inSparseBlock() }),
 };
 
@@ -190,10 +177,12 @@ export const halfOf =
 /** Granite 3 with experts, gate and up in one stack. */
 export const graniteMoe: Architecture = {
   arch: "granitemoe",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config), ...graniteFactors(config), ...expertMetadata(config, "intermediate_size") };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config),
+    ...graniteFactors(config),
+    ...expertMetadata(config, "intermediate_size"),
+  }),
   tensors: (config) => ({
     ...bareTable(llamaTable({ heads: headsOf(config) })),
     "layers.*.block_sparse_moe.router.layer": { to: "blk.*.ffn_gate_inp" },
@@ -208,16 +197,14 @@ export const graniteMoe: Architecture = {
 /** GLM 4.5 and later; its draft layer is left out. */
 export const glm4moe: Architecture = {
   arch: "glm4moe",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config, { eps: 1e-5 }),
-      ...rotaryPart(config, { part: 0.5 }),
-      ...expertMetadata(config),
-      ...deepseekRouting(config),
-      expert_gating_func: SIGMOID,
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config, { eps: 1e-5 }),
+    ...rotaryPart(config, { part: 0.5 }),
+    ...expertMetadata(config),
+    ...deepseekRouting(config),
+    expert_gating_func: SIGMOID,
+  }),
   tensors: (config) => ({
     ...mixedTable(),
     ...(config.flag("use_qk_norm", false) ? headNorms() : {}),
@@ -237,16 +224,14 @@ export const solarOpen: Architecture = {
 /** Hunyuan 3: DeepSeek's experts under names of its own, and norms of query and key. */
 export const hyV3: Architecture = {
   arch: "hy_v3",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config, { eps: 1e-5 }),
-      ...expertMetadata(config),
-      ...deepseekRouting(config),
-      expert_weights_scale: f32(config.number("router_scaling_factor", 1)),
-      expert_gating_func: SIGMOID,
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config, { eps: 1e-5 }),
+    ...expertMetadata(config),
+    ...deepseekRouting(config),
+    expert_weights_scale: f32(config.number("router_scaling_factor", 1)),
+    expert_gating_func: SIGMOID,
+  }),
   tensors: () => ({
     ...mixedTable(),
     ...headNorms(),
@@ -258,15 +243,13 @@ export const hyV3: Architecture = {
 
 export const dots1: Architecture = {
   arch: "dots1",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config),
-      ...expertMetadata(config),
-      ...deepseekRouting(config),
-      expert_gating_func: SIGMOID,
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config),
+    ...expertMetadata(config),
+    ...deepseekRouting(config),
+    expert_gating_func: SIGMOID,
+  }),
   tensors: () => ({
     ...mixedTable(),
     ...headNorms(),
@@ -289,18 +272,16 @@ export const exaoneMoe: Architecture = {
 
 export const ernie45moe: Architecture = {
   arch: "ernie4_5-moe",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config, { eps: 1e-5 }),
-      ...expertMetadata(config),
-      expert_shared_feed_forward_length: u32(
-        config.count("moe_intermediate_size") * config.count("moe_num_shared_experts", { fallback: 0, min: 0 }),
-      ),
-      leading_dense_block_count: u32(config.count("moe_layer_start_index", { fallback: 1, min: 0 })),
-      interleave_moe_layer_step: u32(config.count("moe_layer_interval", { fallback: 1 })),
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config, { eps: 1e-5 }),
+    ...expertMetadata(config),
+    expert_shared_feed_forward_length: u32(
+      config.count("moe_intermediate_size") * config.count("moe_num_shared_experts", { fallback: 0, min: 0 }),
+    ),
+    leading_dense_block_count: u32(config.count("moe_layer_start_index", { fallback: 1, min: 0 })),
+    interleave_moe_layer_step: u32(config.count("moe_layer_interval", { fallback: 1 })),
+  }),
   tensors: () => ({
     ...mixedTable(),
     ...inMlp(),
@@ -315,8 +296,8 @@ export const ernie45moe: Architecture = {
 
 export const hunyuanMoe: Architecture = {
   arch: "hunyuan-moe",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const experts = expertMetadata(config, "moe_intermediate_size");
     return {
       ...decoderMetadata(config, { eps: 1e-5 }),
@@ -334,15 +315,13 @@ export const hunyuanMoe: Architecture = {
 
 export const minimaxM2: Architecture = {
   arch: "minimax-m2",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config),
-      ...rotaryPart(config, { part: 1 }),
-      ...expertMetadata(config, "intermediate_size"),
-      expert_gating_func: SIGMOID,
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config),
+    ...rotaryPart(config, { part: 1 }),
+    ...expertMetadata(config, "intermediate_size"),
+    expert_gating_func: SIGMOID,
+  }),
   tensors: () => ({
     ...bareTable(),
     ...headNorms(),

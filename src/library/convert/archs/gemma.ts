@@ -1,11 +1,11 @@
 /** Gemma 1, `gemma`: norms are stored minus 1. Its first files say "gelu" but mean the approximation. */
 import type { Architecture } from "../architecture.ts";
-import { checkActivation, decoderMetadata, llamaTable } from "../decoder.ts";
+import { decoderMetadata, llamaTable } from "../decoder.ts";
 
 export const gemma: Architecture = {
   arch: "gemma",
+  activations: ["gelu_pytorch_tanh", "gelu"],
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh", "gelu"]);
     return decoderMetadata(config, { headDim: 256, ctxLen: 8192 }); // GemmaConfig of transformers
   },
   tensors: () => llamaTable({ shift: 1 }),

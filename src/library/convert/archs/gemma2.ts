@@ -1,14 +1,7 @@
 /** Gemma 2, `gemma2`: norms are stored minus 1; scores and logits are soft-capped. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import {
-  checkActivation,
-  decoderMetadata,
-  headsOf,
-  llamaTable,
-  sandwichNorms,
-  type DecoderDefaults,
-} from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable, sandwichNorms, type DecoderDefaults } from "../decoder.ts";
 
 /** Gemma2Config of transformers. */
 const DEFAULTS: DecoderDefaults = { headDim: 256, ctxLen: 8192 };
@@ -17,8 +10,8 @@ const LAYERS_27B = 46;
 
 export const gemma2: Architecture = {
   arch: "gemma2",
+  activations: ["gelu_pytorch_tanh"],
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh"]);
     checkScale(config, { layers27b: LAYERS_27B, defaults: DEFAULTS });
     return {
       ...decoderMetadata(config, DEFAULTS),

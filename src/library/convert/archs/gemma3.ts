@@ -5,14 +5,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { defined, f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import {
-  checkActivation,
-  decoderMetadata,
-  headNorms,
-  llamaTable,
-  sandwichNorms,
-  type DecoderDefaults,
-} from "../decoder.ts";
+import { decoderMetadata, headNorms, llamaTable, sandwichNorms, type DecoderDefaults } from "../decoder.ts";
 import { localRopeBase } from "../rope.ts";
 import { checkScale } from "./gemma2.ts";
 
@@ -23,8 +16,8 @@ const PERIOD = 6;
 
 export const gemma3: Architecture = {
   arch: "gemma3",
+  activations: ["gelu_pytorch_tanh"],
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh"]);
     checkScale(config, { layers27b: LAYERS_27B, defaults: DEFAULTS });
     if (config.find("attn_logit_softcapping") !== undefined) throw config.wrong("attn_logit_softcapping", "null");
     const cap = config.findNumber("final_logit_softcapping");

@@ -1,7 +1,7 @@
 /** Gemma 3n: four streams, a low-rank path beside attention, and a part of a second embedding for each layer. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import { checkActivation, headNorms, llamaTable, sandwichNorms, windowKeys } from "../decoder.ts";
+import { headNorms, llamaTable, sandwichNorms, windowKeys } from "../decoder.ts";
 import { localRopeBase, ropeMetadata } from "../rope.ts";
 import { PER_LAYER } from "./gemma4.ts";
 
@@ -10,8 +10,8 @@ const [SPARSITY, SPARSE_LAYERS] = [0.95, 10];
 
 export const gemma3n: Architecture = {
   arch: "gemma3n",
+  activations: ["gelu_pytorch_tanh"],
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh"]);
     checkStreams(config);
     const headDim = config.count("head_dim", { fallback: 256 });
     const cap = config.findNumber("final_logit_softcapping");

@@ -5,7 +5,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type Computed, type TensorTable } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import { checkActivation, headNorms, llamaTable, sandwichNorms } from "../decoder.ts";
+import { headNorms, llamaTable, sandwichNorms } from "../decoder.ts";
 import { localRopeBase, ropeParameters, ropeType } from "../rope.ts";
 import { stackedExperts } from "./experts.ts";
 
@@ -16,8 +16,8 @@ const STILL = 1e30;
 
 export const gemma4: Architecture = {
   arch: "gemma4",
+  activations: ["gelu_pytorch_tanh"],
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh"]);
     for (const key of ["use_bidirectional_attention", "attention_bias"]) {
       if (config.find(key) === "all" || config.find(key) === true) throw config.wrong(key, "null or 'vision'");
     }

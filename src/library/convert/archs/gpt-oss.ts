@@ -1,7 +1,7 @@
 /** gpt-oss: experts in MXFP4 blocks, with gate and up in turns. */
 import { u32, type Architecture, type ExpertRows, type TensorTable } from "../architecture.ts";
 import { layersOf } from "../config.ts";
-import { checkActivation, decoderMetadata } from "../decoder.ts";
+import { decoderMetadata } from "../decoder.ts";
 import { bareTable, expertMetadata } from "./experts.ts";
 
 /** Every second row of stacked matrices that hold gate and up in turns. */
@@ -18,8 +18,8 @@ const biasInTurns =
 /** gpt-oss, whose experts are MXFP4 blocks, or floats if somebody trained it further. */
 export const gptOss: Architecture = {
   arch: "gpt-oss",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.number("swiglu_limit", 7) !== 7) throw config.wrong("swiglu_limit", "7");
     const kinds = config.find("layer_types");
     const usual = Array.from({ length: layersOf(config) }, (_, i) => (i % 2 === 0 ? "sliding" : "full"));

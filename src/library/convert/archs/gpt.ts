@@ -2,7 +2,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type RowSelection, type TensorTable } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";
-import { checkActivation, decoderMetadata, layerNorms, rotaryPart } from "../decoder.ts";
+import { decoderMetadata, layerNorms, rotaryPart } from "../decoder.ts";
 
 /** The loader's limit. */
 const HEADS_MAX = 512;
@@ -67,8 +67,9 @@ const GPT2: TensorTable = {
 /** GPT-2 stores its matrices transposed, and causal masks. */
 export const gpt2: Architecture = {
   arch: "gpt2",
+  activations: ["gelu_new", "gelu_pytorch_tanh"],
+  activationKey: "activation_function",
   metadata(config) {
-    checkActivation(config, ["gelu_new", "gelu_pytorch_tanh"], "activation_function");
     const { dim } = sizes(config);
     return gptMetadata(config, { ffnDim: config.findCount("n_inner") ?? 4 * dim });
   },
@@ -79,8 +80,9 @@ export const gpt2: Architecture = {
 /** StarCoder: GPT-2 with one head of keys and values, which follows the queries. */
 export const starcoder: Architecture = {
   arch: "starcoder",
+  activations: ["gelu_pytorch_tanh", "gelu_new"],
+  activationKey: "activation_function",
   metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh", "gelu_new"], "activation_function");
     if (!config.flag("multi_query", true)) throw config.wrong("multi_query", "true");
     const { dim } = sizes(config);
     return {
@@ -94,14 +96,12 @@ export const starcoder: Architecture = {
 
 export const gptneox: Architecture = {
   arch: "gptneox",
-  metadata(config) {
-    checkActivation(config, ["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"]);
-    return {
-      ...layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
-      ...rotaryPart(config, { part: 0.25 }),
-      use_parallel_residual: config.flag("use_parallel_residual", true),
-    };
-  },
+  activations: ["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"],
+  metadata: (config) => ({
+    ...layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
+    ...rotaryPart(config, { part: 0.25 }),
+    use_parallel_residual: config.flag("use_parallel_residual", true),
+  }),
   tensors: (config) => ({
     embed_in: { to: "token_embd" },
     final_layer_norm: { to: "output_norm" },
@@ -136,8 +136,9 @@ export const bloom: Architecture = {
 /** Falcon: attention and MLP in parallel, with one norm or two; keys and values follow each group's queries. */
 export const falcon: Architecture = {
   arch: "falcon",
+  activations: ["gelu"],
+  activationKey: "activation",
   metadata(config) {
-    checkActivation(config, ["gelu"], "activation");
     if (config.flag("alibi", false)) throw config.wrong("alibi", "false");
     const { nKvHeads, dim } = falconSizes(config);
     const { "attention.layer_norm_epsilon": eps, ...rest } = gptMetadata(config, {

@@ -1,15 +1,15 @@
 /** Granite 4 hybrid: Mamba 2 in most layers, attention without positions in the others. */
 import { u32, type Architecture, type TensorRule, type TensorTable } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
-import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
 import { bareTable, expertMetadata, halfOf } from "./experts.ts";
 import { mamba2Parts, taps } from "./recurrent.ts";
 import { graniteFactors } from "./sequential.ts";
 
 export const graniteHybrid: Architecture = {
   arch: "granitehybrid",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const kvHeads = headsOf(config).nKvHeads;
     const nHeads = config.count("mamba_n_heads");
     return {

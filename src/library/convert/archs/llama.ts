@@ -3,15 +3,13 @@
  * have divisors. Such a GGUF cannot express a sliding window, which the first Mistral has.
  */
 import { u32, type Architecture } from "../architecture.ts";
-import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
 import { llama3Factors } from "../rope.ts";
 
 export const llama: Architecture = {
   arch: "llama",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config), "rope.dimension_count": u32(headsOf(config).headDim) };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config), "rope.dimension_count": u32(headsOf(config).headDim) }),
   tensors: (config) => llamaTable({ heads: headsOf(config) }),
   computed: (config) => llama3Factors(config, headsOf(config).headDim),
 };

@@ -1,12 +1,12 @@
 /** Ministral 3 and later: Llama whose queries grow with the logarithm of the position. */
 import { f32, type Architecture } from "../architecture.ts";
-import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
 import { ropeParameters } from "../rope.ts";
 
 export const mistral3: Architecture = {
   arch: "mistral3",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.find("sliding_window") !== undefined) throw config.wrong("sliding_window", "null");
     const beta = ropeParameters(config)?.findNumber("llama_4_scaling_beta");
     return {

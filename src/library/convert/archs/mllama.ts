@@ -1,18 +1,16 @@
 /** The text model of Llama 3.2 Vision, `mllama`: Llama with layers of cross attention. */
 import { u32, type Architecture, type TensorTable } from "../architecture.ts";
-import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
 import { llama3Factors } from "../rope.ts";
 
 export const mllama: Architecture = {
   arch: "mllama",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return {
-      ...decoderMetadata(config),
-      "rope.dimension_count": u32(headsOf(config).headDim),
-      "attention.cross_attention_layers": Uint32Array.from(config.findNumbers("cross_attention_layers") ?? []),
-    };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({
+    ...decoderMetadata(config),
+    "rope.dimension_count": u32(headsOf(config).headDim),
+    "attention.cross_attention_layers": Uint32Array.from(config.findNumbers("cross_attention_layers") ?? []),
+  }),
   tensors: (config) => ({ ...llamaTable({ heads: headsOf(config) }), ...selfAttention(headsOf(config)), ...CROSS }),
   computed: (config) => llama3Factors(config, headsOf(config).headDim),
 };

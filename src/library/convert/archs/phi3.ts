@@ -4,14 +4,14 @@
  */
 import { f32, u32, type Architecture, type Computed } from "../architecture.ts";
 import type { Config } from "../config.ts";
-import { checkActivation, decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
+import { decoderMetadata, headsOf, llamaTable } from "../decoder.ts";
 import { isLongRope, ropeParameters } from "../rope.ts";
 
 export const phi3: Architecture = {
   arch: "phi3",
   name: { fallback: "Phi-3", known: /phi-?\d/i },
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const { "attention.key_length": _, "attention.value_length": __, ...rest } = decoderMetadata(config);
     return {
       ...rest,

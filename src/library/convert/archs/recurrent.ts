@@ -2,7 +2,7 @@
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type TensorTable } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";
-import { checkActivation, decoderMetadata, llamaTable } from "../decoder.ts";
+import { decoderMetadata, llamaTable } from "../decoder.ts";
 
 /** The taps of each channel, without the dimension of one between them. */
 export const taps = (shape: readonly number[]) => ({
@@ -37,8 +37,8 @@ const SSM: TensorTable = {
 
 const mamba1 = (more: Record<string, WriteValue> = {}): Architecture => ({
   arch: "mamba",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const dim = config.count(nameOf(config, "hidden_size", "d_model"));
     return {
       ...ssmMetadata(config),
@@ -62,8 +62,8 @@ export const falconMamba = mamba1({ "ssm.dt_b_c_rms": true });
 
 export const mamba2: Architecture = {
   arch: "mamba2",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const nHeads = config.count("num_heads");
     return {
       ...ssmMetadata(config),

@@ -151,23 +151,21 @@ function rank(config: Config, names: readonly [string, string], [exponent, facto
 
 export const rwkv7: Architecture = {
   arch: "rwkv7",
-  metadata(config) {
-    checkActivation(config, ["sqrelu", "relu2"]);
-    return {
-      ...sizes(config),
-      feed_forward_length: u32(config.findCount("intermediate_size") ?? 4 * config.count("hidden_size")),
-      "attention.layer_norm_epsilon": f32(config.number(nameOf(config, "layer_norm_epsilon", "norm_eps"))),
-      "wkv.head_size": u32(config.count(nameOf(config, "head_size", "head_dim"))),
-      "attention.decay_lora_rank": rank(config, ["lora_rank_decay", "decay_low_rank_dim"], [0.5, 1.8]),
-      "attention.iclr_lora_rank": rank(config, ["lora_rank_iclr", "a_low_rank_dim"], [0.5, 1.8]),
-      "attention.value_residual_mix_lora_rank": rank(
-        config,
-        ["lora_rank_value_residual_mix", "v_low_rank_dim"],
-        [0.5, 1.3],
-      ),
-      "attention.gate_lora_rank": rank(config, ["lora_rank_gate", "gate_low_rank_dim"], [0.8, 0.6]),
-    };
-  },
+  activations: ["sqrelu", "relu2"],
+  metadata: (config) => ({
+    ...sizes(config),
+    feed_forward_length: u32(config.findCount("intermediate_size") ?? 4 * config.count("hidden_size")),
+    "attention.layer_norm_epsilon": f32(config.number(nameOf(config, "layer_norm_epsilon", "norm_eps"))),
+    "wkv.head_size": u32(config.count(nameOf(config, "head_size", "head_dim"))),
+    "attention.decay_lora_rank": rank(config, ["lora_rank_decay", "decay_low_rank_dim"], [0.5, 1.8]),
+    "attention.iclr_lora_rank": rank(config, ["lora_rank_iclr", "a_low_rank_dim"], [0.5, 1.8]),
+    "attention.value_residual_mix_lora_rank": rank(
+      config,
+      ["lora_rank_value_residual_mix", "v_low_rank_dim"],
+      [0.5, 1.3],
+    ),
+    "attention.gate_lora_rank": rank(config, ["lora_rank_gate", "gate_low_rank_dim"], [0.8, 0.6]),
+  }),
   tensors: () => ({
     embeddings: { to: "token_embd" },
     lm_head: { to: "output" },

@@ -35,8 +35,8 @@ const without = (table: TensorTable, ...names: readonly string[]): TensorTable =
 /** OLMo: norms have no weights, and values may be clamped. */
 export const olmo: Architecture = {
   arch: "olmo",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const clip = config.findNumber("clip_qkv");
     return {
       ...layerNorms(decoderMetadata(config), 1e-5),
@@ -49,18 +49,16 @@ export const olmo: Architecture = {
 /** OLMo 2 and 3: norms after the blocks only, and norms over the whole of query and key. */
 export const olmo2: Architecture = {
   arch: "olmo2",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config, { eps: 1e-5 }), ...windowKeys(config) };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config, { eps: 1e-5 }), ...windowKeys(config) }),
   tensors: () => ({ ...without(llamaTable(), "layers.*.input_layernorm"), ...headNorms(), ...POST_NORMS }),
 };
 
 /** The 32 B model, of 64 layers, has windows in three of four layers; a GGUF of another number has none. */
 export const exaone4: Architecture = {
   arch: "exaone4",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const windows = windowKeys(config, 4);
     if (layersOf(config) !== EXAONE_32B_LAYERS && "attention.sliding_window" in windows) {
       throw config.wrong("sliding_window", `null with other than ${EXAONE_32B_LAYERS} layers`);
@@ -73,10 +71,8 @@ export const exaone4: Architecture = {
 /** Granite 3: scaled embeddings, residuals, attention and logits. */
 export const granite: Architecture = {
   arch: "granite",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config), ...graniteFactors(config) };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config), ...graniteFactors(config) }),
   tensors: paired,
 };
 
@@ -91,10 +87,8 @@ export const graniteFactors = (config: Config): Record<string, WriteValue> => ({
 /** Apertus: norms of query and key, and an activation with parameters of its own in each layer. */
 export const apertus: Architecture = {
   arch: "apertus",
-  metadata(config) {
-    checkActivation(config, ["xielu"]);
-    return decoderMetadata(config, { eps: 1e-5, ropeBase: 12_000_000 });
-  },
+  activations: ["xielu"],
+  metadata: (config) => decoderMetadata(config, { eps: 1e-5, ropeBase: 12_000_000 }),
   tensors: () => ({
     ...without(UNGATED, "layers.*.input_layernorm", "layers.*.post_attention_layernorm"),
     ...headNorms(),
@@ -113,18 +107,19 @@ export const apertus: Architecture = {
 
 export const arcee: Architecture = {
   arch: "arcee",
-  metadata(config) {
-    checkActivation(config, ["relu2"]);
-    return { ...decoderMetadata(config, { eps: 1e-5 }), "rope.dimension_count": u32(headsOf(config).headDim) };
-  },
+  activations: ["relu2"],
+  metadata: (config) => ({
+    ...decoderMetadata(config, { eps: 1e-5 }),
+    "rope.dimension_count": u32(headsOf(config).headDim),
+  }),
   tensors: (config) => without(paired(config), "layers.*.mlp.gate_proj"),
 };
 
 /** Every fourth layer has no rotation; a GGUF cannot say otherwise. */
 export const smollm3: Architecture = {
   arch: "smollm3",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     const listed = config.find("no_rope_layers");
     const usual = Array.from({ length: layersOf(config) }, (_, i) => ((i + 1) % 4 === 0 ? 0 : 1));
     if (listed !== undefined && String(listed) !== String(usual)) {
@@ -137,10 +132,8 @@ export const smollm3: Architecture = {
 
 export const seedOss: Architecture = {
   arch: "seed_oss",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return decoderMetadata(config, { headDim: 128 });
-  },
+  activations: ["silu"],
+  metadata: (config) => decoderMetadata(config, { headDim: 128 }),
   tensors: () => ({
     ...llamaTable(),
     "layers.*.post_attention_layernorm": { to: "blk.*.post_attention_norm" },
@@ -150,19 +143,15 @@ export const seedOss: Architecture = {
 /** Rotates neighbours as its file does. */
 export const ernie45: Architecture = {
   arch: "ernie4_5",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return decoderMetadata(config, { eps: 1e-5 });
-  },
+  activations: ["silu"],
+  metadata: (config) => decoderMetadata(config, { eps: 1e-5 }),
   tensors: () => llamaTable(),
 };
 
 export const hunyuanDense: Architecture = {
   arch: "hunyuan-dense",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return decoderMetadata(config, { eps: 1e-5 });
-  },
+  activations: ["silu"],
+  metadata: (config) => decoderMetadata(config, { eps: 1e-5 }),
   tensors: () => ({ ...llamaTable(), ...HUNYUAN_NORMS }),
 };
 
@@ -180,20 +169,16 @@ const glmTable = (): TensorTable => ({
 /** GLM 4 of 2024, as transformers writes it. */
 export const glm: Architecture = {
   arch: "chatglm",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config, GLM), ...rotaryPart(config, { headDim: 128, part: 0.5 }) };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config, GLM), ...rotaryPart(config, { headDim: 128, part: 0.5 }) }),
   tensors: glmTable,
 };
 
 /** GLM 4 of 2025: also a norm after each block. */
 export const glm4: Architecture = {
   arch: "glm4",
-  metadata(config) {
-    checkActivation(config, ["silu"]);
-    return { ...decoderMetadata(config, GLM), ...rotaryPart(config, { headDim: 128, part: 0.5 }) };
-  },
+  activations: ["silu"],
+  metadata: (config) => ({ ...decoderMetadata(config, GLM), ...rotaryPart(config, { headDim: 128, part: 0.5 }) }),
   tensors: () => ({
     ...glmTable(),
     "layers.*.post_self_attn_layernorm": { to: "blk.*.post_attention_norm" },
@@ -204,31 +189,25 @@ export const glm4: Architecture = {
 /** Norms are stored minus 1. */
 export const nemotron: Architecture = {
   arch: "nemotron",
-  metadata(config) {
-    checkActivation(config, ["relu2"]);
-    return {
-      ...layerNorms(decoderMetadata(config), config.number("norm_eps", 1e-5)),
-      ...rotaryPart(config, { part: 0.5 }),
-    };
-  },
+  activations: ["relu2"],
+  metadata: (config) => ({
+    ...layerNorms(decoderMetadata(config), config.number("norm_eps", 1e-5)),
+    ...rotaryPart(config, { part: 0.5 }),
+  }),
   tensors: () => without(llamaTable({ shift: 1 }), "layers.*.mlp.gate_proj"),
 };
 
 export const jais2: Architecture = {
   arch: "jais2",
-  metadata(config) {
-    checkActivation(config, ["relu2"]);
-    return layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5));
-  },
+  activations: ["relu2"],
+  metadata: (config) => layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
   tensors: () => UNGATED,
 };
 
 export const starcoder2: Architecture = {
   arch: "starcoder2",
-  metadata(config) {
-    checkActivation(config, ["gelu_pytorch_tanh"]);
-    return layerNorms(decoderMetadata(config), config.number("norm_epsilon", 1e-5));
-  },
+  activations: ["gelu_pytorch_tanh"],
+  metadata: (config) => layerNorms(decoderMetadata(config), config.number("norm_epsilon", 1e-5)),
   tensors: () => ({
     ...without(UNGATED, "layers.*.mlp.up_proj", "layers.*.mlp.down_proj"),
     "layers.*.mlp.c_fc": { to: "blk.*.ffn_up" },
@@ -239,8 +218,8 @@ export const starcoder2: Architecture = {
 /** Without a norm of its own the MLP shares attention's input; norms of heads are not written by a folder's names. */
 export const stablelm: Architecture = {
   arch: "stablelm",
+  activations: ["silu"],
   metadata(config) {
-    checkActivation(config, ["silu"]);
     if (config.flag("qk_layernorm", false)) throw config.wrong("qk_layernorm", "false");
     const parallel = config.flag("use_parallel_residual", false);
     return {
@@ -258,13 +237,11 @@ export const stablelm: Architecture = {
 /** Phi 1, 1.5 and 2: attention and MLP in parallel. */
 export const phi2: Architecture = {
   arch: "phi2",
-  metadata(config) {
-    checkActivation(config, ["gelu_new"]);
-    return {
-      ...layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
-      ...rotaryPart(config, { part: 0.5 }),
-    };
-  },
+  activations: ["gelu_new"],
+  metadata: (config) => ({
+    ...layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
+    ...rotaryPart(config, { part: 0.5 }),
+  }),
   tensors: () => ({
     embed_tokens: { to: "token_embd" },
     final_layernorm: { to: "output_norm" },
