@@ -13,12 +13,37 @@ import { floatToHalf } from "../half.ts";
 import type { Quant } from "./quant.ts";
 
 /** Throws unless `out` is a multiple of whole blocks and `src` holds them all. */
-export function checkBlocks(quant: Quant, src: Uint8Array, out: Float32Array): void {
+export function checkBlocks(quant: Omit<Quant, "dequantize">, src: Uint8Array, out: Float32Array): void {
   const blocks = out.length / quant.blockLen;
   assert(
     Number.isInteger(blocks) && src.length >= blocks * quant.blockBytes,
     `${quant.name}: ${out.length} weights do not fit ${src.length} bytes of ${quant.blockLen}-weight blocks`,
   );
+}
+
+interface BlockType extends Omit<Quant, "dequantize" | "quantize"> {
+  /** Unpacks the block at byte `at` into the weights from `y` on. */
+  unpack(src: Uint8Array, at: number, out: Float32Array, y: number): void;
+  /** Packs the weights from `x` on into the block at byte `at`. Read-only types have none. */
+  pack?(src: Float32Array, x: number, out: Uint8Array, at: number): void;
+}
+
+/** A type whose blocks are unpacked and packed one by one. */
+export function byBlocks({ unpack, pack, ...type }: BlockType): Quant {
+  const { blockLen, blockBytes } = type;
+  return {
+    ...type,
+    dequantize(src, out) {
+      checkBlocks(type, src, out);
+      for (let y = 0, at = 0; y < out.length; y += blockLen, at += blockBytes) unpack(src, at, out, y);
+    },
+    ...(pack && {
+      quantize(src: Float32Array, out: Uint8Array) {
+        checkBlocks(type, out, src);
+        for (let x = 0, at = 0; x < src.length; x += blockLen, at += blockBytes) pack(src, x, out, at);
+      },
+    }),
+  };
 }
 
 /** Bytes of a row of `inDim` weights. */

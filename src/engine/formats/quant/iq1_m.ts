@@ -5,32 +5,28 @@
  * w = d · (2·s + 1) · (point ± ⅛)
  */
 import { halfToFloat } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { IQ1_GRID, IQ1_SHIFT } from "./iq1_s.ts";
-import type { Quant } from "./quant.ts";
 
-export const iq1_m: Quant = {
+export const iq1_m = byBlocks({
   name: "iq1_m",
   ggmlType: 29,
   blockLen: 256,
   blockBytes: 56,
   grid: IQ1_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq1_m, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 56) {
-      let bits = 0;
-      for (let k = 0; k < 4; k++) bits |= (src[at + 49 + 2 * k]! >> 4) << (4 * k);
-      const d = halfToFloat(bits);
-      for (let part = 0; part < 32; part++) {
-        const group = part >> 1;
-        const scales = src[at + 48 + 2 * (group >> 2)]! | (src[at + 49 + 2 * (group >> 2)]! << 8);
-        const scale = d * (2 * ((scales >> (3 * (group & 3))) & 7) + 1);
-        const nibble = src[at + 32 + (part >> 1)]! >> (4 * (part & 1));
-        const point = (src[at + part]! | ((nibble & 7) << 8)) * 8;
-        const shift = nibble & 8 ? -IQ1_SHIFT : IQ1_SHIFT;
-        const to = y + part * 8;
-        for (let j = 0; j < 8; j++) out[to + j] = scale * (IQ1_GRID[point + j]! + shift);
-      }
+  unpack(src, at, out, y) {
+    let bits = 0;
+    for (let k = 0; k < 4; k++) bits |= (src[at + 49 + 2 * k]! >> 4) << (4 * k);
+    const d = halfToFloat(bits);
+    for (let part = 0; part < 32; part++) {
+      const group = part >> 1;
+      const scales = src[at + 48 + 2 * (group >> 2)]! | (src[at + 49 + 2 * (group >> 2)]! << 8);
+      const scale = d * (2 * ((scales >> (3 * (group & 3))) & 7) + 1);
+      const nibble = src[at + 32 + (part >> 1)]! >> (4 * (part & 1));
+      const point = (src[at + part]! | ((nibble & 7) << 8)) * 8;
+      const shift = nibble & 8 ? -IQ1_SHIFT : IQ1_SHIFT;
+      const to = y + part * 8;
+      for (let j = 0; j < 8; j++) out[to + j] = scale * (IQ1_GRID[point + j]! + shift);
     }
   },
-};
+});

@@ -4,9 +4,8 @@
  * w = d · (2·s + 1) · (point ± ⅛)
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { unpackGrid } from "./grid.ts";
-import type { Quant } from "./quant.ts";
 
 /** `iq1s_grid`, ggml-common.h. Also the grid of IQ1_M. */
 export const IQ1_GRID = unpackGrid(
@@ -26,27 +25,24 @@ export const IQ1_GRID = unpackGrid(
 /** IQ1S_DELTA and IQ1M_DELTA */
 export const IQ1_SHIFT = 0.125;
 
-export const iq1_s: Quant = {
+export const iq1_s = byBlocks({
   name: "iq1_s",
   ggmlType: 19,
   blockLen: 256,
   blockBytes: 50,
   grid: IQ1_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq1_s, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 50) {
-      const d = halfAt(src, at);
-      for (let group = 0; group < 8; group++) {
-        const word = src[at + 34 + group * 2]! | (src[at + 35 + group * 2]! << 8);
-        const scale = d * (2 * ((word >> 12) & 7) + 1);
-        const shift = word & 0x8000 ? -IQ1_SHIFT : IQ1_SHIFT;
-        for (let part = 0; part < 4; part++) {
-          const high = (word >> (3 * part)) & 7;
-          const point = (src[at + 2 + group * 4 + part]! | (high << 8)) * 8;
-          const to = y + group * 32 + part * 8;
-          for (let j = 0; j < 8; j++) out[to + j] = scale * (IQ1_GRID[point + j]! + shift);
-        }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let group = 0; group < 8; group++) {
+      const word = src[at + 34 + group * 2]! | (src[at + 35 + group * 2]! << 8);
+      const scale = d * (2 * ((word >> 12) & 7) + 1);
+      const shift = word & 0x8000 ? -IQ1_SHIFT : IQ1_SHIFT;
+      for (let part = 0; part < 4; part++) {
+        const high = (word >> (3 * part)) & 7;
+        const point = (src[at + 2 + group * 4 + part]! | (high << 8)) * 8;
+        const to = y + group * 32 + part * 8;
+        for (let j = 0; j < 8; j++) out[to + j] = scale * (IQ1_GRID[point + j]! + shift);
       }
     }
   },
-};
+});

@@ -4,9 +4,8 @@
  * w = d · (s + ½) / 4 · point · sign
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { THREE_LEVELS, unpackGrid } from "./grid.ts";
-import type { Quant } from "./quant.ts";
 
 /** `iq2s_grid`, ggml-common.h. */
 export const IQ2_S_GRID = unpackGrid(
@@ -23,28 +22,25 @@ export const IQ2_S_GRID = unpackGrid(
     "RAEAURAAQAAAAAABQBAAEAAAAAAAAAAAAAAAAAQAAAAAAEAAQAAAAAAAAAEAAAAAQAAABAAAQAEUAQAAABAAAAE",
 );
 
-export const iq2_s: Quant = {
+export const iq2_s = byBlocks({
   name: "iq2_s",
   ggmlType: 22,
   blockLen: 256,
   blockBytes: 82,
   grid: IQ2_S_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq2_s, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 82) {
-      const d = halfAt(src, at);
-      for (let part = 0; part < 32; part++) {
-        const s = (src[at + 74 + (part >> 2)]! >> (4 * ((part >> 1) & 1))) & 15;
-        const scale = d * (0.5 + s) * 0.25;
-        const high = (src[at + 66 + (part >> 2)]! >> (2 * (part & 3))) & 3;
-        const point = (src[at + 2 + part]! | (high << 8)) * 8;
-        const signs = src[at + 34 + part]!;
-        const to = y + part * 8;
-        for (let j = 0; j < 8; j++) {
-          const weight = scale * IQ2_S_GRID[point + j]!;
-          out[to + j] = (signs >> j) & 1 ? -weight : weight;
-        }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let part = 0; part < 32; part++) {
+      const s = (src[at + 74 + (part >> 2)]! >> (4 * ((part >> 1) & 1))) & 15;
+      const scale = d * (0.5 + s) * 0.25;
+      const high = (src[at + 66 + (part >> 2)]! >> (2 * (part & 3))) & 3;
+      const point = (src[at + 2 + part]! | (high << 8)) * 8;
+      const signs = src[at + 34 + part]!;
+      const to = y + part * 8;
+      for (let j = 0; j < 8; j++) {
+        const weight = scale * IQ2_S_GRID[point + j]!;
+        out[to + j] = (signs >> j) & 1 ? -weight : weight;
       }
     }
   },
-};
+});

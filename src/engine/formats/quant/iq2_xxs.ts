@@ -4,9 +4,8 @@
  * w = d · (s + ½) / 4 · point · sign
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { evenSigns, THREE_LEVELS, unpackGrid, wordAt } from "./grid.ts";
-import type { Quant } from "./quant.ts";
 
 /** `iq2xxs_grid`, ggml-common.h. */
 export const IQ2_XXS_GRID = unpackGrid(
@@ -23,30 +22,27 @@ export const IQ2_XXS_GRID = unpackGrid(
     "AAAAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEAAAAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 );
 
-export const iq2_xxs: Quant = {
+export const iq2_xxs = byBlocks({
   name: "iq2_xxs",
   ggmlType: 16,
   blockLen: 256,
   blockBytes: 66,
   grid: IQ2_XXS_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq2_xxs, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 66) {
-      const d = halfAt(src, at);
-      for (let group = 0; group < 8; group++) {
-        const from = at + 2 + group * 8;
-        const word = wordAt(src, from + 4);
-        const scale = d * (0.5 + (word >>> 28)) * 0.25;
-        for (let part = 0; part < 4; part++) {
-          const point = src[from + part]! * 8;
-          const signs = evenSigns((word >>> (7 * part)) & 127);
-          const to = y + group * 32 + part * 8;
-          for (let j = 0; j < 8; j++) {
-            const weight = scale * IQ2_XXS_GRID[point + j]!;
-            out[to + j] = (signs >> j) & 1 ? -weight : weight;
-          }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let group = 0; group < 8; group++) {
+      const from = at + 2 + group * 8;
+      const word = wordAt(src, from + 4);
+      const scale = d * (0.5 + (word >>> 28)) * 0.25;
+      for (let part = 0; part < 4; part++) {
+        const point = src[from + part]! * 8;
+        const signs = evenSigns((word >>> (7 * part)) & 127);
+        const to = y + group * 32 + part * 8;
+        for (let j = 0; j < 8; j++) {
+          const weight = scale * IQ2_XXS_GRID[point + j]!;
+          out[to + j] = (signs >> j) & 1 ? -weight : weight;
         }
       }
     }
   },
-};
+});

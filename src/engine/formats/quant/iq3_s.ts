@@ -4,9 +4,8 @@
  * w = d · (2·s + 1) · point · sign
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { unpackGrid } from "./grid.ts";
-import type { Quant } from "./quant.ts";
 
 /** `iq3s_grid`, ggml-common.h. */
 export const IQ3_S_GRID = unpackGrid(
@@ -20,30 +19,27 @@ export const IQ3_S_GRID = unpackGrid(
     "AQAAAAAAAAA",
 );
 
-export const iq3_s: Quant = {
+export const iq3_s = byBlocks({
   name: "iq3_s",
   ggmlType: 21,
   blockLen: 256,
   blockBytes: 110,
   grid: IQ3_S_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq3_s, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 110) {
-      const d = halfAt(src, at);
-      for (let group = 0; group < 8; group++) {
-        const s = (src[at + 106 + (group >> 1)]! >> (4 * (group & 1))) & 15;
-        const scale = d * (1 + 2 * s);
-        for (let part = 0; part < 8; part++) {
-          const ninth = (src[at + 66 + group]! >> part) & 1;
-          const point = (src[at + 2 + group * 8 + part]! | (ninth << 8)) * 4;
-          const signs = src[at + 74 + group * 4 + (part >> 1)]! >> (4 * (part & 1));
-          const to = y + group * 32 + part * 4;
-          for (let j = 0; j < 4; j++) {
-            const weight = scale * IQ3_S_GRID[point + j]!;
-            out[to + j] = (signs >> j) & 1 ? -weight : weight;
-          }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let group = 0; group < 8; group++) {
+      const s = (src[at + 106 + (group >> 1)]! >> (4 * (group & 1))) & 15;
+      const scale = d * (1 + 2 * s);
+      for (let part = 0; part < 8; part++) {
+        const ninth = (src[at + 66 + group]! >> part) & 1;
+        const point = (src[at + 2 + group * 8 + part]! | (ninth << 8)) * 4;
+        const signs = src[at + 74 + group * 4 + (part >> 1)]! >> (4 * (part & 1));
+        const to = y + group * 32 + part * 4;
+        for (let j = 0; j < 4; j++) {
+          const weight = scale * IQ3_S_GRID[point + j]!;
+          out[to + j] = (signs >> j) & 1 ? -weight : weight;
         }
       }
     }
   },
-};
+});

@@ -4,9 +4,8 @@
  * w = d · (s + ½) / 2 · point · sign
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { evenSigns, unpackGrid, wordAt } from "./grid.ts";
-import type { Quant } from "./quant.ts";
 
 /** `iq3xxs_grid`, ggml-common.h. */
 export const IQ3_XXS_GRID = unpackGrid(
@@ -20,29 +19,26 @@ export const IQ3_XXS_GRID = unpackGrid(
     "AAAAAAAAAAA",
 );
 
-export const iq3_xxs: Quant = {
+export const iq3_xxs = byBlocks({
   name: "iq3_xxs",
   ggmlType: 18,
   blockLen: 256,
   blockBytes: 98,
   grid: IQ3_XXS_GRID,
-  dequantize(src, out) {
-    checkBlocks(iq3_xxs, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 98) {
-      const d = halfAt(src, at);
-      for (let group = 0; group < 8; group++) {
-        const word = wordAt(src, at + 66 + group * 4);
-        const scale = d * (0.5 + (word >>> 28)) * 0.5;
-        for (let part = 0; part < 8; part++) {
-          const point = src[at + 2 + group * 8 + part]! * 4;
-          const signs = evenSigns((word >>> (7 * (part >> 1))) & 127) >> (4 * (part & 1));
-          const to = y + group * 32 + part * 4;
-          for (let j = 0; j < 4; j++) {
-            const weight = scale * IQ3_XXS_GRID[point + j]!;
-            out[to + j] = (signs >> j) & 1 ? -weight : weight;
-          }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let group = 0; group < 8; group++) {
+      const word = wordAt(src, at + 66 + group * 4);
+      const scale = d * (0.5 + (word >>> 28)) * 0.5;
+      for (let part = 0; part < 8; part++) {
+        const point = src[at + 2 + group * 8 + part]! * 4;
+        const signs = evenSigns((word >>> (7 * (part >> 1))) & 127) >> (4 * (part & 1));
+        const to = y + group * 32 + part * 4;
+        for (let j = 0; j < 4; j++) {
+          const weight = scale * IQ3_XXS_GRID[point + j]!;
+          out[to + j] = (signs >> j) & 1 ? -weight : weight;
         }
       }
     }
   },
-};
+});

@@ -3,26 +3,22 @@
  * w = d · LEVELS[q]
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks } from "./blocks.ts";
 
 /** `kvalues_iq4nl`, ggml-common.h. Also the levels of IQ4_XS. */
 export const IQ4_LEVELS = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113] as const;
 
-export const iq4_nl: Quant = {
+export const iq4_nl = byBlocks({
   name: "iq4_nl",
   ggmlType: 20,
   blockLen: 32,
   blockBytes: 18,
-  dequantize(src, out) {
-    checkBlocks(iq4_nl, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 32, at += 18) {
-      const d = halfAt(src, at);
-      for (let j = 0; j < 16; j++) {
-        const q = src[at + 2 + j]!;
-        out[y + j] = d * IQ4_LEVELS[q & 15]!;
-        out[y + j + 16] = d * IQ4_LEVELS[q >> 4]!;
-      }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let j = 0; j < 16; j++) {
+      const q = src[at + 2 + j]!;
+      out[y + j] = d * IQ4_LEVELS[q & 15]!;
+      out[y + j + 16] = d * IQ4_LEVELS[q >> 4]!;
     }
   },
-};
+});

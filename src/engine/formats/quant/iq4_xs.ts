@@ -4,32 +4,28 @@
  * w = d · (s − 32) · LEVELS[q]
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { IQ4_LEVELS } from "./iq4_nl.ts";
-import type { Quant } from "./quant.ts";
 
-export const iq4_xs: Quant = {
+export const iq4_xs = byBlocks({
   name: "iq4_xs",
   ggmlType: 23,
   blockLen: 256,
   blockBytes: 136,
-  dequantize(src, out) {
-    checkBlocks(iq4_xs, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 136) {
-      const d = halfAt(src, at);
-      const highs = src[at + 2]! | (src[at + 3]! << 8);
-      for (let group = 0; group < 8; group++) {
-        const low = (src[at + 4 + (group >> 1)]! >> (4 * (group & 1))) & 15;
-        const high = (highs >> (2 * group)) & 3;
-        const scale = d * ((low | (high << 4)) - 32);
-        const from = at + 8 + group * 16;
-        const to = y + group * 32;
-        for (let j = 0; j < 16; j++) {
-          const q = src[from + j]!;
-          out[to + j] = scale * IQ4_LEVELS[q & 15]!;
-          out[to + j + 16] = scale * IQ4_LEVELS[q >> 4]!;
-        }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    const highs = src[at + 2]! | (src[at + 3]! << 8);
+    for (let group = 0; group < 8; group++) {
+      const low = (src[at + 4 + (group >> 1)]! >> (4 * (group & 1))) & 15;
+      const high = (highs >> (2 * group)) & 3;
+      const scale = d * ((low | (high << 4)) - 32);
+      const from = at + 8 + group * 16;
+      const to = y + group * 32;
+      for (let j = 0; j < 16; j++) {
+        const q = src[from + j]!;
+        out[to + j] = scale * IQ4_LEVELS[q & 15]!;
+        out[to + j + 16] = scale * IQ4_LEVELS[q >> 4]!;
       }
     }
   },
-};
+});

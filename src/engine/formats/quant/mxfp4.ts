@@ -4,26 +4,22 @@
  * w = 2^(e − 128) · E2M1_LEVELS[q], with levels doubled so that they are integers (`kvalues_mxfp4`,
  * `ggml_e8m0_to_fp32_half`)
  */
-import { checkBlocks } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks } from "./blocks.ts";
 
 /** `kvalues_mxfp4`, ggml-common.h: twice 0, ½, 1, 1½, 2, 3, 4, 6 and their negatives (−0 is 0 there). */
 export const E2M1_LEVELS = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12] as const;
 
-export const mxfp4: Quant = {
+export const mxfp4 = byBlocks({
   name: "mxfp4",
   ggmlType: 39,
   blockLen: 32,
   blockBytes: 17,
-  dequantize(src, out) {
-    checkBlocks(mxfp4, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 32, at += 17) {
-      const d = 2 ** (src[at]! - 128);
-      for (let j = 0; j < 16; j++) {
-        const q = src[at + 1 + j]!;
-        out[y + j] = d * E2M1_LEVELS[q & 15]!;
-        out[y + j + 16] = d * E2M1_LEVELS[q >> 4]!;
-      }
+  unpack(src, at, out, y) {
+    const d = 2 ** (src[at]! - 128);
+    for (let j = 0; j < 16; j++) {
+      const q = src[at + 1 + j]!;
+      out[y + j] = d * E2M1_LEVELS[q & 15]!;
+      out[y + j + 16] = d * E2M1_LEVELS[q >> 4]!;
     }
   },
-};
+});

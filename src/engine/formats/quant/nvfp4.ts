@@ -4,9 +4,8 @@
  * = scale · LEVELS[q] / 2, with levels doubled so that they are integers (`ggml_ue4m3_to_fp32`, `kvalues_mxfp4`). A
  * factor on the whole tensor is a separate tensor, `NAME.scale`.
  */
-import { checkBlocks } from "./blocks.ts";
+import { byBlocks } from "./blocks.ts";
 import { E2M1_LEVELS } from "./mxfp4.ts";
-import type { Quant } from "./quant.ts";
 
 /** (256) half of each scale. Zero, and the code for NaN, are 0; ggml ignores the sign. */
 const HALF_SCALES = Float32Array.from({ length: 256 }, (_, code) => {
@@ -15,23 +14,20 @@ const HALF_SCALES = Float32Array.from({ length: 256 }, (_, code) => {
   return exponent === 0 ? mantissa * 2 ** -10 : (1 + mantissa / 8) * 2 ** (exponent - 8);
 });
 
-export const nvfp4: Quant = {
+export const nvfp4 = byBlocks({
   name: "nvfp4",
   ggmlType: 40,
   blockLen: 64,
   blockBytes: 36,
-  dequantize(src, out) {
-    checkBlocks(nvfp4, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 64, at += 36) {
-      for (let part = 0; part < 4; part++) {
-        const d = HALF_SCALES[src[at + part]!]!;
-        const [from, to] = [at + 4 + part * 8, y + part * 16];
-        for (let j = 0; j < 8; j++) {
-          const q = src[from + j]!;
-          out[to + j] = d * E2M1_LEVELS[q & 15]!;
-          out[to + j + 8] = d * E2M1_LEVELS[q >> 4]!;
-        }
+  unpack(src, at, out, y) {
+    for (let part = 0; part < 4; part++) {
+      const d = HALF_SCALES[src[at + part]!]!;
+      const [from, to] = [at + 4 + part * 8, y + part * 16];
+      for (let j = 0; j < 8; j++) {
+        const q = src[from + j]!;
+        out[to + j] = d * E2M1_LEVELS[q & 15]!;
+        out[to + j + 8] = d * E2M1_LEVELS[q >> 4]!;
       }
     }
   },
-};
+});

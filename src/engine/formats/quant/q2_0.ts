@@ -3,19 +3,15 @@
  * w = d · (q − 1)
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks } from "./blocks.ts";
 
-export const q2_0: Quant = {
+export const q2_0 = byBlocks({
   name: "q2_0",
   ggmlType: 42,
   blockLen: 64,
   blockBytes: 18,
-  dequantize(src, out) {
-    checkBlocks(q2_0, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 64, at += 18) {
-      const d = halfAt(src, at);
-      for (let j = 0; j < 64; j++) out[y + j] = (((src[at + 2 + (j >> 2)]! >> (2 * (j & 3))) & 3) - 1) * d;
-    }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    for (let j = 0; j < 64; j++) out[y + j] = (((src[at + 2 + (j >> 2)]! >> (2 * (j & 3))) & 3) - 1) * d;
   },
-};
+});

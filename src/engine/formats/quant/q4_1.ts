@@ -3,40 +3,33 @@
  * w = d · q + m
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks, least, most, putHalf } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks, least, most, putHalf } from "./blocks.ts";
 
-export const q4_1: Quant = {
+export const q4_1 = byBlocks({
   name: "q4_1",
   ggmlType: 3,
   blockLen: 32,
   blockBytes: 20,
-  dequantize(src, out) {
-    checkBlocks(q4_1, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 32, at += 20) {
-      const d = halfAt(src, at);
-      const m = halfAt(src, at + 2);
-      for (let j = 0; j < 16; j++) {
-        const q = src[at + 4 + j]!;
-        out[y + j] = d * (q & 15) + m;
-        out[y + j + 16] = d * (q >> 4) + m;
-      }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at);
+    const m = halfAt(src, at + 2);
+    for (let j = 0; j < 16; j++) {
+      const q = src[at + 4 + j]!;
+      out[y + j] = d * (q & 15) + m;
+      out[y + j + 16] = d * (q >> 4) + m;
     }
   },
   /** `quantize_row_q4_1_ref` */
-  quantize(src, out) {
-    checkBlocks(q4_1, out, src);
-    for (let x = 0, at = 0; x < src.length; x += 32, at += 20) {
-      const min = least(src, x, 32);
-      const d = Math.fround(Math.fround(most(src, x, 32) - min) / 15);
-      const inverse = d === 0 ? 0 : Math.fround(1 / d);
-      putHalf(out, at, d);
-      putHalf(out, at + 2, min);
-      for (let j = 0; j < 16; j++) {
-        const low = Math.fround(Math.fround(src[x + j]! - min) * inverse);
-        const high = Math.fround(Math.fround(src[x + j + 16]! - min) * inverse);
-        out[at + 4 + j] = Math.min(15, Math.fround(low + 0.5)) | (Math.min(15, Math.fround(high + 0.5)) << 4);
-      }
+  pack(src, x, out, at) {
+    const min = least(src, x, 32);
+    const d = Math.fround(Math.fround(most(src, x, 32) - min) / 15);
+    const inverse = d === 0 ? 0 : Math.fround(1 / d);
+    putHalf(out, at, d);
+    putHalf(out, at + 2, min);
+    for (let j = 0; j < 16; j++) {
+      const low = Math.fround(Math.fround(src[x + j]! - min) * inverse);
+      const high = Math.fround(Math.fround(src[x + j + 16]! - min) * inverse);
+      out[at + 4 + j] = Math.min(15, Math.fround(low + 0.5)) | (Math.min(15, Math.fround(high + 0.5)) << 4);
     }
   },
-};
+});

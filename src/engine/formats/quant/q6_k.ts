@@ -5,65 +5,58 @@
  * w = d · s · (q − 32)
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks, extreme, putHalf } from "./blocks.ts";
+import { byBlocks, extreme, putHalf } from "./blocks.ts";
 import { fitScale, nearestWithin, ZERO } from "./fit.ts";
-import type { Quant } from "./quant.ts";
 
-export const q6_K: Quant = {
+export const q6_K = byBlocks({
   name: "q6_K",
   ggmlType: 14,
   blockLen: 256,
   blockBytes: 210,
-  dequantize(src, out) {
-    checkBlocks(q6_K, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 210) {
-      const d = halfAt(src, at + 208);
-      for (let group = 0; group < 16; group++) {
-        const scale = d * ((src[at + 192 + group]! << 24) >> 24);
-        const run = (group >> 1) & 3;
-        const low = at + (group >> 3) * 64 + (run & 1) * 32 + (group & 1) * 16;
-        const lowShift = (run >> 1) * 4;
-        const high = at + 128 + (group >> 3) * 32 + (group & 1) * 16;
-        const highShift = run * 2;
-        const to = y + group * 16;
-        for (let j = 0; j < 16; j++) {
-          const q = ((src[low + j]! >> lowShift) & 15) | (((src[high + j]! >> highShift) & 3) << 4);
-          out[to + j] = scale * (q - 32);
-        }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at + 208);
+    for (let group = 0; group < 16; group++) {
+      const scale = d * ((src[at + 192 + group]! << 24) >> 24);
+      const run = (group >> 1) & 3;
+      const low = at + (group >> 3) * 64 + (run & 1) * 32 + (group & 1) * 16;
+      const lowShift = (run >> 1) * 4;
+      const high = at + 128 + (group >> 3) * 32 + (group & 1) * 16;
+      const highShift = run * 2;
+      const to = y + group * 16;
+      for (let j = 0; j < 16; j++) {
+        const q = ((src[low + j]! >> lowShift) & 15) | (((src[high + j]! >> highShift) & 3) << 4);
+        out[to + j] = scale * (q - 32);
       }
     }
   },
   /** `quantize_row_q6_K_ref` */
-  quantize(src, out) {
-    checkBlocks(q6_K, out, src);
+  pack(src, x, out, at) {
     const levels = new Uint8Array(256);
     const scales = new Float32Array(16);
-    for (let x = 0, at = 0; x < src.length; x += 256, at += 210) {
-      for (let group = 0; group < 16; group++) scales[group] = fitScale(src, x + group * 16, levels, group * 16);
-      const largest = extreme(scales, 0, 16);
-      if (Math.abs(largest) < ZERO) {
-        out.fill(0, at, at + 210);
-        continue;
-      }
-      const perScale = Math.fround(-128 / largest);
-      putHalf(out, at + 208, Math.fround(1 / perScale));
-      const d = halfAt(out, at + 208);
-      for (let group = 0; group < 16; group++) {
-        const s = nearestWithin(Math.fround(perScale * scales[group]!), -128, 127);
-        out[at + 192 + group] = s;
-        const scale = d * s;
-        if (scale === 0) continue; // ggml leaves the levels of the search
-        for (let j = group * 16; j < group * 16 + 16; j++) {
-          levels[j] = 32 + nearestWithin(Math.fround(src[x + j]! / scale), -32, 31);
-        }
-      }
-      pack(levels, out, at);
+    for (let group = 0; group < 16; group++) scales[group] = fitScale(src, x + group * 16, levels, group * 16);
+    const largest = extreme(scales, 0, 16);
+    if (Math.abs(largest) < ZERO) {
+      out.fill(0, at, at + 210);
+      return;
     }
+    const perScale = Math.fround(-128 / largest);
+    putHalf(out, at + 208, Math.fround(1 / perScale));
+    const d = halfAt(out, at + 208);
+    for (let group = 0; group < 16; group++) {
+      const s = nearestWithin(Math.fround(perScale * scales[group]!), -128, 127);
+      out[at + 192 + group] = s;
+      const scale = d * s;
+      if (scale === 0) continue; // ggml leaves the levels of the search
+      for (let j = group * 16; j < group * 16 + 16; j++) {
+        levels[j] = 32 + nearestWithin(Math.fround(src[x + j]! / scale), -32, 31);
+      }
+    }
+    putLevels(levels, out, at);
   },
-};
+});
 
 /** Packs the low nibbles and the high pairs of 256 levels, in the layout above. */
-function pack(levels: Uint8Array, out: Uint8Array, at: number): void {
+function putLevels(levels: Uint8Array, out: Uint8Array, at: number): void {
   for (let half = 0; half < 2; half++) {
     const low = at + half * 64;
     const high = at + 128 + half * 32;

@@ -5,8 +5,7 @@
  * w = d · (digit − 1)
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks } from "./blocks.ts";
 
 /** Runs of bytes, and their digits. */
 const RUNS = [
@@ -15,25 +14,22 @@ const RUNS = [
   { at: 48, length: 4, digits: 4 },
 ] as const;
 
-export const tq1_0: Quant = {
+export const tq1_0 = byBlocks({
   name: "tq1_0",
   ggmlType: 34,
   blockLen: 256,
   blockBytes: 54,
-  dequantize(src, out) {
-    checkBlocks(tq1_0, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 54) {
-      const d = halfAt(src, at + 52);
-      let to = y;
-      for (let k = 0; k < RUNS.length; k++) {
-        const run = RUNS[k]!;
-        for (let digit = 0, power = 1; digit < run.digits; digit++, power *= 3) {
-          for (let j = 0; j < run.length; j++) {
-            const fraction = (src[at + run.at + j]! * power) & 255;
-            out[to++] = (((fraction * 3) >> 8) - 1) * d;
-          }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at + 52);
+    let to = y;
+    for (let k = 0; k < RUNS.length; k++) {
+      const run = RUNS[k]!;
+      for (let digit = 0, power = 1; digit < run.digits; digit++, power *= 3) {
+        for (let j = 0; j < run.length; j++) {
+          const fraction = (src[at + run.at + j]! * power) & 255;
+          out[to++] = (((fraction * 3) >> 8) - 1) * d;
         }
       }
     }
   },
-};
+});

@@ -4,24 +4,20 @@
  * w = d · (q − 1)
  */
 import { halfAt } from "../half.ts";
-import { checkBlocks } from "./blocks.ts";
-import type { Quant } from "./quant.ts";
+import { byBlocks } from "./blocks.ts";
 
-export const tq2_0: Quant = {
+export const tq2_0 = byBlocks({
   name: "tq2_0",
   ggmlType: 35,
   blockLen: 256,
   blockBytes: 66,
-  dequantize(src, out) {
-    checkBlocks(tq2_0, src, out);
-    for (let y = 0, at = 0; y < out.length; y += 256, at += 66) {
-      const d = halfAt(src, at + 64);
-      for (let run = 0; run < 8; run++) {
-        const from = at + (run >> 2) * 32;
-        const shift = (run & 3) * 2;
-        const to = y + run * 32;
-        for (let j = 0; j < 32; j++) out[to + j] = (((src[from + j]! >> shift) & 3) - 1) * d;
-      }
+  unpack(src, at, out, y) {
+    const d = halfAt(src, at + 64);
+    for (let run = 0; run < 8; run++) {
+      const from = at + (run >> 2) * 32;
+      const shift = (run & 3) * 2;
+      const to = y + run * 32;
+      for (let j = 0; j < 32; j++) out[to + j] = (((src[from + j]! >> shift) & 3) - 1) * d;
     }
   },
-};
+});
