@@ -89,9 +89,8 @@ function addLists(program: Command, does: Does): void {
     .option(...JSON_FLAG)
     .action(does(async () => (await import("./commands/ps.ts")).ps));
   program
-    .command("stop")
+    .command("stop <model>")
     .description("take a model out of memory, once its requests are done")
-    .argument("<model>")
     .option("--force", "at once: its requests fail")
     .action(does(async () => (await import("./commands/manage.ts")).stop));
 }
@@ -135,21 +134,18 @@ function addLaunch(program: Command, parts: CliParts, does: Does): void {
 
 function addModelCommands(program: Command, does: Does): void {
   program
-    .command("pull")
+    .command("pull <model>")
     .description("download a model")
-    .argument("<model>")
     .option(...INSECURE)
     .action(does(async () => (await import("./commands/transfer.ts")).pull));
   program
-    .command("push")
+    .command("push <model>")
     .description("upload a model")
-    .argument("<model>")
     .option(...INSECURE)
     .action(does(async () => (await import("./commands/transfer.ts")).push));
   program
-    .command("show")
+    .command("show <model>")
     .description("show details of a model")
-    .argument("<model>")
     .option("--license", "show its license")
     .option("--modelfile", "show its Modelfile")
     .option("--parameters", "show its parameters")
@@ -159,24 +155,20 @@ function addModelCommands(program: Command, does: Does): void {
     .option(...JSON_FLAG)
     .action(does(async () => (await import("./commands/show.ts")).show));
   program
-    .command("create")
+    .command("create <model>")
     .description("make a model from a Modelfile")
-    .argument("<model>")
     .option("-f, --file <file>", "Modelfile (default: Modelfile); - reads standard input")
     .option("-q, --quantize <type>", "quantize to this type, such as q4_K_M")
     .option("--draft-quantize <type>", "quantize the draft model to this type")
     .option(...INSECURE)
     .action(does(async () => (await import("./commands/create.ts")).create));
   program
-    .command("cp")
+    .command("cp <source> <destination>")
     .description("copy a model")
-    .argument("<source>")
-    .argument("<destination>")
     .action(does(async () => (await import("./commands/manage.ts")).copy));
   program
-    .command("rm")
+    .command("rm <models...>")
     .description("delete models")
-    .argument("<models...>")
     .action(does(async () => (await import("./commands/manage.ts")).remove));
 }
 

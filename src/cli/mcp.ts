@@ -25,16 +25,14 @@ export function addMcpCommands(program: Command, parts: CliParts): void {
     .option(...json)
     .action(act((code, context) => code.listServers(context)));
   mcp
-    .command("test")
+    .command("test [name]")
     .description("connect to each server, or to one, and count its tools")
-    .argument("[name]")
     .option(...config)
     .option(...json)
     .action(act((code, context, [name]: [string | undefined]) => code.testServers(context, name)));
   mcp
-    .command("tools")
+    .command("tools <name>")
     .description("list the tools of a server")
-    .argument("<name>")
     .option(...config)
     .option(...json)
     .action(act((code, context, [name]: [string]) => code.listTools(context, name)));

@@ -8,9 +8,8 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
   const sources = (flags: { config?: string }) => ({ ...parts, flags: { ...parts.flags, ...flags } });
   const gateway = program.command("gateway").description("move the state to another database");
   gateway
-    .command("export")
+    .command("export <file>")
     .description("write the gateway's state to a file; stop the gateway first")
-    .argument("<file>")
     .option(...config)
     .action(
       failing(parts, async (terminal, file: string, flags: { config?: string }) => {
@@ -19,9 +18,8 @@ export function addGatewayCommands(program: Command, parts: CliParts): void {
       }),
     );
   gateway
-    .command("import")
+    .command("import <file>")
     .description("fill an empty database from an export, all or nothing")
-    .argument("<file>")
     .option(...config)
     .action(
       failing(parts, async (terminal, file: string, flags: { config?: string }) => {
