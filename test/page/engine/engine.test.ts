@@ -16,6 +16,8 @@ const MODEL = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 /** With 8-bit activations, backends answer them with different tokens. */
 const PROMPTS = ["Once upon a time", "In 1999,", "One day, a cat named", "从前有一个"];
 const COUNT = 32;
+/** Tokens on the software GPU, which takes a fifth of a second for each: the first ones of the server's answers. */
+const GPU_COUNT = 12;
 /** Headers that let a page share memory with its Workers. */
 const ISOLATED = {
   "cross-origin-opener-policy": "same-origin",
@@ -120,7 +122,8 @@ async function askServer(): Promise<number[][]> {
   }
 }
 
-const ALL = PROMPTS.map((text, id) => generate(id, text, { num_predict: COUNT }));
+const asking = (count: number) => PROMPTS.map((text, id) => generate(id, text, { num_predict: count }));
+const ALL = asking(COUNT);
 
 const readyOf = (said: readonly FromWorker[]) =>
   said.flatMap((message) => (message.kind === "ready" ? [message.info] : []));
@@ -153,9 +156,11 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
   test("WebGPU gives the server's greedy tokens", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
     const gpuKernels = parseKernels(QUICK_KERNELS);
-    const said = await sayings([memory, { ...load, backend: "webgpu", slots: ALL.length, gpuKernels }, ALL]);
+    const asked = asking(GPU_COUNT);
+    const said = await sayings([memory, { ...load, backend: "webgpu", slots: asked.length, gpuKernels }, asked]);
     expect(readyOf(said)).toMatchObject([{ backend: "webgpu" }]);
-    expect(tokensOf(said)).toEqual(await serverTokens());
+    const expected = (await serverTokens()).map((tokens) => tokens.slice(0, tokens.length - COUNT + GPU_COUNT));
+    expect(tokensOf(said)).toEqual(expected);
   }, 240_000); // a software GPU; a step for four answers takes as long as for one
 
   test("the reference gives the server's greedy tokens", async () => {
