@@ -4,7 +4,7 @@
  * Without FILE it makes the random-weight model of 1.2 B parameters in half floats.
  *
  *   bun bench/quantize.ts [q4_K_M q4_0 q8_0 …] [--file FILE.gguf] [--rounds 3] [--threads N] [--peer-program FILE]
- *     [--out FOLDER]
+ *     [--out FOLDER] [--record]
  *
  * --peer-program: a `llama-quantize`, built for this CPU; else `llama_model_quantize`, which it calls, of
  * node-llama-cpp's library. --out: where the results are, which are removed; else a temporary folder.
@@ -17,6 +17,7 @@ import { parseArgs } from "node:util";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import { fileTypeId, parseFileType } from "../src/library/create/quantize-mix.ts";
 import { ensureModel } from "./make-model.ts";
+import { writeRecord, type Figure } from "./report/record.ts";
 
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -25,6 +26,7 @@ const { values: flags, positionals } = parseArgs({
     threads: { type: "string", default: String(availableParallelism()) },
     "peer-program": { type: "string" },
     out: { type: "string", default: tmpdir() },
+    record: { type: "boolean", default: false },
     /** internal: this process is llama.cpp's side, with IN OUT TYPE */
     peer: { type: "boolean", default: false },
   },
@@ -39,24 +41,42 @@ async function compare(types: readonly string[]): Promise<void> {
   const file = flags.file ? resolve(flags.file) : await ensureModel("f16", join(import.meta.dir, "out"));
   const folder = mkdtempSync(join(flags.out, "hearth-quantize-"));
   try {
-    for (const type of types) {
-      const seconds: Record<"hearth" | "llama.cpp", Seconds[]> = { hearth: [], "llama.cpp": [] };
-      for (let round = 0; round < Number(flags.rounds); round++) {
-        for (const side of ["hearth", "llama.cpp"] as const) {
-          seconds[side].push(timeOf(side, [file, join(folder, side), type]));
-        }
-      }
-      const different = differences(join(folder, "hearth"), join(folder, "llama.cpp"));
-      const ratios = (["clock", "processor"] as const).map((measure) => {
-        const [ours, theirs] = [seconds.hearth, seconds["llama.cpp"]].map((all) => median(all.map((s) => s[measure])));
-        return `${measure} ${ours!.toFixed(1)} : ${theirs!.toFixed(1)} s = ${(ours! / theirs!).toFixed(2)}`; // two sides
-      });
-      const runs = `${threads} threads, ${flags.rounds} rounds, load ${loadavg()[0]!.toFixed(1)}`;
-      console.log(`${type.padEnd(8)} ${ratios.join(", ")}; ${different} tensors differ; ${runs}`);
-    }
+    const figures = types.flatMap((type) => compareType(type, file, folder));
+    if (flags.record) writeRecord("quantize", { title: "Quantizing the 1.2 B F16 file", figures });
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+function compareType(type: string, file: string, folder: string): Figure[] {
+  const seconds: Record<"hearth" | "llama.cpp", Seconds[]> = { hearth: [], "llama.cpp": [] };
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    for (const side of ["hearth", "llama.cpp"] as const) {
+      seconds[side].push(timeOf(side, [file, join(folder, side), type]));
+    }
+  }
+  const different = differences(join(folder, "hearth"), join(folder, "llama.cpp"));
+  const name = flags["peer-program"] ? "llama-quantize" : "llama.cpp";
+  const times = (["clock", "processor"] as const).map((measure): Figure => {
+    const [ours, rounds] = [seconds.hearth, seconds["llama.cpp"]].map((all) => all.map((s) => s[measure]));
+    const [left, right] = [median(ours!), median(rounds!)]; // two sides
+    console.log(
+      `${type.padEnd(8)} ${measure} ${left.toFixed(1)} : ${right.toFixed(1)} s = ${(left / right).toFixed(2)}`,
+    );
+    const figure = {
+      what: type,
+      measure: `time by the ${measure}`,
+      unit: "s",
+      ours: ours!,
+      peer: { name, rounds: rounds! },
+    };
+    return measure === "clock" ? { ...figure, goal: { of: "ratio", atMost: 1 } } : figure;
+  });
+  console.log(
+    `${different} tensors differ; ${threads} threads, ${flags.rounds} rounds, load ${loadavg()[0]!.toFixed(1)}`,
+  );
+  const goal = { of: "value", atMost: 0 } as const;
+  return [...times, { what: type, measure: "tensors that differ", unit: "", ours: [different], goal }];
 }
 
 /** Number of tensors that only one file has, or that differ in type or bytes. */
