@@ -57,6 +57,20 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+/** The embeddings of tokens, with the second type in place of the first, which the program adds. */
+function ofSecondType(gguf: ReturnType<typeof openGguf>, ids: Int32Array): Float32Array {
+  const [table, types] = ["token_embd.weight", "token_types.weight"].map((name) => {
+    const { quant, shape } = gguf.tensors.get(name)!;
+    const values = new Float32Array(shape[0]! * shape[1]!);
+    quant.dequantize(gguf.read(name), values);
+    return values;
+  }) as [Float32Array, Float32Array]; // one per name
+  return Float32Array.from({ length: ids.length * dim }, (_, at) => {
+    const i = at % dim;
+    return table[ids[Math.floor(at / dim)]! * dim + i]! + types[dim + i]! - types[i]!;
+  });
+}
+
 /** Expected scores from the reference backend and the formula: [CLS] query [SEP] document [SEP], tanh, one number. */
 async function expectedScores(): Promise<number[]> {
   const gguf = openGguf(path);
@@ -66,8 +80,11 @@ async function expectedScores(): Promise<number[]> {
   const ids = (text: string): number[] => [...tokenizer.encode(text, { addSpecial: false, parseSpecial: false })];
   const scores: number[] = [];
   for (const document of DOCUMENTS) {
-    const tokens = Int32Array.from([2, ...ids(QUERY), 3, ...ids(document), 3]);
-    const state = await session.states([{ slot: 0, start: 0, tokens, states: "first" }]);
+    const first = [2, ...ids(QUERY), 3];
+    const second = Int32Array.from([...ids(document), 3]);
+    const tokens = Int32Array.from([...first, ...second.map(() => -1)]);
+    const vectors = ofSecondType(gguf, second);
+    const state = await session.states([{ slot: 0, start: 0, tokens, vectors, states: "first" }]);
     const hidden = Array.from({ length: dim }, (_, row) =>
       Math.tanh(BIAS[row]! + state.reduce((sum, x, i) => sum + x * DENSE[row * dim + i]!, 0)),
     );

@@ -11,6 +11,8 @@ export interface EmbedRequest {
   readonly texts: readonly Int32Array[];
   /** Returns a score per text instead of a vector. */
   readonly ranks?: boolean;
+  /** Tokens from this one on are of the second text of a pair; default: all are of one text. */
+  readonly second?: number | undefined;
   readonly adapters?: readonly RowAdapter[];
 }
 
@@ -19,6 +21,7 @@ export interface EmbedText {
   readonly index: number;
   readonly tokens: Int32Array;
   readonly ranks: boolean;
+  readonly second: number | undefined;
   readonly adapters: readonly RowAdapter[];
 }
 
@@ -42,8 +45,8 @@ export class EmbedQueue {
     return this.#requests.length;
   }
 
-  add({ id, texts, ranks = false, adapters = [] }: EmbedRequest): void {
-    const waiting = texts.map((tokens, index) => ({ id, index, tokens, ranks, adapters }));
+  add({ id, texts, ranks = false, second, adapters = [] }: EmbedRequest): void {
+    const waiting = texts.map((tokens, index) => ({ id, index, tokens, ranks, second, adapters }));
     if (waiting.length > 0) this.#requests.push({ id, waiting });
   }
 

@@ -7,6 +7,7 @@ import { assert, type Code, codeOf, messageOf } from "../../base/index.ts";
 import { EmbedQueue, type EmbedRequest, type EmbedText } from "./embed-queue.ts";
 import { addStates, normalized, type Pooling } from "./pooling.ts";
 import type { RankHead } from "./rank-head.ts";
+import { rowsOf } from "./second-text.ts";
 import { forget, type Slot } from "./slots.ts";
 
 /** Tokens per run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
@@ -93,11 +94,12 @@ export class Embedder {
 
   async #runGroup(texts: readonly EmbedText[]): Promise<void> {
     if (texts.length === 0) return;
-    const { session, pooling, dim } = this.#parts;
-    const wanted = pooling === "mean" ? "all" : pooling;
+    const { session, pooling, dim, rank } = this.#parts;
+    const wanted = pooling === "mean" ? ("all" as const) : pooling;
     let states: Float32Array;
     try {
-      states = await session.states(texts.map(({ tokens }) => ({ slot: 0, start: 0, tokens, states: wanted })));
+      const rows = texts.map((text) => ({ slot: 0, start: 0, ...rowsOf(text, rank?.secondText), states: wanted }));
+      states = await session.states(rows);
     } catch (error) {
       if (texts.length === 1) return this.#fail(texts[0]!.id, error);
       for (const text of texts) await this.#runGroup([text]); // one bad text must not fail the other requests
@@ -147,10 +149,12 @@ export class Embedder {
   }
 
   /** The requested result from a text's pooled state. */
-  #finish({ ranks }: EmbedText, sum: Float64Array): Float32Array {
+  #finish({ ranks, tokens }: EmbedText, sum: Float64Array): Float32Array {
     const { rank } = this.#parts;
     assert(!ranks || rank, "a score of a model without a head for it");
-    return ranks && rank ? Float32Array.of(rank.score(sum)) : normalized(sum);
+    if (!ranks || !rank) return normalized(sum);
+    const count = this.#parts.pooling === "mean" ? tokens.length : 1;
+    return Float32Array.of(rank.score(sum.map((value) => value / count)));
   }
 
   #fail(id: number, error: unknown): void {

@@ -188,9 +188,9 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const loadOptions = loadOptionsFor(program, { ...options, slots });
     const texts = { tokenizer, chatTemplate: chatTemplateOf(gguf, tokenizer), rankPrompt: rankPromptOf(gguf, encoder) };
     const pooling = poolingOf(gguf, { arch, encoder });
-    const rank = rankHeadOf(gguf, { arch, dim: program.states.dim });
+    const rank = rankHeadOf(gguf, { arch, dim: program.states.dim, types: tokenizer.family === "wpm" });
     await files.readAhead(options);
-    const images = projector && (await imagesOf(projector));
+    const images = projector ? await imagesOf(projector) : rank?.secondText && { twoWayRows: 0 };
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
     const head = await loadHead(complete, { ...loadOptions, body: own });
     goOnBeside(own, { ...options, files });

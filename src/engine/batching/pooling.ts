@@ -2,13 +2,14 @@
  * Pools the hidden states of a text's tokens into one vector of unit length. Sums are in float64. The key
  * `pooling_type` and its values are llama.cpp's (`llama_pooling_type`, llama.h).
  */
-import { RANK } from "./rank-head.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf, Metadata } from "../formats/gguf/gguf.ts";
 
 /** The tokens that count: the mean of all, the first ([CLS]) or the last. */
 export type Pooling = "mean" | "first" | "last";
 
+/** `llama_pooling_type` of rerankers. */
+export const RANK = 4;
 const POOLINGS: Readonly<Record<number, Pooling>> = { 1: "mean", 2: "first", 3: "last" };
 
 /** llama.cpp's value for an unspecified pooling: -1, also read as 32 unsigned bits. */
@@ -30,7 +31,10 @@ export function poolingOf(gguf: Gguf, { arch, encoder }: { arch: string; encoder
   if (type === 0) return fallback;
   const pooling = typeof type === "number" ? POOLINGS[type] : undefined;
   if (pooling) return pooling;
-  if (type === RANK) return encoder ? "first" : "last"; // the token that its head reads
+  if (type === RANK) {
+    const isMean = gguf.metadata.get(`${arch}.classifier.pooling_type`) === 1;
+    return isMean ? "mean" : encoder ? "first" : "last"; // the token that its head reads
+  }
   const known = "0 (none), 1 (mean), 2 (cls), 3 (last) or 4 (rank)";
   throw new AppError("unsupported", `${gguf.path}: '${arch}.pooling_type': expected ${known}, got ${String(type)}`);
 }

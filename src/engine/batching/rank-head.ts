@@ -1,13 +1,14 @@
 /**
  * The scoring head of a reranker: from the pooled state to one number. Keys and tensors are llama.cpp's
- * (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, then `cls.output`; with several
- * outputs, the score is the probability of the first.
+ * (`LLAMA_POOLING_TYPE_RANK`, build_pooling in llama-graph.cpp): `cls` with tanh, or for ModernBERT with GELU and a
+ * norm, then `cls.output`; with several outputs, the score is the probability of the first.
  */
 import { AppError } from "../../base/index.ts";
+import { activations } from "../backends/cpu/math.ts";
+import { getNumber } from "../formats/gguf/keys.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
-
-/** `llama_pooling_type` of rerankers. */
-export const RANK = 4;
+import { RANK } from "./pooling.ts";
+import { secondTextOf, type SecondText } from "./second-text.ts";
 
 /** The default prompt for rerankers that derive from chat models (Qwen3-Reranker's model card). */
 export const RANK_PROMPT =
@@ -19,6 +20,8 @@ export const RANK_PROMPT =
 export interface RankHead {
   /** `logit`: any number, higher for a better match; `share`: a probability from 0 to 1. */
   readonly kind: "logit" | "share";
+  /** The vectors of tokens of the document; undefined: they are as the query's. */
+  readonly secondText: SecondText | undefined;
   /** The score of an unnormalized pooled state, (dim). */
   score(state: Float64Array): number;
 }
@@ -30,11 +33,20 @@ interface Layer {
   readonly outDim: number;
 }
 
-/** Undefined if the model is not a reranker. Throws `bad_file` if its head is missing or misshapen. */
-export function rankHeadOf(gguf: Gguf, { arch, dim }: { arch: string; dim: number }): RankHead | undefined {
+/**
+ * Undefined if the model is not a reranker. Throws `bad_file` if its head is missing or misshapen.
+ * @param types tokens have types, by which a pair's texts differ
+ */
+export function rankHeadOf(
+  gguf: Gguf,
+  { arch, dim, types }: { arch: string; dim: number; types: boolean },
+): RankHead | undefined {
   if (gguf.metadata.get(`${arch}.pooling_type`) !== RANK) return undefined;
   const dense = readLayer(gguf, "cls", { dim, outDim: dim });
   const output = readLayer(gguf, "cls.output", { dim, outDim: undefined });
+  const norm = valuesOf(gguf, "cls.norm.weight", dim);
+  const eps = getNumber(gguf.metadata, `${arch}.attention.layer_norm_epsilon`, 1e-5);
+  const act = arch === "modern-bert" ? activations.gelu_erf : Math.tanh;
   if (!dense && !output) {
     throw new AppError(
       "bad_file",
@@ -44,8 +56,10 @@ export function rankHeadOf(gguf: Gguf, { arch, dim }: { arch: string; dim: numbe
   const isShare = output !== undefined && output.outDim > 1;
   return {
     kind: isShare ? "share" : "logit",
+    secondText: types ? secondTextOf(gguf, dim) : undefined,
     score(state) {
-      const hidden = dense ? apply(dense, state).map(Math.tanh) : state;
+      const acted = dense ? apply(dense, state).map((x) => act(x)) : state;
+      const hidden = norm ? layerNorm(acted, norm, eps) : acted;
       const scores = output ? apply(output, hidden) : hidden;
       return isShare ? firstShare(scores) : scores[0]!; // a head has at least one output
     },
@@ -59,6 +73,13 @@ function apply({ weight, bias, outDim }: Layer, x: Float64Array): Float64Array {
     for (let i = 0; i < x.length; i++) sum += weight[row * x.length + i]! * x[i]!;
     return sum;
   });
+}
+
+/** (x − mean) / √(variance + eps) · w */
+function layerNorm(x: Float64Array, w: Float32Array, eps: number): Float64Array {
+  const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
+  const variance = x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length;
+  return x.map((value, i) => ((value - mean) / Math.sqrt(variance + eps)) * w[i]!); // as long: valuesOf
 }
 
 /** The first value of a softmax. */

@@ -9,7 +9,7 @@ import type { EmbedRequest } from "../batching/embed-queue.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { Channel } from "./channel.ts";
-import { encodeAround, encodePair } from "./rank-input.ts";
+import { pairEncoder } from "./rank-input.ts";
 import type { EmbedMessage } from "./messages.ts";
 
 /** Characters to read, and ids to write, before other messages are handled: about 20 ms. */
@@ -25,12 +25,12 @@ export async function embed(
   pending.add(id);
   try {
     const limit = Math.min(ctxLen, info.ctxLen);
-    const around = query === undefined ? undefined : encodeAround(tokenizer, query, prompt);
+    const pair = query === undefined ? undefined : pairEncoder(tokenizer, query, prompt);
     const texts: Int32Array[] = [];
     let sinceYield = 0;
     for (const [index, input] of inputs.entries()) {
-      const ids = around
-        ? encodePair(tokenizer, { around, document: input }, { limit, truncate, index })
+      const ids = pair
+        ? pair.encode(input, { limit, truncate, index })
         : encodeInput(tokenizer, input, { limit, truncate, index });
       texts.push(ids);
       sinceYield += input.length + ids.length;
@@ -40,7 +40,7 @@ export async function embed(
       if (!pending.has(id)) return; // cancelled
     }
     const { rows: adapters } = adapterSet(message.adapters, info.adapters ?? []);
-    engine.embed({ id, texts, ranks: around !== undefined, adapters } satisfies EmbedRequest);
+    engine.embed({ id, texts, ranks: pair !== undefined, second: pair?.second, adapters } satisfies EmbedRequest);
   } catch (error) {
     channel.send({ kind: "embedFailed", id, code: codeOf(error), message: messageOf(error) });
   } finally {

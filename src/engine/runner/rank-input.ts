@@ -1,57 +1,91 @@
 /** A query and a document as one text for a reranking model: between special tokens, or in its prompt. */
 import { AppError } from "../../base/index.ts";
-import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
+import type { TextSegment, Tokenizer } from "../text/tokenizer/tokenizer.ts";
 
-type PairTokenizer = Pick<Tokenizer, "encode" | "before" | "after" | "family">;
+type PairTokenizer = Pick<Tokenizer, "encode" | "detokenize" | "before" | "after" | "family">;
 
-/** Ids before the document, between its places if there are several, and after it. */
-export type Around = readonly (readonly number[])[];
-
-/**
- * The ids around each document of a query.
- * @param prompt with `{query}` and `{document}`; undefined: special tokens separate the two
- */
-export const encodeAround = (tokenizer: PairTokenizer, query: string, prompt: string | undefined): Around =>
-  prompt === undefined ? aroundTokens(tokenizer, query) : aroundPrompt(tokenizer, query, prompt);
-
-/**
- * The ids of a pair, at most `limit`: a document that is too long is truncated if allowed. Throws `bad_request` if
- * truncation is not allowed, or nothing is left of the document.
- */
-export function encodePair(
-  tokenizer: PairTokenizer,
-  { around: parts, document: text }: { around: Around; document: string },
-  { limit, truncate, index }: { limit: number; truncate: boolean; index: number },
-): Int32Array {
-  const document = encodeText(tokenizer, text);
-  const taken = parts.reduce((sum, { length }) => sum + length, 0);
-  const room = Math.floor((limit - taken) / Math.max(1, parts.length - 1));
-  if (document.length > room && !truncate) {
-    throw new AppError("bad_request", `documents[${index}]: the input length exceeds the context length`);
-  }
-  if (room < 1)
-    throw new AppError("bad_request", `query: expected one that leaves room for a document in ${limit} tokens`);
-  const shown = document.subarray(0, room);
-  return Int32Array.from(parts.flatMap((part, i) => (i === 0 ? part : [...shown, ...part])));
+interface Limits {
+  readonly limit: number;
+  readonly truncate: boolean;
+  /** The document's, for errors. */
+  readonly index: number;
 }
+
+export interface PairEncoder {
+  /** Tokens from this one on are of the document; undefined in a prompt. */
+  readonly second: number | undefined;
+  /**
+   * The ids of a pair, at most `limit`: a document that is too long is truncated if allowed. Throws `bad_request` if
+   * truncation is not allowed, or nothing is left of the document.
+   */
+  encode(document: string, limits: Limits): Int32Array;
+}
+
+/** @param prompt with `{query}` and `{document}`; undefined: special tokens separate the two */
+export const pairEncoder = (tokenizer: PairTokenizer, query: string, prompt: string | undefined): PairEncoder =>
+  prompt === undefined ? betweenTokens(tokenizer, query) : inPrompt(tokenizer, query, prompt);
 
 /** Text from outside stays text, even if it spells a control token. */
 const encodeText = (tokenizer: PairTokenizer, text: string): Int32Array =>
   tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
 
+function checkRoom(room: number, needed: number, { limit, truncate, index }: Limits): void {
+  if (needed > room && !truncate) {
+    throw new AppError("bad_request", `documents[${index}]: the input length exceeds the context length`);
+  }
+  if (room < 1)
+    throw new AppError("bad_request", `query: expected one that leaves room for a document in ${limit} tokens`);
+}
+
 /** [CLS] query [SEP] document [SEP], or <s> query </s></s> document </s>. */
-function aroundTokens(tokenizer: PairTokenizer, query: string): Around {
+function betweenTokens(tokenizer: PairTokenizer, query: string): PairEncoder {
   const { before, after, family } = tokenizer;
   const end = after === undefined ? [] : [after];
   const between = family === "wpm" ? end : [...end, ...end];
-  return [[...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between], end];
+  const first = [...(before === undefined ? [] : [before]), ...encodeText(tokenizer, query), ...between];
+  return {
+    second: first.length,
+    encode(text, limits) {
+      const document = encodeText(tokenizer, text);
+      const room = limits.limit - first.length - end.length;
+      checkRoom(room, document.length, limits);
+      return Int32Array.from([...first, ...document.subarray(0, room), ...end]);
+    },
+  };
 }
 
-function aroundPrompt(tokenizer: PairTokenizer, query: string, prompt: string): Around {
-  const markup = (text: string): Int32Array => tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
-  const asked = encodeText(tokenizer, query);
-  const read = (part: string): number[] =>
-    part.split("{query}").flatMap((text, i) => [...(i === 0 ? [] : asked), ...markup(text)]);
-  const parts = prompt.split("{document}").map(read);
-  return parts.length > 1 ? parts : [...parts, []]; // a prompt without a place for it: appended
+/** As one text, whose words may begin in the prompt and end in the query or document. */
+function inPrompt(tokenizer: PairTokenizer, query: string, prompt: string): PairEncoder {
+  const parts = prompt.includes("{document}") ? prompt.split("{document}") : [prompt, ""]; // without a place: appended
+  const markup = parts.map((part) =>
+    part
+      .split("{query}")
+      .flatMap((text, i): TextSegment[] => [
+        ...(i === 0 ? [] : [{ text: query, control: false }]),
+        { text, control: true },
+      ]),
+  );
+  const around = (document: string): Int32Array =>
+    tokenizer.encode(
+      markup.flatMap((segments, i) => (i === 0 ? segments : [{ text: document, control: false }, ...segments])),
+      { addSpecial: false, parseSpecial: true },
+    );
+  const places = parts.length - 1;
+  let taken: number | undefined; // by the prompt and the query
+  return {
+    second: undefined,
+    encode(text, limits) {
+      const room = Math.floor((limits.limit - (taken ??= around("").length)) / places);
+      checkRoom(room, 0, limits); // before the query is read with each document
+      const whole = around(text);
+      if (whole.length <= limits.limit) return whole;
+      const document = encodeText(tokenizer, text);
+      for (let shown = Math.min(room, document.length - 1); ; shown--) {
+        checkRoom(shown, document.length, limits);
+        const start = tokenizer.detokenize(document.subarray(0, shown)).replace(/\uFFFD+$/, ""); // no half characters
+        const ids = around(start);
+        if (ids.length <= limits.limit) return ids;
+      }
+    },
+  };
 }

@@ -2,8 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { rankHeadOf, RANK_PROMPT } from "../../../src/engine/batching/rank-head.ts";
 import type { Gguf, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts";
+import { loadTokenizer } from "../../../src/engine/text/tokenizer/load.ts";
+import type { TextSegment } from "../../../src/engine/text/tokenizer/tokenizer.ts";
+import { bpeMetadata } from "../text/tokenizer/fixtures.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
-import { encodeAround, encodePair } from "../../../src/engine/runner/rank-input.ts";
+import { pairEncoder } from "../../../src/engine/runner/rank-input.ts";
 
 /** The part of a file that a head needs. */
 function file(tensors: Record<string, { shape: number[]; values: number[] }>, pooling = 4): Gguf {
@@ -19,7 +22,7 @@ function file(tensors: Record<string, { shape: number[]; values: number[] }>, po
   } as unknown as Gguf;
 }
 
-const headOf = (gguf: Gguf) => rankHeadOf(gguf, { arch: "a", dim: 2 });
+const headOf = (gguf: Gguf) => rankHeadOf(gguf, { arch: "a", dim: 2, types: true });
 const state = Float64Array.of(2, -1);
 
 describe("a head", () => {
@@ -29,6 +32,16 @@ describe("a head", () => {
     expect(headOf(file({ "cls.output.weight": output }))!.score(state)).toBe(1);
     const dense = { "cls.weight": { shape: [2, 2], values: [1, 0, 0, 1] }, "cls.bias": { shape: [2], values: [0, 1] } };
     expect(headOf(file({ ...dense, "cls.output.weight": output }))!.score(state)).toBeCloseTo(3 * Math.tanh(2), 12);
+  });
+
+  test("may have a norm before its output", () => {
+    const tensors = {
+      "cls.weight": { shape: [2, 2], values: [1, 0, 0, 1] },
+      "cls.norm.weight": { shape: [2], values: [1, 3] },
+      "cls.output.weight": { shape: [2, 1], values: [1, 1] },
+    };
+    // two values are normed to 1 and −1
+    expect(rankHeadOf(file(tensors), { arch: "a", dim: 2, types: true })!.score(state)).toBeCloseTo(1 - 3, 4);
   });
 
   test("of two outputs says how likely the first is", () => {
@@ -47,19 +60,31 @@ describe("a head", () => {
 });
 
 describe("a pair", () => {
-  const encode = (text: string, { parseSpecial }: { parseSpecial: boolean }): Int32Array =>
-    Int32Array.from([...text], (c) => c.charCodeAt(0) + (parseSpecial ? 1000 : 0));
-  const limits = { limit: 10, truncate: true, index: 0 };
-  const text = (ids: Int32Array): string => String.fromCharCode(...ids.map((id) => (id > 1000 ? id - 1000 : id)));
-  const tokens = (family: "wpm" | "ugm") => ({ encode, before: 60, after: 62, family }); // < and >
-  const paired = (family: "wpm" | "ugm", { prompt, ...given }: typeof limits & { prompt: string | undefined }) => {
-    const around = encodeAround(tokens(family), "ab", prompt);
-    return encodePair(tokens(family), { around, document: "cdefgh" }, given);
+  /** Ids above 1,000 are of markup. */
+  const encode = (given: string | readonly TextSegment[], { parseSpecial }: { parseSpecial: boolean }): Int32Array => {
+    const segments = typeof given === "string" ? [{ text: given, control: true }] : given;
+    const codes = segments.flatMap(({ text, control }) =>
+      [...text].map((c) => c.charCodeAt(0) + (control && parseSpecial ? 1000 : 0)),
+    );
+    return Int32Array.from(codes);
   };
+  const limits = { limit: 10, truncate: true, index: 0 };
+  const text = (ids: Iterable<number>): string =>
+    String.fromCharCode(...[...ids].map((id) => (id > 1000 ? id - 1000 : id)));
+  const tokens = (family: "wpm" | "ugm") => ({ encode, detokenize: text, before: 60, after: 62, family }); // < and >
+  const paired = (family: "wpm" | "ugm", { prompt, ...given }: typeof limits & { prompt: string | undefined }) =>
+    pairEncoder(tokens(family), "ab", prompt).encode("cdefgh", given);
 
   test("stands between the special tokens of its family", () => {
     expect(text(paired("wpm", { ...limits, prompt: undefined }))).toBe("<ab>cdefg>");
     expect(text(paired("ugm", { ...limits, prompt: undefined }))).toBe("<ab>>cdef>");
+    expect(pairEncoder(tokens("wpm"), "ab", undefined).second).toBe(4);
+  });
+
+  test("is one text with its prompt, whose words may end in it", () => {
+    const tokenizer = loadTokenizer(bpeMetadata(["Ġ a", "Ġa b"]), "m.gguf");
+    const ids = pairEncoder(tokenizer, "ab", "Q: {query} D: {document}").encode("ab", limits);
+    expect([...ids].map((id) => tokenizer.detokenize([id]))).toEqual(["Q", ":", " ab", " ", "D", ":", " ab"]);
   });
 
   test("or in the model's prompt, whose markup is read as such and the texts of others never", () => {
@@ -80,6 +105,8 @@ describe("a pair", () => {
   test("that does not fit is refused where nothing may be cut, or no document has room", () => {
     const strict = { ...limits, prompt: undefined, truncate: false };
     expect(() => paired("wpm", strict)).toThrow("documents[0]: the input length exceeds");
-    expect(() => paired("wpm", { ...limits, prompt: undefined, limit: 5 })).toThrow("query: expected");
+    expect(() => paired("wpm", { ...strict, prompt: "[{query}|{document}]" })).toThrow("documents[0]: the input");
+    for (const prompt of [undefined, "[{query}{document}]"])
+      expect(() => paired("wpm", { ...limits, prompt, limit: 4 })).toThrow("query: expected");
   });
 });

@@ -1,0 +1,51 @@
+/**
+ * The second text of a pair for encoders with types of tokens, as BERT has them. Programs give every token the first
+ * type, so tokens of the second text are given as vectors: their embedding, and the difference of the types.
+ */
+import { AppError } from "../../base/index.ts";
+import type { Gguf } from "../formats/gguf/gguf.ts";
+import type { StateRows } from "../program/backend.ts";
+import type { EmbedText } from "./embed-queue.ts";
+
+/** The vectors of some tokens, (tokens, dim). */
+export type SecondText = (ids: Int32Array) => Float32Array;
+
+/** Undefined for a model with one type of tokens. Throws `bad_file` for types of another width. */
+export function secondTextOf(gguf: Gguf, dim: number): SecondText | undefined {
+  const types = gguf.tensors.get("token_types.weight");
+  const embeddings = gguf.tensors.get("token_embd.weight");
+  if (!types || !embeddings || (types.shape[1] ?? 1) < 2) return undefined;
+  for (const { name, shape, quant } of [types, embeddings]) {
+    if (shape[0] !== dim || dim % quant.blockLen !== 0 || quant.unreadable) {
+      throw new AppError(
+        "bad_file",
+        `${gguf.path}: tensor '${name}': expected rows of ${dim}, got (${shape.join(", ")})`,
+      );
+    }
+  }
+  const rowOf = ({ name, quant }: typeof types, row: number): Float32Array => {
+    const bytes = (dim / quant.blockLen) * quant.blockBytes;
+    const out = new Float32Array(dim);
+    quant.dequantize(gguf.read(name).subarray(row * bytes, (row + 1) * bytes), out);
+    return out;
+  };
+  const [first, second] = [rowOf(types, 0), rowOf(types, 1)];
+  const change = first.map((value, i) => second[i]! - value);
+  return (ids) => {
+    const out = new Float32Array(ids.length * dim);
+    for (const [i, id] of ids.entries()) {
+      const row = rowOf(embeddings, id);
+      for (let j = 0; j < dim; j++) out[i * dim + j] = row[j]! + change[j]!;
+    }
+    return out;
+  };
+}
+
+/** A text's ids, and vectors in place of the ids of its second text. */
+export function rowsOf(
+  { tokens, second = tokens.length }: EmbedText,
+  secondText: SecondText | undefined,
+): Pick<StateRows, "tokens" | "vectors"> {
+  if (!secondText || second >= tokens.length) return { tokens };
+  return { tokens: tokens.slice().fill(-1, second), vectors: secondText(tokens.subarray(second)) };
+}
