@@ -166,6 +166,14 @@ LLADA_NAMES = {
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ff_norm", "self_attn.o_proj": "attn_out", "self_attn.": "", "mlp.gate_proj": "ff_proj", "mlp.down_proj": "ff_out", "mlp.": "",
 }
 ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3", "T5Encoder", "UMT5Encoder", "MT5Encoder"}
+# rerankers, and whether their tokens have types
+RANKERS = {
+    "Bert ranker": ("Bert", {}),
+    "XLMRoberta ranker": ("XLMRoberta", {}),
+    "ModernBert ranker": ("ModernBert", {}),
+    "ModernBert mean ranker": ("ModernBert", dict(classifier_pooling="mean")),
+    "Qwen3 ranker": ("Qwen3", dict(pad_token_id=0)),
+}
 
 
 def weights(name, shape, middle, width):
@@ -193,7 +201,10 @@ def build(name, to):
     if base in BOTH_WAYS:
         base, sizes, more = BOTH_WAYS[base]
         MODELS[name] = sizes
-    ending = "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForCausalLM"
+    if name in RANKERS:
+        base, more = RANKERS[name]
+        MODELS[name] = MODELS[base] | dict(num_labels=1) | more
+    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForCausalLM"
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
@@ -279,20 +290,22 @@ def main(folder, *names):
     byte_level, merged = tokenizer(), text_bpe()
     roberta = unigram(folder, ["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>", bos_token="<s>", cls_token="<s>", sep_token="</s>")
     t5 = unigram(folder, ["<pad>", "</s>", "<unk>"], "$A </s>")
-    for name in names or [*MODELS, *BOTH_WAYS]:
+    for name in names or [*MODELS, *BOTH_WAYS, *RANKERS]:
         to = os.path.join(folder, name.replace(" ", "-"))
         try:
             model, tensors = build(name, to)
             ids = [(7 * i + 3) % VOCAB for i in range(LENGTHS.get(name, LENGTH))]
-            is_encoder = name.split(" ")[0] in ENCODERS
+            is_encoder = name.split(" ")[0] in ENCODERS and name not in RANKERS
+            second = LENGTH // 2 if name in RANKERS else None
+            types = {"token_type_ids": torch.tensor([[int(i >= second) for i in range(LENGTH)]])} if name == "Bert ranker" else {}
             with torch.no_grad():
-                out = model(torch.tensor([ids]), **({} if is_encoder else {"use_cache": False}), **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
+                out = model(torch.tensor([ids]), **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if is_encoder else out.logits
             words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)
             rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
             texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "T5Encoder", "Gemma4") else []
-            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts}
+            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts, "second": second}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))
             print(name, "made", flush=True)
         except Exception as error:

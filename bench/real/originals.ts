@@ -13,13 +13,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "../../src/base/index.ts";
-import { loadProgram } from "../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../src/engine/backends/host/simd.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { convertModel } from "../../src/library/convert/convert.ts";
-import { ORIGINALS, readOriginals, ROWS, type Original } from "../../test/library/convert/originals.ts";
+import {
+  answerOf,
+  ORIGINALS,
+  readOriginals,
+  ROWS,
+  scoreError,
+  type Original,
+} from "../../test/library/convert/originals.ts";
 import { writeRecord, type Figure } from "../report/record.ts";
 
 const NMSE_MAX = 1e-6;
@@ -69,11 +75,11 @@ async function compare(name: string): Promise<void> {
   const files = new Map(readdirSync(source).map((file) => [file, join(source, file)]));
   try {
     await convertModel({ folder: { label: name, files }, to });
-    const { ids, texts } = (await Bun.file(join(source, "original.json")).json()) as Made;
-    checkTexts(name, to, texts);
+    const made = (await Bun.file(join(source, "original.json")).json()) as Made;
+    checkTexts(name, to, made.texts);
     const expected = new Float32Array(await Bun.file(join(source, "original.f32")).arrayBuffer());
     for (const backend of ["cpu", "simd"] as const) {
-      const error = errorOf(await logitsOf(to, Int32Array.from(ids), backend), expected);
+      const error = errorOf(await answerOf(to, { ids: made.ids, ...secondOf(made) }, BACKENDS[backend]), expected);
       const goal = { of: "value", atMost: NMSE_MAX } as const;
       figures.push({ what: `${name}, ${backend}`, measure: "NMSE to transformers", unit: "", ours: [error], goal });
       console.log(`${error < NMSE_MAX ? "  " : "! "}${name}, ${backend}: ${error.toExponential(1)}`);
@@ -87,6 +93,11 @@ async function compare(name: string): Promise<void> {
 interface Made {
   readonly ids: readonly number[];
   readonly texts: readonly (readonly [text: string, ids: readonly number[]])[];
+  readonly second?: number | null;
+}
+
+function secondOf({ second }: Pick<Made, "second">): { second?: number } {
+  return typeof second === "number" ? { second } : {};
 }
 
 function checkTexts(name: string, path: string, texts: Made["texts"]): void {
@@ -108,35 +119,19 @@ async function writeOriginals(): Promise<void> {
   const originals: Record<string, Original> = only.length > 0 ? { ...(await readOriginals()) } : {};
   for (const name of readModels()) {
     if (only.length > 0 && !only.includes(name)) continue;
-    const { ids, tensors } = await Bun.file(join(folder, name, "original.json")).json();
+    const { ids, tensors, second } = await Bun.file(join(folder, name, "original.json")).json();
     const config = await Bun.file(join(folder, name, "config.json")).json();
     const logits = await Bun.file(join(folder, name, "original.f32")).bytes();
-    const rowBytes = logits.length / ids.length;
-    originals[name] = { config, ids, tensors, last: Buffer.from(logits.subarray(-ROWS * rowBytes)).toString("base64") };
+    const recorded = typeof second === "number" ? logits : logits.subarray(-ROWS * (logits.length / ids.length));
+    originals[name] = { config, ids, tensors, last: Buffer.from(recorded).toString("base64"), ...secondOf({ second }) };
   }
   await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));
-}
-
-async function logitsOf(path: string, tokens: Int32Array, backend: keyof typeof BACKENDS): Promise<Float32Array> {
-  const gguf = openGguf(path);
-  const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
-  const program = loadProgram(gguf);
-  const session = await BACKENDS[backend].load(program, options);
-  const rows = { slot: 0, start: 0, tokens };
-  try {
-    const answer = program.logits
-      ? await session.run([{ ...rows, logits: "all" }])
-      : await session.states([{ ...rows, states: "all" }]);
-    return answer.slice();
-  } finally {
-    session.close();
-    gguf.close();
-  }
 }
 
 /** NMSE; infinite for another number of values. */
 function errorOf(got: Float32Array, expected: Float32Array): number {
   if (got.length !== expected.length) return Infinity;
+  if (got.length === 1) return scoreError(got[0]!, expected[0]!);
   const error = got.reduce((sum, value, i) => sum + (value - expected[i]!) ** 2, 0);
   return error / expected.reduce((sum, value) => sum + value ** 2, 0);
 }

@@ -81,6 +81,8 @@ export interface Architecture {
   computed?(config: Config): Computed;
   /** Metadata keys, whole, by the names of one-value tensors; each gets a list of the layers' values. */
   readonly layerValues?: Readonly<Record<string, string>>;
+  /** Tokens whose rows of the output become a head that ranks, in place of the output. */
+  readonly answers?: readonly string[];
   /** Weights that no forward pass needs, by name without the prefix `model.`. */
   readonly unused?: RegExp;
   /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */

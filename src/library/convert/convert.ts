@@ -4,7 +4,7 @@
  * become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.) Weights are streamed.
  */
 import { basename } from "node:path";
-import type { NamedFile } from "../../base/index.ts";
+import { AppError, type NamedFile } from "../../base/index.ts";
 import {
   bf16,
   f16,
@@ -28,7 +28,7 @@ import { readWeights } from "./safetensors.ts";
 import { samplingDefaults } from "./sampling-defaults.ts";
 import { layerValues } from "./layer-values.ts";
 import { DENSE, denseTensors, poolingType, textOptions } from "./sentence-transformers.ts";
-import { tensorData } from "./tensor-data.ts";
+import { tensorData, type TensorSource } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
 
 /** GGML_QNT_VERSION, ggml.h */
@@ -92,7 +92,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const pooling = await poolingType(folder, takesDense);
   const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
   if (takesDense) weights.push(...(await denseTensors(folder)));
-  const plan = planTensors({
+  const whole = planTensors({
     tensors: weights,
     architecture,
     table,
@@ -100,10 +100,11 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
     isTied: config.flag("tie_word_embeddings", false),
     label,
   });
-  const rows = plan.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
+  const rows = whole.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete
   const { metadata, leftOut } = await convertTokenizer({ folder, config: { ...json, ...text }, architecture, rows });
   const { activations, activationKey } = architecture;
   if (activations) checkActivation(config, activations, activationKey);
+  const plan = { ...whole, tensors: withAnswers(whole.tensors, metadata, { ...architecture, label }) };
   const hyperparameters = Object.entries(architecture.metadata(config)).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );
@@ -124,8 +125,26 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   };
   const hasOutput = "lm_head" in table && !architecture.unused?.test("lm_head.weight") && pooling === undefined;
   const notes = notesOf(plan, leftOut.length);
-  if (hasOutput && config.find("tie_word_embeddings") === false && !plan.tensors.some(isOutput)) notes.push(TIED);
+  if (hasOutput && config.find("tie_word_embeddings") === false && !whole.tensors.some(isOutput)) notes.push(TIED);
   return { model, notes, ctxLen: config.findCount("max_position_embeddings") ?? Infinity };
+}
+
+/** The tensors with a head of the rows of some tokens in place of the output, if the architecture names such tokens. */
+function withAnswers(
+  tensors: Plan["tensors"],
+  metadata: Record<string, WriteValue>,
+  { answers, label }: Pick<Architecture, "answers"> & { label: string },
+): Plan["tensors"] {
+  if (!answers) return tensors;
+  const pieces = metadata["tokenizer.ggml.tokens"] as string[]; // every tokenizer has it
+  const order = answers.map((answer) => pieces.indexOf(answer));
+  if (order.includes(-1))
+    throw new AppError("bad_file", `${label}: tokenizer: expected the tokens ${answers.join(", ")}`);
+  const output = tensors.find(isOutput) ?? tensors.find(({ name }) => name === "token_embd.weight")!; // planned
+  const [dim = 0] = output.shape;
+  const sources = output.sources.map((source) => ({ ...source, rows: { shape: [order.length, dim], order } }));
+  const head = { ...output, name: "cls.output.weight", shape: [dim, order.length], sources: sources as TensorSource[] };
+  return [...tensors.filter((tensor) => !isOutput(tensor)), head];
 }
 
 interface General {

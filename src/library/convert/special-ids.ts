@@ -68,6 +68,7 @@ export async function specialMetadata(sources: SpecialSources): Promise<Record<s
     ...Object.fromEntries([...ids].map(([key, id]) => [`tokenizer.ggml.${key}`, u32(id)])),
     ...addFlags({ tokenizerConfig, tokenizer, pieces, bos, eos }),
     ...(await templateMetadata(folder, tokenizerConfig)),
+    ...pairPrompt(tokenizer),
   };
 }
 
@@ -138,6 +139,23 @@ function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] |
     const special = isObject(part) ? part["SpecialToken"] : undefined;
     return isObject(special) ? String(special["id"]) : undefined;
   });
+}
+
+/**
+ * The prompt of a pair of texts, if one token separates them. Engines put two between them for vocabularies other than
+ * WordPiece, unless a prompt says otherwise.
+ */
+function pairPrompt(tokenizer: JsonObject | undefined): Record<string, WriteValue> {
+  const { post_processor: processor } = tokenizer ?? {};
+  const pair = isObject(processor) && processor["type"] === "TemplateProcessing" ? processor["pair"] : undefined;
+  if (isWordPiece(tokenizer) || !Array.isArray(pair)) return {};
+  const parts = pair.map((part: unknown) => {
+    const [special, text] = isObject(part) ? [part["SpecialToken"], part["Sequence"]] : [];
+    if (isObject(special)) return String(special["id"]);
+    return isObject(text) ? (text["id"] === "A" ? "{query}" : "{document}") : "";
+  });
+  const between = parts.indexOf("{document}") - parts.indexOf("{query}");
+  return between === 2 ? { "tokenizer.chat_template.rerank": parts.join("") } : {};
 }
 
 /** A separate file precedes the tokenizer's configuration, which may hold one template or several by name. */

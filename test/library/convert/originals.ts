@@ -1,5 +1,12 @@
 /** Models of the original implementations, recorded by bench/real/originals.ts, and their weights. */
 import { join } from "node:path";
+import { loadProgram } from "../../../src/engine/architectures/index.ts";
+import { addStates, poolingOf } from "../../../src/engine/batching/pooling.ts";
+import { rankHeadOf } from "../../../src/engine/batching/rank-head.ts";
+import { rowsOf } from "../../../src/engine/batching/second-text.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
+import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { pack, type PlainTensor } from "./hugging-face.ts";
 
@@ -11,8 +18,57 @@ export interface Original {
   readonly config: Readonly<Record<string, unknown>>;
   readonly ids: readonly number[];
   readonly tensors: Readonly<Record<string, readonly [shape: readonly number[], middle: number, width: number]>>;
-  /** Logits of the last rows, (`ROWS`, vocabulary) float32, in base64; final states of encoders. */
+  /** Logits of the last rows, (`ROWS`, vocabulary) float32, in base64; final states of encoders; a reranker's score. */
   readonly last: string;
+  /** For rerankers: the ids from here on are of the document. */
+  readonly second?: number;
+}
+
+/** Logits of all rows, the states of an encoder, or the score of a reranker. */
+export async function answerOf(
+  path: string,
+  { ids, second }: Pick<Original, "ids" | "second">,
+  backend: Backend,
+): Promise<Float32Array> {
+  const gguf = openGguf(path);
+  const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
+  const program = loadProgram(gguf);
+  const session = await backend.load(program, options);
+  const rows = { slot: 0, start: 0, tokens: Int32Array.from(ids) };
+  try {
+    if (second !== undefined) return Float32Array.of(await scoreOf(gguf, { program, session, second, ...rows }));
+    const answer = program.logits
+      ? await session.run([{ ...rows, logits: "all" }])
+      : await session.states([{ ...rows, states: "all" }]);
+    return answer.slice();
+  } finally {
+    session.close();
+    gguf.close();
+  }
+}
+
+/** The squared error of one score, which may be near 0. */
+export const scoreError = (got: number, expected: number): number => (got - expected) ** 2 / Math.max(1, expected ** 2);
+
+interface Pair {
+  readonly program: Program;
+  readonly session: Session;
+  readonly tokens: Int32Array;
+  readonly second: number;
+}
+
+async function scoreOf(gguf: Gguf, { program, session, tokens, second }: Pair): Promise<number> {
+  const { shape, states, logits } = program;
+  const { dim } = states;
+  const text = { id: 1, index: 0, tokens, ranks: true, second, adapters: [] };
+  const head = rankHeadOf(gguf, { arch: shape.arch, dim, types: true })!; // the file ranks
+  const given = rowsOf(text, head.secondText);
+  const pooling = poolingOf(gguf, { arch: shape.arch, encoder: !logits });
+  const wanted = pooling === "mean" ? "all" : pooling;
+  const found = await session.states([{ slot: 0, start: 0, ...given, states: wanted }]);
+  const sum = new Float64Array(dim);
+  addStates(sum, found);
+  return head.score(sum.map((value) => (value * dim) / found.length));
 }
 
 export async function readOriginals(): Promise<Readonly<Record<string, Original>>> {

@@ -28,6 +28,7 @@ import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
 import * as qwen35 from "./qwen35.ts";
+import * as rankers from "./rankers.ts";
 import * as recurrent from "./recurrent.ts";
 import * as rwkv from "./rwkv.ts";
 import * as sequential from "./sequential.ts";
@@ -36,6 +37,7 @@ import { t5Encoder } from "./t5.ts";
 export const convertible = {
   ApertusForCausalLM: sequential.apertus,
   ArceeForCausalLM: sequential.arcee,
+  BertForSequenceClassification: rankers.bertRanker,
   BertModel: bert,
   BloomForCausalLM: gpt.bloom,
   Cohere2ForCausalLM: sequential.cohere2,
@@ -99,6 +101,7 @@ export const convertible = {
   MixtralForCausalLM: experts.mixtral,
   MllamaForCausalLM: mllama,
   ModernBertForMaskedLM: encoders.modernBert,
+  ModernBertForSequenceClassification: rankers.modernBertRanker,
   ModernBertModel: encoders.modernBert,
   MptForCausalLM: gpt.mpt,
   NemotronHForCausalLM: nemotronH,
@@ -114,6 +117,7 @@ export const convertible = {
   Qwen2ForCausalLM: qwen2,
   Qwen2MoeForCausalLM: experts.qwen2moe,
   Qwen3ForCausalLM: qwen3,
+  Qwen3ForSequenceClassification: rankers.qwen3Ranker,
   Qwen3MoeForCausalLM: experts.qwen3moe,
   Qwen3NextForCausalLM: qwen35.qwen3next,
   Qwen3_5ForCausalLM: qwen35.qwen35,
@@ -124,6 +128,7 @@ export const convertible = {
   RWKV6Qwen2ForCausalLM: rwkv.rwkv6qwen2,
   RWKV7ForCausalLM: rwkv.rwkv7,
   RobertaForMaskedLM: encoders.roberta,
+  RobertaForSequenceClassification: rankers.robertaRanker,
   RobertaModel: encoders.roberta,
   Rwkv6ForCausalLM: rwkv.rwkv6,
   Rwkv7ForCausalLM: rwkv.rwkv7,
@@ -136,6 +141,7 @@ export const convertible = {
   T5EncoderModel: t5Encoder,
   UMT5EncoderModel: t5Encoder,
   XLMRobertaForMaskedLM: encoders.roberta,
+  XLMRobertaForSequenceClassification: rankers.robertaRanker,
   XLMRobertaModel: encoders.roberta,
 } as const satisfies Record<string, Architecture>;
 
@@ -143,6 +149,7 @@ export const convertible = {
 const VARIANTS: Readonly<Record<string, (config: Config) => Architecture | undefined>> = {
   // Mistral Small 3.1 and 3.2 are Llama; later models are a family of their own
   Mistral3ForConditionalGeneration: (config) => (config.find("model_type") === "mistral" ? llama : undefined),
+  Qwen3ForCausalLM: (config) => (rankers.isNamedReranker(config) ? rankers.qwen3Answers : undefined),
   NemotronHForCausalLM: (config) => (nemotronHasExperts(config) ? nemotronHMoe : undefined),
 };
 
