@@ -1,7 +1,7 @@
 // attend: online softmax over tiles of positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
 // the kernels for few rows after `narrow` or `wide`. `place_of` is the place of a position, `is_own` says whether the
-// row attends to it. Eight neighbouring threads read one key, so that reads are whole
-// cache lines.
+// row attends to it, `key_part` and `value_part` read four values there. Eight neighbouring threads read one key, so
+// that reads are whole cache lines.
 
 const LANES: u32 = 8u; // threads that share a key
 const STRIDE: u32 = 9u; // LANES plus one, to keep threads in different banks
@@ -106,10 +106,11 @@ fn slopes_of(quad: Quad) -> vec4<f32> {
 fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, quad: Quad, t: u32) -> vec4<f32> {
   let lane = t % LANES;
   for (var i = t / LANES; i < TILE; i += WG / LANES) {
-    let at = base + place_of(quad, min(tile + i, end - 1u)) * kv_dim;
+    let position = min(tile + i, end - 1u);
+    let at = base + place_of(quad, position) * kv_dim;
     var sum = vec4<f32>();
     for (var d = lane; d < quad.key_columns; d += LANES) {
-      let key = key_four(at, 4u * d);
+      let key = key_part(quad, position, at, 4u * d);
       sum += key.x * query[d] + key.y * query[KEY_FOURS + d];
       sum += key.z * query[2u * KEY_FOURS + d] + key.w * query[3u * KEY_FOURS + d];
     }
@@ -179,7 +180,8 @@ fn attend(found: ptr<function, Found>, slot: u32, start: u32, end: u32, quad: Qu
     workgroupBarrier();
     raise(found, peak);
     for (var i = t / columns; i < min(TILE, end - tile) && t < turns * columns; i += turns) {
-      add_value(found, scores[i], value_four(values_at + place_of(quad, tile + i) * p.value_row, 4u * column));
+      let at = values_at + place_of(quad, tile + i) * p.value_row;
+      add_value(found, scores[i], value_part(quad, tile + i, at, 4u * column));
     }
     workgroupBarrier();
   }

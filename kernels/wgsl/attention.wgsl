@@ -48,8 +48,10 @@ struct Params {
 
 fn place_of(quad: Quad, i: u32) -> u32 { return i; }
 fn is_own(quad: Quad, i: u32) -> bool { return true; }
+fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
+fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  attend_row(group, t);
+  attend_row(group, span_of(batch[1u + 3u * group.y].z, group.z), t);
 }

@@ -56,8 +56,10 @@ fn chosen_place(quad: Quad, i: u32) -> u32 {
 fn place_of(quad: Quad, i: u32) -> u32 { return min(chosen_place(quad, i), quad.position); }
 /// The row's own block may end behind it.
 fn is_own(quad: Quad, i: u32) -> bool { return chosen_place(quad, i) <= quad.position; }
+fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
+fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  attend_row(group, t);
+  attend_row(group, span_of(batch[1u + 3u * group.y].z, group.z), t);
 }

@@ -33,7 +33,7 @@ export function cacheTypeOf(steps: readonly Step[], { precise, small = false, kv
   const dims = steps.flatMap((step) =>
     step.op === "attention" || step.op === "latentAttention"
       ? [step.headDim, step.valueDim ?? step.headDim]
-      : step.op === "choosePositions"
+      : step.op === "choosePositions" || step.op === "compressedAttention"
         ? [step.headDim]
         : [],
   );

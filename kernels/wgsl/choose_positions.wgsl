@@ -13,6 +13,7 @@ struct Params {
   block: u32, // positions of a block
   blocks: u32, // in the longest context
   local: u32,
+  closed: u32, // 1: without the row's own block unless it ends there
 }
 @group(0) @binding(0) var<storage, read> scores: array<u32>;
 @group(0) @binding(1) var<storage, read> batch: array<vec4<u32>>;
@@ -77,7 +78,8 @@ fn least_rank(base: u32, n: u32, t: u32) -> vec2<u32> {
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-  let n = batch[1u + 3u * group.y].z / p.block + 1u;
+  let cell = batch[1u + 3u * group.y].z;
+  let n = select(cell / p.block + 1u, (cell + 1u) / p.block, p.closed == 1u);
   let list = group.y * p.groups + group.x;
   let to = list * p.count;
   if (n <= p.count) {

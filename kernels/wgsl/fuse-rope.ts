@@ -27,6 +27,7 @@ export const fuseRopeStore: Fusion = (list, results) =>
     const length = at + (scale ? 4 : 3);
     const store = from[length - 1];
     if (rope?.kernel !== "rope" || rope2?.kernel !== "rope" || store?.kernel !== "store_kv") return undefined;
+    if (rope.params["at"] !== 0 || rope2.params["at"] !== 0) return undefined;
     const [q, turns, batch] = rope.operands as [Value, Operand, Operand]; // see rope.wgsl
     const [k, turns2] = rope2.operands as [Value, Operand];
     const [stored, v, keys, values] = store.operands;

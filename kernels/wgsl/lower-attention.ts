@@ -3,7 +3,7 @@ import { AppError, attendsByMatrix } from "../../src/base/index.ts";
 import { alibiSlopes } from "../alibi.ts";
 import type { Buf, DistanceBias, Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params, Vector } from "./dispatch.ts";
-import { batch, grid, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
+import { batch, grid, NONE, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
 import { isRotated } from "./cache.ts";
 import type { KernelName } from "./sources.ts";
 import { splitParams, splitsOf } from "./splits.ts";
@@ -85,6 +85,30 @@ export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention
     ctxLen: 0,
   };
   return [tile({ ...step, nKvHeads, window, softCap: 0, oneWay: step.inSpans !== true }, kept, context)];
+}
+
+/** Attention to a window, and to entries, which are the values of the last positions of their blocks. */
+export function lowerCompressedAttention(step: StepOf<"compressedAttention">, context: Context): StepDispatch[] {
+  const { k, entries, layer, nHeads, headDim, ratio, chosen, window } = step;
+  const heads = { ...step, nKvHeads: 1, softCap: 0 };
+  const kept = keptIn(layer, heads, context);
+  const query = valueOf(step.q, context);
+  const { extras, params } = extrasOf(heads);
+  const y = write(step.out, query, context);
+  const parts = write({ name: "attention.parts", dim: 1 }, query, context);
+  const count = chosen?.dim ?? Math.floor(context.ctxLen / ratio);
+  const most = Math.min(window, context.ctxLen) + count;
+  const choice = chosen ? read(valueOf(chosen, context)) : NONE;
+  return [
+    store({ k, v: entries }, { layer, heads: 1, skip: 0 }, context),
+    {
+      kernel: isNarrow(headDim, headDim) ? "attention_entries" : "attention_entries_wide",
+      quants: [context.cacheType ?? "f32"],
+      operands: [read(query), ...kept.operands, batch, extras, choice, y, parts],
+      params: { ...headParams(heads, kept), ...params, ...splitParams(1), wholeLen: most, ratio, count },
+      grid: { ...grid(query), x: Math.ceil(nHeads / HEADS), splits: 1 },
+    },
+  ];
 }
 
 /** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */

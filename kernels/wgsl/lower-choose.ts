@@ -16,7 +16,7 @@ export function scoresOf({ heads, weights, block }: ChoosePositions, ctxLen: num
 }
 
 export function lowerChoosePositions(step: ChoosePositions, context: Context): StepDispatch[] {
-  const { q, k, weights, heads, headDim, count, block, local, cache: layer } = step;
+  const { q, k, weights, heads, headDim, count, block, local, cache: layer, closed = false } = step;
   const { ctxLen, cacheType = "f32" } = context;
   const { groups, blocks, count: all } = scoresOf(step, ctxLen);
   const stored = store({ k, v: undefined }, { layer, heads: 1, skip: 0 }, context);
@@ -24,7 +24,8 @@ export function lowerChoosePositions(step: ChoosePositions, context: Context): S
   const turns = isRotated(cacheType) ? [rotate({ x: q, out: turned }, { heads, dim: headDim, skip: 0 }, context)] : [];
   const query = valueOf(turns.length > 0 ? turned : q, context);
   const scores = write({ name: "scores of positions", dim: all }, query, context);
-  const span = Math.max(1, Math.floor(TILE / block));
+  const [scored, stride] = closed ? [1, block] : [block, 1];
+  const span = Math.max(1, Math.floor(TILE / scored));
   const score: StepDispatch = {
     kernel: "score_positions",
     quants: [cacheType],
@@ -35,13 +36,13 @@ export function lowerChoosePositions(step: ChoosePositions, context: Context): S
       batch,
       scores,
     ],
-    params: { heads, headDim, ctxLen, block, blocks, span, hasWeights: weights ? 1 : 0 },
+    params: { heads, headDim, ctxLen, block: scored, blocks, span, hasWeights: weights ? 1 : 0, stride },
     grid: { ...grid(query), x: Math.ceil(blocks / span) },
   };
   const choose: StepDispatch = {
     kernel: "choose_positions",
     operands: [read(scores.value), batch, write(step.out, query, context)],
-    params: { groups, count, block, blocks, local },
+    params: { groups, count, block, blocks, local, closed: closed ? 1 : 0 },
     grid: { ...grid(query), x: groups },
   };
   return [stored, ...turns, score, choose];

@@ -53,21 +53,25 @@ export function lowerMoe(step: Moe, context: Context): StepDispatch[] {
   const from = valueOf(step.routed ?? step.x, context);
   const scored = matmul({ out: logits, x: from, w: step.router, b: step.routerB }, context);
   const choices = write({ name: "moe.choices", dim: 2 * step.nUsed }, input, context);
-  const chosen = route(step, { logits: valueOf(logits, context), choices });
+  const given = step.chosen && read(valueOf(step.chosen, context));
+  const chosen = route(step, { logits: valueOf(logits, context), choices, given });
   const gated = context.many ? undefined : fusible(step, context);
   const routed = { input, choices: choices.value };
   return [...scored, chosen, ...(gated ? fused(gated, routed, context) : apart(step, routed, context))];
 }
 
 /** The choice of experts and their shares. */
-function route(step: Moe, { logits, choices }: { logits: Activation; choices: Written }): StepDispatch {
+function route(
+  step: Moe,
+  { logits, choices, given }: { logits: Activation; choices: Written; given: Operand | undefined },
+): StepDispatch {
   const { router, selectB, nUsed, normalize, scale, routing } = step;
   const { groups = { count: 0, used: 0 }, perExpert = 1, score = "softmax" } = routing ?? {};
   check("experts", router.outDim, OUTPUTS_MAX);
   check("groups of experts", groups.count, GROUPS_MAX);
   return {
     kernel: "moe_route",
-    operands: [read(logits), vector(selectB), choices],
+    operands: [read(logits), vector(selectB), choices, given ?? NONE],
     params: {
       outputs: router.outDim,
       used: nUsed,
@@ -76,6 +80,7 @@ function route(step: Moe, { logits, choices }: { logits: Activation; choices: Wr
       groups: groups.count,
       groupsUsed: groups.used,
       hasBias: selectB ? 1 : 0,
+      hasGiven: given ? 1 : 0,
       normalize: normalize ? 1 : 0,
       scale,
     },

@@ -1,4 +1,5 @@
 /** Norms, and steps that work value by value or move values → dispatches. */
+import { AppError } from "../../src/base/index.ts";
 import type { Buf, Ops, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 import {
@@ -29,6 +30,8 @@ type PartOp =
   | "matchLength"
   | "keepLargest"
   | "clamp"
+  | "streamWeights"
+  | "mixParts"
   | "slice"
   | "join"
   | "add"
@@ -36,6 +39,9 @@ type PartOp =
   | "positionScale"
   | "softCap"
   | "scale";
+
+/** Their matrix is in workgroup memory. */
+const STREAMS_MAX = 32;
 
 /** A kernel that changes each value of a buffer separately. */
 export function inPlace(
@@ -120,6 +126,23 @@ export const partOps: Pick<Ops<StepDispatch[], Context>, PartOp> = {
 
   clamp({ x, min, max }, context) {
     return inPlace("clamp", { x: valueOf(x, context), params: { least: finite(min), most: finite(max) } });
+  },
+
+  streamWeights({ x, scale, base, streams, eps, iterations }, context) {
+    if (streams > STREAMS_MAX)
+      throw new AppError("unsupported", `${streams} streams: the GPU kernels take at most ${STREAMS_MAX}`);
+    const others: Operand[] = [{ kind: "vectors", weights: [scale, base] }];
+    const params = { streams, base: scale.inDim * scale.outDim, iterations, eps };
+    return byRow("stream_weights", { x: valueOf(x, context), others, params });
+  },
+
+  mixParts({ out, x, weights, at, parts }, context) {
+    const input = valueOf(x, context);
+    const length = x.dim / parts;
+    const y = write(out, input, context);
+    const operands = [read(input), read(valueOf(weights, context)), y];
+    const params = { length, parts, outs: out.dim / length, stride: weights.dim, first: at };
+    return [{ kernel: "mix_parts", operands, params, grid: grid(y.value) }];
   },
 
   slice({ out, x, heads, at }, context) {

@@ -18,7 +18,7 @@ import {
 /** Values of a state's row in the registers of a thread. */
 const LANE_VALUES = 16;
 
-type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "deltaRule" | "wkv" | "selectiveScan";
+type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "compress" | "deltaRule" | "wkv" | "selectiveScan";
 type Conv = Extract<Step, { op: "causalConv" | "centeredConv" }>;
 
 export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
@@ -29,6 +29,20 @@ export const recurrentOps: Pick<Ops<StepDispatch[], Context>, RecurrentOp> = {
     const input = valueOf(step.x, context);
     const operands = [read(input), batch, stateOf(step), write(step.out, input, context)];
     return [{ kernel: "previous_row", operands, params: { dim: step.x.dim }, grid: grid(input) }];
+  },
+
+  compress(step, context) {
+    const { out, x, gate, bias, ratio, overlap } = step;
+    const inputs = [x, gate].map((buf) => read(valueOf(buf, context)));
+    const y = write(out, valueOf(x, context), context);
+    return [
+      {
+        kernel: "compress",
+        operands: [...inputs, vectors(bias), batch, stateOf(step), y],
+        params: { dim: out.dim, width: x.dim, ratio, kept: (overlap ? 2 : 1) * ratio - 1 },
+        grid: grid(y.value),
+      },
+    ];
   },
 
   deltaRule(step, context) {

@@ -22,6 +22,7 @@ import {
 import {
   lowerAttention,
   lowerBidirectionalAttention,
+  lowerCompressedAttention,
   lowerLatentAttention,
   lowerSharedAttention,
 } from "./lower-attention.ts";
@@ -106,6 +107,8 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "bidirectionalAttention: a window",
   "bidirectionalAttention: shared keys",
   "bidirectionalAttention: spans",
+  "rope: inside a head",
+  "choosePositions: closed blocks",
   "rmsNorm: several weights",
   "layerNorm: parts of a row",
   "clamp: uneven limits",
@@ -116,21 +119,17 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "moe: a router of its own",
   "moe: routing",
   "moe: several outputs for an expert",
+  "moe: sqrt_softplus",
+  "moe: experts chosen before",
   "limits of a gate",
   "soft limits of a gate",
   "sigmoid or tanh",
 ]);
 
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
-  compress: "unsupported",
-  compressedAttention: "unsupported",
-  lookup: "unsupported",
-  mixParts: "unsupported",
-  streamWeights: "unsupported",
   crossAttention: "unsupported",
   remember: "unsupported",
   keepRemembering: "unsupported",
-
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const looked = lookUp(
@@ -139,6 +138,14 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
       context,
     );
     return vectorToken === undefined ? [...looked, ...give(y.value, { at: 0, adds: 0 }, context)] : looked;
+  },
+
+  lookup({ out, values }, context) {
+    const y = write(out, { buf: out, rows: "all", times: 1 }, context);
+    const operands: Operand[] = [{ kind: "constant", values }, batch, y];
+    return [
+      { kernel: "lookup", operands, params: { dim: out.dim, tokens: values.length / out.dim }, grid: grid(y.value) },
+    ];
   },
 
   input({ out }, context) {
@@ -156,7 +163,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
     return matmul({ out, x: valueOf(x, context), w, b }, context);
   },
 
-  rope({ x, heads, headDim, rope }, context) {
+  rope({ x, heads, headDim, rope, at = 0 }, context) {
     const value = valueOf(x, context);
     const pairs = rope.rotaryDim / 2;
     const [step, apart] = rope.style === "norm" ? [2, 1] : [1, pairs];
@@ -164,7 +171,7 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
       {
         kernel: "rope",
         operands: [update(value), { kind: "rope", rope }, batch],
-        params: { dim: x.dim, heads, headDim, pairs, step: step!, apart: apart!, ...sectionParams(rope) },
+        params: { dim: x.dim, heads, headDim, at, pairs, step: step!, apart: apart!, ...sectionParams(rope) },
         grid: { ...grid(value), x: Math.ceil((heads * pairs) / WG) },
       },
     ];
@@ -175,6 +182,8 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   sharedAttention: lowerSharedAttention,
 
   latentAttention: lowerLatentAttention,
+
+  compressedAttention: lowerCompressedAttention,
 
   choosePositions: lowerChoosePositions,
 

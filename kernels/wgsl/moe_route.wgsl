@@ -4,7 +4,8 @@
 //   binding 0  logits  storage, read        f32 (rows, outputs)
 //   binding 1  bias    storage, read        f32 (outputs), added to scores to rank them; read if has_bias
 //   binding 2  choices storage, read_write  u32 (rows, used, 2): expert, and its share as bits of a float
-//   binding 3  p       uniform              Params
+//   binding 3  given   storage, read        f32 (rows, used), outputs that are chosen already; read if has_given
+//   binding 4  p       uniform              Params
 //   dispatch   (1, rows, 1), 128 threads each; at most 512 outputs and 128 groups
 //   oracle     src/engine/backends/cpu/moe.ts; tolerance 3e-6 rel
 struct Params {
@@ -15,19 +16,23 @@ struct Params {
   groups: u32, // 0: none
   groups_used: u32,
   has_bias: u32,
+  has_given: u32,
   normalize: u32,
   scale: f32,
 }
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
 @group(0) @binding(1) var<storage, read> bias: array<f32>;
 @group(0) @binding(2) var<storage, read_write> choices: array<vec2<u32>>;
-@group(0) @binding(3) var<uniform> p: Params;
+@group(0) @binding(3) var<storage, read> given: array<f32>;
+@group(0) @binding(4) var<uniform> p: Params;
+//#splice softplus
 const WG: u32 = 128u;
 const ADDERS: u32 = 16u;
 const LOWEST: f32 = -3.4e38;
 const SOFTMAX: u32 = 0u;
 const SIGMOID: u32 = 1u;
 const SOFTMAX_CHOSEN: u32 = 2u;
+const SQRT_SOFTPLUS: u32 = 3u;
 var<workgroup> scores: array<f32, 512>;
 var<workgroup> selection: array<vec4<f32>, 128>; // scores with their bias
 var<workgroup> chosen: array<u32, 512>; // outputs
@@ -60,6 +65,9 @@ fn score(row: u32, t: u32) {
   }
   if (p.score == SIGMOID) {
     for (var e = t; e < p.outputs; e += WG) { scores[e] = 1.0 / (1.0 + exp(-max(scores[e], -80.0))); }
+  }
+  if (p.score == SQRT_SOFTPLUS) {
+    for (var e = t; e < p.outputs; e += WG) { scores[e] = sqrt(softplus(scores[e])); }
   }
   if (p.score == SOFTMAX) {
     let most = joined(part, true, t);
@@ -145,7 +153,13 @@ fn chosen_score(j: u32) -> f32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
   score(group.y, t);
-  choose(group.y, t);
+  if (p.has_given == 1u) {
+    let last = f32(p.outputs - 1u);
+    for (var j = t; j < p.used; j += WG) { chosen[j] = u32(clamp(given[group.y * p.used + j], 0.0, last)); }
+    workgroupBarrier();
+  } else {
+    choose(group.y, t);
+  }
   let late = p.score == SOFTMAX_CHOSEN;
   var most = LOWEST;
   for (var j = 0u; j < p.used; j++) { most = max(most, chosen_score(j)); }

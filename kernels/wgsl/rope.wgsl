@@ -10,6 +10,7 @@ struct Params {
   dim: u32,
   heads: u32,
   head_dim: u32,
+  at: u32, // first value of a head that rotates
   pairs: u32,
   step: u32,
   apart: u32,
@@ -30,7 +31,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let i = id.x % p.pairs;
   if (head >= p.heads) { return; }
   let turn = turn_of(i, batch[3u + 3u * id.y].xyz);
-  let a = id.y * p.dim + head * p.head_dim + i * p.step;
+  let a = id.y * p.dim + head * p.head_dim + p.at + i * p.step;
   let b = a + p.apart;
   let u = x[a];
   let v = x[b];

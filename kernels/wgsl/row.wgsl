@@ -1,5 +1,5 @@
-// row: attention of up to four heads of one row over a split, spliced into attention and
-// attention_chosen.
+// row: attention of up to four heads of one row over a span of its positions, spliced into attention,
+// attention_chosen and attention_entries.
 
 fn extra(i: u32) -> f32 {
   return extras[i];
@@ -16,9 +16,8 @@ fn load_query(quad: Quad, t: u32) {
 }
 
 /// Attention of a workgroup's heads.
-fn attend_row(group: vec3<u32>, t: u32) {
-  let row = batch[1u + 3u * group.y];
-  let span = span_of(row.z, group.z);
+fn attend_row(group: vec3<u32>, span: Span, t: u32) {
+  let row = batch[1u + 3u * group.y]; // token, slot, cell
   if (span.start >= span.end) { return; }
   let quad = quad_of(group, row.z);
   load_query(quad, t);

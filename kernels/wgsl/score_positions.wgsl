@@ -1,6 +1,7 @@
 // score_positions: the scores of blocks of positions up to a row's own, for choose_positions. A block scores as its
-// best position t: q · k_t for each head, or, with weights, Σ weight · max(q · k_t, 0) of all heads. A workgroup has a
-// span of whole blocks: several in one tile of 64 keys, or one in several tiles.
+// best position t: q · k_t for each head, or, with weights, Σ weight · max(q · k_t, 0) of all heads. With `stride` only
+// the last position of a block counts, once the row has reached it: then a block is one position, of so many. A
+// workgroup has a span of whole blocks: several in one tile of 64 keys, or one in several tiles.
 //
 //   binding 0  q       storage, read        f32 (rows, heads · head_dim)
 //   binding 1  weights storage, read        f32 (rows, heads)
@@ -19,6 +20,7 @@ struct Params {
   blocks: u32, // in the longest context
   span: u32, // blocks of a workgroup: no more than fit a tile, or one
   has_weights: u32,
+  stride: u32, // positions between keys
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> weights: array<f32>;
@@ -47,7 +49,7 @@ fn load(row: u32, head: u32, at: u32, count: u32, depth: u32, t: u32) {
   }
   for (var k = t / DEPTH; k < KEYS; k += WG / DEPTH) {
     var four = vec4<f32>();
-    if (is_inside && k < count) { four = key_four(at + k * p.head_dim, i); }
+    if (is_inside && k < count) { four = key_four(at + k * p.stride * p.head_dim, i); }
     tile[k * STRIDE + d] = four;
   }
 }
@@ -106,10 +108,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let row = group.y;
   let own = batch[1u + 3u * row]; // token, slot, cell
   let begin = group.x * p.span * p.block;
-  let end = min(begin + p.span * p.block, own.z + 1u);
+  let end = min(begin + p.span * p.block, (own.z + 1u) / p.stride);
   for (var first = begin; first < end; first += KEYS) {
     let last = min(first + KEYS, end);
-    let at = (own.y * p.ctx_len + first) * p.head_dim;
+    let at = (own.y * p.ctx_len + (first + 1u) * p.stride - 1u) * p.head_dim;
     var sums = vec4<f32>();
     for (var head = 0u; head < p.heads; head += HEADS) {
       let found = score_heads(row, head, at, last - first, t);

@@ -14,6 +14,11 @@ import addVector from "./add_vector.wgsl" with { type: "text" };
 import attend from "./attend.wgsl" with { type: "text" };
 import attention from "./attention.wgsl" with { type: "text" };
 import attentionChosen from "./attention_chosen.wgsl" with { type: "text" };
+import attentionEntries from "./attention_entries.wgsl" with { type: "text" };
+import compress from "./compress.wgsl" with { type: "text" };
+import lookup from "./lookup.wgsl" with { type: "text" };
+import mixParts from "./mix_parts.wgsl" with { type: "text" };
+import streamWeights from "./stream_weights.wgsl" with { type: "text" };
 import attentionMatrix from "./attention_matrix.wgsl" with { type: "text" };
 import attentionReduce from "./attention_reduce.wgsl" with { type: "text" };
 import attentionTile from "./attention_tile.wgsl" with { type: "text" };
@@ -143,6 +148,8 @@ export const KERNELS = {
   attention,
   attention_chosen: attentionChosen,
   attention_chosen_wide: attentionChosen.replace("//#splice narrow", wide),
+  attention_entries: attentionEntries,
+  attention_entries_wide: attentionEntries.replace("//#splice narrow", wide),
   attention_matrix_64: matrixAttention(64, 64),
   attention_matrix_128: matrixAttention(128, 64),
   attention_matrix_256: matrixAttention(256, 32),
@@ -153,6 +160,7 @@ export const KERNELS = {
   clamp: clampValues,
   causal_conv: causalConv,
   centered_conv: centeredConv,
+  compress,
   delta_rule: deltaRule,
   embed,
   gate,
@@ -162,10 +170,12 @@ export const KERNELS = {
   join: joinParts,
   keep_largest: keepLargest,
   layer_norm: layerNorm,
+  lookup,
   linear,
   linear_3: linear3,
   match_length: matchLength,
   matmul,
+  mix_parts: mixParts,
   moe_down: moeDown,
   moe_gated: moeGated,
   moe_gated_shared: moeGated.replace("//#splice unshared", share),
@@ -191,6 +201,7 @@ export const KERNELS = {
   slice,
   soft_cap: softCap,
   store_kv: storeKv,
+  stream_weights: streamWeights,
   take_rows: takeRows,
   to_halves: toHalves,
   top_of_lists: topOfLists,

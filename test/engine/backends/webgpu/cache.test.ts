@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 const cases = runnableCases().filter(({ name }) =>
-  /^(attention|sharedAttention|latentAttention|choosePositions|rope):/.test(name),
+  /^(attention|sharedAttention|latentAttention|compressedAttention|choosePositions|rope):/.test(name),
 );
 const caseOf = (name: string) => cases.find((each) => each.name === name)!;
 
@@ -72,6 +72,7 @@ const EIGHT_BIT_CASES = [
   ["attention: a long context, chunks of 280", "q8_0/16"],
   ["sharedAttention: a window of 3, capped", "q8_0/16"],
   ["latentAttention: 4 heads", "q8_0/8"],
+  ["compressedAttention: blocks of 8 without sinks", "q8_0/8"],
 ] as const;
 
 test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 4))(

@@ -122,6 +122,18 @@ test("a norm goes into the products that read it, unless somebody else does, or 
   expect(kernelsOf(between, ["z", "u"])).toEqual([...start, "rms_norm", "linear", "scale", "linear"]);
 });
 
+test("queries and keys that turn inside their heads do so before attention", () => {
+  const base = { base: 1e4, rotaryDim: 8, style: "norm", freqScale: 1, extFactor: 0, attnFactor: 1 } as const;
+  const rope = { ...base, betaFast: 32, betaSlow: 1, ctxLenOrig: 64 };
+  const heads = { layer: 0, nHeads: 2, nKvHeads: 2, headDim: 16, scale: 1, window: 0, softCap: 0, rope };
+  const attention = (at: number): Step[] => [
+    ...[x, y].map((each): Step => ({ op: "rope", x: each, heads: 2, headDim: 16, rope, at })),
+    { op: "attention", out: z, q: x, k: y, v: y, ...heads },
+  ];
+  expect(kernelsOf(attention(0))).toEqual(["embed", "linear", "rope_store", "rope_attention"]);
+  expect(kernelsOf(attention(8))).toEqual(["embed", "linear", "rope", "rope", "store_kv", "attention"]);
+});
+
 test("an MLP beside experts goes with them, and its product behind them", async () => {
   const layer = layerOf(await dispatchesOf("granitemoe", false));
   const experts = ["linear", "linear", "moe_route", "moe_gated_shared", "linear", "moe_down"];

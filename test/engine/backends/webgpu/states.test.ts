@@ -3,7 +3,8 @@ import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Session } from "../../../../src/engine/program/backend.ts";
 import type { Checkpoint } from "../../../../src/engine/program/kept-slots.ts";
 import type { BackendChild } from "../child.ts";
-import { batchOf, hybridProgram, VOCAB } from "../hybrid.ts";
+import { compressedProgram } from "../compressed.ts";
+import { batchOf, hybridProgram } from "../hybrid.ts";
 import { sharedWebGpu } from "./shared.ts";
 import type { Spilling } from "./spilling.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
@@ -13,17 +14,28 @@ setDefaultTimeout(120_000);
 let gpu: BackendChild;
 beforeAll(async () => void (gpu = await sharedWebGpu()));
 
-const load = (): Promise<Session> =>
-  gpu.backend.load(hybridProgram(), { ctxLen: 32, slots: 3, precise: true, threads: 1, cacheDir: undefined });
+/** Ids that all programs here have. */
+const VOCAB = 37;
+const STEPS = 9;
+/** Programs, and bytes of a slot's states. */
+const PROGRAMS = {
+  "recurrent steps": { program: hybridProgram(), bytes: 4 * (3 * 32 + 2 * 8 * 8) },
+  "rows that become entries": { program: compressedProgram(), bytes: 4 * 7 * (4 * 32 + 4 * 16) },
+};
+const each = Object.entries(PROGRAMS).map(([name, { program, bytes }]) => [name, program, bytes] as const);
+
+const load = (program = hybridProgram()): Promise<Session> =>
+  gpu.backend.load(program, { ctxLen: 32, slots: 3, precise: true, threads: 1, cacheDir: undefined });
 
 const tokens = (from: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (from + 5 * i) % VOCAB);
 
-test("a run behind a restored checkpoint has the bits of the first time, in its own slot and in another", async () => {
-  const session = await load();
+test.each(each)("%s: a run behind a restored checkpoint has the same bits, also in another slot", async (_, ...of) => {
+  const [program, bytes] = of;
+  const session = await load(program);
   await session.run(batchOf(0, 0, tokens(1, 9)));
   const checkpoint = await session.checkpoints!.save(0, 9);
-  expect(checkpoint.bytes).toBe(4 * (3 * 32 + 2 * 8 * 8));
+  expect(checkpoint.bytes).toBe(bytes);
   const first = await session.run(batchOf(0, 9, tokens(3, 4)));
   await session.run(batchOf(0, 13, tokens(7, 2)));
   session.checkpoints!.restore(0, checkpoint);
@@ -34,11 +46,11 @@ test("a run behind a restored checkpoint has the bits of the first time, in its 
   session.close();
 });
 
-test("a decoded sequence has the same bits beside others as alone, and begins anew at 0", async () => {
-  const session = await load();
+test.each(each)("%s: steps have the same bits beside others as alone, and begin anew at 0", async (_, program) => {
+  const session = await load(program);
   const alone: Float32Array[] = [];
-  for (let i = 0; i < 6; i++) alone.push(await session.run(batchOf(0, i, tokens(2 + i, 1))));
-  for (let i = 0; i < 6; i++) {
+  for (let i = 0; i < STEPS; i++) alone.push(await session.run(batchOf(0, i, tokens(2 + i, 1))));
+  for (let i = 0; i < STEPS; i++) {
     const beside = [1, 2].map((slot) => ({ slot, start: i, tokens: tokens(7 * slot + i, 1), logits: "none" as const }));
     const own = { slot: 0, start: i, tokens: tokens(2 + i, 1), logits: "all" as const };
     expect(await session.run([beside[0]!, own, beside[1]!])).toEqual(alone[i]!);
