@@ -19,6 +19,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 VOCAB, LENGTH = 320, 24
+TABLE = ".tid2eid"
 TEXT = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs", "Ünïcode – 0123456789 + – ×"]
 TEXTS = ["the quick  brown fox", " jumps over\tthe lazy dog ", "Ünïcode ﬁne ½ ①", "日本 liquor", "", "0123456789 + – ×"]
 SIZES = dict(hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96)
@@ -33,6 +34,8 @@ GPT2 = dict(n_embd=64, n_layer=3, n_head=4, n_positions=256, vocab_size=VOCAB, b
 LATENT = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16)
 LATENT |= dict(n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1)
 INDEXER = dict(index_n_heads=2, index_head_dim=16, index_topk=64)
+DEEPSEEK4 = SIZES | EXPERTS | dict(num_key_value_heads=1, head_dim=32, q_lora_rank=24, qk_rope_head_dim=8, sliding_window=5, o_groups=2, o_lora_rank=24)
+DEEPSEEK4 |= dict(index_n_heads=16, index_head_dim=16, index_topk=2, hc_mult=4, hc_eps=0.01, hc_sinkhorn_iters=3, swiglu_limit=0.5)
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
 DELTA |= dict(num_hidden_layers=4)
 
@@ -46,7 +49,7 @@ WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sl
 
 T5 = dict(d_model=64, d_kv=16, d_ff=96, num_layers=3, num_decoder_layers=2, num_heads=4, vocab_size=VOCAB, n_positions=512, pad_token_id=0, eos_token_id=1)
 # Texts longer than the distances that have a bucket each
-LENGTHS = {"T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
+LENGTHS = {"DeepseekV4 2": 200, "T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
 
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
 MODELS = {
@@ -132,6 +135,8 @@ MODELS = {
     "Jais2": SIZES | HEADS,
     "HYV4": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, index_n_heads=16, index_topk=7, indexer_types=["full", "shared", "full"], hc_mult=4, hc_eps=0.01, hc_magnitude=1.5, swiglu_limit=0.5),
     "HYV4 2": SIZES | EXPERTS | LATENT | INDEXER | dict(num_key_value_heads=4, hc_mult=3, n_shared_experts=2, rope_parameters=YARN),
+    "DeepseekV4": DEEPSEEK4 | dict(layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"], compress_rates={"compressed_sparse_attention": 4, "heavily_compressed_attention": 8}, num_hash_layers=1, rope_scaling=YARN, compress_rope_theta=500.0),
+    "DeepseekV4 2": DEEPSEEK4 | dict(layer_types=["heavily_compressed_attention", "compressed_sparse_attention", "compressed_sparse_attention"], num_hash_layers=2, hc_sinkhorn_iters=1),
     "HYV3": SIZES | EXPERTS | HEADS | dict(first_k_dense_replace=1, num_shared_experts=1),
     "GraniteMoeHybrid": SIZES | EXPERTS | dict(layer_types=["mamba", "attention", "mamba"], shared_intermediate_size=48, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, embedding_multiplier=12.0, attention_multiplier=0.125, residual_multiplier=0.22, logits_scaling=8.0),
     "NemotronH 2": SIZES | HEADS | UNBOUNDED | dict(layers_block_type=["linear_attention", "full_attention", "mlp", "linear_attention"], mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16),
@@ -184,12 +189,17 @@ def weights(name, shape, middle, width):
         x ^= x >> numpy.uint64(16 if factor == 0x85EBCA6B else 13)
         x = (x * numpy.uint64(factor)) & numpy.uint64(0xFFFFFFFF)
     x ^= x >> numpy.uint64(16)
+    if name.endswith(TABLE):  # numbers below `width`
+        return (x % numpy.uint64(width)).astype(numpy.int64).reshape(shape)
     values = middle + width * (x.astype(numpy.float64) / 2**31 - 1)
     return values.astype(numpy.float16).astype(numpy.float32).reshape(shape)
 
 
-def published(part):
-    """transformers saves some of Hunyuan 4's tensors under names that differ from the published ones."""
+def published(name, part):
+    """transformers saves some tensors of Hunyuan 4 and DeepSeek V4 under names that differ from the published ones."""
+    if name.startswith("DeepseekV4"):
+        part = part.removeprefix("model.").replace("embed_tokens", "embed").replace("hc_head.hc_", "hc_head_")
+        return part.replace(".attn.norm.", ".attn.kv_norm.")
     part = part.replace("hc_pre.hc_head.", "hc_head.").replace("mlp.linear_gate", "mlp.gate_proj")
     part = part.replace("shared_experts.linear_gate", "shared_experts.gate_proj")
     return re.sub(r"hc_pre\.(hc_attn_layer|hc_mlp_layer)\.", r"\1.hc_pre.", part)
@@ -212,7 +222,7 @@ def build(name, to):
     path = os.path.join(to, "model.safetensors")
     tensors = {}
     for part, old in load_file(path).items():
-        part = published(part)
+        part = published(base, part)
         # small enough for scores to differ, large enough for them to matter
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
@@ -220,6 +230,8 @@ def build(name, to):
         width = round(gain / old.shape[-1] ** 0.5, 4) if is_matrix else 0.3
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
+        if part.endswith(TABLE):
+            width = config.n_routed_experts
         tensors[part] = [list(old.shape), middle, width]
     names = {part: named(name, part) for part in tensors}
     values = {part: torch.from_numpy(weights(names[part], *each)) for part, each in tensors.items()}

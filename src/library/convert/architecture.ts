@@ -39,8 +39,13 @@ export interface TensorRule {
    * (experts, rows, inDim / 32, 16) bytes, with their scales in a tensor that ends in `_scales` instead of `_blocks`.
    */
   readonly experts?: ExpertRows;
-  /** The file stores an expert's matrix as (rows, inDim / 2) bytes of MXFP4, with scales in `_scale`, not `_packed`. */
+  /**
+   * The file may store an expert's matrix as (rows, inDim / 2) bytes of MXFP4, with scales in `_scale` instead of
+   * `_packed`, or in `.scale` instead of `.weight`.
+   */
   readonly isPacked?: boolean;
+  /** The tensor has whole numbers, not weights. */
+  readonly isTable?: boolean;
   /** The name of a vector by which this one is multiplied, from this one's name. */
   readonly times?: (name: string) => string;
   /** Heads whose rows are reordered to pairs; see `TensorSource`. */

@@ -16,6 +16,7 @@ import {
   type WriteValue,
 } from "../../engine/formats/index.ts";
 import { u32, type Architecture, type Computed } from "./architecture.ts";
+import { blockScaledData } from "./block-scaled.ts";
 import { findArchitecture } from "./archs/index.ts";
 import { configOf, layersOf, type Config } from "./config.ts";
 import { checkActivation } from "./decoder.ts";
@@ -196,7 +197,9 @@ const tensorOf =
     data: {
       async *[Symbol.asyncIterator]() {
         for (const source of sources) {
-          yield* "scales" in source ? expertData(source, quant, label) : tensorData(source, quant, label);
+          if ("scales" in source) yield* expertData(source, quant, label);
+          else if ("blockScales" in source) yield* blockScaledData(source, label);
+          else yield* tensorData(source, quant, label);
         }
       },
     },

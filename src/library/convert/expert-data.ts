@@ -22,6 +22,9 @@ export interface ExpertSource {
   readonly rows: ExpertRows;
 }
 
+/** Two weights, or an exponent, in each byte. */
+export const isBytes = ({ dtype }: SafeTensor): boolean => ["U8", "I8", "F8_E8M0"].includes(dtype);
+
 /** The type and shape in a GGUF, slowest-varying dimension first. Throws `bad_file` for another layout. */
 export function plannedExperts(
   source: ExpertSource,
@@ -40,7 +43,7 @@ export function plannedExperts(
     if (shape.length !== 3) throw wrong("(experts, inDim, rows)");
     return { shape: [experts, allRows / rows.step, second], quant: undefined };
   }
-  const isPacked = shape.length === 4 && shape[3] === NIBBLE_BYTES && tensor.dtype === "U8" && scales.dtype === "U8";
+  const isPacked = shape.length === 4 && shape[3] === NIBBLE_BYTES && isBytes(tensor) && isBytes(scales);
   const isPaired = String(scales.shape) === String(shape.slice(0, 3));
   if (!isPacked || !isPaired)
     throw wrong(`bytes of (experts, rows, blocks, ${NIBBLE_BYTES}) and a scale for each block`);

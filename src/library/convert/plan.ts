@@ -3,10 +3,11 @@
  * error, and so is a layer that lacks a required tensor.
  */
 import { AppError } from "../../base/index.ts";
-import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
+import { bf16, f16, f32, i32, type Quant } from "../../engine/formats/index.ts";
 import type { Architecture, RowSelection, TensorRule, TensorTable } from "./architecture.ts";
+import { blockScaled, isBlockScaled, isScales, type BlockScaledSource } from "./block-scaled.ts";
 import type { SafeTensor } from "./safetensors.ts";
-import { plannedExperts, type ExpertSource } from "./expert-data.ts";
+import { isBytes, plannedExperts, type ExpertSource } from "./expert-data.ts";
 import { checkFactor, checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
 /** Encoder parts of multimodal models; the text model is converted without them. */
@@ -23,7 +24,7 @@ interface PlannedTensor {
   readonly shape: readonly number[];
   readonly quant: Quant;
   /** One after the other; several for the stacked matrices of experts. */
-  readonly sources: readonly (TensorSource | ExpertSource)[];
+  readonly sources: readonly (TensorSource | ExpertSource | BlockScaledSource)[];
 }
 
 export interface Plan {
@@ -46,7 +47,7 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
   const counts = new Map<string, number>();
   const among = { byName: new Map(tensors.map((tensor) => [tensor.name, tensor])), label };
   const planned = (tensor: SafeTensor, each: FoundRule): PlannedTensor =>
-    each.rule.isPacked
+    each.rule.isPacked && isBytes(tensor)
       ? planPacked(tensor, each, among)
       : each.rule.experts
         ? planExperts(tensor, each, among)
@@ -59,7 +60,7 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
     }
     const name = bareName(tensor.name);
     const isUnused = COMPUTED.test(name) || architecture.unused?.test(name) || (isTied && name === "lm_head.weight");
-    if (isUnused) continue;
+    if (isUnused || isScales(tensor.name, among.byName)) continue;
     const found = findRules(table, name, nLayers);
     if (found.length === 0) {
       const why = `'${architecture.arch}' has no such weight, and without it the answers would be wrong`;
@@ -170,6 +171,8 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, among: Among)
       `${label}: tensor '${tensor.name}': expected ${expected}, got (${tensor.shape.join(", ")})`,
     );
   if (tensor.shape.length === 0 || tensor.shape.includes(0)) throw wrong("1 or more dimensions above 0");
+  if (rule.isTable) return planTable(tensor, name, label);
+  if (isBlockScaled(tensor)) return planBlockScaled(tensor, { name, rule }, among);
   const { shift = 0 } = rule;
   const rows = rule.rows && selectedRows(tensor, rule.rows);
   if (rule.rows && !rows) throw wrong("rows that its configuration divides");
@@ -192,6 +195,27 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, among: Among)
   return { name, shape: shape.toReversed(), quant, sources: [source] };
 }
 
+/** Whole numbers; see `TensorRule.isTable`. */
+function planTable(tensor: SafeTensor, name: string, label: string): PlannedTensor {
+  const { shape, dtype } = tensor;
+  if (!["I32", "I64"].includes(dtype))
+    throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected I32 or I64, got ${dtype}`);
+  return { name, shape: shape.toReversed(), quant: i32, sources: [{ tensor, pairedHeads: 0 }] };
+}
+
+/** A matrix in 8 bits. Throws `unsupported` if a rule changes it. */
+function planBlockScaled(
+  tensor: SafeTensor,
+  { name, rule }: Pick<FoundRule, "name" | "rule">,
+  among: Among,
+): PlannedTensor {
+  if (rule.rows ?? rule.pairedHeads ?? rule.isTransposed ?? rule.value ?? rule.times) {
+    const what = "this architecture reorders or changes it, which works for F32, F16, BF16 only";
+    throw new AppError("unsupported", `${among.label}: tensor '${tensor.name}': ${what}, got ${tensor.dtype}`);
+  }
+  return { name, shape: tensor.shape.toReversed(), quant: bf16, sources: [blockScaled(tensor, among)] };
+}
+
 /** Stacked experts; see `TensorRule.experts`. */
 function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among): PlannedTensor {
   const { label } = among;
@@ -206,7 +230,8 @@ function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among
 
 /** The matrix of one expert; see `TensorRule.isPacked`. */
 function planPacked(tensor: SafeTensor, { name }: FoundRule, among: Among): PlannedTensor {
-  const scales = besides(tensor, tensor.name.replace(/_packed$/, "_scale"), among, "scales");
+  const scaleName = tensor.name.replace(/_packed$/, "_scale").replace(/\.weight$/, ".scale");
+  const scales = besides(tensor, scaleName, among, "scales");
   const source = {
     tensor: { ...tensor, shape: packedShape(tensor.shape) },
     scales: { ...scales, shape: [1, ...scales.shape] },

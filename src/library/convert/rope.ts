@@ -55,7 +55,7 @@ export function ropeMetadata(
   }
 }
 
-function yarnMetadata(config: Config, parameters: Config): Record<string, WriteValue> {
+export function yarnMetadata(config: Config, parameters: Config): Record<string, WriteValue> {
   const factor = parameters.number("factor");
   const ctxLenOrig = originalCtxLen(config, parameters);
   return {

@@ -19,6 +19,7 @@ const DTYPE_BYTES: Readonly<Record<string, number>> = {
   BF16: 2,
   F8_E4M3: 1,
   F8_E5M2: 1,
+  F8_E8M0: 1,
   I64: 8,
   I32: 4,
   I16: 2,

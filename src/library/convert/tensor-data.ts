@@ -6,7 +6,7 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../base/index.ts";
 import { reading } from "../../base/system.ts";
-import { bf16, f16, f32, type Quant } from "../../engine/formats/index.ts";
+import { bf16, f16, f32, i32, type Quant } from "../../engine/formats/index.ts";
 import type { RowSelection } from "./architecture.ts";
 import type { SafeTensor } from "./safetensors.ts";
 
@@ -98,6 +98,10 @@ async function weightsOf(tensor: SafeTensor, label: string): Promise<Float32Arra
  */
 export async function* tensorData(source: TensorSource, to: Quant, label: string): AsyncGenerator<Uint8Array> {
   const { tensor, pairedHeads, value, isTransposed = false } = source;
+  if (to === i32) {
+    yield* tableData(tensor, label);
+    return;
+  }
   const from = sourceType(tensor, label);
   const rounding = { from, to, value, what: `${label}: '${tensor.name}'` };
   if (source.factor) {
@@ -123,6 +127,25 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
       for (let at = 0; at < length; at += headBytes) pairRows(bytes.subarray(at, at + headBytes), rowBytes);
     }
     yield roundTo(bytes, rounding);
+  }
+}
+
+/** Whole numbers of 32 bits. Throws `bad_file` for one that is larger. */
+async function* tableData(tensor: SafeTensor, label: string): AsyncGenerator<Uint8Array> {
+  const isLong = tensor.dtype === "I64";
+  await using file = await reading(`${label}: tensor '${tensor.name}'`, open(tensor.path, "r"));
+  for (let done = 0; done < tensor.byteLength; done += PIECE_BYTES) {
+    const length = Math.min(PIECE_BYTES, tensor.byteLength - done);
+    const bytes = await readPiece(file, { tensor, offset: done, length, label });
+    if (!isLong) {
+      yield bytes;
+      continue;
+    }
+    const numbers = Array.from(new BigInt64Array(bytes.buffer, bytes.byteOffset, length / 8), Number);
+    const large = numbers.find((number) => number !== Math.trunc(number) || Math.abs(number) >= 2 ** 31);
+    if (large !== undefined)
+      throw new AppError("bad_file", `${label}: '${tensor.name}': expected numbers of 32 bits, got ${large}`);
+    yield new Uint8Array(Int32Array.from(numbers).buffer);
   }
 }
 

@@ -5,6 +5,7 @@ import { configOf, type Config } from "../config.ts";
 import { describe, textConfig, type JsonObject } from "../folder.ts";
 import { bert } from "./bert.ts";
 import * as deepseek from "./deepseek.ts";
+import { deepseek4 } from "./deepseek4.ts";
 import * as diffusion from "./diffusion.ts";
 import * as embedders from "./embedders.ts";
 import * as encoders from "./encoders.ts";
@@ -43,6 +44,7 @@ export const convertible = {
   Cohere2ForCausalLM: sequential.cohere2,
   CohereForCausalLM: sequential.commandR,
   DeepseekV2ForCausalLM: deepseek.deepseek2,
+  DeepseekV4ForCausalLM: deepseek4,
   DeepseekV32ForCausalLM: indexed.deepseek32,
   DeepseekV3ForCausalLM: deepseek.deepseek3,
   DistilBertForMaskedLM: encoders.distilBert,
