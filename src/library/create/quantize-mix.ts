@@ -5,6 +5,7 @@
  */
 import { AppError } from "../../base/index.ts";
 import {
+  i32,
   type Metadata,
   type ModelHeader,
   type QuantName,
@@ -76,7 +77,7 @@ interface Counts {
 /** Throws `bad_request` if a tensor is quantized already, in the words that clients know. */
 export function checkUnquantized(tensors: ModelHeader["tensors"]): void {
   for (const { quant } of tensors.values()) {
-    if (["f32", "f16", "bf16"].includes(quant.name)) continue;
+    if (["f32", "f16", "bf16", i32.name].includes(quant.name)) continue;
     throw new AppError("bad_request", "quantization is only supported for F16, BF16 and F32 models");
   }
 }
@@ -96,6 +97,7 @@ export function chooseTypes(model: Pick<ModelHeader, "metadata" | "tensors">, fi
 
 function typeOf(tensor: TensorInfo, facts: Facts, counts: Counts): QuantName {
   const { base } = FILE_TYPES[facts.fileType];
+  if (tensor.quant === i32) return "f32"; // a table is copied: its numbers are as wide
   if (!isQuantizable(tensor)) return tensor.quant.name as QuantName; // one of three float types: checked above
   if (quants[base].blockLen === 1) return base;
   return fitRows(tensor, mixed(tensor, facts, counts));

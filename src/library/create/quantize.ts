@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 import { AppError } from "../../base/index.ts";
 import { quantizeModule } from "../../engine/backends/index.ts";
 import {
+  i32,
   MAX_HEADER_BYTES,
   type ModelHeader,
   type QuantName,
@@ -82,10 +83,10 @@ export async function quantizeFile(options: QuantizeOptions): Promise<Quantized>
     }
   }
 
-  const tensors = [...model.tensors.values()].map(({ name, shape }): WriteTensor => ({
+  const tensors = [...model.tensors.values()].map(({ name, shape, quant }): WriteTensor => ({
     name,
     shape,
-    quant: quants[tensorTypes.get(name)!],
+    quant: quant === i32 ? i32 : quants[tensorTypes.get(name)!],
     data: dataOf(name),
   }));
   await writeGguf(options.to, { metadata, tensors });
@@ -134,7 +135,7 @@ function jobsOf(model: ModelHeader, types: ReadonlyMap<string, QuantName>): Job[
         path: paths[tensor.shard]!, // a tensor's shard has a path
         offset: tensor.offset + done,
         byteLength: Math.min(chunkBytes, tensor.byteLength - done),
-        from: name as QuantName, // quants are registered under their names
+        from: tensor.quant === i32 ? "f32" : (name as QuantName), // quants are registered under their names
         to: types.get(tensor.name)!, // every tensor has one
         tensor: tensor.name,
       });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf, type WriteTensor, type WriteValue } from "../../../src/engine/formats/files/write.ts";
+import { i32 } from "../../../src/engine/formats/quant/i32.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { quantizeFile, type QuantizeOptions } from "../../../src/library/create/quantize.ts";
 import { golden, goldenTest } from "../../golden.ts";
@@ -235,3 +236,24 @@ goldenTest("a model that is quantized to F16 has the same weights, and to Q8_0 n
 function closing<T extends { close(): void }>(resource: T): T & Disposable {
   return Object.assign(resource, { [Symbol.dispose]: () => resource.close() });
 }
+
+test("a table of whole numbers is copied, whatever the type", () =>
+  withFolder(async (folder) => {
+    const [from, to] = [join(folder, "from.gguf"), join(folder, "to.gguf")];
+    const numbers = Int32Array.from({ length: 15 }, (_, i) => i * 1e6 - 7);
+    const table = { name: "blk.0.ffn_gate_tid2eid.weight", shape: [3, 5], quant: i32 };
+    const weights = { name: "token_embd.weight", shape: [256, 4], quant: quants.f16 };
+    await writeGguf(from, {
+      metadata: METADATA,
+      tensors: [
+        { ...table, data: new Uint8Array(numbers.buffer) },
+        { ...weights, data: packed("f16", EMBEDDING.subarray(0, 1024)) },
+      ],
+    });
+    await quantize(from, to);
+    const made = openGguf(to);
+    expect(made.tensors.get(table.name)).toMatchObject({ shape: [3, 5], quant: { name: "i32" }, byteLength: 60 });
+    expect(made.read(table.name)).toEqual(new Uint8Array(numbers.buffer));
+    expect(made.tensors.get(weights.name)!.quant.name).toBe("q6_K"); // a tied embedding
+    made.close();
+  }));

@@ -26,8 +26,8 @@ export interface Placement {
 
 /**
  * The place of each tensor in the file. Throws `bad_file` for a duplicate name, rows of partial blocks, a misaligned
- * offset, an end beyond the file, and overlapping tensors. A tensor of an unreadable type gets the bytes up to the next
- * one.
+ * offset, an end beyond the file, and overlapping tensors. A tensor of a type of unknown size gets the bytes up to the
+ * next one.
  */
 export function placeTensors(infos: readonly RawTensorInfo[], placement: Placement): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();
@@ -41,7 +41,7 @@ export function placeTensors(infos: readonly RawTensorInfo[], placement: Placeme
   const inOrder = [...tensors.values()].sort((a, b) => a.offset - b.offset);
   checkOverlap(inOrder, placement.cursor.path);
   for (const [i, info] of inOrder.entries()) {
-    if (!info.quant.unreadable) continue;
+    if (info.quant.blockBytes > 0) continue;
     const end = inOrder[i + 1]?.offset ?? placement.fileBytes;
     tensors.set(info.name, { ...info, byteLength: end - info.offset });
   }
