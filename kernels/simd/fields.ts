@@ -187,6 +187,7 @@ export const RECORDS = {
     slopes: "u64", // f32 (heads)
     biases: "u64", // f32 (heads, 2 · far + 1): parts of scores by distance
     far: "i32",
+    lengths: "u64", // i32 (rows): positions that a row attends to, whatever its own is; 0: `kept` says
     chosen: "u64", // i32 (rows, groups, chosenCount): blocks that a row attends to, ascending, then −1; 0: all
     chosenCount: "i32",
     chosenBlock: "i32", // positions of a block

@@ -19,7 +19,7 @@ export function memoryOf(id: string, count: number, dim = MEMORY_DIM): Memory {
   return { id, rows: Float32Array.from({ length: count * dim }, () => gaussian(rng)) };
 }
 
-/** Self attention around a gated layer of cross attention with its MLP, as in Llama 3.2 Vision. */
+/** Self attention, then a gated layer of cross attention with its MLP, as in Llama 3.2 Vision. */
 function crossing(
   name: string,
   { heads, rowsMax, batches }: { heads: Heads; rowsMax: number; batches: Case["batches"] },
@@ -32,8 +32,6 @@ function crossing(
     const inner = gatedMlp(draft, { dim: DIM, ffnDim: 48, act: "silu" });
     steps.push({ op: "keepRemembering", x: inner });
     add(draft, inner, 0.7);
-    const second = attention(draft, self);
-    add(draft, linear({ ...draft, x: second }, draft.matrix({ inDim: 64, outDim: DIM })), 1);
     return x;
   });
   return { ...rest, program: { ...program, memory: { steps: remembering, rows: rowsMax } } };

@@ -335,7 +335,7 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
     }
   }
   for (int i = 0; i < there; i++) {
-    const f32 inverse = 1 / VALUE_MAX / running[i].total;
+    const f32 inverse = running[i].total > 0 ? 1 / VALUE_MAX / running[i].total : 0;
     const f32 *sums = w.sums + (i64)i * w.wide;
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, sums + d) * inverse, op->valueDim - d);

@@ -168,7 +168,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
-    f32 inverse = 1 / total[i];
+    f32 inverse = total[i] > 0 ? 1 / total[i] : 0; // a query without positions: zeros
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, &sums[i][d]) * inverse, op->valueDim - d);
   }
@@ -193,6 +193,10 @@ NOINL Query query_of(const Thread *t, const Attend *op, const i32 *block, int ro
   q.slope = op->slopes ? AT(f32, op->slopes)[head] : 0;
   q.biases = op->biases ? AT(f32, op->biases) + (i64)head * (2 * op->far + 1) + op->far : 0;
   q.sink = op->sinks ? AT(f32, op->sinks) + head : 0;
+  if (op->lengths) {
+    q.to = AT(i32, op->lengths)[row];
+    return q;
+  }
   if (op->kept) {
     q.at = AT(i32, t->p.cells)[row];
     q.to = op->spans ? AT(i32, t->p.ends)[row] : q.at + 1;

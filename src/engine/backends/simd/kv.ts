@@ -3,6 +3,7 @@ import { assert } from "../../../base/index.ts";
 import type { KV_TYPES } from "../../../../kernels/simd/layout.ts";
 import type { KvOption, LoadOptions, Program, SlotBytes } from "../../program/backend.ts";
 import type { Growth, KvBlocks } from "../../program/kept-slots.ts";
+import { memoryLayers } from "../../program/memory.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
 import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
@@ -53,6 +54,9 @@ export const isRotated = (type: KvType): boolean => type === "q4_0" || type === 
 export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
   precise || (small && kvType === "f16") ? "f32" : encodes ? "f16" : kvType;
 
+/** A memory has a bounded size, and every row reads all of it: it is never rounded to fewer than 16 bits. */
+export const memoryType = (type: KvType): KvType => (type === "f32" ? "f32" : "f16");
+
 /** Bytes of a slot; latent values are stored a second time as values. */
 export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
   const type = kvTypeOf(options, false);
@@ -63,6 +67,10 @@ export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadO
       const values = kvBytes(type, fillHead(type, valueDimOf(step, state)));
       perToken += state.nKvHeads * (kvBytes(type, fillKey(type, state.keyDim)) + values);
     }
+  }
+  for (const { rows, nKvHeads, headDim } of memoryLayers(steps)) {
+    const own = memoryType(type);
+    once += fillContext(rows) * nKvHeads * (kvBytes(own, headDim) + kvBytes(own, fillHead(own, headDim)));
   }
   return { perToken, once };
 }

@@ -4,9 +4,10 @@ import { AppError, assert } from "../../../base/index.ts";
 import { alibiSlopes } from "../../../../kernels/alibi.ts";
 import { ropeTable, sectionOf } from "../../program/rope.ts";
 import type { Buf, DistanceBias, Ops, Step } from "../../program/step.ts";
-import { allocateLayer, fillContext, isRotated, type KvLayer } from "./kv.ts";
+import { allocateLayer, fillContext, isRotated, type KvLayer, type KvType } from "./kv.ts";
 import { changed, type Lowering } from "./lowering.ts";
 import type { Activation } from "./records.ts";
+import type { Remembered } from "./remembered.ts";
 
 /** Equals `HEAD_MAX` of ops/attend.h. */
 const HEAD_DIM_MAX = 1024;
@@ -28,7 +29,10 @@ type AttentionOp =
   | "latentAttention"
   | "compressedAttention"
   | "choosePositions"
-  | "bidirectionalAttention";
+  | "bidirectionalAttention"
+  | "crossAttention"
+  | "remember"
+  | "keepRemembering";
 
 export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   rope({ x, heads, headDim, rope, at = 0 }, lowering) {
@@ -139,12 +143,34 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
     const spans = { ...rest, nKvHeads, window, softCap: 0, oneWay: !inSpans };
     attend(spans, { cache, kept: 0, ctxLen: places }, lowering);
   },
+
+  crossAttention(step, lowering) {
+    const { lengths, ...place } = memoryOf(step.layer, lowering);
+    attend({ ...step, window: 0, softCap: 0 }, { ...place, kept: 1, lengths: lengths.address }, lowering);
+  },
+
+  remember({ k, v, layer, nKvHeads, headDim }, lowering) {
+    const values = { buf: v, offset: 0, stride: headDim, dim: headDim };
+    store({ k, v: values }, { ...memoryOf(layer, lowering), heads: nKvHeads, kept: 1 }, lowering);
+  },
+
+  keepRemembering({ x }, lowering) {
+    const y = changed(lowering.list, x);
+    const { shares } = lowering.remembered!; // a program with such steps has one
+    lowering.list.add("weigh", y, { x: y.address, shares: shares.address, out: y.address, n: x.dim, used: 1 });
+  },
 };
 
 function cacheOf(layer: number, { layers }: Lowering): KvLayer {
   const cache = layers.get(layer);
   assert(cache, `no KV cache for layer ${layer}`);
   return cache;
+}
+
+function memoryOf(layer: number, { remembered }: Lowering): Remembered & { readonly cache: KvLayer } {
+  const cache = remembered?.layers.get(layer);
+  assert(remembered && cache, `no memory for layer ${layer}`);
+  return { ...remembered, cache };
 }
 
 function checkHeads({ headDim, valueDim }: KvLayer): void {
@@ -156,18 +182,21 @@ function checkHeads({ headDim, valueDim }: KvLayer): void {
 interface Place {
   readonly cache: KvLayer;
   readonly kept: 0 | 1;
+  /** Default: the type of the KV cache. */
+  readonly type?: KvType;
 }
 
 function store(
   { k, v }: { k: Buf; v: { buf: Buf; offset: number; stride: number; dim: number } },
-  { cache, heads, kept, ratio = 0 }: Place & { heads: number; ratio?: number },
+  { cache, heads, kept, ratio = 0, ...place }: Place & { heads: number; ratio?: number; ctxLen?: number },
   lowering: Lowering,
 ): void {
   const { list, kv, places } = lowering;
+  const { type = kv.type, ctxLen = kept ? kv.ctxLen : places } = place;
   const { headDim, valueDim } = cache;
   const keys = list.get(k);
   const width = keys.dim / heads;
-  const turned = isRotated(kv.type) && {
+  const turned = isRotated(type) && {
     k: rotated(k, { heads, stride: width, dim: width, filled: headDim, outDim: headDim }, lowering).address,
     ...(valueDim > 0 && {
       v: rotated(v.buf, { ...v, heads, dim: v.dim, filled: valueDim, outDim: valueDim }, lowering).address,
@@ -183,9 +212,9 @@ function store(
     headDim: cache.headDim,
     valueDim: cache.valueDim,
     valueStride: v.stride,
-    ctxLen: kept ? kv.ctxLen : places,
+    ctxLen,
     kept,
-    type: KV_TYPES[kv.type],
+    type: KV_TYPES[type],
     ratio,
     ...turned,
   });
@@ -237,14 +266,16 @@ type Heads = Pick<
   readonly ratio?: number;
 };
 
-function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }, lowering: Lowering): void {
+/** @param place with the address of each row's number of positions, unless its own position says it */
+function attend(step: Heads, place: Place & { ctxLen: number; lengths?: number }, lowering: Lowering): void {
   const { list, kv, weights } = lowering;
+  const { cache, kept, ctxLen, lengths = 0, type = kv.type } = place;
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap, sinks, alibi, bias } = step;
   const { chunked = false, oneWay = false } = step;
   const choice = chosenBy(step, { cache, ctxLen }, lowering);
-  const isTurned = isRotated(kv.type);
+  const isTurned = isRotated(type);
   checkHeads(cache);
-  if (kv.type !== "f32")
+  if (type !== "f32")
     lowering.scratchFloats = Math.max(lowering.scratchFloats, wordFloats(cache.headDim, cache.valueDim));
   const keyHeads = { heads: nHeads, stride: headDim, dim: headDim, filled: cache.headDim, outDim: cache.headDim };
   const q = isTurned ? rotated(step.q, keyHeads, lowering) : list.get(step.q);
@@ -262,12 +293,13 @@ function attend(step: Heads, { cache, kept, ctxLen }: Place & { ctxLen: number }
     valueDim: cache.valueDim,
     ctxLen,
     kept,
+    lengths,
     window,
     chunked: Number(chunked),
     spans: Number(!oneWay),
     scale,
     softCap,
-    type: KV_TYPES[kv.type],
+    type: KV_TYPES[type],
     sinks: sinks ? weights.vector(sinks) : 0,
     slopes,
     ...(bias && { biases: weights.constant(bias.values), far: bias.far }),

@@ -52,10 +52,10 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 ]);
 
 /**
- * Lowers the steps; the last one writes `result`, or the buffer it is derived from.
+ * Lowers the steps; the last one writes `result`, or the buffer it is derived from. Without a result, steps only store.
  * @param rounds the largest number of adapters that a row has chosen; 0: none
  */
-export function lower(steps: readonly Step[], result: Buf, shared: Shared, rounds = 0): Lowered {
+export function lower(steps: readonly Step[], result: Buf | undefined, shared: Shared, rounds = 0): Lowered {
   const { memory, maxRows } = shared;
   const list = makeRecordList(shared, { maxRows, result });
   const chosen = rounds > 0 ? makeChosenRows(memory, { maxRows, rounds }) : undefined;
@@ -66,16 +66,13 @@ export function lower(steps: readonly Step[], result: Buf, shared: Shared, round
     (ops[step.op] as (step: Step, lowering: Lowering) => void)(step, lowering);
   }
   shared.scratchFloats = Math.max(shared.scratchFloats, lowering.scratchFloats);
-  assert(list.get(result).address === RESULT, `the result '${result.name}' is not in the wanted rows`);
+  assert(!result || list.get(result).address === RESULT, `the result '${result?.name}' is not in the wanted rows`);
   const { ordered } = shared.streams ?? {};
   const readers = ordered ? list.readers((address) => ordered.unitAt(address)) : [];
   return { ...list.finish(), chosen, streamed, readers };
 }
 
-export const ops: Ops<void, Lowering, "unsupported"> = {
-  crossAttention: "unsupported",
-  remember: "unsupported",
-  keepRemembering: "unsupported",
+export const ops: Ops<void, Lowering> = {
   ...attentionOps,
   ...expertOps,
   ...partOps,

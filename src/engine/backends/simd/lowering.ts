@@ -10,6 +10,7 @@ import type { KvLayer, KvShape } from "./kv.ts";
 import type { Block, Memory } from "./memory.ts";
 import { isFloatType, isNarrow } from "./narrow.ts";
 import type { Activation, Buffers, RecordList } from "./records.ts";
+import type { Remembered } from "./remembered.ts";
 import { makeTable, type StreamedLayer, type StreamedRecord } from "./streaming/streamed-layers.ts";
 import type { Streams } from "./streaming/streams.ts";
 import type { WeightPlaces } from "./weights.ts";
@@ -36,6 +37,8 @@ export interface Shared {
   readonly layers: Map<number, KvLayer>;
   /** States of convolutions and recurrences, (slots, values of the state). */
   readonly kept: Map<Step, Block>;
+  /** Set if the program has cross attention. */
+  readonly remembered?: Remembered | undefined;
   readonly ropes: Map<RopeScaling, GrowingRopeTable>;
   /** Set if the weights do not fit in memory. */
   readonly streams?: Streams | undefined;

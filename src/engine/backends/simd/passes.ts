@@ -137,6 +137,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
         fill = makeArrays(memory, { ...limits, maxRows: room }, view);
       }
       fill(rows);
+      shared.remembered?.fill(rows);
       const result = out ? out.address : results.address + first * rowBytes;
       const isStep = rows.tokens.length === rows.decodeRows;
       const isAlone = small && isStep && rows.decodeRows <= ROWS_ALONE && stepsBehind < STEPS_ALONE;
@@ -181,7 +182,7 @@ const countsOf = (rows: PassRows): PassValues => ({
 
 /** Arrays with the data of each row, and the function that fills them. */
 function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: PassRows) => void {
-  const { maxRows, inputDim, vectorDim } = limits;
+  const { maxRows, inputDim, vectorDim, memory: remembered } = limits;
   const array = (name: keyof PassValues, width: number): Int32Array => {
     const { address, view: bytes } = memory.allocate(maxRows * width * 4, name);
     putPass(view, { [name]: address });
@@ -196,7 +197,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
   const places = array("places", 1);
   const wanted = array("wantedRows", 1);
   const blocks = array("blocks", 4);
-  const width = Math.max(inputDim, vectorDim);
+  const width = Math.max(inputDim, vectorDim, remembered.dim);
   const { buffer, byteOffset, length } = array("input", width);
   const input = new Float32Array(buffer, byteOffset, length);
   return (rows) => {
@@ -209,7 +210,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
     places.set(rows.places);
     wanted.set(rows.wanted);
     blocks.set(rows.blocks);
-    for (const { row, values } of rows.inputs) input.set(values, row * width);
+    for (const { row, values } of rows.inputs) input.set(values, row * rows.inputWidth);
   };
 }
 

@@ -35,9 +35,13 @@ export interface PassRows {
   /** Three per row. */
   readonly positions: Int32Array;
   readonly places: Int32Array;
+  /** The rows of a row's memory; 0: none. */
+  readonly remembered: Int32Array;
   /** Undefined: no row has chosen one. */
   readonly adapters?: readonly (readonly RowAdapter[])[];
-  /** Initial values of rows, (rows, dim) from the first one on. */
+  /** Values per row of the inputs. */
+  readonly inputWidth: number;
+  /** Initial values of rows, (rows, `inputWidth`) from the first one on. */
   readonly inputs: readonly { readonly row: number; readonly values: Float32Array }[];
   readonly decodeRows: number;
   /** Wanted rows, decode rows first. */
@@ -126,11 +130,11 @@ function withoutCut({ spans = [] }: StateRows, from: number, count: number): num
 const fillPlaces = (count: number): number => Math.ceil(count / PLACE_FILL) * PLACE_FILL;
 
 function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
-  const { keeps, places: room, blockRows } = limits;
+  const { keeps, places: room, blockRows, memory, inputDim, vectorDim } = limits;
   const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
   const array = (width = 1): Int32Array => new Int32Array(count * width);
   const [tokens, slots, cells, positions, places] = [array(), array(), array(), array(3), array()];
-  const [starts, ends] = [array(), array()];
+  const [starts, ends, remembered] = [array(), array(), array()];
   const inputs: PassRows["inputs"][number][] = [];
   const wanted: { row: number; target: number; decode: boolean }[] = [];
   const blocks: number[] = [];
@@ -145,6 +149,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
       starts[row + i] = entry.start + span.first;
       ends[row + i] = entry.start + span.end;
       places[row + i] = place + i;
+      remembered[row + i] = entry.memory ? entry.memory.rows.length / memory.dim : 0;
     }
     positions.set(positionsOf(entry, from, rows), row * 3);
     inputs.push(...inputsOf(entry, { from, count: rows, row }, limits));
@@ -167,7 +172,9 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     ends,
     positions,
     places,
+    remembered,
     ...(adapters.length > 0 && { adapters }),
+    inputWidth: inputDim || vectorDim,
     inputs,
     decodeRows: pieces.reduce((sum, { decode, count: rows }) => sum + (decode ? rows : 0), 0),
     wanted: Int32Array.from(wanted, (each) => each.row),

@@ -6,6 +6,7 @@ import type { SlotStates } from "./checkpoints.ts";
 import type { Shared } from "./lowering.ts";
 import { growingBlock, type Memory } from "./memory.ts";
 import type { Lowered, Passes } from "./passes.ts";
+import { remembers } from "./remembered.ts";
 import { longestSpan, passesOf, wantedRows, type RowLimits } from "./rows.ts";
 
 /** Approximate time of a part of a long run, for which others wait. */
@@ -16,7 +17,7 @@ type Result = "logits" | "states";
 interface RunOptions {
   readonly passes: Passes;
   /** @param rounds as for `lower` */
-  readonly lowered: (name: Result, rounds: number) => Lowered;
+  readonly lowered: (name: Result, rounds: number, remembers: boolean) => Lowered;
   readonly slotStates: SlotStates | undefined;
   /** Checks rows; throws once the session is closed. */
   readonly prepare: (batch: readonly StateRows[]) => void;
@@ -52,14 +53,14 @@ export function makeRuns(
   return {
     run(batch, name) {
       const { place, all, finish } = begin(batch, name);
-      for (const pass of all) passes.run(pass, lowered(name, roundsOf(pass)), place);
+      for (const pass of all) passes.run(pass, lowered(name, roundsOf(pass), remembers(pass)), place);
       return finish();
     },
     async runWithPauses(batch, pause) {
       const { place, all, finish } = begin(batch, "states");
       let startedMs = performance.now();
       for (const pass of all) {
-        const { cuts, ...records } = lowered("states", roundsOf(pass));
+        const { cuts, ...records } = lowered("states", roundsOf(pass), remembers(pass));
         for (const [i, to] of cuts.entries()) {
           passes.run(pass, records, place, { from: cuts[i - 1] ?? 0, to });
           if (performance.now() - startedMs < PART_MS) continue;

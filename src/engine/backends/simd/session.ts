@@ -3,6 +3,7 @@ import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session, SlicedRuns, StateRows } from "../../program/backend.ts";
 import { batchLimits, positionsEnd } from "../check-batch.ts";
 import { weightsOf } from "../../program/describe.ts";
+import { withoutMemory } from "../../program/memory.ts";
 import type { Step } from "../../program/step.ts";
 import { statesEnd } from "../../program/states.ts";
 import { keepingSteps, valuesOf } from "../../program/sequence-state.ts";
@@ -22,6 +23,8 @@ import { keptLayers, panelFloats, type Shared } from "./lowering.ts";
 import type { Memory } from "./memory.ts";
 import { makePasses, type Engine, type Lowered } from "./passes.ts";
 import { makeBuffers } from "./records.ts";
+import { makeRemember } from "./remember.ts";
+import { makeRemembered } from "./remembered.ts";
 import { checkRows, type RowLimits } from "./rows.ts";
 import { checkFinite, makeRuns } from "./runs.ts";
 import { makeSlices, SLICED_ROWS, type SliceOptions } from "./slices.ts";
@@ -48,10 +51,12 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const parts = makeParts(program, options, engine);
   const { shared, limits, memory } = parts;
   const lowered = makeLowered(program, shared);
-  lowered(program.logits ? "logits" : "states", 0);
+  lowered(program.logits ? "logits" : "states", 0, true);
+  const remembering = program.memory && lower(program.memory.steps, undefined, shared);
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
   shared.streams?.begin(memory.bytes - bytesHeld(shared));
+  const remember = remembering && makeRemember(program, options, { passes, limits, lowered: remembering, memory });
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let closed = false;
@@ -60,6 +65,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     checkRows(batch, limits);
     slotStates?.check(batch);
     reachPositions(shared, batch);
+    remember?.(batch);
   };
   const { run, runWithPauses } = makeRuns(program, parts, { passes, lowered, slotStates, prepare });
 
@@ -113,13 +119,14 @@ function slicesOf(
 ): SlicedRuns {
   const { steps, logits, weights } = program;
   assert(logits, "an encoder has no logits");
+  const bare = withoutMemory(program).steps;
   const own = { ...shared, buffers: makeBuffers(memory), maxRows: SLICED_ROWS };
   return makeSlices({
     ...parts,
     memory,
     limits,
     dim: logits.dim,
-    lower: (rounds) => lower(steps, logits, own, rounds),
+    lower: (rounds, remembers) => lower(remembers ? steps : bare, logits, own, rounds),
     check: (values) => checkFinite(values, { path: weights.path, name: "logits", dim: logits.dim }),
   });
 }
@@ -152,8 +159,10 @@ function checkShift(
 }
 
 /** Bytes of sequence states. */
-function bytesHeld({ layers, kept }: Shared): number {
-  const held = [...layers.values()].flatMap(({ keys, values }) => [keys, values]).concat([...kept.values()]);
+function bytesHeld({ layers, kept, remembered }: Shared): number {
+  const held = [...layers.values(), ...(remembered?.layers.values() ?? [])]
+    .flatMap(({ keys, values }) => [keys, values])
+    .concat([...kept.values()]);
   return held.reduce((sum, { view }) => sum + view.length, 0);
 }
 
@@ -166,7 +175,7 @@ export interface Parts {
 export function makeParts(program: Program, options: LoadOptions, engine: Engine): Parts {
   const { memory, threads, words = false, panelRows } = engine;
   const { ctxLen, slots, precise, small = false } = options;
-  const { steps, weights: source } = program;
+  const { steps, weights: source, memory: remembering } = program;
   const encodes = steps.some(({ op }) => op === "bidirectionalAttention");
   const maxRows = encodes
     ? Math.max(ENCODER_ROWS, slots, ctxLen)
@@ -182,16 +191,19 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
   };
+  const kv = { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) };
   const slot = slotBytes(program, options);
   const taken = slot.once + ctxLen * slot.perToken; // one sequence of full length
-  const streams = engine.streaming && makeStreams(steps, { source, memory, host: engine.streaming, taken });
+  const streams =
+    engine.streaming &&
+    makeStreams([...steps, ...(remembering?.steps ?? [])], { source, memory, host: engine.streaming, taken });
   const shared: Shared = {
     memory,
     source,
     streams,
     weights: makeWeightPlaces(source, memory, { ...options, panelRows, streams }),
     buffers: makeBuffers(memory),
-    kv: { slots, ctxLen: fillContext(ctxLen), type: kvTypeOf(options, encodes) },
+    kv,
     places,
     maxRows,
     ctxLen,
@@ -200,6 +212,7 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
     words: words && !precise && !small,
     layers: new Map(),
     kept: new Map(),
+    remembered: makeRemembered(program, memory, { maxRows, kv }),
     ropes: new Map(),
     scratchFloats: Math.max(1024, offeredFloats(steps)),
   };
@@ -216,11 +229,16 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
 }
 
 /** The lowered programs for logits and for states, lowered on first use, and again when passes have grown. */
-function makeLowered(program: Program, shared: Shared): (name: "logits" | "states", rounds: number) => Lowered {
+function makeLowered(
+  whole: Program,
+  shared: Shared,
+): (name: "logits" | "states", rounds: number, remembers: boolean) => Lowered {
   const known = new Map<string, { lowered: Lowered; maxRows: number }>();
-  return (name, rounds) => {
+  const bare = withoutMemory(whole);
+  return (name, rounds, remembers) => {
     const { maxRows } = shared;
-    const key = `${name} ${rounds}`;
+    const program = remembers ? whole : bare;
+    const key = `${name} ${rounds} ${program === whole}`;
     const found = known.get(key);
     if (found?.maxRows === maxRows) return found.lowered;
     const { steps, logits } = program;

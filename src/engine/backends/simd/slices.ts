@@ -5,6 +5,7 @@ import { roundsOf } from "./chosen-rows.ts";
 import type { SlotStates } from "./checkpoints.ts";
 import type { Block, Memory } from "./memory.ts";
 import type { Lowered, Passes } from "./passes.ts";
+import { remembers } from "./remembered.ts";
 import { passesOf, type PassRows, type RowLimits } from "./rows.ts";
 
 /** Rows per run: enough for full speed of products, few enough for small buffers. */
@@ -22,7 +23,7 @@ export interface SliceOptions {
   /** Checks rows like every run. */
   readonly prepare: (batch: readonly StateRows[]) => void;
   /** Lowers the program with separate buffers. @param rounds as for `lower` */
-  readonly lower: (rounds: number) => Lowered;
+  readonly lower: (rounds: number, remembers: boolean) => Lowered;
   /** Throws if a result is NaN or infinite. */
   readonly check: (values: Float32Array) => void;
 }
@@ -35,7 +36,7 @@ interface Sliced {
 
 export function makeSlices(options: SliceOptions): SlicedRuns {
   const { memory, passes, limits, slotStates, dim, prepare, lower, check } = options;
-  const made = new Map<number, Sliced>(); // by rounds
+  const made = new Map<string, Sliced>();
   let results: Block | undefined;
   return {
     rowsMax: SLICED_ROWS,
@@ -44,9 +45,9 @@ export function makeSlices(options: SliceOptions): SlicedRuns {
       prepare(batch);
       const place = (results ??= memory.allocate(dim * 4, "results"));
       const pass = onlyPass(batch, { ...limits, maxRows: SLICED_ROWS });
-      const rounds = roundsOf(pass);
-      const sliced = made.get(rounds) ?? { lowered: lower(rounds), perRow: [] };
-      made.set(rounds, sliced);
+      const key = `${roundsOf(pass)} ${remembers(pass)}`;
+      const sliced = made.get(key) ?? { lowered: lower(roundsOf(pass), remembers(pass)), perRow: [] };
+      made.set(key, sliced);
       const { lowered, perRow } = sliced;
       const count = pass.tokens.length;
       assert(pass.wanted.length <= 1, "a run in parts has one result");
