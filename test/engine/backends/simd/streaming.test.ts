@@ -1,6 +1,7 @@
 /** Models that do not fit in memory: experts are read while a pass runs, and change no bit of any result. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtemp, rm } from "node:fs/promises";
+import { openSync } from "node:fs";
+import { copyFile, mkdtemp, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
@@ -129,5 +130,27 @@ test("weights that cannot be read fail the run, and name the file", async () => 
     code: "runner",
     message: expect.stringMatching(/\.gguf: weights cannot be read: bytes \d+ to \d+: the file ended after 0 bytes/),
   });
+  gguf.close();
+});
+
+test.each(["llama-experts", "llama"])("after a failed read, the next run of %s reads again", async (name) => {
+  const path = await write(inBlocks(makeModel(name)));
+  const copy = `${path}.copy`; // the file that is mapped stays whole
+  await copyFile(path, copy);
+  const gguf = openGguf(path);
+  const { file } = gguf.place!("output_norm.weight")!;
+  const source = { ...file, openDirect: () => openSync(copy, "r") };
+  const place = (tensor: string) => ({ ...gguf.place!(tensor)!, file: source });
+  const program = loadProgram(gguf);
+  const weightBytes = (gguf.fileBytes * (name === "llama" ? 3 : 2)) / 4;
+  const backend = makeSimdBackend({ weightBytes });
+  const session = await backend.load({ ...program, weights: { ...gguf, place } }, OPTIONS);
+  const whole = (await session.run([rows(0, 0, 20)])).slice();
+  expect(session.streamed).toBeDefined();
+  await truncate(copy, 0);
+  await expect(session.run([rows(0, 0, 20)])).rejects.toThrow("weights cannot be read");
+  await copyFile(path, copy); // into the same file
+  expect(differences(await session.run([rows(0, 0, 20)]), whole)).toBe(0);
+  session.close();
   gguf.close();
 });

@@ -307,10 +307,18 @@ export class Streams {
     this.check();
   }
 
-  /** Throws `runner` if weights could not be read. */
+  /** Throws `runner` if weights could not be read; the next pass reads all again. */
   check(): void {
-    if (this.#failure === undefined) return;
-    throw new AppError("runner", `${this.#options.source.path}: weights cannot be read: ${this.#failure}`);
+    const failure = this.#failure;
+    if (failure === undefined) return;
+    const { reads, source } = this.#options;
+    for (const { shared } of this.#classes.values()) {
+      while (shared.pending.some((count) => count > 0)) reads.wait();
+      shared.begin(shared.cache.slots);
+    }
+    this.#ordered?.forget();
+    this.#failure = undefined;
+    throw new AppError("runner", `${source.path}: weights cannot be read: ${failure}`);
   }
 
   #open(file: ByteSource): number {

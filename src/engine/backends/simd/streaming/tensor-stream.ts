@@ -100,6 +100,15 @@ export class TensorStream {
     this.#options.reads.flush();
   }
 
+  /** Waits for reads, and releases all tensors. */
+  forget(): void {
+    for (const unit of this.#units) {
+      if (unit.pending === undefined) continue;
+      while (unit.pending > 0) this.#options.reads.wait();
+      this.#release(unit);
+    }
+  }
+
   #begin(unit: Unit): void {
     const { place, fd, address, bytes } = unit;
     const first = alignDown(place.offset);
