@@ -247,6 +247,8 @@ function parseOption(key: string, { kind, given }: { kind: Kind; given: unknown 
 function parseInteger(key: string, value: number): number {
   const limit = key === "seed" ? INT64_MAX : INT32_MAX;
   const integer = Math.max(-limit, Math.min(limit, value)) + 0; // no −0
+  if (key === "diffusion_steps" && integer < 0)
+    throw new AppError("bad_request", `option "${key}" must be 0 or more, got ${integer}`);
   if (key === "mirostat") return integer === 1 || integer === 2 ? integer : 0;
   return key === "top_k" ? Math.max(0, integer) : integer;
 }

@@ -52,6 +52,7 @@ test.each([
   [{ top_p: 1e39 }, 'option "top_p" must be of type float32'],
   [{ min_p: NaN }, 'option "min_p" must be of type float32'],
   [{ top_k: "40" }, 'option "top_k" must be of type integer'],
+  [{ diffusion_steps: -1 }, 'option "diffusion_steps" must be 0 or more, got -1'],
   [{ seed: Infinity }, 'option "seed" must be of type integer'],
   [{ use_mmap: 1 }, 'option "use_mmap" must be of type boolean'],
   [{ numa: "yes" }, 'option "numa" must be of type boolean'],
