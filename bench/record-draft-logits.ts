@@ -22,7 +22,7 @@ try {
   for (const name of draftNames) {
     const file = join(folder, `${name}.gguf`);
     await writeGguf(file, makeDraftModel(name));
-    const out = resolve(import.meta.dir, `../test/arch/logits/${name}+draft.f32`);
+    const out = resolve(import.meta.dir, `../test/engine/architectures/logits/${name}+draft.f32`);
     await run([file, out, ...Array.from(TOKENS, String)]);
   }
 } finally {
