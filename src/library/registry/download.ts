@@ -153,7 +153,7 @@ export class Download {
     ranges.settle(opened.kind === "range");
     const body = bounded(opened.body, { skip: opened.kind === "whole" ? from : 0, length: to - from });
     try {
-      for await (const bytes of gathered(body, watch, from)) {
+      for await (const bytes of gathered(body, watch, { from, to })) {
         await file.write(part, bytes);
         hash?.advance(file.prefix);
       }
@@ -220,10 +220,10 @@ export async function* bounded(
 async function* gathered(
   body: AsyncIterable<Uint8Array>,
   watch: StallWatch,
-  from: number,
+  { from, to }: { from: number; to: number },
 ): AsyncGenerator<Uint8Array, void, void> {
-  const block = new Uint8Array(BLOCK_BYTES);
   let start = from % BLOCK_BYTES;
+  const block = new Uint8Array(Math.min(BLOCK_BYTES, start + to - from));
   let end = start;
   let lastMs = performance.now();
   let failure: { error: unknown } | undefined;
