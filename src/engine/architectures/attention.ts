@@ -14,7 +14,7 @@ export interface Choice {
   readonly chosenBlock: number;
 }
 
-interface AttentionOptions {
+export interface AttentionOptions {
   /** The input; default `h`. */
   readonly from?: Buf;
   /** RoPE of query and key; undefined: no positions. */

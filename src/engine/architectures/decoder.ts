@@ -77,7 +77,7 @@ export function normSteps(model: Model, kind: NormKind, { out, x, name }: { out:
   return [{ op: "rmsNorm", out, x, w, eps: model.eps }, ...(b ? [{ op: "addVector", x: out, w: b } as const] : [])];
 }
 
-interface BlockOptions {
+export interface BlockOptions {
   readonly norm?: NormKind;
   /** Tensor names of the norms, without `blk.N.`; null: the block reads `x` unnormed. */
   readonly attnNorm?: string | null;

@@ -9,6 +9,7 @@ import { LIMIT_MIN, routingOf } from "./experts.ts";
 import { readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { checkedRope, localRope, ropeOf, windowRope } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 /** Every n-th layer of Trinity has no RoPE. No GGUF key has n. */
 const NO_ROPE_PERIOD = 4;
@@ -79,19 +80,17 @@ export function museGlimmer(model: Model): Step[] {
   const { x } = buffersOf(model);
   const local = windowRope(model, ropeOf(model, { style: "norm" }));
   const windows = readWindows(keys, model, { window: 0, period: 4 });
-  return decoder(model, {
+  return sequential(model, {
+    rope: local,
     start: normSteps(model, "bareRms", { out: x, x, name: "" }),
     logitScale: keys.number("logit_scale"),
     logitCap: keys.number("final_logit_softcapping", 0),
-    block: (layer) => {
+    attnPostNorm: "post_attention_norm",
+    ffnPostNorm: "post_ffw_norm",
+    postEps: POST_EPS,
+    perLayer: (layer) => {
       const window = windows[layer]!;
-      return sequentialBlock(model, layer, {
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        postEps: POST_EPS,
-        attention: attention(model, layer, { rope: window > 0 ? local : undefined, window, gate: "sigmoid" }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      });
+      return { rope: window > 0 ? local : undefined, window, gate: "sigmoid" };
     },
   });
 }
@@ -103,14 +102,13 @@ export function spark25(model: Model): Step[] {
   const local = windowRope(model, rope);
   const windows = readWindows(keys, model, { window: 0, period: 0 });
   const { heads, kvHeads } = readLayers(keys, model);
-  return decoder(model, {
-    block: (layer) => {
+  return sequential(model, {
+    rope,
+    act: "gelu",
+    perLayer: (layer) => {
       const window = windows[layer]!;
       const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, gate: "sigmoid" }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      });
+      return { rope: window > 0 ? local : rope, window, sizes, gate: "sigmoid" };
     },
   });
 }

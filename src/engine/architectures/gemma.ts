@@ -3,26 +3,16 @@
  * Semantics: src/models/gemma.cpp, gemma2.cpp and gemma3.cpp of llama.cpp.
  */
 import type { RopeScaling, Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import type { Model } from "./model.ts";
 import { checkedRope, localRope, ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 /** The 27B models of Gemma 2 and 3 scale attention by width / heads instead of by the head size. */
 const LAYERS_27B = { gemma2: 46, gemma3: 62 };
 
-export function gemma(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  return decoder(model, {
-    embeddingScale: Math.sqrt(model.dim),
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      }),
-  });
-}
+export const gemma = (model: Model): Step[] =>
+  sequential(model, { rope: "neox", act: "gelu", embeddingScale: Math.sqrt(model.dim) });
 
 /** Gemma 2: every other layer has a sliding window, and scores and logits are soft-capped. */
 export function gemma2(model: Model): Step[] {
@@ -73,21 +63,16 @@ interface PostNormedOptions {
 
 /** The output of each block is normed before it is added. */
 function postNormed(model: Model, options: PostNormedOptions): Step[] {
-  const { windows, ropes, layersOf27B, softCap, logitCap, needsQkNorm = false } = options;
-  const { keys, dim, nLayers, nHeads, headDim } = model;
-  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(nLayers === layersOf27B ? dim / nHeads : headDim);
-  return decoder(model, {
+  const { windows, ropes, layersOf27B, ...others } = options;
+  const { dim, nLayers, nHeads, headDim } = model;
+  return sequential(model, {
+    ...others,
+    rope: ropes.global,
+    act: "gelu",
     embeddingScale: Math.sqrt(dim),
-    logitCap,
-    block: (layer) => {
-      const window = windows[layer]!;
-      const rope = window > 0 ? ropes.local : ropes.global;
-      return sequentialBlock(model, layer, {
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { rope, window, softCap, scale, needsQkNorm }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      });
-    },
+    scale: 1 / Math.sqrt(nLayers === layersOf27B ? dim / nHeads : headDim),
+    attnPostNorm: "post_attention_norm",
+    ffnPostNorm: "post_ffw_norm",
+    perLayer: (layer) => ({ rope: windows[layer]! > 0 ? ropes.local : ropes.global, window: windows[layer]! }),
   });
 }

@@ -3,8 +3,7 @@
  * Semantics: the files of the same names in llama.cpp's src/models.
  */
 import type { Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, feedForward, normSteps, parallelBlock, sequentialBlock } from "./decoder.ts";
+import { normSteps } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
@@ -44,79 +43,30 @@ export function mpt(model: Model): Step[] {
 /** Jais: a gated MLP, and scores divided by the head size. */
 export function jais(model: Model): Step[] {
   const alibi = model.keys.number("attention.max_alibi_bias", 0);
-  return decoder(model, {
-    norm: "layer",
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        norm: "layer",
-        attention: attention(model, layer, {
-          rope: undefined,
-          scale: 1 / model.headDim,
-          ...(alibi > 0 && { alibi }),
-        }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
+  return sequential(model, { rope: null, norm: "layer", scale: 1 / model.headDim, ...(alibi > 0 && { alibi }) });
 }
 
 /** Falcon; the 40 B model has a separate norm for attention's input. */
 export function falcon(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  return decoder(model, {
-    norm: "layer",
-    block: (layer) =>
-      parallelBlock(model, layer, {
-        norm: "layer",
-        ...(model.has(`blk.${layer}.attn_norm_2.weight`) && { attnNorm: "attn_norm_2", ffnNorm: "attn_norm" }),
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      }),
-  });
+  const norms = model.has("blk.0.attn_norm_2.weight") && { attnNorm: "attn_norm_2", ffnNorm: "attn_norm" };
+  return sequential(model, { rope: "neox", norm: "layer", act: "gelu", parallel: true, ...norms });
 }
 
 export function gptneox(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  const block = model.keys.flag("use_parallel_residual", true) ? parallelBlock : sequentialBlock;
-  return decoder(model, {
-    norm: "layer",
-    block: (layer) =>
-      block(model, layer, {
-        norm: "layer",
-        ffnNorm: "ffn_norm",
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      }),
-  });
+  const parallel = model.keys.flag("use_parallel_residual", true);
+  return sequential(model, { rope: "neox", norm: "layer", act: "gelu", parallel, ffnNorm: "ffn_norm" });
 }
 
-export function phi2(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  return decoder(model, {
-    norm: "layer",
-    block: (layer) =>
-      parallelBlock(model, layer, {
-        norm: "layer",
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      }),
-  });
-}
+export const phi2 = (model: Model): Step[] =>
+  sequential(model, { rope: "neox", norm: "layer", act: "gelu", parallel: true });
 
 /** StableLM; without its own norm, the MLP shares attention's input. */
-export function stablelm(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  return decoder(model, {
+export const stablelm = (model: Model): Step[] =>
+  sequential(model, {
+    rope: "neox",
     norm: "layer",
-    block: (layer) => {
-      const block = model.has(`blk.${layer}.ffn_norm.weight`) ? sequentialBlock : parallelBlock;
-      return block(model, layer, {
-        norm: "layer",
-        attention: attention(model, layer, { rope, qkNorm: "layer" }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      });
-    },
+    parallel: (layer) => !model.has(`blk.${layer}.ffn_norm.weight`),
   });
-}
 
 export const commandR = (model: Model): Step[] => cohere(model, { slides: false });
 
@@ -127,16 +77,15 @@ function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
   const { keys } = model;
   const rope = ropeOf(model, { style: "norm" });
   const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
-  return decoder(model, {
+  return sequential(model, {
+    rope,
     norm: "layer",
+    parallel: true,
     logitScale: keys.number("logit_scale", 0) || 1,
-    block: (layer) => {
+    scaled: slides,
+    perLayer: (layer) => {
       const window = windows[layer] ?? 0;
-      return parallelBlock(model, layer, {
-        norm: "layer",
-        attention: attention(model, layer, { rope: !slides || window > 0 ? rope : undefined, window, qkNorm: "layer" }),
-        ffn: feedForward(model, layer, { act: "silu", scaled: slides }),
-      });
+      return { rope: !slides || window > 0 ? rope : undefined, window };
     },
   });
 }

@@ -4,21 +4,13 @@
  */
 import type { Buf, Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
-import { decoder, feedForward, parallelBlock, sequentialBlock } from "./decoder.ts";
+import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
 import { readLayers, readSsm, readWindows } from "./hparams.ts";
 import { buffersOf, plainOrVector, type Model } from "./model.ts";
 import { ropeOf, windowRope } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
-export function plamo(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
-  return decoder(model, {
-    block: (layer) =>
-      parallelBlock(model, layer, {
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
-}
+export const plamo = (model: Model): Step[] => sequential(model, { rope: "neox", parallel: true });
 
 const AFTER = { attnPostNorm: "post_attention_norm", ffnPostNorm: "post_ffw_norm" };
 

@@ -2,18 +2,32 @@
  * Variants of Llama: RMS norms before attention and before the MLP, in sequence. Each states only its differences;
  * optional parts are read from the file. Semantics: the files of the same names in llama.cpp's src/models.
  */
-import type { Activation, RopeScaling, Step } from "../program/step.ts";
+import type { Activation, Buf, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import { attention } from "./attention.ts";
-import { decoder, feedForward, moe, moeOrFeedForward, sequentialBlock, type NormKind } from "./decoder.ts";
+import { attention, type AttentionOptions } from "./attention.ts";
+import {
+  decoder,
+  feedForward,
+  moe,
+  moeOrFeedForward,
+  parallelBlock,
+  sequentialBlock,
+  type BlockOptions,
+  type DecoderOptions,
+  type NormKind,
+} from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
 /** The differences of a family from Llama; README.md has a table with an example of each. */
-interface Options {
-  /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation of queries and keys. */
-  readonly rope: RopeScaling["style"] | null;
+interface Options
+  extends
+    Omit<DecoderOptions, "block">,
+    Omit<BlockOptions, "attention" | "ffn">,
+    Pick<AttentionOptions, "scale" | "softCap" | "bareQkv"> {
+  /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation; else the rotation itself. */
+  readonly rope: RopeScaling["style"] | RopeScaling | null;
   /** Positions of three kinds, as for `ropeOf`. */
   readonly sections?: "runs" | "interleaved";
   /** The rotation uses the file's factors of frequencies; true. */
@@ -22,6 +36,12 @@ interface Options {
   readonly act?: Activation;
   /** rms */
   readonly norm?: NormKind;
+  /** Attention and MLP are computed from the same stream; false. */
+  readonly parallel?: boolean | ((layer: number) => boolean);
+  /** What attention has of its own in a layer. */
+  readonly perLayer?: (layer: number) => Partial<AttentionOptions>;
+  /** Input of attention and MLP; the normed stream. */
+  readonly from?: Buf;
   /** Limit of ALiBi's slopes. */
   readonly alibi?: number;
   /** Refuses a file without norms of query and key, which every file of the family has; false. */
@@ -30,22 +50,10 @@ interface Options {
   readonly normLast?: boolean;
   /** Rows attend in both directions; false. */
   readonly bidirectional?: boolean;
-  /** Tensor name of the MLP's norm, without `blk.N.`; `ffn_norm`. */
-  readonly ffnNorm?: string;
   /** Inner width of the MLP; the model's. */
   readonly ffnDim?: number;
-  /** Factor on embeddings; 1. */
-  readonly embeddingScale?: number;
-  /** Factor on the output of attention and MLP before it joins the stream; 1. */
-  readonly residualScale?: number;
-  /** Factor on logits; 1. */
-  readonly logitScale?: number;
   /** Limit of the values of query, key and value; 0 for none. */
   readonly clamp?: number;
-  /** Steps between the embedding and the first layer. */
-  readonly start?: readonly Step[];
-  /** The bias of the logits is left out, as llama.cpp leaves it out; false. */
-  readonly bareLogits?: boolean;
   /** The bias of attention's output is left out, as llama.cpp leaves it out; false. */
   readonly bareResult?: boolean;
   /** Biases of the MLP are left out, as llama.cpp leaves them out; false. */
@@ -54,25 +62,34 @@ interface Options {
   readonly scaled?: boolean;
 }
 
-/** An architecture with equal layers. */
+/** An architecture whose layers are equal but for `perLayer`. */
 export function sequential(model: Model, options: Options): Step[] {
   const { act = "silu", norm = "rms" } = options;
   const { rope: style, sections, factors = true } = options;
-  const rope = style === null ? undefined : ropeOf(model, { style, factors, ...(sections && { sections }) });
+  const rope = typeof style === "string" ? ropeOf(model, { style, factors, ...(sections && { sections }) }) : style;
   if (!factors) model.values("rope_freqs", model.headDim / 2);
   const scale = model.keys.number("attention.scale", 0);
   return decoder(model, {
     ...options,
     norm,
-    block: (layer) =>
-      sequentialBlock(model, layer, {
+    block: (layer) => {
+      const { parallel = false, perLayer } = options;
+      const block = (typeof parallel === "function" ? parallel(layer) : parallel) ? parallelBlock : sequentialBlock;
+      return block(model, layer, {
         ...options,
         norm,
-        attention: attention(model, layer, { ...options, rope, qkNorm: norm, ...(scale !== 0 && { scale }) }),
+        attention: attention(model, layer, {
+          ...options,
+          rope: rope ?? undefined,
+          qkNorm: norm,
+          ...(scale !== 0 && { scale }),
+          ...perLayer?.(layer),
+        }),
         ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
           ? moe(model, layer, { act, normalize: true })
           : feedForward(model, layer, { ...options, act, bare: options.bareMlp ?? false }),
-      }),
+      });
+    },
   });
 }
 
@@ -157,29 +174,19 @@ export function cogvlm(model: Model): Step[] {
   }
   const scaled = ropeOf(model, { style: "neox", factors: false });
   const rope = localRope(model, scaled, { base: ROPE_BASE, rotaryDim: headDim });
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, bareQkv: true }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
+  return sequential(model, { rope, bareQkv: true });
 }
+
+const AFTER = { attnPostNorm: "post_attention_norm", ffnPostNorm: "post_ffw_norm" };
+/** Norms after the blocks only. */
+const ONLY_AFTER = { ...AFTER, attnNorm: null, ffnNorm: null };
 
 /** GLM 4: also a norm after each block. With sections it has multi-position RoPE, which is equal for text. */
 export function glm4(model: Model): Step[] {
   const rope = hasSections(model)
     ? ropeOf(model, { style: "neox", sections: "runs" })
     : ropeOf(model, { style: "norm" });
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
+  return sequential(model, { ...AFTER, rope });
 }
 
 /** Tells a model whose positions have three kinds (time, height, width). */
@@ -198,18 +205,13 @@ export function exaone4(model: Model): Step[] {
   keys.find("attention.sliding_window"); // marks the key as read: the smaller models have no window, whatever it says
   const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
   const rope = ropeOf(model, { style: "neox" });
-  const { x } = buffersOf(model);
-  return decoder(model, {
-    block: (layer) => {
+  return sequential(model, {
+    ...ONLY_AFTER,
+    rope,
+    from: buffersOf(model).x,
+    perLayer: (layer) => {
       const window = windows[layer] ?? 0;
-      return sequentialBlock(model, layer, {
-        attnNorm: null,
-        ffnNorm: null,
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { from: x, rope: !slides || window > 0 ? rope : undefined, window }),
-        ffn: feedForward(model, layer, { from: x, act: "silu" }),
-      });
+      return { rope: !slides || window > 0 ? rope : undefined, window };
     },
   });
 }
@@ -241,29 +243,17 @@ export function olmo2(model: Model): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   const local = localRope(model, rope, { base: keys.number("rope.freq_base_swa", rope.base) });
   const windows = readWindows(keys, model, { window: 0, period: 4 });
-  const { x } = buffersOf(model);
-  return decoder(model, {
-    block: (layer) => {
-      const window = windows[layer]!;
-      return sequentialBlock(model, layer, {
-        attnNorm: null,
-        ffnNorm: null,
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { from: x, rope: window > 0 ? local : rope, window, needsQkNorm: true }),
-        ffn: feedForward(model, layer, { from: x, act: "silu" }),
-      });
-    },
+  return sequential(model, {
+    ...ONLY_AFTER,
+    rope,
+    from: buffersOf(model).x,
+    needsQkNorm: true,
+    perLayer: (layer) => ({ rope: windows[layer]! > 0 ? local : rope, window: windows[layer]! }),
   });
 }
 
 export function smollm3(model: Model): Step[] {
   const rope = ropeOf(model, { style: "norm" });
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: (layer + 1) % NO_ROPE_PERIOD === 0 ? undefined : rope }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
+  const perLayer = (layer: number) => ({ rope: (layer + 1) % NO_ROPE_PERIOD === 0 ? undefined : rope });
+  return sequential(model, { rope, perLayer });
 }
