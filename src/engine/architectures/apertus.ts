@@ -5,27 +5,22 @@
  */
 import { AppError } from "../../base/index.ts";
 import type { Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, sequentialBlock } from "./decoder.ts";
 import { buffersOf, plainMlp, type Model } from "./model.ts";
-import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 export function apertus(model: Model): Step[] {
   const { keys, nLayers } = model;
-  const rope = ropeOf(model, { style: "neox" });
-  const scale = keys.number("attention.scale", 0);
   const parameters = (name: string): number[] => keys.numbers(`xielu.${name}`, NaN, nLayers);
   const [alphaN, alphaP, betas] = [parameters("alpha_n"), parameters("alpha_p"), parameters("beta")];
   checkLimits(model, parameters("eps"));
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, needsQkNorm: true, ...(scale !== 0 && { scale }) }),
-        ffn: mlp(model, layer, {
-          alphaN: betas[layer]! + softplus(alphaN[layer]!),
-          alphaP: softplus(alphaP[layer]!),
-          beta: betas[layer]!,
-        }),
+  return sequential(model, {
+    rope: "neox",
+    needsQkNorm: true,
+    ffn: (layer) =>
+      mlp(model, layer, {
+        alphaN: betas[layer]! + softplus(alphaN[layer]!),
+        alphaP: softplus(alphaP[layer]!),
+        beta: betas[layer]!,
       }),
   });
 }

@@ -3,21 +3,16 @@
  * src/models/bitnet.cpp of llama.cpp.
  */
 import type { Step, Weight } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, sequentialBlock } from "./decoder.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
-export function bitnet(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox", factors: false });
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, resultNorm: "attn_sub_norm" }),
-        ffn: feedForward(model, layer),
-      }),
+export const bitnet = (model: Model): Step[] =>
+  sequential(model, {
+    rope: ropeOf(model, { style: "neox", factors: false }),
+    resultNorm: "attn_sub_norm",
+    ffn: (layer) => feedForward(model, layer),
   });
-}
 
 /** y = down · norm(silu(gate · h) ⊙ (up · h)) */
 function feedForward(model: Model, layer: number): Step[] {

@@ -4,24 +4,19 @@
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
-import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
+import { decoder, feedForward, normSteps } from "./decoder.ts";
 import { readLayers } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 export function openelm(model: Model): Step[] {
-  const rope = ropeOf(model, { style: "neox" });
   const { heads, kvHeads, ffnDims } = readLayers(model.keys, model);
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, {
-          rope,
-          bareQkv: true,
-          sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! },
-        }),
-        ffn: feedForward(model, layer, { act: "silu", ffnDim: ffnDims[layer]! }),
-      }),
+  return sequential(model, {
+    rope: "neox",
+    bareQkv: true,
+    perLayer: (layer) => ({ sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! } }),
+    ffn: (layer) => feedForward(model, layer, { act: "silu", ffnDim: ffnDims[layer]! }),
   });
 }
 

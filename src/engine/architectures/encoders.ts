@@ -9,6 +9,7 @@ import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 /** Spellings of the gate's activation in files. */
 const GATES: Readonly<Record<string, "gelu" | "silu">> = {
@@ -61,13 +62,5 @@ export const neoBert = (model: Model): Step[] => plain(model, { style: "norm", o
 
 function plain(model: Model, { style, outputNorm }: { style: "neox" | "norm"; outputNorm: string }): Step[] {
   const rope = ropeOf(model, { style, factors: false });
-  return decoder(model, {
-    outputNorm,
-    encoder: [],
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, bidirectional: true, bareResult: true }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      }),
-  });
+  return sequential(model, { rope, outputNorm, encoder: [], bidirectional: true, bareResult: true });
 }

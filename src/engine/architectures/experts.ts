@@ -2,40 +2,16 @@
  * Decoders with experts, a few lines each: their attention, routing and dense layers. Semantics: the files of the same
  * names in llama.cpp's src/models.
  */
-import type { Activation, GateLimit, RopeScaling, Routing, Step } from "../program/step.ts";
+import type { GateLimit, Routing, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
-import {
-  decoder,
-  feedForward,
-  moe,
-  moeOrFeedForward,
-  normSteps,
-  parallelBlock,
-  sequentialBlock,
-  type Frame,
-  type NormKind,
-} from "./decoder.ts";
+import { decoder, feedForward, moe, moeOrFeedForward, normSteps, type Frame } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf, windowRope } from "./rope.ts";
+import { sequential, type Options } from "./sequential.ts";
 
-interface Options {
-  readonly rope: RopeScaling["style"];
-  readonly act?: Activation;
-  /** As for `ropeOf`. */
-  readonly sections?: "runs" | "interleaved";
-  readonly norm?: NormKind;
-  /** As for `sequential`. */
-  readonly needsQkNorm?: boolean;
-  readonly normLast?: boolean;
-  readonly bidirectional?: boolean;
-  readonly bareResult?: boolean;
-  /** Tensor names of the norms, without `blk.N.` */
-  readonly ffnNorm?: string;
-  readonly attnPostNorm?: string;
-  readonly ffnPostNorm?: string;
-  readonly clamp?: number;
+interface ExpertOptions extends Options {
   /** Divides the weights of chosen experts by their sum; default: by the file. */
   readonly normalize?: boolean;
   readonly routing?: Routing;
@@ -46,30 +22,24 @@ interface Options {
 }
 
 /** Experts in all layers except the first few, otherwise Llama. */
-export function withExperts(model: Model, options: Options, frame = decoder): Step[] {
+export function withExperts(model: Model, options: ExpertOptions, frame = decoder): Step[] {
   const { keys, nLayers } = model;
-  const { act = "silu", norm = "rms", scaled = false } = options;
-  const { rope: style, sections } = options;
-  const rope = ropeOf(model, { style, ...(sections && { sections }) });
+  const { act = "silu", scaled = false } = options;
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isDense = options.dense ?? ((layer: number) => layer < leading);
   const routing = options.routing ?? routingOf(model);
-  return frame(model, {
-    norm,
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        ...options,
-        norm,
-        attention: attention(model, layer, { ...options, rope, qkNorm: norm }),
-        ffn: isDense(layer)
-          ? feedForward(model, layer, { act })
-          : moe(model, layer, {
-              act,
-              scaled,
-              normalize: options.normalize ?? keys.flag("expert_weights_norm", false),
-              routing,
-            }),
-      }),
+  return sequential(model, {
+    ...options,
+    frame,
+    ffn: (layer) =>
+      isDense(layer)
+        ? feedForward(model, layer, { act })
+        : moe(model, layer, {
+            act,
+            scaled,
+            normalize: options.normalize ?? keys.flag("expert_weights_norm", false),
+            routing,
+          }),
   });
 }
 
@@ -148,18 +118,15 @@ export function cohere2moe(model: Model): Step[] {
     const halves = model.has(`blk.${layer}.ffn_up_shexp.weight`);
     return [...moe(model, layer, experts), ...(halves ? [{ op: "scale", x: y, by: 0.5 } as const] : [])];
   };
-  return decoder(model, {
+  return sequential(model, {
+    rope: null,
+    local: rope,
+    windows,
     norm,
+    parallel: true,
     logitScale: keys.number("logit_scale", 0) || 1,
-    block: (layer) => {
-      const window = windows[layer]!;
-      const turns = window > 0 || layer < leading;
-      return parallelBlock(model, layer, {
-        norm,
-        attention: attention(model, layer, { rope: turns ? rope : undefined, window }),
-        ffn: ffn(layer),
-      });
-    },
+    perLayer: (layer) => ({ qkNorm: "rms", ...(layer < leading && { rope }) }),
+    ffn,
   });
 }
 
@@ -170,14 +137,11 @@ export function exaoneMoe(model: Model): Step[] {
   const windows = readWindows(keys, model, { window: 128, period: 4 });
   const routing = routingOf(model);
   const normalize = keys.flag("expert_weights_norm", false);
-  return decoder(model, {
-    block: (layer) => {
-      const window = windows[layer]!;
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
-        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize, routing }),
-      });
-    },
+  return sequential(model, {
+    rope: null,
+    local: rope,
+    windows,
+    ffn: (layer) => moeOrFeedForward(model, layer, { act: "silu", normalize, routing }),
   });
 }
 
@@ -188,31 +152,21 @@ export function mellum(model: Model): Step[] {
   const local = localRope(model, rope, { base: rope.base });
   const slides = keys.number("attention.sliding_window", 0) > 0;
   const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
-  return decoder(model, {
-    block: (layer) => {
-      const window = windows[layer] ?? 0;
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: window > 0 ? local : rope, window }),
-        ffn: moe(model, layer, { act: "silu", normalize: true, scaled: true }),
-      });
-    },
+  return sequential(model, {
+    rope,
+    local,
+    windows,
+    ffn: (layer) => moe(model, layer, { act: "silu", normalize: true, scaled: true }),
   });
 }
 
 /** Hunyuan 3: experts in the layers that the file gives some. */
 export function hyV3(model: Model, frame = decoder): Step[] {
   const { keys } = model;
-  const rope = ropeOf(model, { style: "neox" });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
   const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, routing } as const;
-  return frame(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope }),
-        ffn: moeOrFeedForward(model, layer, experts),
-      }),
-  });
+  return sequential(model, { rope: "neox", frame, ffn: (layer) => moeOrFeedForward(model, layer, experts) });
 }
 
 /** Maple: layers with a window use RoPE, the others are global without it; an expert's gate and up are limited. */
@@ -221,14 +175,11 @@ export function maple(model: Model): Step[] {
   const rope = windowRope(model, ropeOf(model, { style: "neox" }));
   const windows = readWindows(keys, model, { window: 0, period: 0 });
   const limits = limitsOfGates(model);
-  return decoder(model, {
-    block: (layer) => {
-      const [window, limit] = [windows[layer]!, limits[layer]];
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: window > 0 ? rope : undefined, window }),
-        ffn: moe(model, layer, { act: "silu", normalize: true, scale: 1, limit }),
-      });
-    },
+  return sequential(model, {
+    rope: null,
+    local: rope,
+    windows,
+    ffn: (layer) => moe(model, layer, { act: "silu", normalize: true, scale: 1, limit: limits[layer] }),
   });
 }
 
@@ -274,14 +225,10 @@ const SMALLTHINKER = { window: 4096, noRopePeriod: 4 };
 /** gpt-oss: every other layer has a window, each head has a sink, and an expert's gate and up are limited. */
 export function gptOss(model: Model): Step[] {
   const { keys } = model;
-  const rope = ropeOf(model, { style: "neox" });
-  const windows = readWindows(keys, model, { window: 0, period: 2 });
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        ffnNorm: "post_attention_norm",
-        attention: attention(model, layer, { rope, window: windows[layer]! }),
-        ffn: moe(model, layer, { act: "swiglu_oai", normalize: false, routing: { score: "softmax_chosen" } }),
-      }),
+  return sequential(model, {
+    rope: "neox",
+    windows: readWindows(keys, model, { window: 0, period: 2 }),
+    ffnNorm: "post_attention_norm",
+    ffn: (layer) => moe(model, layer, { act: "swiglu_oai", normalize: false, routing: { score: "softmax_chosen" } }),
   });
 }

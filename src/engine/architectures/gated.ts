@@ -25,25 +25,19 @@ export function afmoe(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  return decoder(model, {
+  return sequential(model, {
+    rope,
+    local,
+    windows,
+    gate: "sigmoid",
     embeddingScale: Math.sqrt(dim),
-    block: (layer) => {
-      const window = windows[layer]!;
-      const turns = (layer + 1) % NO_ROPE_PERIOD !== 0;
-      return sequentialBlock(model, layer, {
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, {
-          rope: turns ? (window > 0 ? local : rope) : undefined,
-          window,
-          gate: "sigmoid",
-        }),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize, routing }),
-      });
-    },
+    attnPostNorm: "post_attention_norm",
+    ffnPostNorm: "post_ffw_norm",
+    perLayer: (layer) => ((layer + 1) % NO_ROPE_PERIOD === 0 ? { rope: undefined } : {}),
+    ffn: (layer) =>
+      layer < leading
+        ? feedForward(model, layer, { act: "silu" })
+        : moe(model, layer, { act: "silu", normalize, routing }),
   });
 }
 
@@ -59,18 +53,16 @@ export function laguna(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  return decoder(model, {
-    block: (layer) => {
-      const window = windows[layer] ?? 0;
-      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, gate: "softplus" }),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize, routing }),
-      });
-    },
+  return sequential(model, {
+    rope,
+    local,
+    windows,
+    gate: "softplus",
+    perLayer: (layer) => ({ sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! } }),
+    ffn: (layer) =>
+      layer < leading
+        ? feedForward(model, layer, { act: "silu" })
+        : moe(model, layer, { act: "silu", normalize, routing }),
   });
 }
 
@@ -81,17 +73,16 @@ export function museGlimmer(model: Model): Step[] {
   const local = windowRope(model, ropeOf(model, { style: "norm" }));
   const windows = readWindows(keys, model, { window: 0, period: 4 });
   return sequential(model, {
-    rope: local,
+    rope: null,
+    local,
+    windows,
+    gate: "sigmoid",
     start: normSteps(model, "bareRms", { out: x, x, name: "" }),
     logitScale: keys.number("logit_scale"),
     logitCap: keys.number("final_logit_softcapping", 0),
     attnPostNorm: "post_attention_norm",
     ffnPostNorm: "post_ffw_norm",
     postEps: POST_EPS,
-    perLayer: (layer) => {
-      const window = windows[layer]!;
-      return { rope: window > 0 ? local : undefined, window, gate: "sigmoid" };
-    },
   });
 }
 
@@ -104,12 +95,11 @@ export function spark25(model: Model): Step[] {
   const { heads, kvHeads } = readLayers(keys, model);
   return sequential(model, {
     rope,
+    local,
+    windows,
     act: "gelu",
-    perLayer: (layer) => {
-      const window = windows[layer]!;
-      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! };
-      return { rope: window > 0 ? local : rope, window, sizes, gate: "sigmoid" };
-    },
+    gate: "sigmoid",
+    perLayer: (layer) => ({ sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]! } }),
   });
 }
 

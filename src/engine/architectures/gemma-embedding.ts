@@ -4,29 +4,26 @@
  * llama.cpp.
  */
 import type { Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 export function gemmaEmbedding(model: Model): Step[] {
   const { dim, keys } = model;
   const full = ropeOf(model, { style: "neox" });
   const local = localRope(model, full, { base: keys.number("rope.freq_base_swa", 10_000) });
   const windows = readWindows(keys, model, { window: 0, period: 6 });
-  return decoder(model, {
+  return sequential(model, {
+    rope: full,
+    local,
+    windows,
+    bidirectional: true,
+    act: "gelu",
     embeddingScale: Math.sqrt(dim),
     encoder: dense(model),
-    block: (layer) => {
-      const window = windows[layer]!;
-      return sequentialBlock(model, layer, {
-        attnPostNorm: "post_attention_norm",
-        ffnPostNorm: "post_ffw_norm",
-        attention: attention(model, layer, { rope: window > 0 ? local : full, window, bidirectional: true }),
-        ffn: feedForward(model, layer, { act: "gelu" }),
-      });
-    },
+    attnPostNorm: "post_attention_norm",
+    ffnPostNorm: "post_ffw_norm",
   });
 }
 

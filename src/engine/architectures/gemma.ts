@@ -17,10 +17,9 @@ export const gemma = (model: Model): Step[] =>
 /** Gemma 2: every other layer has a sliding window, and scores and logits are soft-capped. */
 export function gemma2(model: Model): Step[] {
   const { keys } = model;
-  const rope = ropeOf(model, { style: "neox" });
   return postNormed(model, {
     windows: readWindows(keys, model, { window: 4096, period: 2 }),
-    ropes: { global: rope, local: rope },
+    rope: ropeOf(model, { style: "neox" }),
     layersOf27B: LAYERS_27B.gemma2,
     softCap: keys.number("attn_logit_softcapping", 50),
     logitCap: keys.number("final_logit_softcapping", 30),
@@ -38,10 +37,8 @@ export function gemma3(model: Model): Step[] {
   const localBase = keys.number("rope.freq_base_swa", keys.number("rope.local.freq_base", 10_000));
   return postNormed(model, {
     windows: readWindows(keys, model, { window: 0, period: 6 }),
-    ropes: {
-      global: checkedRope(model, { ...scaled, base: globalBase }),
-      local: localRope(model, scaled, { base: localBase }),
-    },
+    rope: checkedRope(model, { ...scaled, base: globalBase }),
+    local: localRope(model, scaled, { base: localBase }),
     layersOf27B: LAYERS_27B.gemma3,
     softCap: 0,
     needsQkNorm: true,
@@ -52,7 +49,9 @@ export function gemma3(model: Model): Step[] {
 interface PostNormedOptions {
   /** Window of each layer; 0 for global layers. */
   readonly windows: readonly number[];
-  readonly ropes: { readonly global: RopeScaling; readonly local: RopeScaling };
+  readonly rope: RopeScaling;
+  /** In layers with a window. */
+  readonly local?: RopeScaling;
   readonly layersOf27B: number;
   /** Soft cap of attention scores; 0: none. */
   readonly softCap: number;
@@ -63,16 +62,14 @@ interface PostNormedOptions {
 
 /** The output of each block is normed before it is added. */
 function postNormed(model: Model, options: PostNormedOptions): Step[] {
-  const { windows, ropes, layersOf27B, ...others } = options;
+  const { layersOf27B, ...others } = options;
   const { dim, nLayers, nHeads, headDim } = model;
   return sequential(model, {
     ...others,
-    rope: ropes.global,
     act: "gelu",
     embeddingScale: Math.sqrt(dim),
     scale: 1 / Math.sqrt(nLayers === layersOf27B ? dim / nHeads : headDim),
     attnPostNorm: "post_attention_norm",
     ffnPostNorm: "post_ffw_norm",
-    perLayer: (layer) => ({ rope: windows[layer]! > 0 ? ropes.local : ropes.global, window: windows[layer]! }),
   });
 }

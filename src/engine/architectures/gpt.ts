@@ -78,15 +78,12 @@ function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
   const rope = ropeOf(model, { style: "norm" });
   const windows = slides ? readWindows(keys, model, { window: 0, period: 4 }) : [];
   return sequential(model, {
-    rope,
+    ...(slides ? { rope: null, local: rope } : { rope }),
+    windows,
     norm: "layer",
     parallel: true,
     logitScale: keys.number("logit_scale", 0) || 1,
     scaled: slides,
-    perLayer: (layer) => {
-      const window = windows[layer] ?? 0;
-      return { rope: !slides || window > 0 ? rope : undefined, window };
-    },
   });
 }
 

@@ -3,11 +3,11 @@
  * residuals, attention and logits. Semantics: src/models/granite.cpp and granite-swa.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
-import { attention } from "./attention.ts";
-import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { feedForward, moe } from "./decoder.ts";
 import { readWindows, sharedFfnDim } from "./hparams.ts";
 import { buffersOf, mlp, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 export const granite = (model: Model): Step[] =>
   // This key marks a file that was trained without positions.
@@ -33,9 +33,8 @@ interface Options {
 }
 
 function layers(model: Model, { windows, turns }: Options): Step[] {
-  const { keys, nExperts, headDim } = model;
+  const { keys, nExperts } = model;
   const rope = ropeOf(model, { style: "norm" });
-  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
   const residualScale = keys.number("residual_scale", 0) || 1;
   const sharedDim = nExperts > 0 ? sharedFfnDim(keys) : 0;
   const { x, h } = buffersOf(model);
@@ -48,21 +47,16 @@ function layers(model: Model, { windows, turns }: Options): Step[] {
       { op: "add", out: x, a: x, b: out, scale: residualScale },
     ];
   };
-  return decoder(model, {
+  return sequential(model, {
+    rope,
+    windows,
     embeddingScale: keys.number("embedding_scale", 0) || 1,
     logitScale: 1 / keys.number("logit_scale"),
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        residualScale,
-        attention: attention(model, layer, {
-          rope: turns(layer) ? rope : undefined,
-          window: windows[layer] ?? 0,
-          scale,
-        }),
-        ffn:
-          nExperts > 0
-            ? [...shared(layer), ...moe(model, layer, { act: "silu", normalize: true, sharedDim: 0 })]
-            : feedForward(model, layer, { act: "silu" }),
-      }),
+    residualScale,
+    perLayer: (layer) => (turns(layer) ? {} : { rope: undefined }),
+    ffn: (layer) =>
+      nExperts > 0
+        ? [...shared(layer), ...moe(model, layer, { act: "silu", normalize: true, sharedDim: 0 })]
+        : feedForward(model, layer, { act: "silu" }),
   });
 }

@@ -4,25 +4,20 @@
  */
 import type { Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import { attention } from "./attention.ts";
-import { decoder, moe, sequentialBlock } from "./decoder.ts";
+import { moe } from "./decoder.ts";
 import { buffersOf, type Model } from "./model.ts";
-import { ropeOf } from "./rope.ts";
+import { sequential } from "./sequential.ts";
 
 export function grovemoe(model: Model): Step[] {
   const { keys, nExperts } = model;
-  const rope = ropeOf(model, { style: "neox" });
   const perExpert = keys.count("experts_per_group", { min: 1, max: Math.max(1, nExperts) });
   if (nExperts === 0 || nExperts % perExpert !== 0) {
     const expected = `a multiple of ${perExpert}`;
     throw new AppError("bad_file", `${model.path}: '${keys.arch}.expert_count': expected ${expected}, got ${nExperts}`);
   }
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope }),
-        ffn: [...moe(model, layer, { act: "silu", normalize: true }), ...smallExperts(model, layer, perExpert)],
-      }),
+  return sequential(model, {
+    rope: "neox",
+    ffn: (layer) => [...moe(model, layer, { act: "silu", normalize: true }), ...smallExperts(model, layer, perExpert)],
   });
 }
 

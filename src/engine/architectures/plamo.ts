@@ -37,16 +37,14 @@ export function plamo3(model: Model): Step[] {
   const windows = readWindows(keys, model, { window: 0, period: 8 });
   const valueDim = keys.count("attention.value_length", { min: 1, max: headDim, fallback: headDim });
   const { heads, kvHeads, ffnDims } = readLayers(keys, model);
-  return decoder(model, {
-    block: (layer) => {
-      const window = windows[layer]!;
-      const sizes = { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]!, valueDim };
-      return sequentialBlock(model, layer, {
-        ...AFTER,
-        attention: attention(model, layer, { rope: window > 0 ? local : rope, window, sizes, bareQkv: true }),
-        ffn: feedForward(model, layer, { act: "silu", ffnDim: ffnDims[layer]! }),
-      });
-    },
+  return sequential(model, {
+    ...AFTER,
+    rope,
+    local,
+    windows,
+    bareQkv: true,
+    perLayer: (layer) => ({ sizes: { nHeads: heads[layer]!, nKvHeads: kvHeads[layer]!, valueDim } }),
+    ffn: (layer) => feedForward(model, layer, { act: "silu", ffnDim: ffnDims[layer]! }),
   });
 }
 

@@ -14,6 +14,7 @@ import {
   sequentialBlock,
   type BlockOptions,
   type DecoderOptions,
+  type Frame,
   type NormKind,
 } from "./decoder.ts";
 import { readWindows } from "./hparams.ts";
@@ -21,11 +22,11 @@ import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
 /** The differences of a family from Llama; README.md has a table with an example of each. */
-interface Options
+export interface Options
   extends
     Omit<DecoderOptions, "block">,
     Omit<BlockOptions, "attention" | "ffn">,
-    Pick<AttentionOptions, "scale" | "softCap" | "bareQkv"> {
+    Pick<AttentionOptions, "scale" | "softCap" | "bareQkv" | "queries" | "gate" | "resultNorm"> {
   /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation; else the rotation itself. */
   readonly rope: RopeScaling["style"] | RopeScaling | null;
   /** Positions of three kinds, as for `ropeOf`. */
@@ -38,8 +39,16 @@ interface Options
   readonly norm?: NormKind;
   /** Attention and MLP are computed from the same stream; false. */
   readonly parallel?: boolean | ((layer: number) => boolean);
-  /** What attention has of its own in a layer. */
+  /** The window of each layer; 0, or none: no window. */
+  readonly windows?: readonly number[];
+  /** The rotation in layers with a window; as in the others. */
+  readonly local?: RopeScaling;
+  /** Options of attention for single layers. */
   readonly perLayer?: (layer: number) => Partial<AttentionOptions>;
+  /** Steps in place of the MLP. */
+  readonly ffn?: (layer: number) => readonly Step[];
+  /** Makes the steps around the layers; default: `decoder`. */
+  readonly frame?: Frame;
   /** Input of attention and MLP; the normed stream. */
   readonly from?: Buf;
   /** Limit of ALiBi's slopes. */
@@ -64,30 +73,34 @@ interface Options
 
 /** An architecture whose layers are equal but for `perLayer`. */
 export function sequential(model: Model, options: Options): Step[] {
-  const { act = "silu", norm = "rms" } = options;
+  const { act = "silu", norm = "rms", windows = [], frame = decoder } = options;
   const { rope: style, sections, factors = true } = options;
   const rope = typeof style === "string" ? ropeOf(model, { style, factors, ...(sections && { sections }) }) : style;
   if (!factors) model.values("rope_freqs", model.headDim / 2);
   const scale = model.keys.number("attention.scale", 0);
-  return decoder(model, {
+  const mlpOf = (layer: number): Step[] =>
+    model.has(`blk.${layer}.ffn_gate_inp.weight`)
+      ? moe(model, layer, { act, normalize: true })
+      : feedForward(model, layer, { ...options, act, bare: options.bareMlp ?? false });
+  return frame(model, {
     ...options,
     norm,
     block: (layer) => {
       const { parallel = false, perLayer } = options;
+      const window = windows[layer] ?? 0;
       const block = (typeof parallel === "function" ? parallel(layer) : parallel) ? parallelBlock : sequentialBlock;
       return block(model, layer, {
         ...options,
         norm,
         attention: attention(model, layer, {
           ...options,
-          rope: rope ?? undefined,
+          rope: (window > 0 ? options.local : undefined) ?? rope ?? undefined,
+          window,
           qkNorm: norm,
           ...(scale !== 0 && { scale }),
           ...perLayer?.(layer),
         }),
-        ffn: model.has(`blk.${layer}.ffn_gate_inp.weight`)
-          ? moe(model, layer, { act, normalize: true })
-          : feedForward(model, layer, { ...options, act, bare: options.bareMlp ?? false }),
+        ffn: options.ffn?.(layer) ?? mlpOf(layer),
       });
     },
   });
@@ -205,32 +218,21 @@ export function exaone4(model: Model): Step[] {
   keys.find("attention.sliding_window"); // marks the key as read: the smaller models have no window, whatever it says
   const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
   const rope = ropeOf(model, { style: "neox" });
-  return sequential(model, {
-    ...ONLY_AFTER,
-    rope,
-    from: buffersOf(model).x,
-    perLayer: (layer) => {
-      const window = windows[layer] ?? 0;
-      return { rope: !slides || window > 0 ? rope : undefined, window };
-    },
-  });
+  const turns = slides ? { rope: null, local: rope } : { rope };
+  return sequential(model, { ...ONLY_AFTER, ...turns, windows, from: buffersOf(model).x });
 }
 
 /** Mistral 3 (Ministral): YaRN, and queries that grow with the logarithm of their position. */
 export function mistral3(model: Model): Step[] {
-  const { keys, headDim } = model;
   const rope = ropeOf(model, { style: "norm", logMultiplier: true });
-  const coef = keys.number("attention.temperature_scale", 0);
-  const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
+  const coef = model.keys.number("attention.temperature_scale", 0);
   const { q } = buffersOf(model);
   const queries: Step[] =
     coef === 0 ? [] : [{ op: "positionScale", x: q, coef, floorScale: rope.ctxLenOrig, offset: 0 }];
-  return decoder(model, {
-    block: (layer) =>
-      sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope, scale, queries }),
-        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true }),
-      }),
+  return sequential(model, {
+    rope,
+    queries,
+    ffn: (layer) => moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true }),
   });
 }
 
@@ -243,13 +245,7 @@ export function olmo2(model: Model): Step[] {
   const rope = ropeOf(model, { style: "neox" });
   const local = localRope(model, rope, { base: keys.number("rope.freq_base_swa", rope.base) });
   const windows = readWindows(keys, model, { window: 0, period: 4 });
-  return sequential(model, {
-    ...ONLY_AFTER,
-    rope,
-    from: buffersOf(model).x,
-    needsQkNorm: true,
-    perLayer: (layer) => ({ rope: windows[layer]! > 0 ? local : rope, window: windows[layer]! }),
-  });
+  return sequential(model, { ...ONLY_AFTER, rope, local, windows, from: buffersOf(model).x, needsQkNorm: true });
 }
 
 export function smollm3(model: Model): Step[] {
