@@ -164,13 +164,13 @@ test("an engine says the same with steps ahead as without, to streams that end, 
     ids: ids.slice(from),
     options: { num_predict },
   });
-  const asked: Ask[][] = [[ask(0, 20), ask(5, 9)], [ask(0, 12)], [ask(3, 14), ask(0, 25)], [ask(0, 30)]];
+  const asked: Ask[][] = [[ask(0, 10), ask(5, 6)], [ask(0, 8)], [ask(3, 7), ask(0, 12)], [ask(0, 14)]];
   const file = await fileOf("llama");
   const before = await gpu.tally();
   const some = await answersOf({ backend: backend(true), file, drafts: false }, asked);
   const after = await gpu.tally();
   const none = await answersOf({ backend: backend(false), file, drafts: false }, asked);
   expect(some.said).toEqual(none.said);
-  expect(after.readsBehind - before.readsBehind).toBeGreaterThan(50);
+  expect(after.readsBehind - before.readsBehind).toBeGreaterThan(20);
   expect((await gpu.tally()).readsBehind).toBe(after.readsBehind);
 });

@@ -132,7 +132,7 @@ describe("an engine says the same with drafts as without", () => {
       },
     };
     const setup = { backend, file: await fileOf(name), change: leaning };
-    const options = { num_predict: 30 };
+    const options = { num_predict: 16 };
     const other = { ...options, temperature: 0.9, seed: 3, top_k: 2 };
     const asked: Ask[][] = [
       [
