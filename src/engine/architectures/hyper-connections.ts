@@ -72,7 +72,7 @@ function connections(model: Model): Connections {
   const { y } = buffersOf(model);
   const buf = (name: string, width: number): Buf => ({ name: `streams.${name}`, dim: width });
   const streams = { name: "streams", dim: count * dim };
-  const [normed, weighted, part] = [buf("normed", streams.dim), buf("weighted", streams.dim), buf("part", dim)];
+  const [normed, spread] = [buf("normed", streams.dim), buf("spread", streams.dim)];
   const [pre, post, least] = [buf("pre", count), buf("post", count), buf("least", count)];
 
   const read = (name: string, { from, to, adds }: Read): Step[] => {
@@ -96,19 +96,13 @@ function connections(model: Model): Connections {
             { op: "add", out: post, a: least, b: post, scale: magnitude },
           ] as const)
         : []),
-      { op: "multiply", out: weighted, a: from, b: pre },
-      { op: "slice", out: to, x: weighted, heads: 1, at: 0 },
-      ...Array.from({ length: count - 1 }, (_, i): Step[] => [
-        { op: "slice", out: part, x: weighted, heads: 1, at: (i + 1) * dim },
-        { op: "add", out: to, a: to, b: part, scale: 1 },
-      ]).flat(),
+      { op: "mixParts", out: to, x: from, weights: pre, at: 0, parts: count },
     ];
   };
 
   const add = (): Step[] => [
-    ...repeated(y, weighted, count),
-    { op: "multiply", out: weighted, a: weighted, b: post },
-    { op: "add", out: streams, a: streams, b: weighted, scale: 1 },
+    { op: "mixParts", out: spread, x: y, weights: post, at: 0, parts: 1 },
+    { op: "add", out: streams, a: streams, b: spread, scale: 1 },
   ];
   return { streams, read, add };
 }

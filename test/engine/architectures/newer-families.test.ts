@@ -52,11 +52,7 @@ const OWN: readonly { readonly name: string; readonly apply: (program: Program) 
     name: "gates of heads lost",
     apply: (program) => without(program, (step) => step.op === "multiply" && step.act === "sigmoid"),
   },
-  {
-    name: "weights of streams lost",
-    apply: (program) =>
-      without(program, (step) => step.op === "multiply" && step.out.name === step.a.name && step.act === undefined),
-  },
+  { name: "scales of streams lost", apply: (program) => without(program, ({ op }) => op === "multiplyVector") },
   { name: "least weights of streams lost", apply: (program) => without(program, ({ op }) => op === "clamp") },
   { name: "sinks lost", apply: (program) => bare(program, "sinks") },
   { name: "exponential part lost", apply: (program) => without(program, ({ op }) => op === "activate") },
