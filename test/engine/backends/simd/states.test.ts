@@ -25,6 +25,7 @@ const MODELS = {
   "a delta rule with a decay of each channel": "kimi-linear",
   "a selective scan": "mamba2",
   "a scan beside keys and values": "nemotron_h",
+  "rows that become entries of blocks": "deepseek4",
 };
 const CUTS = [0, 7, 20];
 
