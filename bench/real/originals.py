@@ -48,6 +48,8 @@ UNBOUNDED = dict(time_step_min=1e-9)
 WIDE = dict(hidden_size_per_layer_input=8, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], intermediate_size=[8192] * 2)
 
 T5 = dict(d_model=64, d_kv=16, d_ff=96, num_layers=3, num_decoder_layers=2, num_heads=4, vocab_size=VOCAB, n_positions=512, pad_token_id=0, eos_token_id=1)
+WHISPER = dict(d_model=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=64)
+WHISPER |= dict(vocab_size=VOCAB, pad_token_id=1, bos_token_id=0, eos_token_id=1, decoder_start_token_id=0, suppress_tokens=[7, 9], begin_suppress_tokens=[1])
 # Texts longer than the distances that have a bucket each
 LENGTHS = {"DeepseekV4 2": 200, "T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
 
@@ -153,6 +155,7 @@ MODELS = {
     "T5Encoder 2": T5 | dict(feed_forward_proj="gated-gelu", num_layers=2, d_kv=24),
     "UMT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
     "MT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
+    "Whisper": WHISPER,
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
 # Other architectures look both ways: the class whose layers they have, and what else their configurations say.
@@ -214,7 +217,7 @@ def build(name, to):
     if name in RANKERS:
         base, more = RANKERS[name]
         MODELS[name] = MODELS[base] | dict(num_labels=1) | more
-    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForCausalLM"
+    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForConditionalGeneration" if base == "Whisper" else "ForCausalLM"
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
@@ -227,7 +230,8 @@ def build(name, to):
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
         gain = 5.0 if ".mixer." in part else 2.0  # a recurrence that matters beside the skip connection
-        width = round(gain / old.shape[-1] ** 0.5, 4) if is_matrix else 0.3
+        fan = old[0].numel() if "encoder.conv" in part else old.shape[-1]
+        width = round(gain / fan**0.5, 4) if is_matrix else 0.3
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
         if part.endswith(TABLE):
@@ -311,11 +315,15 @@ def main(folder, *names):
             second = LENGTH // 2 if name in RANKERS else None
             types = {"token_type_ids": torch.tensor([[int(i >= second) for i in range(LENGTH)]])} if name == "Bert ranker" else {}
             with torch.no_grad():
-                out = model(torch.tensor([ids]), **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
+                heard = {"input_features": torch.from_numpy(weights("features", (1, 80, 3000), 0.0, 1.0))} if name == "Whisper" else {}
+                said = {"decoder_input_ids" if heard else "input_ids": torch.tensor([ids])}
+                out = model(**said, **heard, **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if is_encoder else out.logits
             words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)
             rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
+            if heard:
+                out.encoder_last_hidden_state[0].numpy().astype("<f4").tofile(os.path.join(to, "sound.f32"))
             texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "T5Encoder", "Gemma4") else []
             made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts, "second": second}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))

@@ -10,7 +10,7 @@
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "../../src/base/index.ts";
 import { cpuBackend } from "../../src/engine/backends/cpu.ts";
@@ -20,6 +20,7 @@ import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { convertModel } from "../../src/library/convert/convert.ts";
 import {
   answerOf,
+  heardRows,
   ORIGINALS,
   readOriginals,
   ROWS,
@@ -29,6 +30,9 @@ import {
 import { writeRecord, type Figure } from "../report/record.ts";
 
 const NMSE_MAX = 1e-6;
+const SOUND_NMSE_MAX = 1e-9;
+/** Recorded of an encoder: the last rows. */
+const SOUND_BYTES = 512;
 const BACKENDS = { cpu: cpuBackend, simd: simdBackend } as const;
 const { values: flags, positionals } = parseArgs({
   options: { only: { type: "string" }, folder: { type: "string" }, record: { type: "boolean" } },
@@ -77,9 +81,13 @@ async function compare(name: string): Promise<void> {
     await convertModel({ folder: { label: name, files }, to });
     const made = (await Bun.file(join(source, "original.json")).json()) as Made;
     checkTexts(name, to, made.texts);
-    const expected = new Float32Array(await Bun.file(join(source, "original.f32")).arrayBuffer());
+    const expected = await floatsIn(join(source, "original.f32"));
+    const hears = await hearsIn(source, to);
     for (const backend of ["cpu", "simd"] as const) {
-      const error = errorOf(await answerOf(to, { ids: made.ids, ...secondOf(made) }, BACKENDS[backend]), expected);
+      const error = errorOf(
+        await answerOf(to, { ids: made.ids, hears, ...secondOf(made) }, BACKENDS[backend]),
+        expected,
+      );
       const goal = { of: "value", atMost: NMSE_MAX } as const;
       figures.push({ what: `${name}, ${backend}`, measure: "NMSE to transformers", unit: "", ours: [error], goal });
       console.log(`${error < NMSE_MAX ? "  " : "! "}${name}, ${backend}: ${error.toExponential(1)}`);
@@ -87,6 +95,24 @@ async function compare(name: string): Promise<void> {
   } catch (error) {
     console.log(`! ${name}: ${messageOf(error)}`);
   }
+}
+
+async function floatsIn(path: string): Promise<Float32Array> {
+  return new Float32Array(await Bun.file(path).arrayBuffer());
+}
+
+/** True for a model with an encoder of recordings, whose rows are compared with the original's. */
+async function hearsIn(source: string, path: string): Promise<boolean> {
+  const recorded = join(source, "sound.f32");
+  if (!existsSync(recorded)) return false;
+  const gguf = openGguf(path);
+  const error = errorOf(await heardRows(gguf), await floatsIn(recorded));
+  gguf.close();
+  const goal = { of: "value", atMost: SOUND_NMSE_MAX } as const;
+  const what = `${basename(source)}'s encoder, simd`;
+  figures.push({ what, measure: "NMSE to transformers", unit: "", ours: [error], goal });
+  console.log(`${error < SOUND_NMSE_MAX ? "  " : "! "}${what}: ${error.toExponential(1)}`);
+  return true;
 }
 
 /** Texts and their ids. */
@@ -123,7 +149,11 @@ async function writeOriginals(): Promise<void> {
     const config = await Bun.file(join(folder, name, "config.json")).json();
     const logits = await Bun.file(join(folder, name, "original.f32")).bytes();
     const recorded = typeof second === "number" ? logits : logits.subarray(-ROWS * (logits.length / ids.length));
-    originals[name] = { config, ids, tensors, last: Buffer.from(recorded).toString("base64"), ...secondOf({ second }) };
+    const last = Buffer.from(recorded).toString("base64");
+    const heard = Bun.file(join(folder, name, "sound.f32"));
+    const sound =
+      (await heard.exists()) && Buffer.from((await heard.bytes()).subarray(-SOUND_BYTES)).toString("base64");
+    originals[name] = { config, ids, tensors, last, ...secondOf({ second }), ...(sound && { sound }) };
   }
   await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));
 }

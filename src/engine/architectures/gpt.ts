@@ -87,7 +87,7 @@ function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
   });
 }
 
-function learnedPositions(model: Model): Step[] {
+export function learnedPositions(model: Model): Step[] {
   const table = model.matrix("position_embd", { inDim: model.dim, outDim: model.ctxLen });
   return [{ op: "addPosition", x: buffersOf(model).x, table }];
 }

@@ -2,7 +2,7 @@
  * The registry of architectures, by `general.architecture` in a GGUF, and the loading of a file's program. Each
  * architecture is checked against llama.cpp's logits in test/engine/architectures/.
  */
-import type { Program } from "../program/backend.ts";
+import type { MemoryProgram, Program } from "../program/backend.ts";
 import { takeRowsEarly } from "../program/early-rows.ts";
 import { DIFFUSION_ARCHS } from "../program/diffusion.ts";
 import { runsWhole, writtenBy } from "../program/describe.ts";
@@ -57,6 +57,7 @@ import { twoSided } from "./two-sided.ts";
 import { rwkv6, rwkv6qwen2 } from "./rwkv6.ts";
 import { arwkv7, rwkv7 } from "./rwkv7.ts";
 import { talkie } from "./talkie.ts";
+import { whisper, whisperMemory } from "./whisper.ts";
 
 export { applyAdapters };
 export { checkOffer, offerAdapters } from "./offered-adapters.ts";
@@ -75,6 +76,8 @@ interface Entry {
   readonly wide?: true;
   /** Builds the draft layer that files may have, in another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
+  /** Computes keys and values for its layers of cross attention. */
+  readonly memory?: (model: Model) => MemoryProgram;
   /** Positions that a layer may choose. */
   readonly chooses?: (keys: Keys) => number | undefined;
 }
@@ -218,6 +221,7 @@ export const archs = {
   step35: { build: step35, uneven: true },
   t5encoder: { build: t5Encoder },
   talkie: { build: talkie },
+  whisper: { build: whisper, memory: whisperMemory },
   xverse: { build: sequential.xverse },
 } as const satisfies Record<string, Entry>;
 
@@ -252,6 +256,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const keys = keysOf(gguf, String(arch));
   const model = openModel(gguf, keys, { uneven: entry.uneven ?? false, wide: entry.wide ?? false });
   const steps = takeRowsEarly(sided(model, entry.build(model)));
+  const memory = entry.memory?.(model);
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
   const choosesAbove = entry.chooses?.(keys);
@@ -267,6 +272,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     states: answers ? last : writtenBy(steps.at(-1)!), // an encoder may end with a matrix of another width
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
+    ...(memory && { memory }),
     ...(trained && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: trained === "blocks" }) }),
   };
   return applyAdapters(program, gguf, adapters);

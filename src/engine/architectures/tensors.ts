@@ -7,8 +7,8 @@ import { AppError } from "../../base/index.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 import { i32 } from "../formats/quant/i32.ts";
 
-/** Image and classifier parts, and factors in places where llama.cpp does not apply them either. */
-const IGNORED = /^(v|mm|cls)\.|\.(input_)?scale$/;
+/** Encoders, classifier parts, and factors in places where llama.cpp does not apply them either. */
+const IGNORED = /^(a|v|mm|cls)\.|\.(input_)?scale$/;
 
 interface MatrixShape {
   readonly inDim: number;

@@ -25,6 +25,7 @@ import { defaultCtxLen, defaultSlots, DEFAULT_SLOTS } from "./context-length.ts"
 import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
+import { decoderOf, writesSpeech, type SpeechDecoder } from "./load-speech.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -146,7 +147,9 @@ export interface LoadedEngine {
   /** The prompt of a reranker, with `{query}` and `{document}`; undefined if special tokens separate the two. */
   readonly rankPrompt: string | undefined;
   readonly program: Program;
-  /** Encodes images: a separate file, or another view of the model's. */
+  /** Set for a model that writes down speech; `engine` owns its session. */
+  readonly decoder: SpeechDecoder | undefined;
+  /** Encodes images or recordings: a separate file, or another view of the model's. */
   readonly projector: Projector | undefined;
   readonly info: EngineInfo;
   /** Reads of weights that do not fit in memory; undefined if all fit. */
@@ -197,7 +200,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const draft =
       drafting && (await loadDraft(drafting, { ...options, ctxLen, slots, verifies: own.verifies ?? false }));
     const parts = { ...loadOptions, ctxLen, program, session: own, isWanted: !draft?.model };
-    const { session, layer } = await withDraftLayer(withDraftBlock(file), parts);
+    const { session, layer, decoder } = decoderOf(await withDraftLayer(withDraftBlock(file), parts), parts, gguf);
     const info: EngineInfo = {
       arch,
       ...factsOf(session, draft, [layer?.session, layer?.head, head]),
@@ -229,7 +232,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
       emit: options.emit,
     });
-    return { engine, ...texts, program, projector, info, streamed: own.streamed, changed: files.changed };
+    return { engine, ...texts, program, decoder, projector, info, streamed: own.streamed, changed: files.changed };
   } catch (error) {
     for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
     throw error;
@@ -362,6 +365,7 @@ type Wanted = Pick<EngineOptions, "backend" | "ctxLen" | "slots" | "precise" | "
 /** The number of sequences and their context length. */
 async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: number; slots: number }> {
   const { cacheMemory: bytes, backend, ctxLenMax, sees } = wanted;
+  if (writesSpeech(program)) return { ctxLen: ctxLenMax, slots: 1 };
   const onGpu = backend.name === "webgpu";
   const slotBytes = (await backend.slotBytes?.(program, wanted)) ?? floatBytes(program.steps);
   const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;

@@ -21,6 +21,8 @@ export interface AudioEncoder {
   encode(samples: Float32Array, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
   /** The encoder's input: the pieces of a recording. For diagnostics. */
   sheets(samples: Float32Array): Promise<readonly Sheet[]>;
+  /** The rows of a piece, (rows, dim). `check` is awaited now and then, and may end it by throwing. */
+  encodePiece(piece: Sheet, check: () => Promise<void>): Promise<Float32Array>;
   /** Values per row. */
   readonly dim: number;
   /** Bytes of its programs besides the mapped file. */
@@ -73,6 +75,11 @@ interface Made {
 
 function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
   let last: Promise<unknown> = Promise.resolve(); // a session runs one piece at a time
+  const alone = <T>(work: () => Promise<T>): Promise<T> => {
+    const run = last.then(work);
+    last = run.catch(() => {});
+    return run;
+  };
   const listen = (samples: Float32Array, check: () => Promise<void>) => runWithPauses(ear.listen(samples), check);
   /** Markers around runs of rows. */
   const around = <Rows>(runs: readonly Rows[]): ImagePart<Rows>[] => {
@@ -86,20 +93,20 @@ function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
     vramBytes: sessions.reduce((sum, { vramBytes = 0 }) => sum + vramBytes, 0),
     layout: (samples) => around(ear.rowsOf(samples).map((rows): RowCount => ({ rows, positions: rows }))),
     sheets: (samples) => listen(samples, async () => {}),
+    encodePiece: (piece, check) => alone(() => encode(piece, { ear, sessions, check })),
     async encode(samples, signal) {
       const check = async (): Promise<void> => {
         await pause?.();
         if (signal?.aborted) throw new AppError("cancelled", "the recording is no longer wanted");
       };
-      const run = last.then(async () => {
+      const all = await alone(async () => {
         const pieces: Float32Array[] = [];
         for (const sheet of await listen(samples, check)) pieces.push(await encode(sheet, { ear, sessions, check }));
         return pieces;
       });
-      last = run.catch(() => {});
       const width = widthOfEar(ear);
       return around(
-        (await run).map((values): ImageRows => {
+        all.map((values): ImageRows => {
           const vectors = dim === width ? values : widened(values, width, dim);
           return { rows: values.length / width, vectors, isTwoWay: false };
         }),

@@ -11,6 +11,8 @@ export interface SpeechModel {
   readonly suppressedFirst: readonly number[];
   /** Encodes 30 seconds. @param mel (bins, 3000) */
   hear(mel: Float32Array): Promise<HeardWindow>;
+  /** Releases what no session owns. */
+  close?(): void;
 }
 
 /** An encoded window, and one text about it. */

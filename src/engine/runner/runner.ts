@@ -30,6 +30,7 @@ import {
 import type { Images } from "./images.ts";
 import type { DecodeAudio, DecodeImage, openImages } from "./open-images.ts";
 import { endOf, imagesOf, promptOf, textOf, type HeldPrompts, type Prompt } from "./prompt.ts";
+import type { openOwnSpeech } from "./own-speech.ts";
 import type { openSpeechModel, Speech } from "./speech.ts";
 import { makeTemplates, type Templates } from "./templates.ts";
 import { detokenize, textOfIds, tokenize } from "./tokens.ts";
@@ -156,6 +157,8 @@ function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
 /** The encoders' code is loaded with the first model that has a projector. */
 const openVision: typeof openImages = async (parts) => (await import("./open-images.ts")).openImages(parts);
 
+const openOwn: typeof openOwnSpeech = async (parts) => (await import("./own-speech.ts")).openOwnSpeech(parts);
+
 const openSpeech: typeof openSpeechModel = async (...parts) => (await import("./speech.ts")).openSpeechModel(...parts);
 
 async function load(
@@ -190,24 +193,17 @@ async function load(
     const template = templates.define(LOADED_TEMPLATE, message.template);
     const onImage = (how: "encoded" | "reused"): void => channel.send({ kind: "image", how });
     const pause = (): Promise<void> => host.loop.nextTurn();
-    const vision = model.projector
-      ? await openVision({
-          backend: await encoderBackend(backend, model, { message, host }),
-          model,
-          decodeImage,
-          decodeAudio,
-          onImage,
-          pause,
-          message,
-          signal,
-        })
-      : undefined;
-    const speech =
-      backend.speech &&
-      (await openSpeech(backend.speech, model, { channel, decode: host.decodeAudio, loop: host.loop }));
+    const encoder = model.projector && (await encoderBackend(backend, model, { message, host }));
+    const own = model.decoder && encoder && (await openOwn({ backend: encoder, model, message, signal, pause }));
+    const vision =
+      encoder && !model.decoder
+        ? await openVision({ backend: encoder, model, decodeImage, decodeAudio, onImage, pause, message, signal })
+        : undefined;
+    const writer = own ?? backend.speech;
+    const speech = writer && (await openSpeech(writer, model, { channel, decode: host.decodeAudio, loop: host.loop }));
     channel.send({
       kind: "ready",
-      info: { ...model.info, ...vision?.info, ...speech?.info },
+      info: { ...model.info, ...vision?.info, ...own?.info, ...speech?.info },
       template,
     });
     const encodingImages = new Map<number, AbortController>();

@@ -64,6 +64,7 @@ export async function openSpeechModel(
     async close() {
       for (const abort of running.values()) abort.abort();
       await last;
+      model.close?.();
     },
   };
 }

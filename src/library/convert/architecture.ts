@@ -56,6 +56,8 @@ export interface TensorRule {
   readonly precise?: boolean;
   /** Some models do not have it; `layers`: some layers do not. */
   readonly optional?: boolean | "layers";
+  /** Layers of the part that it belongs to; default: the model's. */
+  readonly layers?: number;
 }
 
 /**
@@ -80,6 +82,8 @@ export interface Architecture {
    * express.
    */
   metadata(config: Config): Record<string, WriteValue>;
+  /** As `metadata`, from `generation_config.json`; its values override. */
+  settings?(generation: Config): Record<string, WriteValue>;
   /** Whole metadata keys, unless the tokenizer says otherwise. */
   readonly whole?: Readonly<Record<string, WriteValue>>;
   tensors(config: Config): TensorTable;

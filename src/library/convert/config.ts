@@ -101,4 +101,6 @@ export const nameOf = (config: Config, ...names: readonly [string, ...string[]])
 
 export const layersOf = (config: Config): number =>
   countedKinds(config) ??
-  config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers"), { max: LAYERS_MAX });
+  config.count(nameOf(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"), {
+    max: LAYERS_MAX,
+  });

@@ -106,7 +106,9 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const { activations, activationKey } = architecture;
   if (activations) checkActivation(config, activations, activationKey);
   const plan = { ...whole, tensors: withAnswers(whole.tensors, metadata, { ...architecture, label }) };
-  const hyperparameters = Object.entries(architecture.metadata(config)).map(
+  const generation = (await findJson(folder, "generation_config.json")) ?? {};
+  const settings = architecture.settings?.(configOf(generation, `${label}: 'generation_config.json'`));
+  const hyperparameters = Object.entries({ ...architecture.metadata(config), ...settings }).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );
   const model = {

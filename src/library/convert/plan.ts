@@ -123,7 +123,7 @@ interface FoundRule {
   readonly expert: number | undefined;
 }
 
-const LAYER = /^(?:(?:encoder\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
+const LAYER = /^(?:(?:(?:en|de)coder\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
 /** Matrices that a GGUF stacks: of experts, or of streams. */
 const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1,6})(?=\.|$)/;
 
@@ -135,7 +135,6 @@ export function findRules(table: TensorTable, name: string, nLayers: number): Fo
   const part = isNamed ? undefined : /\.(weight|bias|gamma|beta)$/.exec(name)?.[1]; // a name without one is whole
   const bare = part === undefined ? name : name.slice(0, -part.length - 1);
   const expert = EXPERT.exec(name)?.[2];
-  if (layer !== undefined && Number(layer) >= nLayers) return [];
   const exact = bare.replace(EXPERT, "$1.#");
   const isExact = layer !== undefined && Object.hasOwn(table, exact);
   const key = isExact ? exact : inLayers(exact);
@@ -143,6 +142,7 @@ export function findRules(table: TensorTable, name: string, nLayers: number): Fo
   const suffix = part === undefined ? "" : part === "bias" || part === "beta" ? ".bias" : ".weight";
   return rules
     .filter(({ to }) => to.includes("*") === (layer !== undefined && !isExact))
+    .filter(({ layers = nLayers }) => layer === undefined || Number(layer) < layers)
     .map((rule) => ({
       name: rule.to.replace("*", String(Number(layer))) + suffix,
       rule,
@@ -278,9 +278,9 @@ interface Planned {
 function checkComplete({ planned, table, nLayers, label }: Planned): void {
   const missing = (name: string): AppError =>
     new AppError("bad_file", `${label}: expected a weight for '${name}', got none`);
-  for (const { to, optional } of Object.values(table).flat()) {
+  for (const { to, optional, layers = nLayers } of Object.values(table).flat()) {
     if (optional === "layers") continue;
-    const names = to.includes("*") ? Array.from({ length: nLayers }, (_, i) => to.replace("*", String(i))) : [to];
+    const names = to.includes("*") ? Array.from({ length: layers }, (_, i) => to.replace("*", String(i))) : [to];
     for (const part of ["weight", "bias"]) {
       const isNeeded = part === "weight" && !optional;
       const absent = names.find((name) => !planned.has(`${name}.${part}`) && !planned.has(name));

@@ -68,7 +68,8 @@ const UNSERVED: ReadonlySet<string> = new Set(["vision", "audio", "image"]);
 /** In the customary order. */
 function capabilitiesOf(entry: ModelEntry, metadata: Metadata, { sees, hears }: Senses): string[] {
   const arch = String(metadata.get("general.architecture"));
-  if (arch === "onnx" && metadata.get("onnx.model_type") === "whisper") return ["transcription"];
+  const kind = arch === "onnx" ? metadata.get("onnx.model_type") : arch;
+  if (kind === "whisper") return ["transcription"];
   const pooling = statedPooling(metadata, arch);
   const fillsMasks = DIFFUSION_ARCHS.has(arch);
   const embeds = pooling !== undefined || (!fillsMasks && metadata.get(`${arch}.attention.causal`) === false);

@@ -12,9 +12,10 @@ import { convertModel } from "../../../src/library/convert/convert.ts";
 import { makeModel } from "../../engine/architectures/models.ts";
 import { nmse } from "../../engine/backends/compare.ts";
 import { byteTokenizer, encodeSafetensors, pack, writeFolder } from "./hugging-face.ts";
-import { answerOf, readOriginals, ROWS, scoreError, tensorsOf, type Original } from "./originals.ts";
+import { answerOf, heardRows, readOriginals, ROWS, scoreError, tensorsOf, type Original } from "./originals.ts";
 
 const NMSE_MAX = 1e-6;
+const SOUND_NMSE_MAX = 1e-9;
 const originals = await readOriginals();
 const folder = mkdtempSync(join(tmpdir(), "hearth-originals-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -35,7 +36,8 @@ async function convert(name: string, original: Original, more: Files = {}): Prom
 }
 
 test.each(Object.entries(originals))("%s", async (name, original) => {
-  const got = await answerOf(await convert(name, original), original, cpuBackend);
+  const asked = { ...original, hears: original.sound !== undefined };
+  const got = await answerOf(await convert(name, original), asked, cpuBackend);
   const expected = recorded(original);
   const rows = original.second === undefined ? original.ids.length / ROWS : 1;
   expect(got.length).toBe(expected.length * rows);
@@ -44,8 +46,16 @@ test.each(Object.entries(originals))("%s", async (name, original) => {
   expect(error).toBeLessThan(NMSE_MAX);
 });
 
-const recorded = ({ last }: Original): Float32Array =>
-  new Float32Array(Uint8Array.from(Buffer.from(last, "base64")).buffer);
+const floatsOf = (text: string): Float32Array => new Float32Array(Uint8Array.from(Buffer.from(text, "base64")).buffer);
+const recorded = ({ last }: Original): Float32Array => floatsOf(last);
+
+test("the encoder of Whisper gives the original's rows", async () => {
+  const original = originals["Whisper"]!;
+  const gguf = openGguf(await convert("Whisper-sound", original));
+  const expected = floatsOf(original.sound!);
+  expect(nmse((await heardRows(gguf)).subarray(-expected.length), expected)).toBeLessThan(SOUND_NMSE_MAX);
+  gguf.close();
+});
 
 describe("a matrix after the pooling of sentence-transformers", () => {
   const [inDim, outDim] = [64, 48];

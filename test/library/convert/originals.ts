@@ -5,9 +5,12 @@ import { addStates, poolingOf } from "../../../src/engine/batching/pooling.ts";
 import { rankHeadOf } from "../../../src/engine/batching/rank-head.ts";
 import { rowsOf } from "../../../src/engine/batching/second-text.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
+import { projectorGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
 import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
+import { openAudioEncoder } from "../../../src/engine/hearing/index.ts";
 import { pack, type PlainTensor } from "./hugging-face.ts";
 
 export const ORIGINALS = join(import.meta.dir, "originals.json.gz");
@@ -20,6 +23,8 @@ export interface Original {
   readonly tensors: Readonly<Record<string, readonly [shape: readonly number[], middle: number, width: number]>>;
   /** Logits of the last rows, (`ROWS`, vocabulary) float32, in base64; final states of encoders; a reranker's score. */
   readonly last: string;
+  /** The last rows of an encoder of recordings, as `last`. */
+  readonly sound?: string;
   /** For rerankers: the ids from here on are of the document. */
   readonly second?: number;
 }
@@ -27,14 +32,15 @@ export interface Original {
 /** Logits of all rows, the states of an encoder, or the score of a reranker. */
 export async function answerOf(
   path: string,
-  { ids, second }: Pick<Original, "ids" | "second">,
+  { ids, second, hears = false }: Pick<Original, "ids" | "second"> & { readonly hears?: boolean },
   backend: Backend,
 ): Promise<Float32Array> {
   const gguf = openGguf(path);
   const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const program = loadProgram(gguf);
   const session = await backend.load(program, options);
-  const rows = { slot: 0, start: 0, tokens: Int32Array.from(ids) };
+  const memory = hears ? { memory: { id: "sound", rows: await heardRows(gguf) } } : {};
+  const rows = { slot: 0, start: 0, tokens: Int32Array.from(ids), ...memory };
   try {
     if (second !== undefined) return Float32Array.of(await scoreOf(gguf, { program, session, second, ...rows }));
     const answer = program.logits
@@ -78,19 +84,41 @@ export async function readOriginals(): Promise<Readonly<Record<string, Original>
 /** The tensors of a model's file; `weights` of bench/real/originals.py makes the same. */
 export function tensorsOf({ tensors }: Original): Record<string, PlainTensor> {
   const all = Object.entries(tensors).map(([name, [shape, middle, width]]) => {
-    const seed = Bun.hash.crc32(name);
     const count = shape.reduce((product, size) => product * size, 1);
     if (name.endsWith(".tid2eid")) {
-      const numbers = BigInt64Array.from({ length: count }, (_, i) => BigInt(hashed(seed + i) % width));
+      const numbers = BigInt64Array.from({ length: count }, (_, i) => BigInt(hashed(Bun.hash.crc32(name) + i) % width));
       return [name, { dtype: "I64", shape, data: new Uint8Array(numbers.buffer) }] as const;
     }
-    const values = Float32Array.from({ length: count }, (_, i) => {
-      const value = middle + width * (hashed(seed + i) / 2 ** 31 - 1);
-      return Math.f16round(value);
-    });
+    const values = valuesOf(name, count, { middle, width });
     return [name, { dtype: "F32", shape, data: pack(values, f32) }] as const;
   });
   return Object.fromEntries(all);
+}
+
+function valuesOf(
+  name: string,
+  count: number,
+  { middle, width }: { middle: number; width: number },
+): Float32Array<ArrayBuffer> {
+  const seed = Bun.hash.crc32(name);
+  return Float32Array.from({ length: count }, (_, i) =>
+    Math.f16round(middle + width * (hashed(seed + i) / 2 ** 31 - 1)),
+  );
+}
+
+const [BINS, FRAMES] = [80, 3000];
+
+/** The rows of a Whisper's encoder for the spectrogram that the original heard. */
+export async function heardRows(gguf: Gguf): Promise<Float32Array> {
+  const mel = valuesOf("features", BINS * FRAMES, { middle: 0, width: 1 });
+  const values = mel.map((_, i) => mel[(i % BINS) * FRAMES + Math.floor(i / BINS)]!);
+  const options = { backend: simdBackend, threads: 1, text: undefined }; // the reference takes a minute
+  const encoder = await openAudioEncoder(projectorGguf(gguf)!, options);
+  try {
+    return await encoder.encodePiece({ values, batches: 1, time: FRAMES, bins: 1, channels: BINS }, async () => {});
+  } finally {
+    encoder.close();
+  }
 }
 
 /** The last step of MurmurHash 3. */

@@ -5,7 +5,7 @@ import type { Ear } from "../ear.ts";
 import { gemma4a } from "./gemma4a.ts";
 import { gemma4ua } from "./gemma4ua.ts";
 import { qwen3a } from "./qwen3a.ts";
-import { qwen2a, ultravox, voxtral } from "./whisper.ts";
+import { qwen2a, ultravox, voxtral, whisper } from "./whisper.ts";
 
 const ears: Readonly<Record<string, (model: EncoderModel) => Ear>> = {
   gemma4a,
@@ -14,6 +14,7 @@ const ears: Readonly<Record<string, (model: EncoderModel) => Ear>> = {
   qwen3a,
   ultravox,
   voxtral,
+  whisper,
 };
 
 /** Returns whether the kind of audio encoder is known. */

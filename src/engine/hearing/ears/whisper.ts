@@ -50,6 +50,14 @@ export function qwen2a(model: EncoderModel): Ear {
   };
 }
 
+/** Whisper's own: the rows that its decoder reads. */
+export const whisper = (model: EncoderModel): Ear => ({
+  before: "",
+  after: "",
+  ...heard(model, (rows) => rows),
+  stages: tower(model, { hasNorm: true }),
+});
+
 export function voxtral(model: EncoderModel): Ear {
   const stack = stackOf(model);
   const stacked = { name: "stacked", dim: model.dim * stack };

@@ -34,6 +34,7 @@ import * as recurrent from "./recurrent.ts";
 import * as rwkv from "./rwkv.ts";
 import * as sequential from "./sequential.ts";
 import { t5Encoder } from "./t5.ts";
+import { whisper } from "./whisper.ts";
 
 export const convertible = {
   ApertusForCausalLM: sequential.apertus,
@@ -142,6 +143,7 @@ export const convertible = {
   Starcoder2ForCausalLM: sequential.starcoder2,
   T5EncoderModel: t5Encoder,
   UMT5EncoderModel: t5Encoder,
+  WhisperForConditionalGeneration: whisper,
   XLMRobertaForMaskedLM: encoders.roberta,
   XLMRobertaForSequenceClassification: rankers.robertaRanker,
   XLMRobertaModel: encoders.roberta,

@@ -8,6 +8,7 @@ import { AppError } from "../../../../base/index.ts";
 import type { MetadataValue } from "../gguf.ts";
 import type { EditableHeader } from "./editable-header.ts";
 import type { Repair } from "./repair.ts";
+import { whisperEncoder } from "./whisper.ts";
 
 type Keys = Readonly<Record<string, MetadataValue>>;
 
@@ -276,5 +277,6 @@ const projector: Repair = {
 /** The first match applies. */
 export const VISION_REPAIRS: readonly Repair[] = [
   projector,
+  whisperEncoder,
   ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(visionRepair),
 ];

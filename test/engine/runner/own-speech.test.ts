@@ -1,0 +1,149 @@
+/** A Whisper on our own steps: its windows, and files that are hostile. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
+import type { EmbedEvent } from "../../../src/engine/batching/embedder.ts";
+import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
+import { loadEngine } from "../../../src/engine/batching/load.ts";
+import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { mapFile } from "../../../src/engine/formats/files/map.ts";
+import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/write.ts";
+import { openOwnSpeech } from "../../../src/engine/runner/own-speech.ts";
+import { convertModel } from "../../../src/library/convert/convert.ts";
+import { byteTokenizer, encodeSafetensors, writeFolder } from "../../library/convert/hugging-face.ts";
+import { readOriginals, tensorsOf } from "../../library/convert/originals.ts";
+import { makeModel } from "../architectures/models.ts";
+import { nmse } from "../backends/compare.ts";
+
+/** Control tokens. */
+const CONTROL = [
+  "endoftext",
+  "startoftranscript",
+  "translate",
+  "transcribe",
+  "startofprev",
+  "nospeech",
+  "notimestamps",
+];
+const [FIRST_CONTROL, VOCAB] = [290, 320];
+
+const folder = mkdtempSync(join(tmpdir(), "hearth-own-speech-"));
+const path = join(folder, "whisper.gguf");
+afterAll(() => rmSync(folder, { recursive: true }));
+beforeAll(async () => {
+  const original = (await readOriginals())["Whisper"]!;
+  const added = CONTROL.map((name, i) => ({ id: FIRST_CONTROL + i, content: `<|${name}|>`, special: true }));
+  const source = await writeFolder(join(folder, "source"), {
+    "config.json": { ...original.config, suppress_tokens: [7], begin_suppress_tokens: [FIRST_CONTROL] },
+    "generation_config.json": { suppress_tokens: [9] },
+    "tokenizer.json": { ...byteTokenizer(makeModel("llama").metadata), added_tokens: added },
+    "model.safetensors": encodeSafetensors(tensorsOf(original)),
+  });
+  await convertModel({ folder: source, to: path });
+});
+
+async function open(file = path) {
+  const refused = Promise.withResolvers<EmbedEvent>();
+  const model = await loadEngine(file, {
+    threads: 1,
+    precise: true,
+    cacheDir: undefined,
+    backend: cpuBackend,
+    loop: systemLoop(),
+    open: mapFile,
+    ctxLen: 16, // a recording needs all of it
+    slots: "auto",
+    chunk: 16,
+    vision: { projector: undefined },
+    emit: () => {},
+    onEmbed: refused.resolve,
+  });
+  try {
+    const options = { backend: simdBackend, model, message: { threads: 1, simdLevel: undefined } };
+    const signal = new AbortController().signal;
+    const speech = await openOwnSpeech({ ...options, signal, pause: async () => {} });
+    return { model, speech: speech!, refused: refused.promise };
+  } catch (error) {
+    await model.engine.close();
+    throw error;
+  }
+}
+
+test("hears windows, writes texts about each from its beginning, and takes no other requests", async () => {
+  const { model, speech, refused } = await open();
+  expect(speech).toMatchObject({ bins: 80, vocabSize: VOCAB, ctxLen: 448, suppressed: [9] });
+  expect(speech.suppressedFirst).toEqual([FIRST_CONTROL]);
+  expect(speech.info.bytes.weights).toBeGreaterThan(model.info.bytes.weights);
+  const mel = Float32Array.from({ length: 80 * 3000 }, (_, i) => Math.sin(i * i));
+  const window = await speech.hear(mel);
+  const whole = await window.extend([1, 5, 9, 4]);
+  window.restart();
+  await window.extend([1, 5]);
+  expect(nmse(await window.extend([9, 4]), whole)).toBeLessThan(1e-10);
+  const other = await speech.hear(mel.map((value) => -value));
+  expect(nmse(await other.extend([1, 5, 9, 4]), whole)).toBeGreaterThan(1e-4);
+  window.restart();
+  expect(await window.extend([1, 5, 9, 4])).toEqual(whole);
+
+  expect(model.info).toMatchObject({ slots: 1, ctxLen: 448, media: [] });
+  model.engine.embed({ id: 1, texts: [Int32Array.of(1)], ranks: false, adapters: [] });
+  expect(await refused).toMatchObject({ kind: "embedFailed", code: "bad_request" });
+  speech.close!();
+  await model.engine.close();
+});
+
+describe("a file is refused", () => {
+  type Change = (model: { metadata: Map<string, unknown>; tensors: WriteModel["tensors"] }) => WriteModel["tensors"];
+  const without =
+    (pattern: RegExp): Change =>
+    ({ tensors }) =>
+      tensors.filter(({ name }) => !pattern.test(name));
+  const saying =
+    (key: string, value: unknown): Change =>
+    ({ metadata, tensors }) => {
+      metadata.set(key, value);
+      return tensors;
+    };
+  test.each<[string, Change, string]>([
+    [
+      "without an encoder",
+      saying("whisper.audio.block_count", undefined),
+      "expected an encoder of recordings, got none",
+    ],
+    ["whose encoder lacks a layer", without(/^a\.blk\.1\./), "tensor 'a.blk.1.ln1.weight': expected (32), got none"],
+    ["whose encoder has more layers than it says", saying("whisper.audio.block_count", { u32: 1 }), "a.blk.1."],
+    ["whose encoder has too many bands", saying("whisper.audio.num_mel_bins", { u32: 2 ** 31 }), "num_mel_bins"],
+    [
+      "whose layers do not hear",
+      without(/cross_attn_k/),
+      "tensor 'blk.0.cross_attn_k.weight': expected (32, 32), got none",
+    ],
+    [
+      "with ids of no token",
+      saying("whisper.suppress_tokens", Int32Array.of(-5)),
+      "'whisper.suppress_tokens': expected",
+    ],
+    [
+      "with a text for ids",
+      saying("whisper.begin_suppress_tokens", "1"),
+      "expected an array of numbers, got the string",
+    ],
+  ])("%s", async (name, change, says) => {
+    const gguf = openGguf(path);
+    const metadata = new Map<string, unknown>([...gguf.metadata].map(([key, value]) => [key, typed(value)]));
+    const tensors = [...gguf.tensors.values()].map(({ name: tensor, shape, quant }) => {
+      return { name: tensor, shape, quant, data: gguf.read(tensor).slice() };
+    });
+    gguf.close();
+    const file = join(folder, `${name}.gguf`);
+    const kept = change({ metadata, tensors });
+    const said = [...metadata].filter(([, value]) => value !== undefined);
+    await writeGguf(file, { metadata: Object.fromEntries(said) as WriteModel["metadata"], tensors: kept });
+    await expect(open(file)).rejects.toThrow(says);
+  });
+  const typed = (value: unknown): unknown =>
+    typeof value !== "number" ? value : Number.isInteger(value) ? { u32: value } : { f32: value };
+});
