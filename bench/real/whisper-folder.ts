@@ -3,7 +3,7 @@ import { isObject } from "../../src/base/untrusted.ts";
 import { readCtranslate2 } from "./ctranslate2.ts";
 import { whisperFiles } from "./whisper-graph.ts";
 
-const BASE = { dim: 512, heads: 8, layers: 6, ffn: 2048, vocab: 51_865, bins: 80, positions: 448 };
+export const BASE = { dim: 512, heads: 8, layers: 6, ffn: 2048, vocab: 51_865, bins: 80, positions: 448 };
 
 /** @param read returns a file of the packages, by its name */
 export function whisperFolder(read: (name: string) => Uint8Array): ReadonlyMap<string, Uint8Array> {
@@ -15,9 +15,14 @@ export function whisperFolder(read: (name: string) => Uint8Array): ReadonlyMap<s
     kept.set(name, values);
     return values;
   };
-  const config: unknown = JSON.parse(new TextDecoder().decode(read("config.json")));
+  const files = whisperFiles(BASE, weight, idsOf(read("config.json")));
+  return new Map([...Object.entries(files), ["tokenizer.json", read("tokenizer.json")]]);
+}
+
+/** Ids that CTranslate2's configuration lists, as transformers names them. */
+export function idsOf(bytes: Uint8Array): object {
+  const config: unknown = JSON.parse(new TextDecoder().decode(bytes));
   const { suppress_ids: suppressed, suppress_ids_begin: suppressedFirst } = isObject(config) ? config : {};
   const more = { suppress_tokens: suppressed, begin_suppress_tokens: suppressedFirst };
-  const files = whisperFiles(BASE, weight, { ...more, eos_token_id: 50_257, decoder_start_token_id: 50_258 });
-  return new Map([...Object.entries(files), ["tokenizer.json", read("tokenizer.json")]]);
+  return { ...more, eos_token_id: 50_257, decoder_start_token_id: 50_258 };
 }

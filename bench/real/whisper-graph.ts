@@ -204,8 +204,8 @@ function decoderGraph(sizes: WhisperSizes, weight: WeightOf): Graph {
   };
 }
 
-/** The files of the folder, without the tokenizer's. */
-export function whisperFiles(sizes: WhisperSizes, weight: WeightOf, more: object = {}): Record<string, Uint8Array> {
+/** `config.json` */
+export function configOf(sizes: WhisperSizes, more: object): Uint8Array {
   const { dim, heads, layers, ffn, vocab, bins, positions } = sizes;
   const config = {
     architectures: ["WhisperForConditionalGeneration"],
@@ -225,8 +225,13 @@ export function whisperFiles(sizes: WhisperSizes, weight: WeightOf, more: object
     max_target_positions: positions,
     ...more,
   };
+  return new TextEncoder().encode(JSON.stringify(config));
+}
+
+/** The files of the folder, without the tokenizer's. */
+export function whisperFiles(sizes: WhisperSizes, weight: WeightOf, more: object = {}): Record<string, Uint8Array> {
   return {
-    "config.json": new TextEncoder().encode(JSON.stringify(config)),
+    "config.json": configOf(sizes, more),
     "onnx/encoder_model.onnx": writeModel(encoderGraph(sizes, weight)),
     "onnx/decoder_model_merged.onnx": writeModel(decoderGraph(sizes, weight)),
   };

@@ -1,11 +1,11 @@
-/** Whisper base writes down speech that Debian's espeak-ng makes. */
+/** Whisper base, on our own steps, writes down speech that Debian's espeak-ng makes. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SPOKEN, wordErrors } from "../../bench/real/spoken.ts";
 import { runHearth, startHearth, type Hearth } from "../e2e/hearth.ts";
 import { realModel } from "./models.ts";
 
-const whisper = await realModel("whisper");
+const whisper = await realModel("whisperTensors");
 const speaks = Bun.which("espeak-ng") !== null;
 if (!speaks) console.error("espeak-ng is not here, tests of Whisper are skipped");
 const spokenTest = speaks ? whisper.test : (test.skip as typeof test);
