@@ -1,7 +1,8 @@
 /**
  * Runs every reference model on every backend that supports it, and compares its answer with llama.cpp's, chunks and
- * single tokens with one batch, and a restored snapshot; on backends that read images also all projectors: the rows of
- * a picture, and the logits of text models after pictures. Exits with 1 if a bound is exceeded.
+ * single tokens with one batch, tokens alone and in company, and a restored snapshot; on backends that read images also
+ * all projectors: the rows of a picture, and the logits of text models after pictures. Exits with 1 if a bound is
+ * exceeded.
  *
  *   bun bench/archs.ts [--backends cpu,simd,simd8,onnx,onnx8,webgpu] [--only PATTERN] [FOLDER]
  *

@@ -1,6 +1,6 @@
 /**
- * One reference model for each kind of state: read in chunks and token by token it answers as in one run, and from a
- * snapshot bit by bit. All models on all backends: bench/archs.ts.
+ * One reference model for each kind of state: read in chunks and token by token it answers as in one run, and beside
+ * another sequence and from a snapshot bit by bit. All models on all backends: bench/archs.ts.
  */
 import { expect } from "bun:test";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
