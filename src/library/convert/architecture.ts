@@ -90,6 +90,8 @@ export interface Architecture {
   computed?(config: Config): Computed;
   /** Metadata keys, whole, by the names of one-value tensors; each gets a list of the layers' values. */
   readonly layerValues?: Readonly<Record<string, string>>;
+  /** It scores pairs of texts, between its tokenizer's marks. */
+  readonly ranksPairs?: boolean;
   /** Tokens whose rows of the output become a head that ranks, in place of the output. */
   readonly answers?: readonly string[];
   /** Weights that no forward pass needs, by name without the prefix `model.`. */

@@ -39,10 +39,12 @@ interface SpecialSources {
   /** `tokenizer.json`, if present. */
   readonly tokenizer: JsonObject | undefined;
   readonly pieces: readonly string[];
+  /** As for `Architecture`. */
+  readonly ranksPairs?: boolean | undefined;
 }
 
 export async function specialMetadata(sources: SpecialSources): Promise<Record<string, WriteValue>> {
-  const { folder, config, tokenizer, pieces } = sources;
+  const { folder, config, tokenizer, pieces, ranksPairs = false } = sources;
   const tokenizerConfig = (await findJson(folder, "tokenizer_config.json")) ?? {};
   const map = (await findJson(folder, "special_tokens_map.json")) ?? {};
   const generation = (await findJson(folder, "generation_config.json")) ?? {};
@@ -68,7 +70,7 @@ export async function specialMetadata(sources: SpecialSources): Promise<Record<s
     ...Object.fromEntries([...ids].map(([key, id]) => [`tokenizer.ggml.${key}`, u32(id)])),
     ...addFlags({ tokenizerConfig, tokenizer, pieces, bos, eos }),
     ...(await templateMetadata(folder, tokenizerConfig)),
-    ...pairPrompt(tokenizer),
+    ...(ranksPairs ? pairPrompt(tokenizer) : {}),
   };
 }
 

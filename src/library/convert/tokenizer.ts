@@ -19,7 +19,7 @@ interface TokenizerSources {
   /** `config.json` */
   readonly config: JsonObject;
   readonly architecture: Partial<Pick<Architecture, "arch">> &
-    Pick<Architecture, "addSpacePrefix" | "textTokens" | "tiktoken" | "vocabulary">;
+    Pick<Architecture, "addSpacePrefix" | "textTokens" | "tiktoken" | "vocabulary" | "ranksPairs">;
   /** Rows of the embedding. */
   readonly rows: number;
 }
@@ -51,7 +51,13 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
     : ranks !== undefined
       ? readTiktoken(ranks, { ...place, added: await furtherTokens(folder, json), pre: architecture.tiktoken! })
       : readTokenizerJson(json!, place); // one of them exists
-  const special = await specialMetadata({ folder, config, tokenizer: json, pieces });
+  const special = await specialMetadata({
+    folder,
+    config,
+    tokenizer: json,
+    pieces,
+    ranksPairs: architecture.ranksPairs,
+  });
   const all: Record<string, WriteValue> = { ...metadata, ...special };
   const prefix = architecture.addSpacePrefix ?? (await configuredPrefix(sources, model !== undefined));
   if (prefix !== undefined) all["tokenizer.ggml.add_space_prefix"] = prefix;

@@ -80,5 +80,7 @@ test("one token between query and document is a prompt, and two are the rule", a
   expect(one.metadata.get("tokenizer.chat_template.rerank")).toBe("[C]{query}[S]{document}[S]");
   const two = await convert({ original: "ModernBert-ranker", name: "two", pair: [a, mark("</s>"), mark("</s>"), b] });
   expect(two.metadata.has("tokenizer.chat_template.rerank")).toBe(false);
-  for (const gguf of [one, two]) gguf.close();
+  const embeds = await convert({ original: "ModernBert", name: "embeds", pair: [a, mark("[S]"), b] });
+  expect(embeds.metadata.has("tokenizer.chat_template.rerank")).toBe(false);
+  for (const gguf of [one, two, embeds]) gguf.close();
 });

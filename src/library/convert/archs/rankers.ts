@@ -28,6 +28,7 @@ interface Head {
 
 const withHead = (base: Architecture, { tensors, metadata }: Head): Architecture => ({
   ...base,
+  ranksPairs: true,
   metadata(config) {
     checkOneLabel(config);
     return { ...base.metadata(config), pooling_type: u32(RANK), ...metadata?.(config) };
@@ -61,6 +62,7 @@ export const modernBertRanker: Architecture = {
 /** Qwen 3 with one output in place of the vocabulary's. */
 export const qwen3Ranker: Architecture = {
   ...withHead(qwen3, { tensors: { score: OUTPUT } }),
+  ranksPairs: false, // in a prompt
   unused: /^lm_head\./,
 };
 
