@@ -32,23 +32,19 @@ export function deepseek4(model: Model): Step[] {
   const sharedLimits =
     keys.find("swiglu_clamp_shexp") === undefined ? limits : limitsOfGates(model, "swiglu_clamp_shexp");
   const byToken = keys.count("hash_layer_count", { min: 0, max: nLayers, fallback: 0 });
-  const chosenBy = (layer: number): Buf | undefined =>
-    layer < byToken ? { name: `moe.chosen.${layer}`, dim: nExpertsUsed } : undefined;
-  const lookups = Array.from({ length: byToken }, (_, layer): Step => {
-    const values = model.numbers(`blk.${layer}.ffn_gate_tid2eid`, [nExpertsUsed, vocabSize], nExperts);
-    return { op: "lookup", out: chosenBy(layer)!, values }; // below the count
-  });
-  const [embed, ...steps] = streamsDecoder(
+  return streamsDecoder(
     model,
     (layer) => {
       model.bias(`blk.${layer}.exp_probs_b_vl`, nExperts); // for the rows of images
+      const chosen = layer < byToken ? { name: "moe.chosen", dim: nExpertsUsed } : undefined;
       const [limit, sharedLimit] = [limits[layer], sharedLimits[layer]];
-      const options = { act: "silu", normalize, routing, limit, sharedLimit, chosen: chosenBy(layer) } as const;
-      return { attention: attend(layer), ffn: moe(model, layer, options) };
+      const experts = moe(model, layer, { act: "silu", normalize, routing, limit, sharedLimit, chosen });
+      if (!chosen) return { attention: attend(layer), ffn: experts };
+      const values = model.numbers(`blk.${layer}.ffn_gate_tid2eid`, [nExpertsUsed, vocabSize], nExperts);
+      return { attention: attend(layer), ffn: [{ op: "lookup", out: chosen, values }, ...experts] };
     },
     mixingConnections(model),
   );
-  return [embed!, ...lookups, ...steps]; // every decoder begins with an embedding
 }
 
 /** From `h` to `y`. */

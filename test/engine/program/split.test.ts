@@ -52,7 +52,7 @@ async function expectSame(program: Program, use = journey): Promise<void> {
 
 describe("cut anywhere, a model computes the same", () => {
   for (const name of Object.keys(specs)) test(name, async () => expectSame(await programOf(name)), 60_000);
-  for (const name of ["rwkv7", "arwkv7", "gemma3n", "kimi-k3"])
+  for (const name of ["rwkv7", "arwkv7", "gemma3n", "kimi-k3", "deepseek4"])
     test(`${name}, with what its first layer leaves to others`, async () => expectSame(await programOf(name)), 60_000);
   for (const [name, spec] of Object.entries(encoders)) {
     test(name, async () => expectSame(loadProgram(await file(name, makeEncoder(spec))), encode), 60_000);
