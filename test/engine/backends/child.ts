@@ -29,7 +29,7 @@ import { tallyOf, type Tally } from "./webgpu/tally.ts";
 export interface BackendChild {
   readonly backend: Backend;
   readonly pid: number;
-  /** Its requests to the GPU since its first load. */
+  /** Its requests to the GPU so far. */
   tally(): Promise<Tally>;
   /** Kills the child and waits for its end. */
   stop(): Promise<void>;
@@ -324,15 +324,21 @@ interface State {
   sliced: SlicedRun | undefined;
 }
 
+/** The counters of the device, from its opening on. */
+async function tallyIn(state: State): Promise<Tally> {
+  const without = process.argv.slice(3);
+  return (state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu));
+}
+
 async function answer(state: State, { session: number, request }: Question): Promise<unknown> {
   const { sessions } = state;
-  if (request.op === "tally") return state.tally;
+  if (request.op === "tally") return tallyIn(state);
   if (request.op === "load") {
     const { parcel, options, beside = NaN, settings, dieAt } = request;
     const onProgress = (fraction: number): void => void (fraction >= dieAt && process.kill(process.pid, "SIGKILL"));
     const loading = { ...options, beside: sessions.get(beside)?.held, onProgress };
-    const [name, ...without] = process.argv.slice(2);
-    if (name === "webgpu") state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu);
+    const name = process.argv[2];
+    if (name === "webgpu") await tallyIn(state);
     const session =
       name === "webgpu"
         ? await webGpuBackend.load(unwrap(parcel), loading)
