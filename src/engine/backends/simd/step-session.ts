@@ -1,5 +1,5 @@
 /** Single steps of a program on the kernels, such as the experts of layers whose other steps are on a GPU. */
-import { AppError, assert } from "../../../base/index.ts";
+import { assert } from "../../../base/index.ts";
 import type { LoadOptions, Program, StepRows, StepSession } from "../../program/backend.ts";
 import { handedDim, readsOf, writtenBy } from "../../program/describe.ts";
 import { stepName } from "../../program/step-name.ts";
@@ -18,12 +18,7 @@ export function makeStepSession(
   steps: readonly Step[],
   { engine, ...options }: LoadOptions & { readonly engine: Engine },
 ): StepSession {
-  const dims = new Set(steps.map(handedDim));
-  const [dim] = dims;
-  if (dim === undefined || dims.size > 1) {
-    const got = [...dims].join(", ");
-    throw new AppError("unsupported", `${program.weights.path}: steps with rows of one length expected, got ${got}`);
-  }
+  const dim = Math.max(...steps.map(handedDim)); // shorter rows end in zeros
   const given: Buf = { name: "given", dim };
   const begin: Step = { op: "input", out: given };
   const parts = makeParts({ ...program, steps: [begin, ...steps], logits: undefined }, options, {
@@ -51,11 +46,19 @@ export function makeStepSession(
       assert(!closed, "run of a closed session");
       const records = lowered.get(step);
       assert(records, `step '${step.op}' was not loaded`);
-      const rows = values.length / dim;
+      const own = handedDim(step);
+      const rows = values.length / own;
       const outDim = writtenBy(step).dim;
       const size = rows * outDim;
       const place = { ...results(4 * size), dim: outDim };
-      const entry = { slot: 0, start: 0, tokens: new Int32Array(rows), input: values, states: "all", drafted } as const;
+      const entry = {
+        slot: 0,
+        start: 0,
+        tokens: new Int32Array(rows),
+        input: widened(values, own, dim),
+        states: "all",
+        drafted,
+      } as const;
       for (const pass of passesOf([entry], limits)) passes.run(pass, records, place);
       const out = new Float32Array(place.view.buffer, place.view.byteOffset, size);
       checkFinite(out, { path: program.weights.path, name: stepName(step), dim: place.dim });
@@ -69,13 +72,22 @@ export function makeStepSession(
   };
 }
 
+/** Rows of `from` values, each followed by zeros up to `to`. */
+function widened(values: Float32Array, from: number, to: number): Float32Array {
+  if (from === to) return values;
+  const rows = new Float32Array((values.length / from) * to);
+  for (let row = 0; row * from < values.length; row++)
+    rows.set(values.subarray(row * from, (row + 1) * from), row * to);
+  return rows;
+}
+
 /** A step on rows that are given: its inputs are these, or parts of them. */
 function lowerStep(step: Step, given: Buf, shared: Shared): Lowered {
   const inputs = readsOf(step);
   const [only] = inputs;
   let at = 0;
   const begin: Step[] =
-    only && inputs.length === 1
+    only && inputs.length === 1 && only.dim === given.dim
       ? [{ op: "input", out: only }]
       : [
           { op: "input", out: given },
