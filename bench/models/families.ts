@@ -16,6 +16,8 @@ export interface Family {
   readonly hears?: readonly string[];
   /** `only`: it only makes embeddings; `too`: some of its models do. */
   readonly embeds?: "only" | "too";
+  /** Backends that run it, for a family that no reference model tries. */
+  readonly runs?: readonly string[];
   /** Other names in files, which are mapped to it. */
   readonly also?: readonly string[];
 }
@@ -216,6 +218,6 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   step35: { name: "Step 3.5 Flash", thinks: true },
   t5encoder: { name: "T5 encoders: T5, mT5, UMT5", embeds: "only" },
   talkie: { name: "Talkie" },
-  whisper: { name: "Whisper", hears: ["whisper"] },
+  whisper: { name: "Whisper", hears: ["whisper"], runs: ["simd"] },
   xverse: { name: "XVERSE" },
 };

@@ -117,7 +117,7 @@ function rowOf(arch: string, checked: Checked | undefined, kinds: ReadonlySet<st
     family.calls ?? "",
     family.thinks ? "yes" : "",
     (family.sees ?? []).map((kind) => (kinds.has(kind) ? kind : `(${kind})`)).join(", "),
-    checked ? backendsOf(checked) : "cpu",
+    checked ? backendsOf(checked) : [...(family.runs ?? []), "cpu"].join(", "),
     checked ? checkOf(checked) : "",
   ];
 }

@@ -1,8 +1,9 @@
-/** A Whisper on our own steps: its windows, and files that are hostile. */
+/** A Whisper on our own steps: its windows, its transcripts, and files that are hostile. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeTranscriber, type SpeechSegment } from "../../../src/engine/audio/whisper/transcriber.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
 import type { EmbedEvent } from "../../../src/engine/batching/embedder.ts";
@@ -17,6 +18,7 @@ import { byteTokenizer, encodeSafetensors, writeFolder } from "../../library/con
 import { readOriginals, tensorsOf } from "../../library/convert/originals.ts";
 import { makeModel } from "../architectures/models.ts";
 import { nmse } from "../backends/compare.ts";
+import { recordingOf } from "../hearing/audio-model.ts";
 
 /** Control tokens. */
 const CONTROL = [
@@ -28,7 +30,7 @@ const CONTROL = [
   "nospeech",
   "notimestamps",
 ];
-const [FIRST_CONTROL, VOCAB] = [290, 320];
+const [FIRST_CONTROL, FIRST_TIME, VOCAB] = [290, 297, 320];
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-own-speech-"));
 const path = join(folder, "whisper.gguf");
@@ -45,13 +47,13 @@ beforeAll(async () => {
   await convertModel({ folder: source, to: path });
 });
 
-async function open(file = path) {
+async function open(file = path, backend = cpuBackend) {
   const refused = Promise.withResolvers<EmbedEvent>();
   const model = await loadEngine(file, {
     threads: 1,
     precise: true,
     cacheDir: undefined,
-    backend: cpuBackend,
+    backend,
     loop: systemLoop(),
     open: mapFile,
     ctxLen: 16, // a recording needs all of it
@@ -91,6 +93,21 @@ test("hears windows, writes texts about each from its beginning, and takes no ot
   expect(model.info).toMatchObject({ slots: 1, ctxLen: 448, media: [] });
   model.engine.embed({ id: 1, texts: [Int32Array.of(1)], ranks: false, adapters: [] });
   expect(await refused).toMatchObject({ kind: "embedFailed", code: "bad_request" });
+  speech.close!();
+  await model.engine.close();
+});
+
+test("writes down a recording of two windows by Whisper's rules", async () => {
+  const { model, speech } = await open(path, simdBackend);
+  const segments: SpeechSegment[] = [];
+  const task = { task: "transcribe", temperature: 0.2 } as const; // above 0: no text is written again
+  const hooks = { onSegment: (each: SpeechSegment) => segments.push(each), pause: async () => {} };
+  expect(await makeTranscriber(speech, model.tokenizer).write(recordingOf(31.7), task, hooks)).toBe("en");
+  expect(new Set(segments.map(({ from }) => from)).size).toBeGreaterThan(1);
+  for (const { tokens, start, end } of segments) {
+    expect(tokens.filter((id) => id === 9 || (id >= FIRST_CONTROL && id < FIRST_TIME))).toEqual([]);
+    expect(end).toBeGreaterThan(start);
+  }
   speech.close!();
   await model.engine.close();
 });
