@@ -55,55 +55,9 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
     });
   },
 
-  causalConv(step, lowering) {
-    const { list, weights } = lowering;
-    const { x, w, b, act } = step;
-    const from = list.get(x);
-    const y = inPlace(list, step.out, from);
-    list.add("causalConv", y, {
-      x: from.address,
-      out: y.address,
-      state: stateOf(step, lowering),
-      weight: weights.vector(w),
-      bias: b ? weights.vector(b) : 0,
-      n: x.dim,
-      taps: w.inDim,
-      act: actOf(act),
-    });
-  },
-
-  centeredConv(step, { list, weights }) {
-    const { x, w, b, act } = step;
-    const from = list.get(x);
-    const y = list.make(step.out, from);
-    list.add("causalConv", y, {
-      x: from.address,
-      out: y.address,
-      state: 0, // no state
-      weight: weights.vector(w),
-      bias: b ? weights.vector(b) : 0,
-      n: x.dim,
-      taps: w.inDim,
-      act: actOf(act),
-    });
-  },
-
-  previousRow(step, lowering) {
-    const { list, weights } = lowering;
-    const from = list.get(step.x);
-    const y = list.make(step.out, from);
-    const [n, taps] = [step.x.dim, 2];
-    list.add("causalConv", y, {
-      x: from.address,
-      out: y.address,
-      state: stateOf(step, lowering),
-      weight: weights.constant(Float32Array.from({ length: n * taps }, (_, i) => 1 - (i % taps))),
-      bias: 0,
-      n,
-      taps,
-      act: actOf(undefined),
-    });
-  },
+  causalConv: (step, lowering) => conv(step, lowering),
+  centeredConv: (step, lowering) => conv(step, lowering),
+  previousRow: (step, lowering) => conv(step, lowering),
 
   compress(step, lowering) {
     const { list, weights } = lowering;
@@ -259,6 +213,27 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
     list.add("join", y, { ...values, first: a.dim / heads, second: b.dim / heads });
   },
 };
+
+type Conv = Extract<Step, { op: "causalConv" | "centeredConv" | "previousRow" }>;
+
+/** The row before is a convolution with two taps, of which only the first counts. */
+function conv(step: Conv, lowering: Lowering): void {
+  const { list, weights } = lowering;
+  const { w, b, act } = step.op === "previousRow" ? {} : step;
+  const [n, taps] = [step.x.dim, w?.inDim ?? 2];
+  const from = list.get(step.x);
+  const y = step.op === "causalConv" ? inPlace(list, step.out, from) : list.make(step.out, from);
+  list.add("causalConv", y, {
+    x: from.address,
+    out: y.address,
+    state: step.op === "centeredConv" ? 0 : stateOf(step, lowering),
+    weight: w ? weights.vector(w) : weights.constant(Float32Array.from({ length: n * taps }, (_, i) => 1 - (i % taps))),
+    bias: b ? weights.vector(b) : 0,
+    n,
+    taps,
+    act: actOf(act),
+  });
+}
 
 const actOf = (act: Act | undefined): number => (act === undefined ? -1 : ACTS[act]);
 
