@@ -1,8 +1,8 @@
 /** GitHub: repositories, organisations and apps. Events: docs.github.com, "Webhook events and payloads". */
 import type { TaintedText } from "../../../agent/boundary/tainted-text.ts";
-import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
 import { isQuiet } from "./github-quiet.ts";
-import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
+import { eventSummary, type Kind, kindIn, lines, type Preset } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
 const numbered = (fields: Fields, path: string): string =>
@@ -164,19 +164,14 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 function describe(kind: string | undefined, payload: unknown): TaintedText {
   const fields = fieldsOf(payload);
-  const known = kind !== undefined && Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  const known = kindIn(KINDS, kind);
   const head = lines(
     ["Event", known ? "" : (kind ?? "")],
     ["Repository", fields.text("repository.full_name", "organization.login")],
     ["By", fields.text("sender.login")],
     ["Action", fields.text("action")],
   );
-  const rest = known ? known.tell(fields) : jsonText(payload, OTHER_CHARS_MAX);
-  const about = known?.about ?? "Something happened on GitHub.";
-  return summary(
-    `${about} Tell what matters, and whether anyone has to act.`,
-    lines(head, rest).slice(0, BODY_CHARS_MAX),
-  );
+  return eventSummary(known, { sender: "GitHub", head, fields, payload });
 }
 
 export const github: Preset = {

@@ -1,7 +1,7 @@
 /** GitLab: projects and groups. Events: docs.gitlab.com, "Webhook events". */
-import { type Fields, fieldsOf, jsonText } from "./fields.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
 import { isQuiet } from "./gitlab-quiet.ts";
-import { BODY_CHARS_MAX, type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
+import { eventSummary, type Kind, kindIn, lines, type Preset } from "./preset.ts";
 
 const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags)\//, "");
 const state = (fields: Fields): string =>
@@ -113,17 +113,12 @@ export const gitlab: Preset = {
   describe: ({ headers, payload }) => {
     const fields = fieldsOf(payload);
     const kind = fields.text("object_kind");
-    const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    const known = kindIn(KINDS, kind);
     const head = lines(
       ["Event", known ? "" : kind || (headers["x-gitlab-event"] ?? "")],
       ["Project", fields.text("project.path_with_namespace", "repository.name")],
       ["By", fields.text("user.name", "user_name")],
     );
-    const rest = known ? known.tell(fields) : jsonText(payload, OTHER_CHARS_MAX);
-    const about = known?.about ?? "Something happened on GitLab.";
-    return summary(
-      `${about} Tell what matters, and whether anyone has to act.`,
-      lines(head, rest).slice(0, BODY_CHARS_MAX),
-    );
+    return eventSummary(known, { sender: "GitLab", head, fields, payload });
   },
 };

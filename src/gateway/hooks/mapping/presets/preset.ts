@@ -2,7 +2,7 @@
 import { operator, type TaintedText } from "../../../agent/boundary/tainted-text.ts";
 import type { MappingConfig } from "../../config.ts";
 import type { View } from "../request.ts";
-import type { Fields } from "./fields.ts";
+import { jsonText, type Fields } from "./fields.ts";
 
 export interface Preset {
   readonly mapping: Partial<MappingConfig>;
@@ -30,6 +30,10 @@ export interface Kind {
   readonly tell: (fields: Fields) => string;
 }
 
+/** The kind of an event by its name among a sender's kinds. */
+export const kindIn = (kinds: Readonly<Record<string, Kind>>, name = ""): Kind | undefined =>
+  Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+
 /** Most characters quoted of a summarised body, and of one without a summary. */
 export const BODY_CHARS_MAX = 20_000;
 export const OTHER_CHARS_MAX = 6000;
@@ -40,6 +44,16 @@ export const lines = (...all: readonly (string | readonly [label: string, value:
     .map((line) => (typeof line === "string" ? line : line[1] === "" ? "" : `${line[0]}: ${line[1]}`))
     .filter((line) => line !== "")
     .join("\n");
+
+/** An event of a known kind, or of another one of `sender`, under lines that all of its events have. */
+export const eventSummary = (
+  kind: Kind | undefined,
+  { sender, head, fields, payload }: { sender: string; head: string; fields: Fields; payload: unknown },
+): TaintedText =>
+  summary(
+    `${kind?.about ?? `Something happened on ${sender}.`} Tell what matters, and whether anyone has to act.`,
+    lines(head, kind ? kind.tell(fields) : jsonText(payload, OTHER_CHARS_MAX)).slice(0, BODY_CHARS_MAX),
+  );
 
 /** Our sentence, then the sender's text as one block. */
 export const summary = (about: string, text: string): TaintedText => [

@@ -1,6 +1,6 @@
 /** Sentry: requests of an internal integration. Payloads: docs.sentry.io, "Integration platform, webhooks". */
-import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
+import { eventSummary, type Kind, kindIn, lines, type Preset } from "./preset.ts";
 
 const event = (path: string) => (data: Fields) => {
   const each = data.within(path);
@@ -65,16 +65,12 @@ export const sentry: Preset = {
   describe: ({ headers, payload }) => {
     const fields = fieldsOf(payload);
     const kind = headers["sentry-hook-resource"] ?? "";
-    const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    const known = kindIn(KINDS, kind);
     const head = lines(
       ["Event", known ? "" : kind],
       ["Action", fields.text("action")],
       ["By", fields.text("actor.name")],
     );
-    const rest = known ? known.tell(fields.within("data")) : jsonText(payload, OTHER_CHARS_MAX);
-    return summary(
-      `${known?.about ?? "Something happened on Sentry."} Tell what matters, and whether anyone has to act.`,
-      lines(head, rest),
-    );
+    return eventSummary(known, { sender: "Sentry", head, fields: fields.within("data"), payload });
   },
 };

@@ -1,6 +1,6 @@
 /** Slack: events of an app, slash commands and clicks. Payloads: docs.slack.dev, "Events API", "Interactivity". */
 import { fieldsOf, type Fields, jsonText } from "./fields.ts";
-import { type Kind, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
+import { type Kind, kindIn, lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
 
 function said(event: Fields): string {
   const message = messageIn(event);
@@ -111,8 +111,7 @@ export const slack: Preset = {
     if (fields.has("command")) return command(fields);
     const event = fields.within("event");
     if (isOfApp(event)) return undefined;
-    const kind = event.text("type");
-    const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    const known = kindIn(KINDS, event.text("type"));
     if (known) return summary(`${known.about} Tell what is wanted, and whether anyone has to act.`, known.tell(event));
     return summary("Something happened in Slack. Tell what matters in it.", jsonText(payload, OTHER_CHARS_MAX));
   },

@@ -1,6 +1,6 @@
 /** Stripe: events of an account. Objects: docs.stripe.com/api/events; amounts are in a currency's smallest unit. */
-import { type Fields, fieldsOf, jsonText } from "./fields.ts";
-import { lines, OTHER_CHARS_MAX, type Preset, summary } from "./preset.ts";
+import { type Fields, fieldsOf } from "./fields.ts";
+import { eventSummary, lines, type Preset } from "./preset.ts";
 
 /** docs.stripe.com/currencies: currencies whose smallest unit is not a hundredth. */
 const NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(" ");
@@ -94,11 +94,7 @@ export const stripe: Preset = {
       ["Mode", event.text("livemode") === "false" ? "test" : ""],
       ["Object", `${object.text("object")} ${object.text("id")}`.trim()],
     );
-    const rest = about ? tell(object) : jsonText(payload, OTHER_CHARS_MAX);
-    return summary(
-      `${about ?? "Something happened on Stripe."} Tell what matters, and whether anyone has to act.`,
-      lines(head, rest),
-    );
+    return eventSummary(about ? { about, tell } : undefined, { sender: "Stripe", head, fields: object, payload });
   },
 };
 
