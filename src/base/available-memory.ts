@@ -91,3 +91,13 @@ function read(path: string): string | undefined {
     return undefined; // another system, or a container that hides the file
   }
 }
+
+/** Memory of a process, from Linux's `/proc`; undefined elsewhere, and for a process that has ended. */
+export function residentBytes(pid: number): number | undefined {
+  try {
+    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // a zombie has no VmRSS
+    return found ? Number(found[1]) * 1024 : undefined;
+  } catch {
+    return undefined;
+  }
+}

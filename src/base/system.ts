@@ -1,5 +1,5 @@
 /** Files, memory, processes and addresses of this machine. */
-export { availableMemory, totalMemory } from "./available-memory.ts";
+export { availableMemory, residentBytes, totalMemory } from "./available-memory.ts";
 export { collectWhenIdle } from "./collect-idle.ts";
 export {
   copyBytes,

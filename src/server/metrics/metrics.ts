@@ -2,12 +2,12 @@
  * Metrics for a monitoring system: counts and times of requests, tokens, models and memory, in the Prometheus text
  * format. Values held elsewhere are read on demand; no work is done per token.
  */
-import { readFileSync } from "node:fs";
 import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";
 import { Counter, Gauge, Histogram, Registry } from "./prom-client.ts";
 import { capped } from "./label-values.ts";
 import { makeGatewayMetrics, type CountHook, type WatchedGateway } from "./gateway-metrics.ts";
 import { makeRouterMetrics } from "./router-metrics.ts";
+import { residentBytes } from "../../base/system.ts";
 import type { MetricsDialect } from "../../base/config/index.ts";
 import type { LoadedModel, Runtime, Statistics } from "../../runtime/portable.ts";
 
@@ -224,13 +224,3 @@ function watchStreamed(runtime: Watched, registers: Registers): void {
 
 /** Loaded models, each runner once. */
 const runnersOf = (runtime: Watched): LoadedModel[] => runtime.loaded().filter(({ isBeside }) => !isBeside);
-
-/** From Linux's `/proc`; undefined elsewhere, and for a process that has ended. */
-function residentBytes(pid: number): number | undefined {
-  try {
-    const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")); // a zombie has no VmRSS
-    return found ? Number(found[1]) * 1024 : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -2,9 +2,8 @@
  * A process that runs one version of a transform, as the server sees it: it runs one call at a time, is killed when it
  * takes too long or too much memory, and dropped when it exits.
  */
-import { readFileSync } from "node:fs";
 import { AppError } from "../../../../base/index.ts";
-import { programFile, scriptEnv } from "../../../../base/system.ts";
+import { programFile, residentBytes, scriptEnv } from "../../../../base/system.ts";
 import { READY, REPLY_CHARS_MAX, type TransformCall, type TransformReply } from "./messages.ts";
 
 /** Largest resident memory of a transform. An empty process has 30 MB. */
@@ -134,8 +133,7 @@ export class TransformProcess {
   }
 
   #checkMemory(): void {
-    const bytes = residentBytes(this.#child.pid);
-    if (bytes > MEMORY_BYTES_MAX) {
+    if ((residentBytes(this.#child.pid) ?? 0) > MEMORY_BYTES_MAX) {
       this.#end(new AppError("runner", `it took more than ${MEMORY_BYTES_MAX / 1024 / 1024} MiB of memory`));
     }
   }
@@ -156,16 +154,6 @@ function lineOf(call: TransformCall): string {
     return `${JSON.stringify(call)}\n`;
   } catch (error) {
     throw new AppError("too_large", "the payload nests too deep", { cause: error });
-  }
-}
-
-/** Zero for a process that has ended. */
-function residentBytes(pid: number): number {
-  try {
-    const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
-    return Number(kib ?? 0) * 1024;
-  } catch {
-    return 0;
   }
 }
 
