@@ -2,6 +2,7 @@
  * Steps that the CPU computes in the middle of a program: their inputs are copied to a buffer that it reads, their
  * result comes from a buffer that it writes. Everything else of the program stays on the device.
  */
+import { AppError } from "../../src/base/index.ts";
 import type { Step } from "../../src/engine/program/step.ts";
 import type { Dispatch, Operand } from "./dispatch.ts";
 import { grid, read, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
@@ -10,16 +11,19 @@ import { grid, read, valueOf, write, type Context, type StepDispatch } from "./l
 type HostStep = Extract<Step, { op: "moe" }>;
 
 /** Two dispatches. Between them the device waits for the CPU. */
-export function lowerHostStep({ x, routed, out }: HostStep, context: Context): StepDispatch[] {
+export function lowerHostStep({ x, routed, chosen, out }: HostStep, context: Context): StepDispatch[] {
+  if (routed && chosen)
+    throw new AppError("unsupported", "experts on the CPU: a router of its own, and experts chosen before");
   const input = valueOf(x, context);
-  const dim = x.dim + (routed?.dim ?? 0);
+  const second = routed ?? chosen;
+  const dim = x.dim + (second?.dim ?? 0);
   const shape = { ...grid(input), x: grid({ ...input, buf: { name: "handed", dim } }).x };
   const handed: Operand = { kind: "handed" };
-  const hand: StepDispatch = routed
+  const hand: StepDispatch = second
     ? {
         kernel: "join",
-        operands: [read(input), read(valueOf(routed, context)), handed],
-        params: { dim, first: x.dim, second: routed.dim },
+        operands: [read(input), read(valueOf(second, context)), handed],
+        params: { dim, first: x.dim, second: second.dim },
         grid: shape,
       }
     : { kernel: "slice", operands: [read(input), handed], params: copyOf(dim), grid: shape };

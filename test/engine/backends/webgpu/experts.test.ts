@@ -13,7 +13,7 @@ import type { Gguf } from "../../../../src/engine/formats/gguf/gguf.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import type { Program } from "../../../../src/engine/program/backend.ts";
-import type { Weight } from "../../../../src/engine/program/step.ts";
+import type { Step, Weight } from "../../../../src/engine/program/step.ts";
 import { makeModel } from "../../architectures/models.ts";
 import { withOwnInput, type Dividing } from "./dividing.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
@@ -63,6 +63,17 @@ describe("of a decode step", () => {
     const own = withOwnInput(program);
     const stops = stopsOf(dispatchesOf(own, expertSteps(own)), own.steps);
     expect(stops.map(({ dim }) => dim)).toEqual([2 * own.shape.dim, 2 * own.shape.dim]);
+  });
+
+  test("the choice of experts crosses where it was made before", () => {
+    const chosen = { name: "chosen", dim: 2 };
+    const values = new Float32Array(2 * program.shape.vocabSize);
+    const all = program.steps.map((step): Step => (step.op === "moe" ? { ...step, chosen } : step));
+    const own: Program = { ...program, steps: [{ op: "lookup", out: chosen, values }, ...all] };
+    const list = dispatchesOf(own, expertSteps(own));
+    const handing = list.filter(({ operands }) => operands.some(({ kind }) => kind === "handed"));
+    const { dim } = own.shape;
+    expect(handing.map(({ params }) => params)).toEqual([1, 2].map(() => ({ dim: dim + 2, first: dim, second: 2 })));
   });
 });
 
