@@ -46,7 +46,7 @@ import { lfm2 } from "./lfm2.ts";
 import { llama4 } from "./llama4.ts";
 import { llama } from "./llama.ts";
 import { mamba, mamba2 } from "./mamba.ts";
-import { mllama } from "./mllama.ts";
+import { mllama, mllamaMemory } from "./mllama.ts";
 import { buffersOf, openModel, type Model } from "./model.ts";
 import { nemotronH } from "./nemotron-h.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
@@ -170,7 +170,7 @@ export const archs = {
   "minimax-m3": { build: minimaxM3, chooses: chosenPositions },
   mistral3: { build: sequential.mistral3 },
   mistral4: { build: deepseek2, uneven: true },
-  mllama: { build: mllama, wide: true },
+  mllama: { build: mllama, wide: true, memory: mllamaMemory },
   "modern-bert": { build: modernBert },
   mpt: { build: gpt.mpt },
   "muse-glimmer": { build: museGlimmer },

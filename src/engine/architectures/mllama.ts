@@ -1,29 +1,82 @@
 /**
- * Llama 3.2 Vision, without images: Llama and layers of cross attention, which read an image and are skipped without
- * one. Their tensors are checked. Semantics: modeling_mllama.py of transformers, model/models/mllama of Ollama.
+ * Llama 3.2 Vision: Llama and gated layers of cross attention, which read an image and do nothing without one.
+ * Semantics: model.py of Meta's llama-models (`CrossAttentionTransformerBlock`), modeling_mllama.py of transformers.
  */
-import type { Step } from "../program/step.ts";
+import type { MemoryProgram } from "../program/backend.ts";
+import type { Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
-import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
-import { mlp, type Model } from "./model.ts";
+import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
+import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export function mllama(model: Model): Step[] {
   const rope = ropeOf(model, { style: "norm" });
   const crosses = crossLayers(model);
+  const rows = memoryRows(model);
   return decoder(model, {
-    block(layer) {
-      if (crosses.has(layer)) {
-        checkCrossLayer(model, layer);
-        return [];
-      }
-      return sequentialBlock(model, layer, {
-        attention: attention(model, layer, { rope }),
-        ffn: feedForward(model, layer, { act: "silu" }),
-      });
-    },
+    block: (layer) =>
+      crosses.has(layer)
+        ? crossBlock(model, layer, rows)
+        : sequentialBlock(model, layer, {
+            attention: attention(model, layer, { rope }),
+            ffn: feedForward(model, layer, { act: "silu" }),
+          }),
   });
+}
+
+/** Keys and values of an image's rows for each layer of cross attention. */
+export function mllamaMemory(model: Model): MemoryProgram {
+  const { dim, nKvHeads, headDim, eps } = model;
+  const x = { name: "memory", dim };
+  const k = { name: "memory.k", dim: nKvHeads * headDim };
+  const v = { name: "memory.v", dim: k.dim };
+  const steps = [...crossLayers(model)].flatMap((layer): Step[] => {
+    const project = (name: string): Weight =>
+      model.matrix(`blk.${layer}.cross_attn_${name}_proj`, { inDim: dim, outDim: k.dim });
+    return [
+      { op: "linear", out: k, x, w: project("k") },
+      { op: "linear", out: v, x, w: project("v") },
+      { op: "rmsNorm", out: k, x: k, w: model.vector(`blk.${layer}.cross_attn_k_norm`, headDim), eps },
+      { op: "remember", k, v, layer, nKvHeads, headDim },
+    ];
+  });
+  return { steps: [{ op: "input", out: x }, ...steps], rows: memoryRows(model) };
+}
+
+/** x += tanh(gate) · attention(norm(x)); x += tanh(gate) · mlp(norm(x)), for rows that have an image. */
+function crossBlock(model: Model, layer: number, rows: number): Step[] {
+  const { dim, nHeads, nKvHeads, headDim, eps } = model;
+  const { x, h, q, heads, y } = buffersOf(model);
+  const blk = `blk.${layer}`;
+  const matrix = (name: string, inDim: number, outDim: number): Weight =>
+    model.matrix(`${blk}.cross_attn_${name}_proj`, { inDim, outDim });
+  const join = (gate: string): Step => {
+    return { op: "add", out: x, a: x, b: y, scale: Math.tanh(model.scalar(`${blk}.cross_attn_${gate}_gate`)) };
+  };
+  return [
+    ...normSteps(model, "rms", { out: h, x, name: `${blk}.attn_norm` }),
+    { op: "linear", out: q, x: h, w: matrix("q", dim, q.dim) },
+    { op: "rmsNorm", out: q, x: q, w: model.vector(`${blk}.cross_attn_q_norm`, headDim), eps },
+    { op: "crossAttention", out: heads, q, layer, nHeads, nKvHeads, headDim, scale: 1 / Math.sqrt(headDim), rows },
+    { op: "linear", out: y, x: heads, w: matrix("o", heads.dim, dim) },
+    join("attn"),
+    ...normSteps(model, "rms", { out: h, x, name: `${blk}.ffn_norm` }),
+    ...feedForward(model, layer, { act: "silu" }),
+    { op: "keepRemembering", x: y },
+    join("mlp"),
+  ];
+}
+
+/** Maximum tiles and side of an image: no model comes near. */
+const [TILES_MAX, SIDE_MAX] = [64, 4096];
+
+/** The rows of the largest image: its tiles' patches, and one more for each tile. */
+function memoryRows({ keys }: Model): number {
+  const tiles = keys.count("vision.max_num_tiles", { min: 1, max: TILES_MAX, fallback: 4 });
+  const side = keys.count("vision.image_size", { min: 1, max: SIDE_MAX, fallback: 560 });
+  const patch = keys.count("vision.patch_size", { min: 1, max: side, fallback: 14 });
+  return tiles * (Math.floor(side / patch) ** 2 + 1);
 }
 
 /** The layers of cross attention, by the file's list of them. */
@@ -39,18 +92,4 @@ function crossLayers({ keys, nLayers, path }: Model): ReadonlySet<number> {
     "bad_file",
     `${path}: '${keys.arch}.${key}': expected numbers of some of ${nLayers} layers, got ${got}`,
   );
-}
-
-/** Reads the shapes of a skipped layer's tensors. */
-function checkCrossLayer(model: Model, layer: number): void {
-  const { dim, nHeads, nKvHeads, headDim } = model;
-  const blk = `blk.${layer}`;
-  for (const name of ["attn_norm", "ffn_norm"]) model.vector(`${blk}.${name}`, dim);
-  for (const name of ["q", "k"]) model.vector(`${blk}.cross_attn_${name}_norm`, headDim);
-  const widths = { q: nHeads * headDim, k: nKvHeads * headDim, v: nKvHeads * headDim };
-  for (const [name, outDim] of Object.entries(widths))
-    model.matrix(`${blk}.cross_attn_${name}_proj`, { inDim: dim, outDim });
-  model.matrix(`${blk}.cross_attn_o_proj`, { inDim: nHeads * headDim, outDim: dim });
-  for (const name of ["attn", "mlp"]) model.plain(`${blk}.cross_attn_${name}_gate`, { inDim: 1, outDim: 1 });
-  mlp(model, layer);
 }

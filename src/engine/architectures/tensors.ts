@@ -53,6 +53,8 @@ export interface Tensors {
   values(name: string, ...shape: readonly number[]): Float32Array | undefined;
   /** `NAME.weight`, whole numbers of 0 … `end` − 1. */
   numbers(name: string, shape: readonly number[], end: number): Float32Array;
+  /** The value of the tensor of exactly this name, which has one value. */
+  scalar(name: string): number;
   /** Throws if the file has a tensor that was never requested. Layers from `draftsFrom` on are exempt. */
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;
 }
@@ -117,6 +119,7 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
       return info && copyOf(gguf, info);
     },
     numbers: (name, shape, end) => numbersOf(gguf, find(`${name}.weight`), { name: `${name}.weight`, shape, end }),
+    scalar: (name) => copyOf(gguf, get(name, [1]))[0]!, // one by its shape
     checkAllUsed: (arch, { draftsFrom }) => {
       const drafts = (name: string): boolean => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? -1) >= draftsFrom;
       const extra = [...gguf.tensors.keys()].find((name) => !used.has(name) && !ignored.test(name) && !drafts(name));

@@ -178,7 +178,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program: complete, fixed } = opened;
-    const whole = projector ? bodyOf(complete) : withoutMemory(bodyOf(complete));
+    const whole = withoutMemory(bodyOf(complete)); // no encoder makes a memory yet
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = whole.shape.arch;

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { withoutMemory } from "../../../../src/engine/program/memory.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../architectures/models.ts";
@@ -33,7 +34,7 @@ async function logitsOf(path: string, tokens: Int32Array, options: { precise: bo
   const gguf = openGguf(path);
   try {
     const load = { ctxLen: CTX_LEN, slots: 2, threads: 1, cacheDir: undefined, ...options };
-    const session = await onnx.backend.load(loadProgram(gguf), load);
+    const session = await onnx.backend.load(withoutMemory(loadProgram(gguf)), load);
     const logits = await session.run([{ slot: 1, start: 0, tokens, logits: "all" }]);
     session.close();
     return logits;

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
+import { withoutMemory } from "../../../../src/engine/program/memory.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { Backend, LoadOptions, Session, StateRows } from "../../../../src/engine/program/backend.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -45,7 +46,7 @@ async function withSession<T>(
   const gguf = openGguf(path);
   const options = { ctxLen: CTX_LEN, slots: 2, precise: true, threads: 1, cacheDir: undefined, ...more };
   try {
-    const session = await backend.load(loadProgram(gguf), options);
+    const session = await backend.load(withoutMemory(loadProgram(gguf)), options);
     const result = await use(session);
     session.close();
     return result;
