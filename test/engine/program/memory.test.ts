@@ -62,6 +62,8 @@ test("a slot attends to the memory that each run names: another one, none, or th
     const at = (memory: typeof first | undefined): Promise<number[]> =>
       run(session, { ...rows(0, 0, 3, "all"), memory });
     const results = [await at(first), await at(second), await at(undefined), await at(first)];
+    const fresh = { ...rows(0, 0, 3, "all"), slot: 1, memory: second };
+    expect(results[1]).toEqual(await run(session, fresh));
     expect(results[3]).toEqual(results[0]!);
     expect(new Set(results.map(String)).size).toBe(3);
   });
