@@ -18,6 +18,8 @@ const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 interface Variant {
   /** Score of experts, where the file does not say it. */
   readonly score?: Routing["score"];
+  /** Matrices of the feed-forward part and of experts may have a scale each, as in NVFP4 files. */
+  readonly scaled?: boolean;
   /** Chooses the positions that layers attend to, with queries and keys that turn as in attention. */
   readonly chooser?: (rope: RopeScaling) => Chooser;
 }
@@ -25,7 +27,8 @@ interface Variant {
 /** A layer's choice, from `h` and the narrow vector of queries. */
 export type Chooser = (layer: number, narrow: Buf) => Choice;
 
-export function deepseek2(model: Model, frame = decoder, { score = "softmax", chooser }: Variant = {}): Step[] {
+export function deepseek2(model: Model, frame = decoder, variant: Variant = {}): Step[] {
+  const { score = "softmax", scaled = false, chooser } = variant;
   const { keys, nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
@@ -41,9 +44,11 @@ export function deepseek2(model: Model, frame = decoder, { score = "softmax", ch
         attention: attend(layer),
         ffn:
           layer < leading
-            ? feedForward(model, layer, { act: "silu" })
+            ? feedForward(model, layer, { act: "silu", scaled })
             : moe(model, layer, {
                 act: "silu",
+                scaled,
+                sharedScaled: scaled,
                 normalize: keys.flag("expert_weights_norm", false),
                 routing,
               }),
