@@ -168,7 +168,8 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
-    f32 inverse = total[i] > 0 ? 1 / total[i] : 0; // a query without positions: zeros
+    const int none = total[i] == 0 && queries[i].to <= queries[i].from; // then zeros; NaN scores leave no total either
+    const f32 inverse = none ? 0 : 1 / total[i];
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, &sums[i][d]) * inverse, op->valueDim - d);
   }

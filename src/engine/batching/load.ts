@@ -168,6 +168,9 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
   }
 }
 
+/** Without the memory of images, which no encoder makes yet. */
+const runnable = (body: Program): Program => (writesSpeech(body) ? body : withoutMemory(body));
+
 async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const files = makeOpenedFiles(given.open, given.begun?.opened);
   const options = { ...given, open: files.open };
@@ -178,7 +181,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program: complete, fixed } = opened;
-    const whole = withoutMemory(bodyOf(complete)); // no encoder makes a memory yet
+    const whole = runnable(bodyOf(complete));
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = whole.shape.arch;
