@@ -125,7 +125,9 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
         const ends = Array.from({ length: 20 }, (__, i) => {
           const item = `${word} ${i}`;
           const keys = { idempotencyKey: item, providerDeliveryId: item, mappingId: "m" };
-          return deliveries.accept(request({ ...keys, actions: [wake(item, { itemId: item })], now: Date.now() }));
+          return deliveries.accept(
+            request({ ...keys, actions: [wake(item, { itemId: item, mode: "next-heartbeat" })], now: Date.now() }),
+          );
         });
         expect(new Set((await Promise.all(ends)).map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
       };
