@@ -24,6 +24,8 @@ export interface ImageRows {
   /** Positions of its rows, relative to its beginning; omitted: consecutive. */
   readonly positions?: { readonly of: Int32Array; readonly perRow: 3; readonly length: number };
   readonly isTwoWay: boolean;
+  /** (n, dim) rows for cross attention; then `rows` is 1, the image's token, and `vectors` is empty. */
+  readonly memory?: Float32Array;
 }
 
 /**
