@@ -1,6 +1,7 @@
 /**
  * Hunyuan 4: latent attention with sinks and gated outputs over positions that an indexer chooses, experts with limited
- * gates, and hyper-connections between the blocks. Semantics: src/models/hy-v4.cpp of llama.cpp.
+ * gates, and hyper-connections between the blocks. Semantics: src/models/hy-v4.cpp of llama.cpp, which loads `.scale`
+ * tensors and ignores them.
  */
 import type { Step } from "../program/step.ts";
 import { feedForward, moe } from "./decoder.ts";
@@ -33,8 +34,15 @@ export function hyV4(model: Model): Step[] {
     attention: attend(layer),
     ffn:
       layer < leading
-        ? feedForward(model, layer, { act: "silu" })
-        : moe(model, layer, { act: "silu", normalize, routing, limit: limits[layer] }),
+        ? feedForward(model, layer, { act: "silu", scaled: true })
+        : moe(model, layer, {
+            act: "silu",
+            normalize,
+            routing,
+            limit: limits[layer],
+            scaled: true,
+            sharedScaled: true,
+          }),
   }));
 }
 
