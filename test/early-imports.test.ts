@@ -21,6 +21,8 @@ async function earlyOf(entry: string): Promise<string[]> {
 const LATE = [
   "engine/(architectures|formats/(gguf|quant)|vision|text/(tokenizer|template/(go|jinja)))/",
   "runtime/parse/index", // formats of tool calls
+  "library/(create/(?!library)|registry/(?!registry|address|key))",
+  "engine/(backends/offload|program/(describe|split))",
 ];
 
 test("a server starts without what reads model files, templates, images and answers", async () => {

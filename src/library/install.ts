@@ -49,7 +49,7 @@ async function install(store: Store, dir: string): Promise<"installed" | "presen
   const blob = await importBlob(store.root, weights);
   const layers: Layer[] = [layerOf("model", blob)];
   for (const [kind, text] of textLayers(file)) layers.push(layerOf(kind, await writeText(store, text)));
-  const { describeBlob } = await import("./create/sources.ts"); // later starts read no model file
+  const { describeBlob } = await import("./store/describe-blob.ts"); // later starts read no model file
   const details = await describeBlob(store.root, blob.digest);
   const config = imageConfig({ details, layers, extras: { hearth_embedded: source } });
   await writeManifest(manifestPath(store.root, parseName(EMBEDDED_NAME)), {

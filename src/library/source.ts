@@ -8,7 +8,7 @@ import { dirname, join, sep } from "node:path";
 import { AppError, type Logger, messageOf } from "../base/index.ts";
 import type { Digest } from "./store/digest.ts";
 import type { Library } from "./create/library.ts";
-import { readManifest } from "./store/manifest.ts";
+import { blobsOf, readManifest } from "./store/manifest.ts";
 import {
   displayName,
   fullName,
@@ -20,7 +20,6 @@ import {
 } from "./store/name.ts";
 import type { Address } from "./registry/address.ts";
 import type { Registry } from "./registry/registry.ts";
-import { blobsOf } from "./registry/pull.ts";
 import { manifestPath, type Store } from "./store/store.ts";
 
 /** The shortest time between two records of a model's use. */

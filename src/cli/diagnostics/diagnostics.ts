@@ -4,8 +4,9 @@
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend, gpuTools, loadOptionsFor, probeDevice } from "../../engine/backends/index.ts";
+import { chooseBackend, gpuTools, probeDevice } from "../../engine/backends/index.ts";
 import { addStates, normalized, poolingOf, type Program, type Session } from "../../engine/index.ts";
+import { loadOptionsFor } from "../../engine/portable.ts";
 import { AppError, formatTuning, type KernelChoice, messageOf } from "../../base/index.ts";
 import { joined, plain, sequences } from "../terminal/drawing.ts";
 import { formatBytes, formatTable } from "../terminal/format.ts";

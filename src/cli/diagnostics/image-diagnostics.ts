@@ -4,10 +4,10 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { loadProgram } from "../../engine/architectures/index.ts";
-import { chooseBackend, loadOptionsFor } from "../../engine/backends/index.ts";
+import { chooseBackend } from "../../engine/backends/index.ts";
 import { AppError } from "../../base/index.ts";
 import type { Backend, Media, PromptSegment } from "../../engine/index.ts";
-import { inputOf, layOut } from "../../engine/portable.ts";
+import { inputOf, layOut, loadOptionsFor } from "../../engine/portable.ts";
 import { type Gguf, openGguf, projectorGguf, repairGguf } from "../../engine/formats/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../engine/text/index.ts";
 import { decodeImage, type ImagePart, type ImageRows, openImageEncoder, twoWayRowsOf } from "../../engine/media.ts";

@@ -1,7 +1,7 @@
 /** The choice among a host's backends. */
 import { AppError } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
-import { offloading, type Offload } from "./offload.ts";
+import type { Offload } from "./offload.ts";
 
 /** A backend of a host, before any of it is loaded. */
 export interface Choice {
@@ -38,6 +38,7 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
     if (!reason && each !== GPU) return automatic ? withoutGpu(choices) : choice.open();
     if (!reason) {
       const others = async (): Promise<readonly Backend[]> => (await choice.others?.(adapter)) ?? [];
+      const { offloading } = await import("./offload.ts"); // servers check names only
       return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic, others }, offload);
     }
     if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);

@@ -13,6 +13,7 @@ import { readBase, type Base } from "./create-base.ts";
 import { inspectAdapters } from "./create-adapter.ts";
 import { inspectDraft, quantizeDraft } from "./create-draft.ts";
 import type { CreateParts, CreateRequest, Progress } from "./creation.ts";
+import { describeBlob } from "../store/describe-blob.ts";
 import type { GgufDetails } from "../store/details.ts";
 import { digestOf } from "../store/digest.ts";
 import { imageConfig, type ConfigExtras } from "../store/image.ts";
@@ -22,7 +23,6 @@ import { readArchitecture, unsupportedText } from "./architecture.ts";
 import { layerOfFile, type StoredFile } from "../store/model-files.ts";
 import { checkWeights, quantizeWeights, type Weights } from "./quantize-weights.ts";
 import {
-  describeBlob,
   inspectSource,
   sortParts,
   storeSources,

@@ -10,6 +10,7 @@ import { getNumber, getString, getStrings, type Header, mergeShards, readPart } 
 import { type ChatFormat, findChatFormat, parseJinja, stopsFor } from "../../engine/text/index.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "../store/blobs.ts";
 import type { Claims } from "../store/claims.ts";
+import { describeBlob } from "../store/describe-blob.ts";
 import { describeGguf, type GgufDetails } from "../store/details.ts";
 import { blobName, type Digest } from "../store/digest.ts";
 
@@ -193,9 +194,4 @@ export function sortParts<T extends InspectedSource>(sources: readonly T[]): T[]
     throw new AppError("bad_request", `expected all ${count} parts of a split model, got ${parts.length}`);
   }
   return parts;
-}
-
-/** Throws if the blob is not a GGUF. */
-export async function describeBlob(root: string, digest: Digest): Promise<GgufDetails> {
-  return describeGguf((await readPart(blobPath(root, digest), { shard: 0, arrayItemsMax: 0 })).header);
 }

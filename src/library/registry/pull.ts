@@ -7,7 +7,14 @@ import { findBlob } from "../store/blobs.ts";
 import type { Progress } from "../create/creation.ts";
 import type { Digest } from "../store/digest.ts";
 import type { Library } from "../create/library.ts";
-import { MANIFEST_BYTES_MAX, MANIFEST_TYPE, parseManifest, type Layer, type Manifest } from "../store/manifest.ts";
+import {
+  blobsOf,
+  MANIFEST_BYTES_MAX,
+  MANIFEST_TYPE,
+  parseManifest,
+  type Layer,
+  type Manifest,
+} from "../store/manifest.ts";
 import { fullName } from "../store/name.ts";
 import { digestsOf } from "../store/references.ts";
 import { repositoryUrl } from "./address.ts";
@@ -108,11 +115,6 @@ async function missingBlobs(root: string, manifest: Manifest): Promise<Layer[]> 
   const missing: Layer[] = [];
   for (const blob of blobsOf(manifest)) if ((await findBlob(root, blob.digest)) !== blob.size) missing.push(blob);
   return missing;
-}
-
-/** Layers and configuration, each digest once. */
-export function blobsOf({ layers, config }: Manifest): Layer[] {
-  return [...new Map([...layers, config].map((layer) => [layer.digest, layer])).values()];
 }
 
 /**

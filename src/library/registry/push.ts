@@ -6,7 +6,7 @@ import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { blobPath, findBlob } from "../store/blobs.ts";
 import type { Progress } from "../create/creation.ts";
 import type { Library } from "../create/library.ts";
-import { MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../store/manifest.ts";
+import { blobsOf, MANIFEST_TYPE, parseManifest, readManifestBytes, type Layer } from "../store/manifest.ts";
 import { displayName } from "../store/name.ts";
 import { digestsOf } from "../store/references.ts";
 import { findIn } from "../store/others.ts";
@@ -14,7 +14,6 @@ import { manifestPath } from "../store/store.ts";
 import { repositoryUrl } from "./address.ts";
 import type { RegistryClient } from "./client.ts";
 import { makeFindMount } from "./mounts.ts";
-import { blobsOf } from "./pull.ts";
 import { pause } from "./retry.ts";
 import { uploadBlob } from "./upload.ts";
 

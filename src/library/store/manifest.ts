@@ -48,6 +48,11 @@ export function layersOf(layers: readonly Layer[], kind: LayerKind): readonly La
   return layers.filter((layer) => layer.mediaType === mediaType(kind) || layer.mediaType === alias);
 }
 
+/** Layers and configuration, each digest once. */
+export function blobsOf({ layers, config }: Manifest): Layer[] {
+  return [...new Map([...layers, config].map((layer) => [layer.digest, layer])).values()];
+}
+
 /** Bytes of all layers and the configuration together. */
 export function manifestBytes({ config, layers }: Manifest): number {
   return layers.reduce((sum, layer) => sum + layer.size, config.size);
