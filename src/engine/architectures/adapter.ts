@@ -28,13 +28,16 @@ export function applyAdapters(program: Program, base: Gguf, adapters: readonly G
     used.add(target);
     return { ...weight, lowRank: found.map((each) => partOf(each, weight)) };
   };
-  const steps = program.steps.map((step) => withWeights(step, (weight, role) => change(step, weight, role)));
+  const changed = (all: readonly Step[]): Step[] =>
+    all.map((step) => withWeights(step, (weight, role) => change(step, weight, role)));
+  const { memory } = program;
+  const own = { steps: changed(program.steps), ...(memory && { memory: { ...memory, steps: changed(memory.steps) } }) };
   for (const [target, [first]] of changes) {
     if (used.has(target) || !first) continue;
     const why = `'${program.shape.arch}' multiplies nothing by that weight`;
     throw new AppError("unsupported", `${first.path}: tensor '${first.label}': ${why}`);
   }
-  return { ...program, steps, weights: sources.weights };
+  return { ...program, ...own, weights: sources.weights };
 }
 
 /** The change of a weight that is all or a part of the tensor. */

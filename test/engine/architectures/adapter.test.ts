@@ -8,6 +8,7 @@ import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf, type WriteModel, type WriteTensor } from "../../../src/engine/formats/files/write.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
+import { memoryOf } from "../../conformance/memory-cases.ts";
 import { nmse } from "../backends/compare.ts";
 import { failure } from "../formats/gguf/fixture.ts";
 import { asFloat, makeAdapter, merge, quantizedTo, recordedAdapters, type AdapterOptions } from "./adapters.ts";
@@ -29,8 +30,10 @@ async function logitsOf(path: string, adapterPaths: readonly string[] = []): Pro
   const adapters = adapterPaths.map((adapter) => openGguf(adapter));
   try {
     const options = { ctxLen: CTX_LEN, slots: 1, precise: true, threads: 1, cacheDir: undefined };
-    const session = await cpuBackend.load(loadProgram(gguf, adapters), options);
-    return (await session.run([{ slot: 0, start: 0, tokens: TOKENS, logits: "all" }])).slice();
+    const program = loadProgram(gguf, adapters);
+    const session = await cpuBackend.load(program, options);
+    const memory = program.memory && memoryOf("image", 5, 64);
+    return (await session.run([{ slot: 0, start: 0, tokens: TOKENS, memory, logits: "all" }])).slice();
   } finally {
     for (const file of [gguf, ...adapters]) file.close();
   }
@@ -44,7 +47,7 @@ const FIRST: AdapterOptions = { rank: 4, alpha: 8, seed: 1 };
 describe("a model with an adapter answers as the merged model does", () => {
   // Fused, tied, with biases, with experts and with shared ones.
   const names = ["llama", "llama-biases", "llama-tied-factors", "qwen3", "gemma3", "phi3", "llama-experts"];
-  for (const name of [...names, "qwen3moe", "granitemoe"]) {
+  for (const name of [...names, "qwen3moe", "granitemoe", "mllama"]) {
     test(name, async () => {
       const model = makeModel(name);
       const adapter = makeAdapter(model, FIRST);
