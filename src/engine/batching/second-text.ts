@@ -7,7 +7,7 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { StateRows } from "../program/backend.ts";
 import type { EmbedText } from "./embed-queue.ts";
 
-/** The vectors of some tokens, (tokens, dim). */
+/** The vectors of some tokens, (tokens, dim). Throws `bad_request` for an id without an embedding. */
 export type SecondText = (ids: Int32Array) => Float32Array;
 
 /** Undefined for a model with one type of tokens. Throws `bad_file` for types of another width. */
@@ -30,10 +30,12 @@ export function secondTextOf(gguf: Gguf, dim: number): SecondText | undefined {
     return out;
   };
   const [first, second] = [rowOf(types, 0), rowOf(types, 1)];
+  const rows = embeddings.shape[1] ?? 1;
   const change = first.map((value, i) => second[i]! - value);
   return (ids) => {
     const out = new Float32Array(ids.length * dim);
     for (const [i, id] of ids.entries()) {
+      if (id < 0 || id >= rows) throw new AppError("bad_request", `token ${id}: expected an id of 0 … ${rows - 1}`);
       const row = rowOf(embeddings, id);
       for (let j = 0; j < dim; j++) out[i * dim + j] = row[j]! + change[j]!;
     }

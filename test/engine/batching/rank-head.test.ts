@@ -25,6 +25,19 @@ function file(tensors: Record<string, { shape: number[]; values: number[] }>, po
 const headOf = (gguf: Gguf) => rankHeadOf(gguf, { arch: "a", dim: 2, types: true });
 const state = Float64Array.of(2, -1);
 
+test("ids of a second text need embeddings, as all ids do", () => {
+  const gguf = file({
+    "cls.output.weight": { shape: [2, 1], values: [1, 1] },
+    "token_types.weight": { shape: [2, 2], values: [1, 1, 3, 4] },
+    "token_embd.weight": { shape: [2, 3], values: [0, 1, 10, 11, 20, 21] },
+  });
+  const { secondText } = headOf(gguf)!;
+  expect([...secondText!(Int32Array.of(2, 0))]).toEqual([22, 24, 2, 4]);
+  for (const id of [3, -1]) {
+    expect(() => secondText!(Int32Array.of(0, id))).toThrow(`token ${id}: expected an id of 0 … 2`);
+  }
+});
+
 describe("a head", () => {
   test("of one output gives a logit, behind a dense layer with tanh where there is one", () => {
     const output = { shape: [2, 1], values: [3, 5] };
