@@ -78,6 +78,8 @@ interface Entry {
   readonly draft?: (model: Model, frame: Frame) => Step[];
   /** Computes keys and values for its layers of cross attention. */
   readonly memory?: (model: Model) => MemoryProgram;
+  /** The decoder of a model that writes down speech. */
+  readonly writesSpeech?: true;
   /** Positions that a layer may choose. */
   readonly chooses?: (keys: Keys) => number | undefined;
 }
@@ -221,7 +223,7 @@ export const archs = {
   step35: { build: step35, uneven: true },
   t5encoder: { build: t5Encoder },
   talkie: { build: talkie },
-  whisper: { build: whisper, memory: whisperMemory },
+  whisper: { build: whisper, memory: whisperMemory, writesSpeech: true },
   xverse: { build: sequential.xverse },
 } as const satisfies Record<string, Entry>;
 
@@ -273,6 +275,7 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
     ...(memory && { memory }),
+    ...(entry.writesSpeech && { writesSpeech: true }),
     ...(trained && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: trained === "blocks" }) }),
   };
   return applyAdapters(program, gguf, adapters);

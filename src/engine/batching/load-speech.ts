@@ -15,9 +15,6 @@ export interface SpeechDecoder {
   readonly suppressedFirst: readonly number[];
 }
 
-/** True for a program that reads the rows of a recording. */
-export const writesSpeech = ({ shape }: Program): boolean => shape.arch === "whisper";
-
 interface Loaded {
   readonly program: Program;
   readonly ctxLen: number;
@@ -32,7 +29,7 @@ export function decoderOf<T extends { readonly session: Session }>(
   { program, ctxLen }: Loaded,
   gguf: Gguf,
 ): T & { readonly decoder?: SpeechDecoder } {
-  if (!writesSpeech(program)) return running;
+  if (!program.writesSpeech) return running;
   const { topK: _topK, runWithStates: _states, slices: _slices, ...rest } = running.session;
   const refuse = async (): Promise<never> => {
     throw new AppError("bad_request", "the model writes down speech: it has no embeddings and no answers");

@@ -25,7 +25,7 @@ import { defaultCtxLen, defaultSlots, DEFAULT_SLOTS } from "./context-length.ts"
 import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
-import { decoderOf, writesSpeech, type SpeechDecoder } from "./load-speech.ts";
+import { decoderOf, type SpeechDecoder } from "./load-speech.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -169,7 +169,7 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
 }
 
 /** Without the memory of images, which no encoder makes yet. */
-const runnable = (body: Program): Program => (writesSpeech(body) ? body : withoutMemory(body));
+const runnable = (body: Program): Program => (body.writesSpeech ? body : withoutMemory(body));
 
 async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const files = makeOpenedFiles(given.open, given.begun?.opened);
@@ -368,7 +368,7 @@ type Wanted = Pick<EngineOptions, "backend" | "ctxLen" | "slots" | "precise" | "
 /** The number of sequences and their context length. */
 async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: number; slots: number }> {
   const { cacheMemory: bytes, backend, ctxLenMax, sees } = wanted;
-  if (writesSpeech(program)) return { ctxLen: ctxLenMax, slots: 1 };
+  if (program.writesSpeech) return { ctxLen: ctxLenMax, slots: 1 };
   const onGpu = backend.name === "webgpu";
   const slotBytes = (await backend.slotBytes?.(program, wanted)) ?? floatBytes(program.steps);
   const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;

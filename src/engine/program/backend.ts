@@ -81,6 +81,8 @@ export interface Program {
   readonly memory?: MemoryProgram;
   /** Undefined: the model generates one token after the other, or none. */
   readonly diffusion?: DiffusionTraits;
+  /** Set for the decoder of a model that writes down speech: it runs for recordings only. */
+  readonly writesSpeech?: true;
 }
 
 export interface LoadOptions {
