@@ -43,6 +43,7 @@ export function offloading(sides: Sides, offload: Offload): Backend {
   return {
     name: gpu.name,
     ...(gpu.slotBytes && { slotBytes: gpu.slotBytes }),
+    ...(gpu.missing && { missing: gpu.missing }),
     async load(program, options) {
       const { layers, memory = Infinity } = offload;
       try {

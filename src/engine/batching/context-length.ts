@@ -11,15 +11,27 @@ const LEAST = 4096;
 const CPU_MOST = 32_768;
 
 /** Sequences on a CPU, and on a GPU whose memory is unknown; the default context has room for as many. */
-export const DEFAULT_SLOTS = 4;
+const DEFAULT_SLOTS = 4;
 /** Bounds on a GPU: fewer would make every second client wait, more would share its bandwidth too finely. */
 const GPU_SLOTS = { least: 2, most: 16 };
+
+/** Share of a CPU's memory for the constant parts: a slot for an image of Llama 3.2 Vision takes 210 MB. */
+const ONCE_SHARE = 1 / 2;
 
 interface ContextMemory {
   /** Bytes for all slots together. */
   readonly bytes: number;
   readonly slots: number;
   readonly onGpu: boolean;
+}
+
+/** The number of sequences before the context is known. */
+export function plannedSlots(
+  { once }: Pick<SlotBytes, "once">,
+  { bytes = Infinity, onGpu }: { bytes: number | undefined; onGpu: boolean },
+): number {
+  if (onGpu || once === 0) return DEFAULT_SLOTS;
+  return Math.max(1, Math.min(DEFAULT_SLOTS, Math.floor((bytes * ONCE_SHARE) / once)));
 }
 
 /** The longest context for which all slots fit when full, including their constant part. */
@@ -38,7 +50,7 @@ export function defaultSlots(
   { bytes, ctxLen, onGpu }: { bytes: number | undefined; ctxLen: number; onGpu: boolean },
 ): number {
   const each = once + ctxLen * perToken;
-  if (!onGpu || bytes === undefined || each === 0) return DEFAULT_SLOTS;
+  if (!onGpu || bytes === undefined || each === 0) return plannedSlots({ once }, { bytes, onGpu });
   const fitting = Math.floor(Math.min(bytes / each, tokensMax / ctxLen));
   return Math.min(GPU_SLOTS.most, Math.max(GPU_SLOTS.least, fitting));
 }

@@ -1,6 +1,7 @@
 /** Opens a draft model: on the same backend, with its own cache. */
 import { loadProgram } from "../architectures/index.ts";
 import type { Backend, LoadOptions, Program } from "../program/backend.ts";
+import { withoutMemory } from "../program/memory.ts";
 import { loadOptionsFor } from "../backends/small.ts";
 import { AppError, messageOf } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
@@ -31,7 +32,7 @@ export function openDraft(
   let file: Gguf | undefined;
   try {
     file = repairGguf(openGgufFrom(open, path));
-    const program = loadProgram(file, []);
+    const program = withoutMemory(loadProgram(file, []));
     const difference = vocabularyDifference(model.metadata, file.metadata);
     if (!program.logits) throw new AppError("unsupported", `${path}: expected a model that generates, got an encoder`);
     if (difference !== undefined) throw new AppError("bad_file", `${path}: ${difference}`);

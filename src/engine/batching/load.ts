@@ -4,7 +4,6 @@
  */
 import { loadProgram } from "../architectures/index.ts";
 import { withoutChoices } from "../program/choices.ts";
-import { withoutMemory } from "../program/memory.ts";
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { loadOptionsFor } from "../backends/small.ts";
 import type { EventLoop } from "./event-loop.ts";
@@ -21,10 +20,11 @@ import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
 import type { Options } from "../text/sampling/options.ts";
 import { loadTokenizer, TEXT_KEYS } from "../text/tokenizer/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
-import { defaultCtxLen, defaultSlots, DEFAULT_SLOTS } from "./context-length.ts";
+import { defaultCtxLen, defaultSlots, plannedSlots } from "./context-length.ts";
 import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
+import { forImages, type Projector } from "./load-memory.ts";
 import { decoderOf, type SpeechDecoder } from "./load-speech.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
@@ -134,11 +134,6 @@ export interface EngineInfo {
 
 type MediaKind = "image" | "audio";
 
-interface Projector {
-  readonly gguf: Gguf;
-  readonly isOwn: boolean;
-}
-
 export interface LoadedEngine {
   readonly engine: TextEngine;
   readonly tokenizer: Tokenizer;
@@ -168,9 +163,6 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
   }
 }
 
-/** Without the memory of images, which no encoder makes yet. */
-const runnable = (body: Program): Program => (body.writesSpeech ? body : withoutMemory(body));
-
 async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const files = makeOpenedFiles(given.open, given.begun?.opened);
   const options = { ...given, open: files.open };
@@ -178,10 +170,9 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
   const gguf = repairGguf(file);
   let opened: OpenedAdapters | undefined;
   try {
-    const projector = openProjector(file, options);
     opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
     const { program: complete, fixed } = opened;
-    const whole = runnable(bodyOf(complete));
+    const { program: whole, projector, lacks } = forImages(bodyOf(complete), openProjector(file, options), options);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
     const arch = whole.shape.arch;
@@ -217,6 +208,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       parameters: fileOptions(gguf.metadata),
       samplersUnused: unusedSamplers(gguf.metadata),
       ...(program.adapters && { adapters: program.adapters }),
+      ...lacks,
       media: [], // added by the caller that opens an image encoder
     };
     const engine = await makeEngine(head, {
@@ -283,13 +275,15 @@ const boundsOf = (
   limits: { chunkAlone: chunk, chunkShared: chunk },
 });
 
-/** Bytes for all slots together: enough for a short text in each, however little memory there is. */
+/** Bytes for the tokens of all slots together: enough for a short text in each, however little memory there is. */
 function kvBytesOf(
-  { growth }: Session,
+  { growth, bytes }: Session,
   { cacheMemory = Infinity, slots, ctxLen }: { cacheMemory?: number | undefined; slots: number; ctxLen: number },
 ): number {
-  const least = slots * Math.min(SHORT_TEXT, ctxLen / 4) * (growth?.tokenBytes ?? 0);
-  return Math.max(cacheMemory, least);
+  const { tokenBytes = 0 } = growth ?? {};
+  const least = slots * Math.min(SHORT_TEXT, ctxLen / 4) * tokenBytes;
+  const constant = Math.max(0, bytes.kv - slots * ctxLen * tokenBytes);
+  return Math.max(cacheMemory - constant, least);
 }
 
 /** Facts on a model and its draft model, once they are loaded. */
@@ -371,7 +365,7 @@ async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: 
   if (program.writesSpeech) return { ctxLen: ctxLenMax, slots: 1 };
   const onGpu = backend.name === "webgpu";
   const slotBytes = (await backend.slotBytes?.(program, wanted)) ?? floatBytes(program.steps);
-  const slots = wanted.slots === "auto" ? DEFAULT_SLOTS : wanted.slots;
+  const slots = wanted.slots === "auto" ? plannedSlots(slotBytes, { bytes, onGpu }) : wanted.slots;
   const preferred =
     wanted.ctxLen === "auto" ? defaultCtxLen(slotBytes, { bytes: bytes ?? 0, slots, onGpu }) : wanted.ctxLen;
   const encodes = program.logits === undefined && !program.diffusion;

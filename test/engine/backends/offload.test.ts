@@ -280,3 +280,9 @@ test("a model that the GPU has no kernel for runs without it, unless it was aske
   const bad = new AppError("bad_file", "cut short");
   await expect(load({ failing: bad, automatic: true }, {})).rejects.toThrow("cut short");
 });
+
+test("what the GPU lacks is known before a load", () => {
+  const gpu = { ...cpuBackend, missing: () => ["remember"] };
+  const backend = offloading({ gpu, cpu: cpuBackend, automatic: true }, {});
+  expect(backend.missing?.({} as Program)).toEqual(["remember"]);
+});

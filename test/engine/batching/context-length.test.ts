@@ -62,6 +62,14 @@ test("a GPU decodes as many sequences as fit with their context, from 2 to 16; a
   expect(defaultSlots({ perToken: 0, once: 0 }, { bytes: GIB, ctxLen: 512, onGpu: true })).toBe(4);
 });
 
+test("slots of a CPU are fewer where what they keep for any length would take half of the memory", () => {
+  const slots = (once: number, gib: number | undefined) =>
+    defaultSlots({ perToken: 2 ** 17, once }, { bytes: gib && gib * GIB, ctxLen: 8192, onGpu: false });
+  const image = 210 * 2 ** 20;
+  expect([undefined, 0.1, 1, 1.5, 8].map((gib) => slots(image, gib))).toEqual([4, 1, 2, 3, 4]);
+  expect(slots(0, 0.1)).toBe(4);
+});
+
 test("the cache on a GPU has half of what the weights leave free, without experts where these have to leave", () => {
   const up = { name: "up", quant: f32, inDim: 4, outDim: 1, rowStart: 0, tensorRows: 1, experts: 2 };
   const moe = { op: "moe", up, down: { ...up, name: "down", experts: 3 }, router: { ...up, name: "router" } };
