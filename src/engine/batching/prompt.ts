@@ -24,6 +24,10 @@ export interface Media {
   };
   /** Its rows attend to each other in both directions, as the parts of an image do. */
   readonly isTwoWay: boolean;
+  /** (n, dim) rows for cross attention, by its row and all after it; then it has one row, the token, and no vectors. */
+  readonly memory?: Float32Array;
+  /** The id of its row, if it has a memory. */
+  readonly token?: number;
 }
 
 export type PromptSegment =
@@ -37,7 +41,7 @@ export interface PlacedMedia {
 }
 
 export interface Layout {
-  /** The id of each row; −1 for a media row. */
+  /** The id of each row; −1 for a media row, also if it has a token. */
   readonly ids: Int32Array;
   /** Keys for comparing rows. */
   readonly keys: readonly number[];
@@ -75,6 +79,8 @@ export function layOut(prompt: readonly PromptSegment[]): Layout {
       keys.push(-(base + row));
     }
   }
+  const single = media.some((placed) => placed.media.memory);
+  if (single && media.length > 1) throw new AppError("bad_request", `prompt: expected one image, got ${media.length}`);
   return { ids: Int32Array.from(ids), keys, media };
 }
 
@@ -105,12 +111,18 @@ function checkId(id: number): void {
 
 /**
  * The longest length up to `length` at which a run may begin: not between rows that attend to each other in both
- * directions.
+ * directions, and not one row before a memory, since backends may sum a run of one row in another order.
  */
-export const wholeLength = (media: readonly PlacedMedia[], length: number): number =>
-  twoWayAround(media, length)?.first ?? length;
+export function wholeLength(media: readonly PlacedMedia[], length: number): number {
+  const isShort = media.some(({ first, media: { memory } }) => memory && first === length + 1);
+  return isShort ? Math.max(0, length - 1) : (twoWayAround(media, length)?.first ?? length);
+}
 
-/** The shortest length from `length` on at which a run may end. */
+/** The row of a memory that follows a length, at which a run from there must end; Infinity: no memory follows. */
+export const nextMemory = (media: readonly PlacedMedia[], length: number): number =>
+  media.find(({ first, media: { memory } }) => memory && first > length)?.first ?? Infinity;
+
+/** The shortest length from `length` on at which a run may end, apart from memories. */
 export const wholeEnd = (media: readonly PlacedMedia[], length: number): number =>
   twoWayAround(media, length)?.end ?? length;
 
@@ -121,9 +133,15 @@ const twoWayAround = (media: readonly PlacedMedia[], at: number): PlacedMedia | 
 export function inputOf(
   { tokens, media }: { readonly tokens: readonly number[]; readonly media: readonly PlacedMedia[] },
   { start, end }: { start: number; end: number },
-): Pick<Rows, "tokens" | "vectors" | "positions" | "spans"> {
+): Pick<Rows, "tokens" | "vectors" | "positions" | "spans" | "memory"> {
   const ids = Int32Array.from(tokens.slice(start, end), (key) => Math.max(key, NO_ID));
-  const within = media.filter(({ first, end: last }) => first < end && start < last);
+  const among = media.filter(({ first, end: last }) => first < end && start < last);
+  for (const {
+    first,
+    media: { token },
+  } of among)
+    if (token !== undefined) ids[first - start] = token;
+  const within = among.filter((placed) => !placed.media.memory);
   const spans = within
     .filter((placed) => placed.media.isTwoWay)
     .map(({ first, end: last }) => ({ first: first - start, end: last - start }));
@@ -132,7 +150,17 @@ export function inputOf(
     ...(within.length > 0 ? { vectors: vectorsOf(within, { start, end }) } : {}),
     ...(media.some((placed) => placed.media.positions) ? { positions: positionsOf(media, { start, end }) } : {}),
     ...(spans.length > 0 ? { spans } : {}),
+    ...memoryOf(media, { start, end }),
   };
+}
+
+/** The memory of rows, which all of them have or none. */
+function memoryOf(media: readonly PlacedMedia[], { start, end }: { start: number; end: number }): Pick<Rows, "memory"> {
+  const placed = media.findLast(({ first, media: { memory } }) => memory && first < end);
+  if (!placed) return {};
+  assert(placed.first <= start, `rows ${start} … ${end - 1} begin before the memory of row ${placed.first}`);
+  const { hash: id, memory: rows } = placed.media;
+  return rows ? { memory: { id, rows } } : {};
 }
 
 /** (rows of media, dim) */

@@ -5,7 +5,7 @@
  */
 import type { Rows } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
-import { inputOf, wholeEnd } from "./prompt.ts";
+import { inputOf, nextMemory, wholeEnd } from "./prompt.ts";
 import { inPrefill, type Sequence } from "./sequence.ts";
 
 /** Rows for the backend, with the sequences they belong to. */
@@ -68,11 +68,12 @@ function againOf(sequence: Sequence): Work | undefined {
 
 /** The next chunk of a prompt. The last chunk never has one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
 function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
-  const answered = sequence.tokens.length - sequence.generated.length;
-  const whole = (sequence.cached < answered ? answered : sequence.tokens.length) - sequence.cached;
+  const { tokens, cached, media } = sequence;
+  const answered = tokens.length - sequence.generated.length;
+  const whole = Math.min(cached < answered ? answered : tokens.length, nextMemory(media, cached)) - cached;
   const left = tail > 0 && whole - tail > 1 ? whole - tail : whole;
   const count = left === chunk + 1 && chunk > 2 ? chunk - 1 : Math.min(left, chunk);
-  const end = wholeEnd(sequence.media, sequence.cached + count);
+  const end = wholeEnd(media, cached + count);
   return { kind: "prefill", rows: [rowsOf(sequence, end)], sequences: [sequence] };
 }
 

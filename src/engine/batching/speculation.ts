@@ -53,10 +53,12 @@ export function makeSpeculation(parts: Parts): Speculation {
   const drafter = draft ? makeDrafter(draft, parts) : draftLayer && makeLayerDrafter(draftLayer, parts);
   const records = makeAcceptanceRates();
   const roomOf = ({ cached, predictMax, generated, media }: Sequence): number =>
-    media.length > 0 ? 0 : Math.min(DRAFTED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1);
+    media.every((placed) => placed.media.memory)
+      ? Math.min(DRAFTED_MAX, parts.ctxLen - cached - 1, predictMax - generated.length - 1)
+      : 0;
   const draftRoomOf = (sequence: Sequence): number => {
     const { draft_num_predict: wanted } = sequence.request.options;
-    return Math.min(roomOf(sequence), wanted < 0 ? DRAFTED_MAX : wanted);
+    return sequence.media.length > 0 ? 0 : Math.min(roomOf(sequence), wanted < 0 ? DRAFTED_MAX : wanted);
   };
 
   const candidateOf = (sequence: Sequence, index: number): Candidate | undefined => {

@@ -90,13 +90,17 @@ interface FakeCheckpoint extends Checkpoint {
   readonly state: readonly number[];
 }
 
-/** The record of rows: ids, or for vectors, which have one value each, that value. */
-function valuesOf({ slot, tokens, vectors = new Float32Array() }: Rows): number[] {
+/** The record of rows: ids, or for vectors, which have one value each, that value; other ones with a memory. */
+function valuesOf({ slot, tokens, vectors = new Float32Array(), memory }: Rows): number[] {
   let at = 0;
-  const values = Array.from(tokens, (token) => (token < 0 ? vectors[at++]! : token));
+  const more = memory ? remembered(memory.rows) : 0;
+  const values = Array.from(tokens, (token) => (token < 0 ? vectors[at++]! : token) + more);
   assert(at === vectors.length, `slot ${slot}: ${vectors.length} vectors for ${at} rows without an id`);
   return values;
 }
+
+/** A memory's share in the record of each row. */
+export const remembered = ([first]: Float32Array): number => 1000 * first!;
 
 /** Where the sequence ends of which each wanted row says what follows. */
 function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
