@@ -4,7 +4,7 @@
  */
 import { AppError, assert, messageOf } from "../../base/index.ts";
 import type { Media } from "../batching/prompt.ts";
-import type { ImagePart, ImageRows, RowCount } from "../vision/index.ts";
+import type { ImagePart, RowCount } from "../vision/index.ts";
 import type { ImageLayout } from "./prompt.ts";
 
 /** Bytes of cached vectors, for further questions about an image. */
@@ -19,10 +19,12 @@ export interface Sense {
   /** The parts of a prompt for a file, without encoding it. Throws `bad_request` for an invalid one. */
   layout(bytes: Uint8Array, signal?: AbortSignal): Promise<readonly ImagePart<RowCount>[]>;
   /** The same parts with their rows. */
-  encode(bytes: Uint8Array, signal: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
+  encode(bytes: Uint8Array, signal: AbortSignal): Promise<readonly ImagePart<Omit<Media, "hash">>[]>;
 }
 
 export interface Images {
+  /** A prompt may have one image. */
+  readonly isSingle?: boolean;
   /** Registers files. Throws `bad_request`, naming the file, if one is invalid, too large, or of no kind here. */
   read(images: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** The part of a prompt for a registered image. */
@@ -36,7 +38,7 @@ export interface Images {
   close(): Promise<void>;
 }
 
-interface ImagesParts {
+interface ImagesParts extends Pick<Images, "isSingle"> {
   /** The sense for a file. Throws `bad_request` if the model has none. */
   readonly senseOf: (bytes: Uint8Array) => Sense;
   /** Releases the encoders. */
@@ -61,7 +63,7 @@ interface Encoding {
   waiting: number;
 }
 
-export function makeImages({ senseOf, close, onImage }: ImagesParts): Images {
+export function makeImages({ isSingle = false, senseOf, close, onImage }: ImagesParts): Images {
   const known = new WeakMap<object, Known>(); // by the request's byte array
   const kept = makeKept(); // by hash
   const layoutOf = keptLayouts();
@@ -111,6 +113,7 @@ export function makeImages({ senseOf, close, onImage }: ImagesParts): Images {
   };
 
   return {
+    isSingle,
     async read(images, signal) {
       for (const [i, bytes] of images.entries()) {
         if (known.has(bytes)) continue;
@@ -178,7 +181,8 @@ function makeKept(): {
   set(hash: string, media: readonly Media[]): void;
 } {
   const kept = new Map<string, readonly Media[]>();
-  const bytesOf = (media: readonly Media[]): number => media.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  const bytesOf = (media: readonly Media[]): number =>
+    media.reduce((sum, { vectors, memory }) => sum + vectors.byteLength + (memory?.byteLength ?? 0), 0);
   let bytes = 0;
   return {
     get(hash) {

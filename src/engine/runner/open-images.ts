@@ -78,6 +78,7 @@ export async function openImages(parts: Parts): Promise<Media | undefined> {
   const weights = bytes.weights + [...gguf.tensors.values()].reduce((all, { byteLength }) => all + byteLength, 0);
   return {
     images: makeImages({
+      isSingle: model.program.memory !== undefined,
       senseOf(file) {
         const isHeard = isAudio(file);
         const sense = isHeard ? hearing : sight;
@@ -106,12 +107,30 @@ const after =
     throw error;
   };
 
-const openEyes = (parts: Parts): Promise<Opened<ImageEncoder>> =>
-  openEncoder(parts, {
+async function openEyes(parts: Parts): Promise<Opened<ImageEncoder>> {
+  const { program } = parts.model;
+  if (program.memory && imageToken(parts.model) === undefined)
+    return { missing: `${program.weights.path}: expected a token '${IMAGE_TOKEN}' with an embedding, got none` };
+  return openEncoder(parts, {
     isThere: parts.decodeImage !== undefined && projectorKind(parts.model.projector!.gguf.metadata) !== "",
     what: "images",
     open: openImageEncoder,
   });
+}
+
+/** An image in prompts of Llama 3.2 Vision, whose text attends to the image's rows. */
+const IMAGE_TOKEN = "<|image|>";
+
+/** Its id; undefined: it has no embedding. */
+function imageToken({
+  tokenizer,
+  program: { steps },
+}: Pick<LoadedEngine, "tokenizer" | "program">): number | undefined {
+  const [id, ...more] = tokenizer.encode(IMAGE_TOKEN, { addSpecial: false, parseSpecial: true });
+  const [first] = steps;
+  const isThere = id !== undefined && more.length === 0 && first?.op === "embed" && id < first.table.outDim;
+  return isThere ? id : undefined;
+}
 
 /** The code for recordings is loaded with the first model that hears. */
 const openEars = (parts: Parts): Promise<Opened<AudioEncoder>> =>
@@ -147,10 +166,14 @@ async function openEncoder<Encoder>(
   }
 }
 
-const eyesOf = (encoder: ImageEncoder, { decodeImage }: Parts): Sense => ({
+const eyesOf = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => ({
   name: "image",
   layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
-  encode: async (bytes, signal) => encoder.encode(await decodeImage!(bytes, signal), signal), // eyes need it
+  async encode(bytes, signal) {
+    const parts = await encoder.encode(await decodeImage!(bytes, signal), signal); // eyes need it
+    const token = model.program.memory && imageToken(model);
+    return parts.map((part) => (token !== undefined && part.kind === "rows" ? { ...part, token } : part));
+  },
 });
 
 /** The longest recording for any context. */

@@ -50,7 +50,13 @@ interface Parts {
   readonly templates: Templates;
   readonly held: HeldPrompts;
   /** Undefined for a model without vision. */
-  readonly images?: { layout(image: unknown): ImageLayout } | undefined;
+  readonly images?: Sight | undefined;
+}
+
+interface Sight {
+  layout(image: unknown): ImageLayout;
+  /** A prompt may have one image. */
+  readonly isSingle?: boolean;
 }
 
 /** Options that limit the length of a prompt. */
@@ -113,7 +119,7 @@ export function promptOf(parts: Parts, asked: PromptInput, limits?: Limits): Pro
         const text = renderGenerate(prompt, { ...question, history, now });
         return encode(parts, endedBy([plain(text)], ending), context);
       }
-      const messages = questionMessages({ ...question, history }, images);
+      const messages = withNewestImage(questionMessages({ ...question, history }, images), parts);
       return encode(parts, endedBy(shown(prompt, messages, { ...question, now }), ending), context);
     }
     case "chat": {
@@ -122,11 +128,22 @@ export function promptOf(parts: Parts, asked: PromptInput, limits?: Limits): Pro
       const now = new Date(nowMs);
       const render = (messages: readonly PromptMessage[]): Prompt =>
         encode(parts, endedBy(shown(prompt, messages, { ...given, now }), ending));
-      return limits && (limits.truncate ?? true) ? fitted(model, all, { render, limits }) : render(all);
+      const kept = withNewestImage(all, parts);
+      return limits && (limits.truncate ?? true) ? fitted(model, kept, { render, limits }) : render(kept);
     }
     default:
       return asked satisfies never;
   }
+}
+
+/** For a model that takes one image: the last message with images replaces those before it, as in Ollama. */
+function withNewestImage(messages: readonly PromptMessage[], { images }: Parts): readonly PromptMessage[] {
+  if (!images?.isSingle) return messages;
+  const last = messages.findLastIndex((message) => message.images?.length);
+  return messages.map((message, i) => {
+    const { images: _images, imagesAt: _places, ...text } = message;
+    return i < last ? text : message;
+  });
 }
 
 /** The prompt with as many messages as fit into the context. */
@@ -180,6 +197,8 @@ function encode(
     addSpecial,
     layout: (image) => images.layout(image),
   });
+  const count = rendered.length - texts.length;
+  if (images.isSingle && count > 1) throw new AppError("bad_request", `images: the model takes one, got ${count}`);
   return promptOfParts([...before, ...around], { rendered, context });
 }
 

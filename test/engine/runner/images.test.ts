@@ -28,7 +28,7 @@ function sight({ encoder, decode }: Eyes): { senseOf: () => Sense; close: () => 
 }
 
 /** Images of a width of 9 are damaged. Each encoding waits for `go`. */
-function makeWorld({ vectorBytes = 16 } = {}) {
+function makeWorld({ vectorBytes = 16, memoryBytes = 0 } = {}) {
   const log: string[] = [];
   const waiting: (() => void)[] = [];
   const eyes: Eyes = {
@@ -47,6 +47,7 @@ function makeWorld({ vectorBytes = 16 } = {}) {
           rows: count,
           vectors: new Float32Array(vectorBytes / 8),
           isTwoWay: false,
+          ...(memoryBytes > 0 && { memory: new Float32Array(memoryBytes / 8) }),
         });
         return [
           { kind: "marker", text: "<" },
@@ -152,8 +153,8 @@ test("one that is none, too large or damaged is named, and nothing of it stays",
   expect(log).toEqual(["encoded", "encoded"]);
 });
 
-test("rows are kept up to a limit, those used last", async () => {
-  const { images, log, go } = makeWorld({ vectorBytes: 100 * MIB });
+test.each(["vectorBytes", "memoryBytes"])("rows are kept up to a limit, those used last: %s", async (kind) => {
+  const { images, log, go } = makeWorld({ [kind]: 100 * MIB });
   for (const width of [1, 2, 1, 3, 1, 2]) {
     // 3 drops 2, 2 drops 3
     const image = file(width);

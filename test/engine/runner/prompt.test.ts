@@ -225,6 +225,25 @@ describe("images", () => {
     expect(textOf(cut)).not.toContain("first");
   });
 
+  test("a model that takes one has the newest of a chat, and refuses two of a message", () => {
+    const single = (asked: PromptInput): Prompt =>
+      promptOf({ ...parts, images: { ...seen, isSingle: true } }, asked, limits);
+    const shown = ({ parts: all }: Prompt) => all.flatMap((part) => (part.kind === "image" ? [part.image] : []));
+    const [one, other] = [[pixels[0]!], [pixels[1]!]];
+    const turns = [said("first", { images: one }), said("then", { images: other, imagesAt: [4] }), said("last")];
+    const prompt = single(chat({ messages: turns }));
+    expect([shown(prompt), textOf(prompt)]).toEqual([[pixels[1]!], expect.stringContaining("first")]);
+    const question = { kind: "question", template: 0, nowMs: 0, prompt: "a", context: [] } as const;
+    const history = [said("first", { images: one })];
+    expect(shown(single({ ...question, history, images: other }))).toEqual([pixels[1]!]);
+    const asked: PromptInput[] = [
+      chat({ messages: [said("a", { images: pixels })] }),
+      { ...question, images: pixels },
+      { kind: "text", text: "x", images: pixels, context: [] },
+    ];
+    for (const each of asked) expect(() => single(each)).toThrow("images: the model takes one, got 2");
+  });
+
   test("a model that takes none is asked for none", () => {
     expect(() => promptOf(parts, chat({ messages: [said("a", { images: pixels })] }))).toThrow("takes none");
   });
