@@ -36,7 +36,7 @@ export function attention(step: Extract<Step, { op: "attention" }>, lowering: Lo
     graph.input("total", "int32", []),
     ...(rotates ? ropeInputs(lowering, ropeQ) : []),
   ];
-  // after positions and a bias of the scores
+  // the inputs before it are positions and a bias of the scores
   if (step.sinks) inputs.push(...(rotates ? [] : ["", ""]), "", "", graph.floats(vectorOf(lowering, step.sinks)));
   const out = graph.fresh("attention");
   graph.nodes("GroupQueryAttention", inputs, {
@@ -75,7 +75,7 @@ function canRotate({ headDim }: { headDim: number }, { rotaryDim }: RopeScaling)
   return headDim % ROTATED_HEAD_MULTIPLE === 0 && rotaryDim % (2 * PAIRS_MULTIPLE) === 0;
 }
 
-/** The bias of every pair of positions, (1, nHeads, tokens, tokens); the longest sequence's serves the others. */
+/** The bias of every pair of positions, (1, nHeads, tokens, tokens). Shorter sequences use the one of the longest. */
 function pairBiases({ graph, pairBiases: known }: Lowering, rows: string, bias: DistanceBias): string {
   const { values, far } = bias;
   const found = known.get(bias);

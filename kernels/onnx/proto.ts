@@ -1,7 +1,6 @@
 /**
- * The part of ONNX's protobuf that a graph needs: a writer for ModelProto and everything below it, neither a reader nor
- * complete. Field numbers: onnx/onnx.proto (IR version 10). Wire format: protobuf encoding, varint and length-delimited
- * fields only.
+ * Writes the part of ONNX's protobuf that a graph needs: ModelProto and everything below it. Field numbers:
+ * onnx/onnx.proto (IR version 10). Wire format: protobuf encoding, varint and length-delimited fields only.
  */
 
 /** `TensorProto.DataType`, onnx.proto. */
@@ -79,7 +78,7 @@ function writeNode(node: Node): Uint8Array {
   const out = new Writer();
   for (const input of node.inputs) out.text(1, input);
   for (const output of node.outputs) out.text(2, output);
-  out.text(3, node.outputs[0] ?? ""); // name: outputs are unique, so this is too
+  out.text(3, node.outputs[0] ?? ""); // name: outputs are unique, so node names are too
   out.text(4, node.op);
   for (const [name, value] of Object.entries(node.attributes)) out.message(5, writeAttribute(name, value));
   out.text(7, node.domain);

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 
 const NAME = /\.LCPI\d+_\d+/;
 
-/** The lines of an assembly, which is one unit, without removable constants. */
+/** The lines of an assembly file without removable constants. */
 function withoutCopies(lines: readonly string[]): string[] {
   const read = new Set(lines.filter((line) => /^\t[a-z]/.test(line)).flatMap((line) => NAME.exec(line) ?? []));
   const kept = new Map<string, string>();

@@ -8,13 +8,12 @@
 #pragma once
 #include "types.h"
 
-// The order in which one token goes through rows: several rows per call; or, with FEATURE_HALVES, two halves of them in
-// turns of so many units, an even number for PAIRS. An Intel processor reads two streams 1.3 to 1.4 times as fast as
-// one.
+// Rows that one token is multiplied by in one call. With FEATURE_HALVES the call alternates between two halves of the
+// rows, after an even number of units for PAIRS: an Intel processor reads two streams 1.3 to 1.4 times as fast as one.
 #define SOME_ROWS 8
 #define TURN 4
 #define DOTS_FEW (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
-#define NEAR 1152 // bytes between the read and the fetched part of a half
+#define NEAR 1152 // bytes between the weight that is read and the one that is fetched, in a half
 
 // Prefetches the weights `ahead` of a unit of `bytes` in a stream: a processor prefetches by itself only within a page.
 INL void fetch_ahead(const u8 *p, int bytes, i64 ahead) {
@@ -172,14 +171,14 @@ INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 s
 #define PAIRS_1(name, each)
 #endif
 
-// Types whose units stay in registers: all where a library may be large, elsewhere the types that most files have.
+// Types whose units stay in registers: all where the library may be large, elsewhere the types of most files.
 #define COMMON_LEAST(X) \
   X(q4_0, 2, 32, 18, 0, 0) X(q8_0, 8, 32, 34, SIGNED_UNITS, 0) X(q4_k, 12, 256, 144, 0, 0) X(q6_k, 14, 256, 210, 0, 1)
 #define COMMON_MORE(X) \
   COMMON_LEAST(X) X(q4_1, 3, 32, 20, 0, 0) X(q5_0, 6, 32, 22, 0, 0) X(q2_k, 10, 256, 84, 0, 1) X(q3_k, 11, 256, 110, 0, 1) \
   X(q5_k, 13, 256, 176, 0, 0) X(iq4_nl, 20, 32, 18, SIGNED_UNITS, 0) X(iq4_xs, 23, 256, 136, SIGNED_UNITS, 0) \
   X(mxfp4, 39, 32, 17, 0, 0)
-#if defined(__wasm__) // where each costs five times the bytes
+#if defined(__wasm__) // where each type costs five times the bytes
 #define COMMON COMMON_LEAST
 #elif PLAIN_FLOATS // old processors
 #define COMMON COMMON_MORE
@@ -200,7 +199,7 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
     else STORE(to, add_unit_0(0, &u, *x, b, LOAD(Sums_0, to)));
   }
 }
-// The same of rows `stride` apart, whole units, the first of the first row at w: to (rows).
+// Adds whole units of rows that lie `stride` apart; w is the first unit of the first row. to: (rows).
 #define DEFINE(name, number, len, bytes, sgn, by16) \
   NOINL void add_##name(const u8 *w, i64 stride, int rows, i64 begin, i64 end, i64 ahead, const i8 *grid, const Packed *x, \
                         f32x16 *to) { \
@@ -221,8 +220,8 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
 COMMON(DEFINE)
 #undef DEFINE
 
-// Rows `stride` apart times each of `count` tokens, at most DOTS_FEW, which also take turns: y[token · to + row]. An
-// even number of rows if halves take turns.
+// Rows that lie `stride` apart times each of `count` tokens, at most DOTS_FEW: y[token · to + row]. With halves, the
+// number of rows is even.
 NOINL void dot(TypeInfo t, int type, const u8 *w, i64 stride, int rows, int halves, const i8 *grid, const Packed *x, int count,
                int n, f32 *y, i64 to) {
   const int apart = halves ? rows / 2 : 1; // distance of rows that are summed together

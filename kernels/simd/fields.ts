@@ -53,7 +53,7 @@ export const HEAD = {
   kind: "i32",
   rowSet: "i32",
   perRow: "i32", // rows of the op per row of its row set: experts used, or 1
-  joined: "i32", // number of following records whose rows run together with this one
+  joined: "i32", // number of following records that the same thread runs on the same rows
   next: "u64", // stamp << 32 | chunks claimed
   done: "u64", // stamp << 32 | chunks finished
 } as const satisfies Fields;
@@ -164,7 +164,7 @@ export const RECORDS = {
     ctxLen: "i32",
     kept: "i32",
     type: "i32",
-    ratio: "i32", // only the last of so many positions stores its value; 0: each
+    ratio: "i32", // every position but the last of each `ratio` stores nothing; 0: each stores its value
   },
   attend: {
     q: "u64",
@@ -187,7 +187,7 @@ export const RECORDS = {
     slopes: "u64", // f32 (heads)
     biases: "u64", // f32 (heads, 2 · far + 1): parts of scores by distance
     far: "i32",
-    lengths: "u64", // i32 (rows): positions that a row attends to, whatever its own is; 0: `kept` says
+    lengths: "u64", // i32 (rows): number of positions that a row attends to; 0: the pass's `kept` rule decides
     chosen: "u64", // i32 (rows, groups, chosenCount): blocks that a row attends to, ascending, then −1; 0: all
     chosenCount: "i32",
     chosenBlock: "i32", // positions of a block

@@ -12,7 +12,7 @@ typedef struct {
   Unit *units; // (W), of rows being unpacked
   int shift; // sums begin with −2^shift · Σx
   int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
-  int exact; // 1: minimums are stored as they are, whatever sums begin with
+  int exact; // 1: minimums are stored as they are, even if sums begin with −2^shift · Σx
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
@@ -21,7 +21,7 @@ INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
   return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM)};
 }
-// Returns whether sums begin with the part that minimums subtract, and otherwise do not fit 16 bits.
+// Returns whether sums must begin with the part that minimums subtract, because they would not fit 16 bits otherwise.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
 INL int moves_to_middle(TypeInfo t) { return SHIFTED && NARROW && t.shift < 0 && t.bits > 4; }
 
@@ -33,7 +33,7 @@ INL int word_at(int i) {
   return i;
 #endif
 }
-// Addresses to prefetch meanwhile: so many 256ths of a byte per step.
+// Addresses to prefetch: each step fetches `each` 256ths of a byte.
 typedef struct {
   const u8 *from;
   i64 each;
@@ -43,7 +43,7 @@ INL void fetch_step(Ahead next, i64 i) {
   for (i64 at = (i * next.each >> 8) & -64; at < end; at += 64) __builtin_prefetch(next.from + at, 0, 2);
 }
 
-// --- whole units: p is the unit of the first row, r the first of W rows; m: 0 if not stored ---
+// whole units: r is the first of W rows of the panel; middle or m of 0: no minimum is stored
 
 INL void put_word(u8 *words, int word, int r, vi v) { STORE(words + (word * PANEL_ROWS + r) * 4, v); }
 INL void put_scales(f32 *scales, f32 *mins, int group, int r, vf s, f32 middle) {

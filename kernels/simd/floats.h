@@ -69,12 +69,12 @@ DEFINE(rows_f32, F32, FLOAT_ROWS, 1)
 DEFINE(rows_f16, F16, FLOAT_ROWS, 1)
 DEFINE(many, F32, FLOAT_ROWS, FLOAT_TOKENS)
 #undef DEFINE
-// A token is multiplied with several rows at once if a matrix has so few and short ones. Others are read from memory as
-// one stream, which several rows would divide: half the speed.
+// A token is multiplied by several rows at once if a matrix has few, short rows. Other matrices are read as one stream:
+// several rows at once would divide it and halve the speed.
 #define SHORT_ROW 1024
 #define FEW_ROWS 64
 
-// One tile: rows and tokens at most FLOAT_ROWS and FLOAT_TOKENS; of several tokens with weights of float32 only.
+// One tile of at most FLOAT_ROWS rows and FLOAT_TOKENS tokens; several tokens only with float32 weights.
 INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n, int together) {
   if (tokens == 1) {
     if (rows == FLOAT_ROWS && together && type != BF16)

@@ -36,7 +36,7 @@ INL vf vtanh(vf x) {
   return (vf)((vi)size | ((vi)x & 0x80000000));
 }
 
-// Near x for small ones, and within ±cap.
+// About x for small x, and within ±cap.
 NOINL vf soft_capped(vf x, f32 cap) { return vtanh(x / cap) * cap; }
 
 // Abramowitz and Stegun 7.1.26: within 1.5e-7
@@ -56,7 +56,7 @@ INL vf swiglu_oai(vf gate, vf up) {
   vf g = vmin(gate, splat(7)), u = vmax(vmin(up, splat(7)), splat(-7));
   return g / (1 + vexp(g * -1.702f)) * (u + 1);
 }
-// ln(1 + e^x), which is x for large ones.
+// ln(1 + e^x), which is about x for large x.
 INL f32 log_of(f32 x);
 INL f32 softplus(f32 x) {
   if (!(x <= 20)) return x;

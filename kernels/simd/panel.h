@@ -19,7 +19,8 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
 #else
 #define WORDS UNROLL
 #endif
-// Variants of a panel's sums: in 16 bits over a group, beginning with −2^shift · Σx, with minimums.
+// Variants of a panel's sums. SHORT: 16-bit sums over a group; BEGUN: sums begin with −2^shift · Σx; MINS: weights have
+// minimums.
 enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16 };
 // `count` tokens times the panel: out[t][register]
 INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) {
@@ -102,7 +103,7 @@ INL int how_of(TypeInfo t) {
   return by16 | is_short | MINS | (moves_to_middle(t) ? BEGUN : 0);
 }
 #if AVXVNNI
-#define TILE_MAX 6 // so many sums are in flight that none is waited for
+#define TILE_MAX 6 // enough sums to hide the latency of an addition
 // The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers and spill others.
 #define IN_MEMORY __asm__ volatile("" ::: "memory")
 WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {

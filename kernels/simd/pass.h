@@ -83,8 +83,8 @@ INL void wake_all(Thread *t, i32 *word) {
 
 // --- chunks ---
 
-// Takes one chunk, or a `share`th of the rest: long runs first, so that memory is read in long streams. Returns the
-// first chunk, or −1 if no chunk is left.
+// Claims one chunk, or a `share`th of the remaining ones: long runs first, so that memory is read in long streams.
+// Returns the first chunk, or −1 if no chunk is left.
 INL int claim(Thread *t, Head *op, int total, int share, int *count) {
   u64 seen = LOAD_ATOMIC(&op->next);
   for (;;) {

@@ -34,7 +34,7 @@ static int load_unit(int from, const u8 *source, i64 first, i64 count, f32 *x) {
 }
 
 // `count` weights, a multiple of 32, of a float type at `source` to blocks of type `to` at `out`, which has room for
-// whole units. Both types are ggml's numbers. Returns −1, or the place of the first weight that is not finite, or −2 if
+// whole units. Both types are ggml's numbers. Returns −1, or the index of the first weight that is not finite, or −2 if
 // a type is unknown.
 __attribute__((visibility("default"), export_name("hearth_quantize"))) i32
 hearth_quantize(i32 from, i32 to, const u8 *source, i32 count, u8 *out) {

@@ -118,7 +118,7 @@ NOINL void run_row(Thread *t, const Head *op, i64 row) {
 #undef ROW_OP
 }
 
-// Number of an op's chunks; −1 if the thread is too late to know.
+// Number of an op's chunks; −1 if the thread is too late to read it.
 INL int chunks_of(Thread *t, Head *op) {
   switch (op->kind) {
     case OP_LINEAR: {
@@ -177,7 +177,7 @@ INL int share_of(Thread *t, const Head *op) {
   }
 }
 
-// A consistent copy of the header. Returns 0 while another one is being written: its writer will call again.
+// Makes a consistent copy of the header. Returns 0 while another one is being written; its writer will call again.
 INL int read_header(Pass *shared, Pass *copy) {
   for (;;) {
     u32 stamp = __atomic_load_n(&shared->stamp, __ATOMIC_ACQUIRE);

@@ -12,7 +12,7 @@
 #define DOTS_ROWS 2
 typedef f32x16 PairSums[2 * DOTS_ROWS];
 
-// Adds unit b of the rows times some pairs of tokens.
+// Adds unit b of the rows times several pairs of tokens.
 INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, PairSums *sums) {
   f32x16 s[DOTS_ROWS], m[DOTS_ROWS];
   UNROLL for (int r = 0; r < DOTS_ROWS; r++) {
@@ -48,8 +48,8 @@ INL void add_units(int by16, const Unit *u, const Packed *x, int pairs, i64 b, P
     }
   }
 }
-// Rows `stride` apart times `count` tokens (the last repeated if odd): y[token · PANEL_ROWS + row]. `unpack` fills u[r]
-// from p.
+// Rows that lie `stride` apart times `count` tokens (the last repeated if odd): y[token · PANEL_ROWS + row]. `unpack`
+// fills u[r] from p.
 #define DOTS(name, by16, bytes, unpack) \
   NOINL void dots_##name(int type, const u8 *w, i64 stride, const i8 *grid, const Packed *x, int count, int n, f32 *y) { \
     const int pairs = (count + 1) / 2; \
@@ -90,11 +90,11 @@ INL void dots(TypeInfo t, int type, const u8 *w, i64 stride, const i8 *grid, con
   (t.by16 ? dots_by16 : dots_by32)(type, w, stride, grid, x, count, n, y);
 }
 #else
-// PANEL_ROWS rows at once, a unit at a time: unpacked to a panel that stays in the first cache, and multiplied with
-// tiles of tokens. A register's lanes are rows; each place of a group in a unit has sums of its own.
+// PANEL_ROWS rows at once, a unit at a time: unpacked to a panel that stays in the first-level cache, and multiplied
+// with tiles of tokens. A lane is a row; each group of a unit has sums of its own.
 #define BESIDE_TILE (TILE > 3 ? 4 : 2)
 #define BESIDE_GROUPS(by16) ((by16) ? 16 : 8) // per unit
-typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by place and token
+typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by group of a unit, and by token
 // A unit of the rows: words, then scales, then minimums.
 #define BESIDE_SCALES (UNIT * PANEL_ROWS)
 #define BESIDE_MINS(by16) (BESIDE_SCALES + BESIDE_GROUPS(by16) * PANEL_ROWS * 4)
@@ -104,7 +104,7 @@ typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by place and token
 // to 0 … 255.
 enum { LESS = 32, VNNI = 64 };
 #define BEGIN(by16) ((by16) ? 5 : 4)
-// Lines to prefetch meanwhile, so many with each group.
+// Cache lines to prefetch, `each` per group.
 typedef struct {
   const u8 *from;
   i64 lines;
@@ -193,7 +193,7 @@ BESIDE(DEFINE)
 BESIDE_FEW(DEFINE)
 #undef DEFINE
 #undef DEFINE_FOR
-// x has BESIDE_TILE tokens, of which the first `count` matter.
+// x has BESIDE_TILE tokens, of which the first `count` are stored.
 INL void multiply_beside(int how, int count, const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
   if (count <= BESIDE_TILE / 2) switch (how) {
 #define CASE(name, how) case how: beside_few_##name(unit, b, filled, x, next, sums); return;
@@ -206,7 +206,7 @@ INL void multiply_beside(int how, int count, const u8 *unit, i64 b, i64 filled, 
 #undef CASE
   }
 }
-// The sum over places, added up like that of one token: y[token · PANEL_ROWS + row]
+// Sums over the groups of a unit in the order of one token's sums: y[token · PANEL_ROWS + row]
 NOINL void beside_totals(int by16, int count, BesideSums s, f32 *y) {
   for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) {
     for (int i = 0; by16 && i < 8; i++) s[i][t][p] += s[i + 8][t][p];

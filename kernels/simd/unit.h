@@ -151,7 +151,7 @@ INL Packed packed_row(const u8 *base, int n) {
   return (Packed){(const i8 *)base, d, d + filled / 32, d + filled / 16, less, less + filled / 32, (const i16 *)less};
 }
 
-// −Σ of 16 values, with the `total` of all, as a word of less16.
+// −Σ of 16 values, and the total of all, as a word of less16.
 INL i32 less_of(const i8 *values, i32 total) {
   if (!NARROW) return -total;
   const i16x16 v = CONVERT(LOAD(i8x16, values), i16x16);

@@ -337,7 +337,7 @@ INL vf times_power(vf a, vf x) {
 #define BOTH_LOW(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
 #define BOTH_HIGH(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
 #endif
-// Four words at each of W places, `step` bytes apart, transposed to (4 words, W places).
+// Transposes words, four from each of W addresses that lie `step` bytes apart, to (4 words, W).
 INL void turn_words(const void *p, i64 step, vi to[4]) {
   vi v[4];
   UNROLL for (int i = 0; i < 4; i++) {

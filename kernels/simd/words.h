@@ -42,7 +42,7 @@ NOINL f32 unit_words(i16 *to, const f32 *x) {
   return by > 0 ? amax / largest : 0;
 }
 
-// --- activations of one token: i16 words[n], f32 scales[n / UNIT]; n filled up to units ---
+// --- activations of one token: i16 words[n], f32 scales[n / UNIT]; n padded to whole units ---
 
 #define WORD_BYTES(n) (FILLED(n) * 2 + FILLED(n) / UNIT * 4)
 

@@ -1,7 +1,7 @@
 // attend: online softmax over tiles of positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
-// the kernels for few rows after `narrow` or `wide`. `place_of` is the place of a position, `is_own` says whether the
-// row attends to it, `key_part` and `value_part` read four values there. Eight neighbouring threads read one key, so
-// that reads are whole cache lines.
+// the kernels for few rows after `narrow` or `wide`. `place_of` gives the index of a position in the cache, `is_own`
+// says whether the row attends to it, `key_part` and `value_part` read four values there. Eight neighbouring threads
+// read one key, so that reads are whole cache lines.
 
 const LANES: u32 = 8u; // threads that share a key
 const STRIDE: u32 = 9u; // LANES plus one, to keep threads in different banks
@@ -40,7 +40,8 @@ fn rotate_query(quad: Quad, t: u32) {
   rotate_columns(KEY_FOURS, 4u, quad.key_columns, block / 4u, t);
 }
 
-/// The part of a rotation between the `columns` of each of `count` parts of `query`, `stride` apart.
+/// One stage of the Hadamard rotation per power of two: combines pairs among the first `columns` values of each of
+/// `count` parts of `query`, which begin `stride` apart.
 fn rotate_columns(stride: u32, count: u32, columns: u32, block: u32, t: u32) {
   let pairs = columns / 2u;
   for (var half = 1u; half < block; half *= 2u) {
@@ -83,7 +84,7 @@ fn span_of(position: u32, split: u32) -> Span {
 /// Running results of a thread for its column of the values.
 struct Found { most: vec4<f32>, total: vec4<f32>, sums: mat4x4<f32> }
 
-/// Nothing yet, or, in a row's first split, its sinks, each in the total of one thread of a column.
+/// Initial results: none, or, in a row's first split, its sinks, each in the total of one thread of a column.
 fn found_none(quad: Quad, split: u32, t: u32) -> Found {
   var found = Found(vec4<f32>(FLOOR), vec4<f32>(), mat4x4<f32>());
   if (p.has_sinks == 0u || split > 0u) { return found; }

@@ -18,7 +18,7 @@ struct Params {
   head_dim: u32,
   value_dim: u32,
   value_row: u32, // values of a position
-  value_skip: u32, // values of a head before the first
+  value_skip: u32, // index of the first value that is read in a head
   ctx_len: u32,
   window: u32,
   chunked: u32, // 1: the window cuts positions into chunks

@@ -17,7 +17,7 @@ struct Params {
   head_dim: u32,
   value_dim: u32,
   value_row: u32, // values of a position
-  value_skip: u32, // values of a head before the first
+  value_skip: u32, // index of the first value that is read in a head
   ctx_len: u32,
   window: u32, // the most positions that are chosen
   chunked: u32, // 0
@@ -48,13 +48,13 @@ struct Params {
 
 //#splice row
 
-/// Position `i` of the window, which stands for as many chosen ones.
+/// The position that index `i` of the window stands for: the window counts the chosen positions.
 fn chosen_place(quad: Quad, i: u32) -> u32 {
   let at = i + seen_from(quad.position) - (quad.position + 1u);
   return chosen[(quad.row * p.kv_heads + quad.kv_head) * p.count + at / p.block] * p.block + at % p.block;
 }
 fn place_of(quad: Quad, i: u32) -> u32 { return min(chosen_place(quad, i), quad.position); }
-/// The row's own block may end behind it.
+/// The row's own block may end after the row.
 fn is_own(quad: Quad, i: u32) -> bool { return chosen_place(quad, i) <= quad.position; }
 fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
 fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }

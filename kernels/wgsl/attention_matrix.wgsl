@@ -20,7 +20,7 @@ struct Params {
   head_dim: u32,
   value_dim: u32,
   value_row: u32, // values of a position
-  value_skip: u32, // values of a head before the first
+  value_skip: u32, // index of the first value that is read in a head
   ctx_len: u32,
   window: u32,
   chunked: u32, // 1: the window cuts positions into chunks
@@ -53,7 +53,7 @@ const COLUMNS: u32 = 64u;
 const DIM: u32 = 128u;
 /// Dimensions of keys, or positions of values, in workgroup memory at once.
 const SLICE: u32 = 64u;
-/// Vectors of a line or row in workgroup memory, of which the last is unused: it keeps threads in different banks.
+/// Vec4s per line in workgroup memory; the last is padding, which keeps threads in different banks.
 const QUERY: u32 = DIM / 8u + 1u;
 const KEY: u32 = SLICE / 8u + 1u;
 const VALUE: u32 = COLUMNS / 8u + 1u;

@@ -18,16 +18,16 @@ struct Params {
   head_dim: u32,
   value_dim: u32,
   value_row: u32, // values of a position
-  value_skip: u32, // values of a head before the first
+  value_skip: u32, // index of the first value that is read in a head
   ctx_len: u32, // 0: no cache; a row attends to the rows of its sequence in this run
   window: u32, // without a cache: half of it in each direction
   chunked: u32, // 1: the window cuts positions into chunks
   scale: f32,
   soft_cap: f32,
-  spans: u32, // 1: a row attends to all of its span; without a cache to that only
+  spans: u32, // 1: a row attends to all of its span, and without a cache to nothing else
   has_sinks: u32, // 0, or their offset in `extras` plus one
   has_slopes: u32, // likewise
-  has_biases: u32, // likewise: parts of scores by distance, from −far to far
+  has_biases: u32, // likewise: biases of scores by distance, from −far to far
   far: u32,
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
@@ -119,7 +119,7 @@ fn share_tile(
   return kept;
 }
 
-/// Four rows (columns) of products with the same value.
+/// The outer product of a value and four shares: one column per share.
 fn spread(value: vec4<f32>, share: vec4<f32>) -> mat4x4<f32> {
   return mat4x4<f32>(value * share.x, value * share.y, value * share.z, value * share.w);
 }

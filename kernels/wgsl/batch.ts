@@ -8,15 +8,15 @@
  *   cell of the row's span
  * - element 3 + 3r: time, height and width of the row's position, the cell after its span
  *
- * A row given as a vector has the complement of the vector's index as its token.
+ * The token of a row that is given as a vector is the bitwise complement of the vector's index.
  */
 
 /** A row of a run. */
 export interface BatchRow {
-  /** The id; negative for a row given as a vector: −1 − the index of that in the run's vectors. */
+  /** The id; for a row given as a vector −1 − i, where i is the vector's index in the run. */
   readonly token: number;
   readonly slot: number;
-  /** The place of its keys and values in its slot: the number of tokens before it. */
+  /** Index of its keys and values in its slot: the number of tokens before it. */
   readonly cell: number;
   /** The rows `first` … `end − 1` of the run are this row's sequence. */
   readonly first: number;

@@ -56,7 +56,7 @@ fn scale_min(i: u32, k: u32) -> vec2<f32> {
   return vec2<f32>(vec2<u32>(scale, least));
 }
 
-/// The place of the grid, which has so many words.
+/// Index of the first word of a grid of `words` words, which ends the buffer.
 fn grid_word(words: u32) -> u32 {
   return arrayLength(&w) - words;
 }

@@ -12,7 +12,7 @@ import type { Params } from "./dispatch.ts";
 import type { KernelName } from "./sources.ts";
 
 export const TOP_K_LIMITS: TopKLimits = { k: 128, masked: 256 };
-/** Numbers of tokens that searches keep: powers of two. A row takes the first that is enough. */
+/** Numbers of candidates that searches keep, powers of two: a row uses the smallest one that is enough. */
 export const KEEPS = [1, 64, TOP_K_LIMITS.k] as const;
 export const REQUEST_WORDS = 2 + TOP_K_LIMITS.masked;
 export const ANSWER_WORDS = TOP_K_LIMITS.masked + 2 * TOP_K_LIMITS.k;
@@ -20,7 +20,7 @@ export const ANSWER_WORDS = TOP_K_LIMITS.masked + 2 * TOP_K_LIMITS.k;
 const GROUP_TOKENS = 1024;
 const MASK_WG = 64;
 const TOKEN_WORDS = 2;
-/** NaN and infinity, as ascending bits. */
+/** Sort key of NaN and infinity. */
 export const UNUSABLE = 0xffffffff;
 
 export interface SearchStage {

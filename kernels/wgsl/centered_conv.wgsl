@@ -25,7 +25,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   var sum = 0.0;
   if (p.has_bias == 1u) { sum = weights[p.channels * p.taps + i]; }
   for (var j = 0u; j < p.taps; j++) {
-    let source = id.y + j; // `before` too many
+    let source = id.y + j; // `before` more than the source row's index, which may be negative
     if (source < reach.x + before || source >= reach.y + before) { continue; }
     sum += weights[i * p.taps + j] * x[(source - before) * p.channels + i];
   }

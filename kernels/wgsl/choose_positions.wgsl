@@ -1,4 +1,4 @@
-// choose_positions: the numbers of the last `local` blocks of a row and of the best others, rising, then NONE. The
+// choose_positions: the indexes of a row's last `local` blocks and of the best of the others, ascending, then NONE. The
 // first of equal scores is chosen.
 //
 //   binding 0  scores storage, read        f32 (rows, groups · blocks), read as bits
@@ -38,7 +38,7 @@ fn rank_at(base: u32, i: u32, n: u32) -> u32 {
   return rank_of(scores[base + i]);
 }
 
-/// The sum of the values at places up to this one, each of which a thread has.
+/// Inclusive prefix sum of the threads' values.
 fn sum_to(place: u32, value: vec2<u32>) -> vec2<u32> {
   sums[place] = value;
   workgroupBarrier();
@@ -67,7 +67,7 @@ fn least_rank(base: u32, n: u32, t: u32) -> vec2<u32> {
     }
     workgroupBarrier();
     let own = atomicLoad(&counts[t]);
-    let reached = sum_to(255u - t, vec2<u32>(own, 0u)).x; // with all larger digits
+    let reached = sum_to(255u - t, vec2<u32>(own, 0u)).x; // scores with this digit or a larger one
     if (reached >= count && reached - own < count) { picked = vec2<u32>(t, count - (reached - own)); }
     let pick = workgroupUniformLoad(&picked);
     known |= pick.x << shift;
@@ -88,11 +88,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let base = list * p.blocks;
   let least = least_rank(base, n, t);
-  // Each thread has neighbours, so that the chosen ones stay in order.
+  // Each thread handles consecutive blocks, so that the chosen ones stay in order.
   let each = (n + WG - 1u) / WG;
   let begin = min(t * each, n);
   let end = min(begin + each, n);
-  var own = vec2<u32>(); // better than the least, and equal
+  var own = vec2<u32>(); // numbers of blocks above the least chosen rank, and equal to it
   for (var i = begin; i < end; i++) {
     let rank = rank_at(base, i, n);
     own += vec2<u32>(select(0u, 1u, rank > least.x), select(0u, 1u, rank == least.x));

@@ -39,7 +39,7 @@ export type Operand =
   /** The result of that step, (rows, dim). */
   | { readonly kind: "returned" }
   | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
-  /** The states that a step keeps of its last row, one per slot. */
+  /** The state of a step, one per slot. */
   | { readonly kind: "state"; readonly of: Step }
   /** (positions, pairs) cosines, each with its sine. */
   | { readonly kind: "rope"; readonly rope: RopeScaling }
@@ -68,7 +68,7 @@ export interface Grid {
   readonly repeats?: boolean;
 }
 
-/** Workgroups of so many rows; zero without rows. */
+/** Number of workgroups for a number of rows; zero without rows. */
 export function groupsOf(
   { rows, times, rowsEach, more = 0 }: Omit<Grid, "x">,
   counts: Readonly<Record<RowKind, number>> & { readonly sequences?: number },

@@ -14,7 +14,7 @@ struct Params {
   row_start: u32,
   row_bytes: u32,
   scale: f32,
-  given_token: u32, // NONE: rows given as vectors stay
+  given_token: u32, // NONE: rows given as vectors stay unchanged
   by_row: u32, // 0 or 1
 }
 @group(0) @binding(0) var<storage, read> w: array<u32>;

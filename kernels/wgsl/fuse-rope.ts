@@ -7,7 +7,7 @@ import { isRead, isSame, nameOf, renamed, replace, some, type Fusion, type Value
 const HEAD_DIM_MAX = 256;
 /** Parameters for three positions of a row. */
 const SECTIONS = ["time", "height", "width", "interleaved"];
-/** Queries that `rope_store` turns and nothing reads. */
+/** Output for rotated queries of `rope_store` when no dispatch reads them. */
 const UNUSED = "rope_attention.unused";
 
 /** Norms of q and k for `rope_store`: their inputs, weights, runs, and eps. */
@@ -94,7 +94,7 @@ export const fuseRopeAttention: Fusion = (list, results) =>
     return { length: 2, dispatches: [storing, fused] };
   });
 
-/** Weights of the norms of q and k. */
+/** Number of weights of a norm of q or k. */
 function normLength({ norm, headDim = 0, heads = 0, kvHeads = 0 }: Params): number {
   if (norm === 0) return 0;
   return headDim * (norm === 1 ? 2 : heads + kvHeads);

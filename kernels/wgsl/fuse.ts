@@ -43,7 +43,7 @@ export function fuse(
 
 /** The halves of a value are made once for all of its products. */
 const dropRepeats: Fusion = (list) => {
-  const made = new Map<string, string>(); // the buffer of a value by that of its halves
+  const made = new Map<string, string>(); // the buffer of a value, by the buffer of its halves
   return list.filter(({ kernel, operands }) => {
     const activations = operands.filter((operand) => operand.kind === "activation");
     const [x, halves] = activations; // see to_halves.wgsl
@@ -113,7 +113,7 @@ const fuseThree: Fusion = (list) =>
     const outs = three.map(({ operands }) => operands[4] as Value); // a product's, see linear.wgsl
     if (outs.some((out) => isSame(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3) return undefined;
     const biases = three.flatMap(({ operands: [, , b] }) => (b?.kind === "vector" && b.weight ? [b.weight] : []));
-    let end = 1; // one after the biases so far
+    let end = 1; // the index after the last bias so far
     const begins = three.map(({ params: { hasBias, count = 0 } }) => (hasBias === 0 ? 0 : (end += count) - count));
     const shapes = three.map((product, i) => {
       const behind = i === 0 ? "" : String(i + 1);

@@ -22,7 +22,9 @@ export function replace(list: readonly Dispatch[], make: (from: readonly Dispatc
   return out;
 }
 
-/** As `replace`, for runs of one length that become one dispatch. `make` gets them, and all that follow. */
+/**
+ * Like `replace`, for runs of `length` dispatches that become one. `make` gets the run, and all dispatches after it.
+ */
 export function replaceRuns(
   list: readonly Dispatch[],
   length: number,
@@ -50,7 +52,7 @@ export function renamed({ kernel, params }: Dispatch, names: Readonly<Record<str
   );
 }
 
-/** As `renamed`, under their own names. */
+/** Like `renamed`, but parameters keep their names. */
 export const some = (dispatch: Dispatch, names: readonly string[]): Params =>
   renamed(dispatch, Object.fromEntries(names.map((name) => [name, name])));
 

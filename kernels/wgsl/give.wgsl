@@ -1,4 +1,4 @@
-// give: y[r] = a part of the row's given vector, or y[r] += that; rows with an id stay.
+// give: y[r] = a part of the row's given vector, or y[r] += that; rows with an id stay unchanged.
 //
 //   binding 0  given  storage, read        f32 (rows without an id, given_dim)
 //   binding 1  batch  storage, read        see batch.ts

@@ -5,7 +5,7 @@
 /// Sums of a thread, twice: a row of the run uses the half that the previous one did not.
 var<workgroup> parts: array<vec4<f32>, 2u * WG>;
 
-/// Every value of a thread, or zeros, is at `at_lane(lane, i)` of its row, if that is inside.
+/// The column in its row of component `i` of a thread's `column`th vec4. A thread has zeros for columns beyond the row.
 fn at_lane(lane: u32, column: u32, i: u32) -> u32 { return lane + p.lanes * (4u * column + i); }
 
 fn dot_lanes(a: mat4x4<f32>, b: mat4x4<f32>) -> f32 {
@@ -20,7 +20,7 @@ fn exp_lanes(a: mat4x4<f32>) -> mat4x4<f32> {
   return mat4x4<f32>(exp(a[0]), exp(a[1]), exp(a[2]), exp(a[3]));
 }
 
-/// The sums over all threads of a row, the same in each of them. @param turn number of the call: its parity counts
+/// Sums over all threads of a row; each of them gets the result. @param turn number of the call: its parity counts
 fn sum_lanes(part: vec4<f32>, t: u32, turn: u32) -> vec4<f32> {
   let half = (turn % 2u) * WG;
   parts[half + t] = part;

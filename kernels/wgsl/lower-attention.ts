@@ -32,7 +32,7 @@ type Heads = Omit<SharedAttention, "op" | "layer" | "source"> &
 /** The place of keys and values. */
 interface Kept {
   readonly operands: readonly [keys: Operand, values: Operand];
-  /** Values of a position, and of a head before its first. */
+  /** Values of a position, and the index of the first one that is read in a head. */
   readonly valueRow: number;
   readonly valueSkip: number;
   /** Positions of a slot; 0 if keys are rows of this run. */
@@ -77,7 +77,7 @@ export function lowerLatentAttention(step: StepOf<"latentAttention">, context: C
 
 export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
   const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
-  const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // as many as buffers
+  const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // two buffers
   const kept: Kept = {
     operands: [keys, values],
     valueRow: nKvHeads * headDim,
@@ -111,7 +111,10 @@ export function lowerCompressedAttention(step: StepOf<"compressedAttention">, co
   ];
 }
 
-/** Keys and values of the rows into the cache. @param v undefined: values are parts of keys */
+/**
+ * Stores the rows' keys and values in the cache.
+ * @param v undefined: values are parts of keys
+ */
 export function store(
   { k, v }: { k: Buf; v: Buf | undefined },
   { layer, heads, skip }: { layer: number; heads: number; skip: number },
@@ -148,7 +151,7 @@ function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   ];
 }
 
-/** Queries on rotated keys, or sums of rotated values. */
+/** Rotates queries before they meet rotated keys, or sums of rotated values back. */
 export function rotate(
   { x, out }: { x: Buf; out: Buf },
   shape: { heads: number; dim: number; skip: number },

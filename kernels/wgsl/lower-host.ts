@@ -41,8 +41,8 @@ export function lowerHostStep({ x, routed, chosen, out }: HostStep, context: Con
 const copyOf = (dim: number) => ({ dim, length: dim, part: dim, first: 0 });
 
 /**
- * Moves each dispatch that takes a result back behind dispatches without a use for it, such as a shared expert's: the
- * device runs these while the CPU computes.
+ * Moves each dispatch that reads the CPU's result after the following dispatches that do not need it, such as a shared
+ * expert's: the device runs these while the CPU computes.
  */
 export function delayReturns(list: readonly Dispatch[]): Dispatch[] {
   const out: Dispatch[] = [];

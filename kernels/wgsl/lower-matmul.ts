@@ -54,7 +54,7 @@ export function matmul(
   return [...given.made, ...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
 }
 
-/** x as the kernel that multiplies it by a matrix reads it, and the dispatches that make that. */
+/** x in the form that the product's kernel reads, and the dispatches that make it. */
 export function factorOf(x: Activation, w: Weight, context: Context): { value: Activation; made: StepDispatch[] } {
   if (!context.many || !readsHalves(context.tuning, w.quant.name, context.matrix)) return { value: x, made: [] };
   const { name, dim } = x.buf;

@@ -94,8 +94,8 @@ function check(what: string, count: number, most: number): void {
 }
 
 /**
- * The step, if gate and up are divided alike, so that a piece of each holds the same experts, no weight has low-rank
- * changes, inputs are not weighted, and a kernel can bind so many buffers.
+ * The step, if one kernel can compute gate and up: both are cut between the same experts, no weight has low-rank
+ * changes, inputs are not weighted, and the device can bind that many buffers.
  */
 function fusible(step: Moe, { piecesOf, buffersMax = GATED_BUFFERS }: Context): (Moe & { gate: Weight }) | undefined {
   const { gate: gateW, up, down, routing } = step;
@@ -131,7 +131,7 @@ function fused(step: Moe & { gate: Weight }, routed: Routed, context: Context): 
   const { vectors, ...offsets } = gatedVectors(step);
   const noMlp = { sharedCount: 0, first3: 0, rowBytes3: 0, first4: 0, rowBytes4: 0 };
   const gated = context.piecesOf(gateW).map((piece, i): StepDispatch => {
-    const [w, w2] = [matrixOf(gateW, piece), matrixOf(up, upPieces[i]!)]; // divided alike
+    const [w, w2] = [matrixOf(gateW, piece), matrixOf(up, upPieces[i]!)]; // both are cut between the same experts
     return {
       kernel: "moe_gated",
       quants: [gateW, up].map(({ quant }) => quant.name),
@@ -251,7 +251,8 @@ function group(
   context: Context,
 ): Groups {
   const order = write({ name: "moe.order", dim: nUsed }, input, context);
-  // Every tile has at least one choice, so there is room for one more, which holds their number.
+  // Each tile has at least one choice, so `tiles` has at most one entry per choice; the additional one holds their
+  // number.
   const tiles = write({ name: "moe.tiles", dim: 4 * nUsed }, input, context);
   const lowered: StepDispatch = {
     kernel: "moe_group",
@@ -276,8 +277,8 @@ function expertParams(w: Weight, piece: Piece): Params {
 }
 
 /**
- * y[i] = W[e] · x[i] + b[e] of the chosen experts e, where a row of x has `times` choices, or is itself one; without
- * choices, the experts in turn.
+ * y[i] = W[e] · x + b[e] for each choice i of an expert e. A row of x serves `times` choices. Without choices, row i
+ * uses expert i modulo their number.
  */
 function expertMatmul(
   parts: {

@@ -1,4 +1,4 @@
-/** Norms, and steps that work value by value or move values → dispatches. */
+/** Norms, elementwise steps and copies → dispatches. */
 import { AppError } from "../../src/base/index.ts";
 import type { Buf, Ops, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
@@ -51,7 +51,7 @@ export function inPlace(
   return [{ kernel, operands: [update(x), ...others], params: { dim: x.buf.dim, ...params }, grid: grid(x) }];
 }
 
-/** A kernel with a workgroup for each row, which it changes. */
+/** A kernel that changes a buffer's rows in place, one workgroup per row. */
 function byRow(
   kernel: Dispatch["kernel"],
   { x, others = [], params }: { x: Activation; others?: readonly Operand[]; params: Params },

@@ -1,4 +1,4 @@
-/** Step → dispatches: one entry per op. Pure: facts on the device, the pieces of a tensor, are parameters. */
+/** Step → dispatches: one entry per op. Pure: facts about the device and the pieces of a tensor are parameters. */
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError, PLAIN } from "../../src/base/index.ts";
 import type { Variant } from "../../src/engine/program/describe.ts";
@@ -75,7 +75,7 @@ function lookUp(
   }));
 }
 
-/** Parts of the rows' given vectors, into the value or added to it; nothing where all rows have ids. */
+/** Writes parts of the rows' given vectors to the value, or adds them; no dispatch if all rows have ids. */
 function give(y: Activation, params: { at: number; adds: 0 | 1 }, { givenDim = 0 }: Context): StepDispatch[] {
   if (givenDim === 0) return [];
   return [
@@ -88,7 +88,7 @@ function give(y: Activation, params: { at: number; adds: 0 | 1 }, { givenDim = 0
   ];
 }
 
-/** The pairs that each part of a position rotates; without sections the first rotates all. */
+/** The number of pairs that each part of a position rotates; without sections time rotates all. */
 function sectionParams({ rotaryDim, sections }: RopeScaling): Params {
   const [time, height, width] = sections?.pairs ?? [rotaryDim / 2, 0, 0];
   return { time, height, width, interleaved: sections?.interleaved ? 1 : 0 };

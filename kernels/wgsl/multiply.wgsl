@@ -1,4 +1,4 @@
-// multiply: y = a ⊙ act(b); if b is narrower, each of its values meets a run of neighbours of a.
+// multiply: y = a ⊙ act(b); if b is narrower, each of its values is multiplied by several neighbours in a.
 //
 //   binding 0  a      storage, read        f32 (rows, dim)
 //   binding 1  b      storage, read        f32 (rows, narrow)

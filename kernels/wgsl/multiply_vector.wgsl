@@ -1,4 +1,4 @@
-// multiply_vector: x ⊙= w, or divided by it; each of w's values meets a run of neighbours.
+// multiply_vector: x ⊙= w, or x divided by w; each value of w applies to several neighbours in x.
 //
 //   binding 0  x      storage, read_write  f32 (rows, dim)
 //   binding 1  w      storage, read        f32 (len)

@@ -1,5 +1,5 @@
 // partial_16: a thread's part of a product for block types whose weights are read 16 bytes at a time (loads16/), after
-// `runs_float` or `runs_packed`. Threads take turns at units of UNIT weights: RUNS runs of 16, the first of which
+// `runs_float` or `runs_packed`. A unit has UNIT weights in RUNS runs of 16: the first run
 // begins at `unit_start`, and each RUN_STEP after the one before. The order of a row's sums does not depend on other
 // rows.
 

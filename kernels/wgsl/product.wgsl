@@ -17,7 +17,7 @@ fn x_eight(row: u32, i: u32) -> Eight {
   return eight;
 }
 
-/// The same for the r-th multiplied row, after `norm` or `unnormed`.
+/// The same for row r, after `norm` or `unnormed`.
 fn x_normed(sums: ptr<function, Sums>, r: u32, row: u32, i: u32) -> Eight {
   let eight = x_eight(row, i);
   return Eight(normed(sums, r, i, eight.lo), normed(sums, r, i + 4u, eight.hi));

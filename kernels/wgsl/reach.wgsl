@@ -1,6 +1,7 @@
 // reach: the keys that a row sees, spliced into the attention kernels for many rows.
 
-/// The keys of a row: `start` … `to − 1`, and its own, relative to row `base` of keys, where its sequence begins.
+/// The keys of a row: cells `start` … `to − 1`, and its own cell, relative to `base`, the row of keys at which its
+/// sequence begins.
 struct Reach { base: u32, start: u32, to: u32, own: u32 }
 
 fn reach_of(row: u32) -> Reach {

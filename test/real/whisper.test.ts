@@ -1,4 +1,4 @@
-/** Whisper base, on our own steps, writes down speech that Debian's espeak-ng makes. */
+/** Whisper base, on our own steps, transcribes speech that Debian's espeak-ng makes. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SPOKEN, wordErrors } from "../../bench/real/spoken.ts";

@@ -8,9 +8,9 @@
 
 #define BLOCK 256
 #define FOUR_QUERIES (W == 16 || NARROW ? 4 : 2)
-#define SHARE_MAX 126.4f // plus the rest of an earlier one: at most 127
+#define SHARE_MAX 126.4f // plus the remainder of an earlier share: at most 127
 
-// Positions first … end of the block of BLOCK that begins at `block`; scores before `last` are computed.
+// Positions first … end of the block that begins at `block`; scores are computed for positions below `last`.
 typedef struct {
   int block, first, end, last;
 } Span;
@@ -46,12 +46,12 @@ INL FourSum four_add(FourSum sum, vu u, vs x) { return dot_add(0, sum, u, x); }
 INL vi four_total(FourSum sum) { return sum; }
 #endif
 #define FOUR_STEPS 8
-// The tile of a position, and its place there: of signed numbers, -Oz divides.
+// The tile of a position, and the position in it. Unsigned, because -Oz divides signed numbers.
 INL i64 at_tile(u32 at) { return at / 16; }
 INL i64 at_place(u32 at) { return at % 16; }
 INL vs splat_word(const void *p) { return (vs)((vi){} + LOAD(i32, p)); }
 
-// Meanwhile `next` is fetched, a line with each step.
+// Prefetches `next`, one cache line per step.
 INL void four_scores(int count, const u8 *keys, int dim, const FourQuery *queries, Span span, const u8 *next, f32 (*scores)[BLOCK]) {
   const i64 tile_bytes = 16 * kv_bytes(KV_Q4_0, dim);
   for (int at = span.first; at < span.last; at += W) {
@@ -85,7 +85,8 @@ INL i32 largest_bits(const f32 *x, int begin, int end) {
   for (int at = begin; at < end; at += W) most = __builtin_elementwise_max(most, LOAD(vi, x + at) & 0x7fffffff);
   return largest_int(most);
 }
-// Scales of 32 values as floats, and 0 for positions outside of the span, where others may lie. Returns the largest one.
+// Scales of 32 values as floats; 0 for positions outside of the span, where other data may lie. Returns the largest
+// scale.
 INL f32 four_factors(const u8 *values, i64 tile_bytes, Span span, f32 *to) {
   const int begin = span.first / 16 * 16 - span.block, end = (span.end + 15) / 16 * 16 - span.block;
   for (int at = begin; at < end; at += W)
@@ -95,14 +96,15 @@ INL f32 four_factors(const u8 *values, i64 tile_bytes, Span span, f32 *to) {
   const i32 bits = largest_bits(to, begin, end);
   return LOAD(f32, &bits);
 }
-// Queries whose shares are rounded at once: a position's rest is known only after 16 cycles.
+// Number of queries whose shares are rounded together: the remainder of a position is known only after 16 cycles.
 #define FOUR_AT_ONCE (W == 8 ? 2 : FOUR_QUERIES)
 typedef struct {
   f32 scale;
   i32 less;
   i8 shares[BLOCK];
 } FourShares;
-// The shares of some queries times these scales, as bytes. most: the largest share's bits of each query
+// Multiplies the shares of some queries by scales, and rounds them to bytes. most: bits of the largest share of each
+// query
 NOINL void four_shares(int count, const f32 *factors, Span span, const f32 (*scores)[BLOCK], f32 factor, const i32 *most, FourShares *to) {
   const int begin = span.first / 16 * 16 - span.block, end = (span.end + 15) / 16 * 16 - span.block;
   vf left[FOUR_AT_ONCE][16 / W], inverse[FOUR_AT_ONCE];

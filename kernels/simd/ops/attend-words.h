@@ -41,7 +41,7 @@ typedef struct {
 } Words;
 typedef struct {
   f32 factor; // converts sums to scores
-  f32 most, total; // so far, to base 2
+  f32 most, total; // so far; scores are to base 2
 } Running;
 
 INL int word_width(int filled) { return (filled + LANES - 1) / LANES * LANES; }
@@ -163,7 +163,7 @@ NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
       w->factors[at + i] = exponent > POWER_MAX ? NO_NUMBER : LOAD(f32, &bits);
     }
     const vf even = splat(w->factors[at] * VALUE_MAX), odd = splat(w->factors[at + 1] * VALUE_MAX);
-    const int pair = at % PACK / 2, half = W / 2; // a quarter of one register comes before the other register's
+    const int pair = at % PACK / 2, half = W / 2; // the first quarter of one register precedes that of the other
     const int place = pair % half / 2 * 4 + pair / half * 2 + pair % 2;
     i16 *to = w->values + (i64)(at / PACK * W + place) * w->wide * 2;
     for (int d = 0; d < filled; d += W) STORE(to + 2 * d, word_pair(LOAD(vf, v + d), even, LOAD(vf, v + filled + d), odd));

@@ -22,7 +22,7 @@ typedef struct {
   const u8 *from;
   i64 each;
 } Stream;
-// A step that reads `bytes` fetches about as many.
+// Each step prefetches about as many bytes as it reads.
 INL void fetch_stream(const u8 *from, int bytes) {
   UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
@@ -168,7 +168,8 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
-    const int none = total[i] == 0 && queries[i].to <= queries[i].from; // then zeros; NaN scores leave no total either
+    // Zeros follow; NaN scores leave no total either
+    const int none = total[i] == 0 && queries[i].to <= queries[i].from;
     const f32 inverse = none ? 0 : 1 / total[i];
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, &sums[i][d]) * inverse, op->valueDim - d);
@@ -260,8 +261,8 @@ NOINL void attend_chosen_chunk(Thread *t, const Attend *op, const i32 *block, in
   }
 }
 
-// Copies the positions from `first` to `cell`, and the entries that a row attends to, as floats. Both are keys and values.
-// `first` goes to its place in a tile of 16. Returns the end.
+// Copies the positions from `first` to `cell` and the entries that a row attends to, as floats; both serve as keys and
+// values. `first` keeps its index within a tile of 16. Returns the end of the copied vectors.
 NOINL int gather_entries(const Attend *op, const Asked *from, const i32 *chosen, i64 first, i64 cell, f32 *keys, f32 *values) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), type = op->type;
   const i64 base = first / 16 * 16, count = (cell + 1) / op->ratio;
@@ -280,7 +281,7 @@ NOINL int gather_entries(const Attend *op, const Asked *from, const i32 *chosen,
   return there;
 }
 
-// Heads share what a row gathers, so that a chunk has many, unless threads would have nothing to do.
+// Number of heads that share the data which a row gathers: many heads per chunk, unless threads would be idle.
 INL int head_groups(const Thread *t, const Attend *op) {
   const int wanted = 2 * t->p.threads / MAX(t->p.blockCount, 1), most = op->heads / QUERIES;
   return op->ratio ? MAX(1, MIN(wanted, most)) : op->kvHeads;

@@ -47,7 +47,7 @@ NOINL void score_positions_row(Thread *t, const ScorePositions *op, i64 each) {
   }
 }
 
-// Larger for larger scores; both zeros are alike.
+// A number that is larger for larger scores; both zeros have the same.
 INL u32 rank_of(f32 score) {
   u32 bits;
   score += 0.0f;
@@ -55,7 +55,7 @@ INL u32 rank_of(f32 score) {
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// The rank of the score that is the `count`th from above; `*equal`: how many of that rank are among them.
+// The rank of the `count`th largest score; `*equal`: how many scores of that rank are among the `count` largest.
 INL u32 least_rank(const f32 *scores, int n, int count, int *equal) {
   u32 known = 0, mask = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {

@@ -29,7 +29,7 @@ INL f32 largest_of(const f32 *x, int n) {
   for (int i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
   return most;
 }
-// The `used` best, the first one of equals first.
+// Chooses the `used` best; among equal scores the first one is better.
 INL void route_row(Thread *t, const Route *op, i64 row) {
   const f32 *logits = AT(f32, op->logits) + row * op->experts, *bias = AT(f32, op->bias);
   i32 *chosen = AT(i32, op->chosen) + row * op->used;

@@ -10,7 +10,7 @@
 #include "../pass.h"
 
 #define RUN_ROWS 256 // matrix rows per step, in place
-// Added to the type of a matrix with few columns, which was copied as panels, (n, PANEL_ROWS): for decode and prompts.
+// Added to the type of a matrix with few columns that was copied as panels, (n, PANEL_ROWS).
 enum { FEW_COLUMNS = 1024 };
 
 // The rows multiplied by a matrix: pairs of a row and one of its experts, or rows without experts.
@@ -48,7 +48,7 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
   }
 }
 
-// Some decode tokens, one by one.
+// Several decode tokens, one by one.
 NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   Packed x[DOTS_FEW];
@@ -64,7 +64,7 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
 }
 
 #if W == 16
-// Some tokens together: each row is unpacked once.
+// Several tokens together: each row is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   f32 out[DOTS_TOKENS * PANEL_ROWS];
@@ -81,7 +81,7 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 #else
-// Some tokens together: each unit of rows is unpacked once.
+// Several tokens together: each unit of rows is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
   Packed x[DOTS_TOKENS + BESIDE_TILE];
@@ -129,8 +129,7 @@ INL void fetch_out(const Thread *t, const Matrix *m, Members members, Part part,
     UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
   }
 }
-// Prefetches a share of the rows that this thread will probably take next: `all` parts of the work, from `first` on, in
-// some steps.
+// Prefetches the rows that this thread will probably take next, a part at each of `all` steps.
 INL Ahead share_ahead(const Thread *t, const Matrix *m, Part part, int first, int count, int all, i64 steps) {
   const i64 bytes = PANEL_ROWS * m->rowBytes;
   return (Ahead){part.w + t->p.threads * bytes + bytes * first / all, (bytes * count << 8) / (all * steps)};

@@ -7,7 +7,7 @@
 
 #define CHANNELS 64 // channels of a convolution per chunk
 
-// Without a state, rows read their sequence's rows on both sides; then out is not x.
+// A convolution without a state: rows read neighbours on both sides, so `out` must not be x.
 NOINL void centered_conv(Thread *t, const CausalConv *op, int first, int end) {
   const i32 *cells = AT(i32, t->p.cells);
   const int before = (op->taps - 1) / 2;

@@ -6,12 +6,12 @@ typedef struct {
   int len;       // weights of a group
   int max;       // the highest level; the lowest is 0
   f32 from;      // the first scale spreads a group over max + from levels,
-  int steps;     // and each of so many more over 0.1 more
+  int steps;     // and each of `steps` further scales over 0.1 levels more
   int absolute;  // errors are weighted by their size, not by its square
   int scale_max; // quantized scales and minimums are 0 … this
 } MinSearch;
 
-// Each weight's part in the error: its size, and that of its group if errors are squared.
+// The weight of each error: the magnitude of its weight, and that of its group if errors are squared.
 INL void weigh(const lanes *x, const MinSearch s, lanes *importance) {
   lanes base = {};
   if (!s.absolute) {
@@ -21,7 +21,7 @@ INL void weigh(const lanes *x, const MinSearch s, lanes *importance) {
   for (int j = 0; j < s.len; j++) importance[j] = base + magnitude(x[j]);
 }
 
-// The weighted error of levels. It only grows, so a lane stops once it has reached its limit.
+// The weighted error of levels. It never decreases, so a lane stops at its limit.
 INL lanes error_of(const lanes *x, const lanes *levels, const lanes *importance, lanes scale, lanes min, lanes limit,
                    const MinSearch s) {
   lanes error = {};

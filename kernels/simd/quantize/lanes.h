@@ -15,7 +15,7 @@ typedef u8 bytes VEC(LANES);
 
 #define NOTHING 1e-15f         // a group below this counts as zeros in ggml (GROUP_MAX_EPS)
 #define NO_FRACTION 12582912.f // 1.5 · 2^23: a sum with it has no bits left for a fraction
-#define STEP 0.1f              // between the scales that are tried
+#define STEP 0.1f              // distance between tried scales, in levels
 
 INL lanes all(f32 x) { return x - (lanes){}; }
 INL lanes pick(ints where, lanes a, lanes b) { return (lanes)((where & (ints)a) | (~where & (ints)b)); }

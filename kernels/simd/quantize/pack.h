@@ -79,7 +79,7 @@ INL void pack_above(const lanes *x, f32 max, u8 *to) {
   bytes levels[32];
   for (int j = 0; j < 32; j++) {
     const lanes level = from_zero((x[j] - min) * inverse + 0.5f);
-    // Infinity, where 1 / d is: 15, but 0 with five bits, as ggml's reference has it
+    // 1 / d is infinite: levels become 15, but 0 with five bits, as in ggml's reference
     levels[j] = to_bytes(max == 15 ? least(level, all(max)) : pick(level < 64, level, (lanes){}));
   }
   for (int block = 0; block < LANES; block++)
@@ -112,7 +112,7 @@ NOINL void pack_q8_0(const lanes *x, u8 *to) {
 
 typedef struct {
   u8 levels[UNIT_LEN];
-  f32 scales[16], mins[16];     // one of each group
+  f32 scales[16], mins[16];     // one per group
   u8 whole[16], whole_mins[16]; // the same, quantized
   u16 d, dmin;                  // the units of the last two, as half floats
 } Block;
@@ -145,7 +145,7 @@ INL void fit_block(const f32 *weights, const MinSearch s, Block *block) {
     STORE(block->whole + first, to_bytes(whole));
     STORE(block->whole_mins + first, to_bytes(whole_min));
     const lanes scale = d * whole, min = dmin * whole_min;
-    const ints kept = scale == 0; // the levels are meaningless there; ggml leaves the search's
+    const ints kept = scale == 0; // levels have no effect there; ggml keeps the search's
     const lanes *own = x + first / LANES * s.len;
     bytes levels[32];
     for (int j = 0; j < s.len; j++) levels[j] = to_bytes(nearest((own[j] + min) / scale, 0, s.max));
@@ -188,8 +188,8 @@ NOINL void pack_q5_k(const f32 *weights, u8 *to) {
   put_nibbles(block.levels, to + 32);
 }
 
-// Levels −middle … middle − 1 of groups of 16, for scales that are quantized: w ≈ d · whole · (level − middle). Where
-// that is 0, ggml leaves the levels of the search.
+// Levels −middle … middle − 1 of groups of 16 for quantized scales: w ≈ d · whole · (level − middle). Where d · whole
+// is 0, ggml keeps the levels of the search.
 INL void round_levels(const lanes *x, f32 d, const f32 *whole, f32 middle, u8 *to) {
   for (int first = 0; first < 16; first += LANES) {
     const lanes scale = d * LOAD(lanes, whole + first);

@@ -4,7 +4,7 @@
 typedef u64 u64x4 VEC(32);
 typedef u16 u16x32 VEC(64);
 
-// Eight values for register j of a unit: OF its chunks, or elements of v at their places.
+// Eight values for register j of a unit: OF its chunks, or the matching elements of v.
 #if defined(__AVX512VNNI__) // (8 groups of 32), each with its chunk j
 #define CHUNKS(OF, j) \
   (u64x8) {OF(j), OF(4 + j), OF(8 + j), OF(12 + j), OF(16 + j), OF(20 + j), OF(24 + j), OF(28 + j)}
@@ -18,7 +18,7 @@ typedef u16 u16x32 VEC(64);
 #endif
 #define EACH_REGISTER(DO) DO(0) DO(1) DO(2) DO(3)
 
-// A bit for each of 256 weights, of each chunk a byte, becomes a word for each register.
+// Spreads a bit for each of 256 weights, one byte per chunk, to one word per register.
 INL u64x4 chunk_bits(u8x32 bits) {
 #if defined(__AVX512VNNI__)
   return (u64x4)SHUFFLE(bits, bits, 0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29, 2, 6, 10, 14, 18, 22, 26, 30, 3,

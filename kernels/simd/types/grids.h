@@ -25,7 +25,7 @@ INL u8x32 even_signs(u8x32 seven) {
 INL u8x32 even_signs28(u32x8 words) {
   return even_signs((u8x32)((words & 0x7f) | (words << 1 & 0x7f00) | (words << 2 & 0x7f0000) | (words << 3 & 0x7f000000)));
 }
-// n bits each of a word at 0, n, 2 · n and 3 · n become bits 8 … of four 16-bit words.
+// Bits 0 …, n …, 2 · n … and 3 · n … of a word, n of each, become bits 8 … of four 16-bit words.
 INL u16x32 ninth_bits(u64x8 words, int n) {
   const u64 mask = ((1 << n) - 1) * 0x0001000100010001;
   words |= words << (16 - n);

@@ -6,7 +6,7 @@ INL void unpack_q3_k(const u8 *p, const i8 *grid, Unit *u) {
   block_pairs(p + 32, u);
 #if defined(__AVX512VNNI__)
   const u64x4 bits = LOAD(u64x4, p);
-  const u64x8 left = {2, 1, 0, 63, 62, 61, 60, 59}; // bits that come from other bytes go
+  const u64x8 left = {2, 1, 0, 63, 62, 61, 60, 59}; // shifts for the bits that come from other bytes
 #define HIGH(j) u->v[j] |= (u8x64)rotate_left(SHUFFLE(bits, bits, j, j, j, j, j, j, j, j), left) & 4;
   EACH_REGISTER(HIGH)
 #undef HIGH

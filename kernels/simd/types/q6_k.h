@@ -5,7 +5,8 @@
 INL void unpack_q6_k(const u8 *p, const i8 *grid, Unit *u) {
 #if defined(__AVX512VNNI__)
   const u64x8 a = LOAD(u64x8, p), b = LOAD(u64x8, p + 64), q = LOAD(u64x8, p + 128);
-  const u64x8 down = {0, 0, 4, 4, 0, 0, 4, 4}, left = {4, 2, 0, 62, 4, 2, 0, 62}; // bits that come from other bytes go
+  // Shifts for the bits that come from other bytes
+  const u64x8 down = {0, 0, 4, 4, 0, 0, 4, 4}, left = {4, 2, 0, 62, 4, 2, 0, 62};
 #define WORDS(j) \
   const u64x8 low##j = SHUFFLE(a, b, j, j + 4, j, j + 4, j + 8, j + 12, j + 8, j + 12) >> down & 0x0f0f0f0f0f0f0f0f; \
   const u64x8 high##j = SHUFFLE(q, q, j, j, j, j, j + 4, j + 4, j + 4, j + 4); \

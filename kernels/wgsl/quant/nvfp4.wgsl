@@ -1,5 +1,5 @@
-// nvfp4: w = d · LEVELS[q], d half of a scale of 16 weights, levels doubled. Layout: `block_nvfp4` in ggml-common.h;
-// scales: `ggml_ue4m3_to_fp32`.
+// nvfp4: w = d · LEVELS[q], d half of the scale of each 16 weights, levels doubled. Layout: `block_nvfp4` in
+// ggml-common.h; scales: `ggml_ue4m3_to_fp32`.
 const BLOCK_LEN: u32 = 64u;
 const BLOCK_BYTES: u32 = 36u;
 const LEVELS = array<f32, 16>(

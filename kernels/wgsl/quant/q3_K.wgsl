@@ -1,5 +1,5 @@
-// q3_K: w = d · (s − 32) · (q − 4), with s of 6 bits for each 16 weights; third bits apart. Layout: `block_q3_K` in
-// ggml-common.h.
+// q3_K: w = d · (s − 32) · (q − 4), with s of 6 bits for each 16 weights; the third bits lie elsewhere. Layout:
+// `block_q3_K` in ggml-common.h.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 110u;
 

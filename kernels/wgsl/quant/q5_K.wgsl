@@ -1,5 +1,5 @@
-// q5_K: w = d · s · q − dmin · m, with s and m of 6 bits for each 32 weights; fifth bits apart. Layout: `block_q5_K` in
-// ggml-common.h.
+// q5_K: w = d · s · q − dmin · m, with s and m of 6 bits for each 32 weights; the fifth bits lie elsewhere. Layout:
+// `block_q5_K` in ggml-common.h.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 176u;
 

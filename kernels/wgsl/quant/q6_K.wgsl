@@ -1,5 +1,5 @@
-// q6_K: w = d · s · (q − 32), with s of 8 bits for each 16 weights; the upper two bits apart. Layout: `block_q6_K` in
-// ggml-common.h.
+// q6_K: w = d · s · (q − 32), with s of 8 bits for each 16 weights; the upper two bits lie elsewhere. Layout:
+// `block_q6_K` in ggml-common.h.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 210u;
 

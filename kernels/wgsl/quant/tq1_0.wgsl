@@ -1,5 +1,5 @@
 // tq1_0: w = d · (q − 1), five digits of base 3 in a byte. Layout: `block_tq1_0` in ggml-common.h: 32 bytes of five
-// digits, 16 bytes of five, 4 bytes of four; a digit's weights are as many as the bytes.
+// digits, 16 bytes of five, 4 bytes of four; each digit position gives one weight per byte.
 const BLOCK_LEN: u32 = 256u;
 const BLOCK_BYTES: u32 = 54u;
 const POWERS = array<u32, 5>(1u, 3u, 9u, 27u, 81u);

@@ -77,7 +77,7 @@ const REASONS: Readonly<Record<string, string>> = {
   LLM_LIBRARY: "HEARTH_BACKEND chooses the backend",
   VULKAN: "HEARTH_BACKEND chooses the backend",
   GO_TEMPLATE: "a TEMPLATE given to create is in force, others where the file's own template can do no more",
-  DEBUG_LOG_REQUESTS: "no prompt and no answer is ever written down",
+  DEBUG_LOG_REQUESTS: "prompts and answers are never logged",
 };
 
 /** One line for each variable of Ollama that is set and has no effect here. */

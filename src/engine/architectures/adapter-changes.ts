@@ -1,4 +1,4 @@
-/** The changes that adapters make to a model's tensors, and a source with the weights of both. */
+/** The changes that adapters make to a model's tensors, and a source of weights for model and adapters. */
 import type { WeightSource } from "../program/backend.ts";
 import type { LowRank, Step, Weight } from "../program/step.ts";
 import { readRange } from "../program/weight-range.ts";
@@ -9,7 +9,7 @@ import { f32 } from "../formats/quant/f32.ts";
 
 const EMBEDDING = "token_embd.weight";
 
-/** An adapter's change of a whole tensor, without factors of the weight. */
+/** An adapter's change of a whole tensor, without the weight's factors. */
 export interface Change extends LowRank {
   /** Index of the adapter. */
   readonly index: number;
@@ -19,7 +19,7 @@ export interface Change extends LowRank {
   readonly label: string;
 }
 
-/** The tensor whose change applies to a weight: an output that is tied to the embedding has changes of its own. */
+/** The tensor whose change applies to a weight. An output that is tied to the embedding has changes of its own. */
 export const targetOf = ({ op }: Step, { name }: Weight): string =>
   op === "linear" && name === EMBEDDING ? "output.weight" : name;
 
@@ -36,11 +36,11 @@ export function readChanges(base: Gguf, adapters: readonly Gguf[], sources: Sour
 }
 
 export interface Sources {
-  /** Weights of the model and of the adapters, and weights made here. */
+  /** Weights of the model and of the adapters, and computed weights. */
   readonly weights: WeightSource;
   /** Name of an adapter's tensor in `weights`. */
   nameOf(index: number, tensor: string): string;
-  /** Adds a tensor, which is made when it is first read. */
+  /** Adds a tensor, which is computed when it is first read. */
   put(name: string, make: () => Uint8Array): void;
 }
 

@@ -40,7 +40,7 @@ export function applyAdapters(program: Program, base: Gguf, adapters: readonly G
   return { ...program, ...own, weights: sources.weights };
 }
 
-/** The change of a weight that is all or a part of the tensor. */
+/** The change of a weight that is the whole tensor or a part of it. */
 function partOf({ a, b, factor }: Change, weight: Weight): LowRank {
   const scale = new Float32Array(weight.experts).fill(factor);
   return { a, b: { ...b, rowStart: weight.rowStart, outDim: weight.outDim, scale } };

@@ -25,7 +25,10 @@ export function apertus(model: Model): Step[] {
   });
 }
 
-/** e^x is taken at a limit for larger x up to 0. Next to 0 that makes no difference. */
+/**
+ * Refuses limits with which the exact formula would differ: files limit e^x for larger x up to 0, which makes no
+ * difference for limits next to 0.
+ */
 function checkLimits({ path }: Model, limits: readonly number[]): void {
   const wrong = limits.find((limit) => !(limit <= 0 && limit >= LIMIT_MIN));
   if (wrong === undefined) return;

@@ -7,7 +7,7 @@ import { normSteps, type NormKind } from "./decoder.ts";
 import { attnOutput, buffersOf, qkv, type Model } from "./model.ts";
 import { withoutBias } from "./tensors.ts";
 
-/** The steps that choose positions, and what they write. */
+/** The steps that choose positions, and their result. */
 export interface Choice {
   readonly steps: readonly Step[];
   readonly chosen: Buf;
@@ -17,30 +17,30 @@ export interface Choice {
 export interface AttentionOptions {
   /** The input; default `h`. */
   readonly from?: Buf;
-  /** RoPE of query and key; undefined: no positions. */
+  /** RoPE of query and key; undefined: none. */
   readonly rope: RopeScaling | undefined;
   /** 0: all positions. */
   readonly window?: number;
   readonly chunked?: boolean;
-  /** Rows attend in both directions; a window has the same width on both sides. */
+  /** Rows attend in both directions; a window then has the same width on both sides. */
   readonly bidirectional?: boolean;
   /** 1 / sqrt(headDim) */
   readonly scale?: number;
   readonly softCap?: number;
   readonly alibi?: number;
-  /** The kind of QK-norm, if the file has weights for it; null: `queries` does it. */
+  /** The kind of QK-norm, if the file has weights for it; null: `queries` computes it. */
   readonly qkNorm?: NormKind | null;
-  /** Refuses a file without norms of query and key, which every file of the family has; false. */
+  /** Refuses a file without norms of query and key, which every file of the family has; default: false. */
   readonly needsQkNorm?: boolean;
   /** QK-norm after RoPE. */
   readonly normLast?: boolean;
-  /** Limit of the values of query, key and value; 0: none. */
+  /** Limit of the values of query, key and value; 0: no limit. */
   readonly clamp?: number;
   /** Steps on the final query. */
   readonly queries?: readonly Step[];
   /** Omits the bias of the output projection, as llama.cpp does; default false. */
   readonly bareResult?: boolean;
-  /** The norm of the attention output before its projection; without `blk.N.`. */
+  /** Tensor name, without `blk.N.`, of the norm of the attention output before its projection. */
   readonly resultNorm?: string;
   /** Gates the attention output by act(`attn_gate` · input), per head or per value. */
   readonly gate?: Activation;
@@ -133,7 +133,7 @@ function sizesOf(model: Model, sizes: AttentionSizes | undefined): Required<Atte
   return { nHeads, nKvHeads, headDim, valueDim: sizes?.valueDim ?? headDim };
 }
 
-/** Query, key, value and output of a layer. Unusual widths are part of the buffer's name. */
+/** Query, key, value and output of a layer. Buffers of unusual widths have the width in their name. */
 function headBuffers(model: Model, { nHeads, nKvHeads, headDim, valueDim }: Required<AttentionSizes>) {
   const usual = buffersOf(model);
   const sized = (buf: Buf, dim: number): Buf => (buf.dim === dim ? buf : { name: `${buf.name}.${dim}`, dim });

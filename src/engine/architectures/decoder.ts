@@ -56,11 +56,12 @@ export const decoder: Frame = (model, options) => {
   ];
 };
 
-/** Files may name more inputs than they have layers. */
+/** Limit of the number of such inputs; a file may name more of them than it has layers. */
 const DEEPSTACK_MAX = 64;
 
 /**
- * Adds the image encoder's extra vectors (DeepStack) to the output of the first layers; they follow a row's embedding.
+ * Adds the image encoder's extra vectors (DeepStack), which follow a row's embedding, to the output of the first
+ * layers.
  */
 function deepstack({ keys, dim }: Model, layer: number): Step[] {
   const count = keys.count("n_deepstack_layers", { min: 0, max: DEEPSTACK_MAX, fallback: 0 });
@@ -89,7 +90,7 @@ export interface BlockOptions {
   readonly postEps?: number;
   /** Factor on the outputs added to the stream; default 1. */
   readonly residualScale?: number;
-  /** From `h` to `y`. */
+  /** Steps that compute `y` from `h`. */
   readonly attention: readonly Step[];
   readonly ffn: readonly Step[];
 }
@@ -116,7 +117,7 @@ export function parallelBlock(model: Model, layer: number, options: BlockOptions
   const { attnNorm = "attn_norm", ffnNorm = null, residualScale: scale = 1 } = options;
   const { x, y } = buffersOf(model);
   const z = { name: "z", dim: y.dim };
-  // The MLP first: it may share attention's input, and attention changes only `y`.
+  // The MLP is first, because it may share attention's input, and attention changes only `y`.
   return [
     ...input(model, layer, options.norm, ffnNorm ?? attnNorm),
     ...options.ffn,
@@ -144,7 +145,7 @@ function after(
 }
 
 interface FeedForwardOptions {
-  /** An MLP without a gate has an activation only. */
+  /** The gating; without a gate, the activation. */
   readonly act: Gating;
   readonly ffnDim?: number;
   /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
@@ -192,7 +193,7 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
 const lacksGate = ({ path }: Model, name: string): AppError =>
   new AppError("bad_file", `${path}: tensor '${name}.weight': expected a gate of the MLP, got none`);
 
-/** The experts of a layer if the file has some, else its MLP; an MLP beside a router is unused. */
+/** The experts of a layer if the file has some, else its MLP. If a layer has a router, its MLP is unused. */
 export function moeOrFeedForward(
   model: Model,
   layer: number,

@@ -16,15 +16,15 @@ const RANK_MAX = 65_536;
 const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 
 interface Variant {
-  /** Score of experts, where the file does not say it. */
+  /** Score of experts if the file does not name one. */
   readonly score?: Routing["score"];
-  /** Matrices of the feed-forward part and of experts may have a scale each, as in NVFP4 files. */
+  /** Matrices of the MLP and of experts may have scales, as in NVFP4 files. */
   readonly scaled?: boolean;
-  /** Chooses the positions that layers attend to, with queries and keys that turn as in attention. */
+  /** Chooses the positions that layers attend to, with queries and keys that rotate as in attention. */
   readonly chooser?: (rope: RopeScaling) => Chooser;
 }
 
-/** A layer's choice, from `h` and the narrow vector of queries. */
+/** A layer's choice, from `h` and the compressed query vector. */
 export type Chooser = (layer: number, narrow: Buf) => Choice;
 
 export function deepseek2(model: Model, frame = decoder, variant: Variant = {}): Step[] {
@@ -134,7 +134,7 @@ export function latentSizes({ keys, headDim }: Model): { keyDim: number; valueDi
   };
 }
 
-/** From `h` to `y`. */
+/** Steps that compute `y` from `h`. */
 export function latentAttention(model: Model, options: LatentOptions): (layer: number) => Step[] {
   const { rope, rotaryDim, scale } = options;
   const { keys, dim, nHeads, eps } = model;
@@ -205,7 +205,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
   };
 }
 
-/** Width of the vector that queries are made of; 0: they are made of `h`. */
+/** Width of the compressed query vector; 0: queries are computed from `h`. */
 export const queryRank = (model: Model, layer: number): number => model.rows(`blk.${layer}.attn_q_a`) ?? 0;
 
 export const narrowQuery = (model: Model, layer: number): Buf => ({
@@ -213,7 +213,7 @@ export const narrowQuery = (model: Model, layer: number): Buf => ({
   dim: queryRank(model, layer),
 });
 
-/** From `h`, through a narrower vector if the file has one. */
+/** Computes queries from `h`, through a compressed vector if the file has one. */
 export function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
   const { dim, eps } = model;
   const { h } = buffersOf(model);

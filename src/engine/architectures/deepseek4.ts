@@ -2,7 +2,7 @@
  * DeepSeek V4: heads share one key per position, which is also its value. Beside a window, layers attend to blocks of
  * positions, each compressed to one vector: to all blocks of 128, or to blocks of 4 that an indexer chooses. Streams
  * are mixed between blocks, and the first layers choose experts by the token. Semantics: src/models/deepseek4.cpp of
- * llama.cpp, without its rotation of the indexer's queries and keys, which leaves their products as they are.
+ * llama.cpp, without its rotation of the indexer's queries and keys, which does not change their products.
  */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
 import { moe } from "./decoder.ts";
@@ -16,11 +16,11 @@ import { checkedRope, localRope, ropeOf } from "./rope.ts";
 
 /** Blocks of this many positions overlap, and an indexer chooses among them. */
 const CHOSEN_RATIO = 4;
-/** A sequence keeps so many rows, twice as wide as a head, of each layer. */
+/** Limit of a block's positions: each layer keeps that many rows of a sequence, twice as wide as a head. */
 const RATIO_MAX = 1024;
 const RANK_MAX = 65_536;
 
-/** Up to this context an indexer chooses all blocks. */
+/** Context length up to which an indexer chooses all blocks. */
 export const deepseek4Chooses = (keys: Keys): number => choiceSizes(keys).count * CHOSEN_RATIO;
 
 export function deepseek4(model: Model): Step[] {
@@ -47,7 +47,7 @@ export function deepseek4(model: Model): Step[] {
   );
 }
 
-/** From `h` to `y`. */
+/** Steps that compute `y` from `h`. */
 function compressedAttention(model: Model): (layer: number) => Step[] {
   const { keys, dim, nLayers, nHeads, headDim, eps } = model;
   const { h, y, q, heads } = buffersOf(model);
@@ -94,13 +94,13 @@ function compressedAttention(model: Model): (layer: number) => Step[] {
 
 type Attention = Extract<Step, { op: "compressedAttention" }>;
 
-/** A layer's rotation, and the opposite one, of the result. */
+/** A layer's RoPE, and the inverse rotation, which is applied to the result. */
 interface Turns {
   readonly rope: RopeScaling;
   readonly back: RopeScaling;
 }
 
-/** The rotation of layers without blocks, and of the others: there stretched without a magnitude. */
+/** RoPE of layers without blocks, and of the other layers, which scale it without a magnitude. */
 function turnsOf(model: Model): (ratio: number) => Turns {
   const given = ropeOf(model, { style: "norm", factors: false });
   const base = model.keys.number("attention.compress_rope_freq_base");
@@ -111,7 +111,7 @@ function turnsOf(model: Model): (ratio: number) => Turns {
   return (ratio) => (ratio === 0 ? plain : stretched);
 }
 
-/** The last values of each head turn. */
+/** RoPE applies to the last values of each head. */
 const turn = (x: Buf, headDim: number, rope: RopeScaling): Step => {
   return { op: "rope", x, heads: x.dim / headDim, headDim, rope, at: headDim - rope.rotaryDim };
 };
@@ -120,7 +120,7 @@ interface Blocks {
   readonly common: Omit<Attention, "op" | "entries" | "ratio" | "chosen">;
   readonly ratio: number;
   readonly rope: RopeScaling;
-  /** The rotation of a block's last row as its first position. */
+  /** RoPE for a block's last row, which rotates it as the block's first position. */
   readonly start: RopeScaling;
 }
 
@@ -179,7 +179,7 @@ interface Entries extends Pick<Blocks, "ratio" | "start"> {
   readonly name: string;
 }
 
-/** The vectors of blocks from `h`, turned as the first position of each. */
+/** The vectors of blocks, from `h`, each rotated as the block's first position. */
 function entriesOf(model: Model, layer: number, { out, name, ratio, start }: Entries): Step[] {
   const { dim: inDim, eps } = model;
   const { h } = buffersOf(model);

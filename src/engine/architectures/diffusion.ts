@@ -1,5 +1,5 @@
 /**
- * Diffusion language models: every row attends to all others, and the logits of a mask say which token belongs there.
+ * Diffusion language models: every row attends to all others, and the logits of a masked position predict its token.
  * Semantics: the files of the same names in llama.cpp's src/models.
  */
 import type { DiffusionTraits } from "../program/backend.ts";
@@ -34,7 +34,7 @@ const experts = { rope: "neox", bidirectional: true } as const;
 
 const MASK_KEY = "tokenizer.ggml.mask_token_id";
 
-/** Throws `bad_file` without a mask token of the vocabulary. */
+/** Throws `bad_file` if the vocabulary has no mask token. */
 export function diffusionTraits(
   gguf: Gguf,
   { vocabSize, blocks }: { vocabSize: number; blocks: boolean },

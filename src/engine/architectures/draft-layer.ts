@@ -7,7 +7,7 @@ import type { Frame } from "./decoder.ts";
 import type { Keys } from "./hparams.ts";
 import { buffersOf, embedding, output, type Model } from "./model.ts";
 
-/** Files with several such layers are unknown. */
+/** Files with several such layers are not supported. */
 export function hasDraftLayer(keys: Keys, model: Model): boolean {
   return keys.number("nextn_predict_layers", 0) === 1 && model.has(`blk.${model.nLayers}.nextn.eh_proj.weight`);
 }

@@ -40,7 +40,8 @@ export function modernBert(model: Model): Step[] {
     encoder: [],
     block: (layer) => {
       const window = windows[layer] ?? 0;
-      const isNormed = model.has(`blk.${layer}.attn_norm.weight`); // the first layer reads normed embeddings
+      // The first layer reads the embeddings after their norm
+      const isNormed = model.has(`blk.${layer}.attn_norm.weight`);
       return sequentialBlock(model, layer, {
         norm: "layer",
         attnNorm: isNormed ? "attn_norm" : null,

@@ -169,7 +169,7 @@ export function hyV3(model: Model, frame = decoder): Step[] {
   return sequential(model, { rope: "neox", frame, ffn: (layer) => moeOrFeedForward(model, layer, experts) });
 }
 
-/** Maple: layers with a window use RoPE, the others are global without it; an expert's gate and up are limited. */
+/** Maple: layers with a window use RoPE, global layers do not; an expert's gate and up are limited. */
 export function maple(model: Model): Step[] {
   const { keys } = model;
   const rope = windowRope(model, ropeOf(model, { style: "neox" }));
@@ -187,8 +187,8 @@ export function maple(model: Model): Step[] {
 export const LIMIT_MIN = 1e-6;
 
 /**
- * The layers' limits of experts, whose gates are limited before SiLU: equivalent to a limit after it, because it is
- * monotonic there.
+ * The experts' limits by layer. Gates are limited before SiLU, which is monotonic there, so a limit after it would be
+ * equivalent.
  */
 export const limitsOfGates = ({ keys, nLayers }: Model, key = "swiglu_clamp_exp"): (GateLimit | undefined)[] =>
   keys.numbers(key, 0, nLayers).map((up) => (up > LIMIT_MIN ? { gate: up / (1 + Math.exp(-up)), up } : undefined));

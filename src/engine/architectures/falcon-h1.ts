@@ -14,7 +14,7 @@ export function falconH1(model: Model): Step[] {
   const { x, h, y } = buffersOf(model);
   const beside = { name: "ssm.y", dim };
   const rope = ropeOf(model, { style: "neox", factors: false });
-  model.values("rope_freqs", rope.rotaryDim / 2); // some files have them; the reference ignores them here
+  model.values("rope_freqs", rope.rotaryDim / 2); // some files have frequency factors; the reference ignores them here
   const scale = keys.number("attention.scale", 0) || 1 / Math.sqrt(headDim);
   return decoder(model, {
     block: (layer) => [

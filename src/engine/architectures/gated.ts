@@ -11,7 +11,7 @@ import { buffersOf, type Model } from "./model.ts";
 import { checkedRope, localRope, ropeOf, windowRope } from "./rope.ts";
 import { sequential } from "./sequential.ts";
 
-/** Every n-th layer of Trinity has no RoPE. No GGUF key has n. */
+/** Every n-th layer of Trinity has no RoPE. No GGUF key has this n. */
 const NO_ROPE_PERIOD = 4;
 /** Epsilon of the norms after a block of Muse Glimmer. */
 const POST_EPS = 1e-8;
@@ -105,7 +105,7 @@ export function spark25(model: Model): Step[] {
 
 /**
  * Step 3.5: half of each head rotates in global layers, which alone use the file's factors; layers with a window have
- * heads and a rotation of their own. A gate per head; the activations of some layers are limited.
+ * other numbers of heads and another rotation. A gate per head; the activations of some layers are limited.
  */
 export function step35(model: Model): Step[] {
   const { keys, nLayers } = model;

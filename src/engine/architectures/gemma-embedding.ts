@@ -1,7 +1,7 @@
 /**
  * EmbeddingGemma: Gemma 3 as an encoder. Windows reach equally far in both directions. Two matrices follow the pooling;
- * being linear, they are applied before it here. Semantics: src/models/gemma-embedding.cpp and build_dense_out of
- * llama.cpp.
+ * because they are linear, they are applied before it here. Semantics: src/models/gemma-embedding.cpp and
+ * build_dense_out of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { readWindows } from "./hparams.ts";

@@ -50,7 +50,7 @@ interface PostNormedOptions {
   /** Window of each layer; 0 for global layers. */
   readonly windows: readonly number[];
   readonly rope: RopeScaling;
-  /** In layers with a window. */
+  /** RoPE of layers with a window. */
   readonly local?: RopeScaling;
   readonly layersOf27B: number;
   /** Soft cap of attention scores; 0: none. */

@@ -16,7 +16,7 @@ import { localRope, ropeOf } from "./rope.ts";
 const STREAMS = 4;
 const KV_LAYERS = 20;
 const SPARSE_LAYERS = 10;
-/** Standard deviations above the mean: one value of twenty is kept. */
+/** Threshold in standard deviations above the mean: one value of twenty is kept. */
 const SPARSITY = 1.6448533535003662;
 const LOGIT_CAP = 30;
 const PART_DIM = 256;
@@ -80,7 +80,7 @@ function gather(model: Model, [x, ...others]: readonly Buf[]): Step[] {
 
 interface Parts {
   readonly streams: readonly Buf[];
-  /** From `h` to `y`. */
+  /** Steps that compute `y` from `h`. */
   readonly attention: readonly Step[];
   /** The layer's part of the second embedding. */
   readonly part: { readonly steps: readonly Step[]; readonly buf: Buf };
@@ -130,7 +130,7 @@ function lowRankPath(model: Model, layer: number, out: Buf): Step[] {
   ];
 }
 
-/** From `h` to `y`. */
+/** Steps that compute `y` from `h`. */
 function feedForward(model: Model, layer: number): Step[] {
   const { ffnDim } = model;
   const { h, y } = buffersOf(model);
@@ -246,7 +246,7 @@ function attentionOf(model: Model): (layer: number) => Step[] {
       return attention(model, layer, { rope: turn, window, scale: 1, queries });
     }
     const blk = `blk.${layer}`;
-    const w = qkv(model, layer); // reads keys and values without using them, for the QK-norm weights
+    const w = qkv(model, layer); // reads keys and values, which stay unused, for the QK-norm weights
     if (model.has(`${blk}.attn_k_norm.weight`)) model.vector(`${blk}.attn_k_norm`, headDim);
     const shape = { nHeads, nKvHeads, headDim, scale: 1, window, softCap: 0 };
     return [

@@ -9,7 +9,7 @@ import { HEAD_DIM_MAX, readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, mlp, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 
-/** The token whose second embedding rows without an id get. */
+/** The token whose row of the second embedding is used for rows without an id. */
 const PADDING_TOKEN = 0;
 
 export function gemma4(model: Model): Step[] {
@@ -74,7 +74,8 @@ function attentionOf(model: Model): (layer: number) => Step[] {
       { op: "rope", x: k, heads: nKvHeads, headDim, rope },
     ];
     const isShared = layer >= nLayers - shared;
-    if (isShared && model.has(`${blk}.attn_k.weight`)) keysAndValues(); // some files have them, and nothing uses them
+    // Some files have keys for these layers, which stay unused
+    if (isShared && model.has(`${blk}.attn_k.weight`)) keysAndValues();
     return [
       ...normSteps(model, "rms", { out: h, x, name: `${blk}.attn_norm` }),
       project(q, "attn_q"),

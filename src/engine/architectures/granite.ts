@@ -10,10 +10,10 @@ import { ropeOf } from "./rope.ts";
 import { sequential } from "./sequential.ts";
 
 export const granite = (model: Model): Step[] =>
-  // This key marks a file that was trained without positions.
+  // this key marks a file that was trained without positions
   layers(model, { windows: [], turns: () => model.keys.flag("rope.scaling.finetuned", true) });
 
-/** Granite 3 with experts: always uses RoPE, whatever that key says, as in llama.cpp. */
+/** Granite 3 with experts: always uses RoPE, even if that key says otherwise, as in llama.cpp. */
 export const graniteMoe = (model: Model): Step[] => layers(model, { windows: [], turns: () => true });
 
 /** Granite 4.1: some layers have a window, and some have no RoPE. */
@@ -38,7 +38,7 @@ function layers(model: Model, { windows, turns }: Options): Step[] {
   const residualScale = keys.number("residual_scale", 0) || 1;
   const sharedDim = nExperts > 0 ? sharedFfnDim(keys) : 0;
   const { x, h } = buffersOf(model);
-  /** The shared expert is added first, so that a GPU runs it in the experts' dispatches. */
+  /** The shared expert is added first, so that a GPU computes it in the experts' dispatches. */
   const shared = (layer: number): Step[] => {
     if (sharedDim === 0) return [];
     const out = { name: "shared", dim: x.dim };

@@ -9,14 +9,16 @@ import type { Gguf, MetadataValue } from "../formats/gguf/gguf.ts";
 export const LAYERS_MAX = 512;
 /** LLAMA_MAX_EXPERTS of llama.cpp. */
 const EXPERTS_MAX = 512;
-/** Four times the maximum of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP). */
+/**
+ * Limits are four times the maximum of any published model (128 heads of 128, 16,384 dimensions, 53,248 in the MLP).
+ */
 const HEADS_MAX = 512;
 export const HEAD_DIM_MAX = 2048;
 const DIM_MAX = 65_536;
 const FFN_DIM_MAX = 262_144;
 /** Taps of a convolution: published models have 3 or 4. */
 export const CONV_KERNEL_MAX = 64;
-/** Positions are exact in float32 up to this. */
+/** Positions are exact in float32 up to this number. */
 export const CTX_LEN_MAX = 2 ** 24;
 
 export interface Hparams {
@@ -63,7 +65,7 @@ export interface Keys {
   unread(prefixes: readonly string[]): readonly (readonly [string, MetadataValue])[];
 }
 
-/** Keys that files have without the architecture's name. */
+/** Keys that files have without the architecture's name as a prefix. */
 const BARE = /^xielu\./;
 
 export function keysOf(gguf: Gguf, arch: string): Keys {
@@ -176,7 +178,7 @@ export function readLayers(
 
 /** Epsilons of RMS norms and of layer norms. */
 function epsOf(keys: Keys, path: string): Pick<Hparams, "eps" | "layerEps"> {
-  const ofRms = "attention.layer_norm_rms_epsilon"; // checked first, because some files have both
+  const ofRms = "attention.layer_norm_rms_epsilon"; // read first, because some files have both
   const ofLayerNorm = "attention.layer_norm_epsilon";
   const key = keys.find(ofRms) === undefined && keys.find(ofLayerNorm) !== undefined ? ofLayerNorm : ofRms;
   const eps = keys.number(key);
@@ -252,7 +254,7 @@ export function sharedFfnDim(keys: Keys): number {
 interface WindowDefaults {
   readonly window: number;
   readonly period: number;
-  /** The first layer of each period is global, not the last. */
+  /** True if the first layer of each period is global, false if the last is. */
   readonly fullFirst?: boolean;
 }
 

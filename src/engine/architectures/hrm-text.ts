@@ -1,5 +1,5 @@
 /**
- * HRM: two stacks of layers that run in turn on the sum of two streams; the low stack runs several times per run of the
+ * HRM: two stacks of layers that alternate on the sum of two streams; the low stack runs several times per run of the
  * high one. Every run has its own KV caches. Semantics: src/models/hrm-text.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
@@ -43,7 +43,7 @@ export function hrmText(model: Model): Step[] {
             { op: "addVector", x, w: begin },
           ]
         : [{ op: "add", out: x, a: high, b: low, scale: 1 }];
-    const isLast = run === nRuns - 1; // its norm is the decoder's final one
+    const isLast = run === nRuns - 1; // its norm is the decoder's final norm
     const out = isHigh ? high : low;
     return [...sum, ...layers.flat(), ...(isLast ? [] : normSteps(model, "bareRms", { out, x, name: "" }))];
   };

@@ -1,6 +1,6 @@
 /**
- * Hyper-connections: the residual stream is several streams side by side. A block reads a weighted sum of them, and its
- * output is added to each with a weight of its own. The weights depend on all streams. (arXiv:2409.19606)
+ * Hyper-connections: the residual stream consists of several parallel streams. A block reads a weighted sum of them,
+ * and its output is added to each with a weight of its own. The weights depend on all streams. (arXiv:2409.19606)
  */
 import type { Buf, Step } from "../program/step.ts";
 import { normSteps } from "./decoder.ts";
@@ -10,16 +10,16 @@ const STREAMS_MAX = 64;
 const ITERATIONS_MAX = 1000;
 
 interface Parts {
-  /** From `h` to `y`. */
+  /** Steps that compute `y` from `h`. */
   readonly attention: readonly Step[];
   readonly ffn: readonly Step[];
 }
 
 interface Connections {
   readonly streams: Buf;
-  /** The sum of the streams with weights that the tensors `name` compute. */
+  /** Reads the streams: their sum, with weights that the tensors `name` compute. */
   read(name: string, options: Read): Step[];
-  /** `y`, with the weights that `read` left, to the streams. */
+  /** Adds `y` to the streams, with the weights that `read` has computed. */
   add(): Step[];
 }
 
@@ -59,11 +59,14 @@ export function streamsDecoder(
 interface Read {
   readonly from: Buf;
   readonly to: Buf;
-  /** The tensors also have weights for the block's output. */
+  /** True if the tensors also have weights for the block's output. */
   readonly adds: boolean;
 }
 
-/** Weights: sigmoid(scale · (fn · norm(streams)) + base) + epsilon, for outputs times a magnitude before the sum. */
+/**
+ * Weights: sigmoid(scale · (fn · norm(streams)) + base) + epsilon; the weights for outputs are multiplied by a
+ * magnitude before epsilon is added.
+ */
 function connections(model: Model): Connections {
   const { dim, eps, keys } = model;
   const count = streamCount(model);
@@ -86,7 +89,7 @@ function connections(model: Model): Connections {
       { op: "addVector", x: weights, w: model.vector(`${name}_base`, weights.dim) },
       { op: "activate", x: weights, act: "sigmoid" },
       { op: "slice", out: pre, x: weights, heads: 1, at: 0 },
-      // epsilon in each place
+      // epsilon for each weight
       { op: "slice", out: least, x: weights, heads: 1, at: 0 },
       { op: "clamp", x: least, min: floor, max: floor },
       { op: "add", out: pre, a: pre, b: least, scale: 1 },
@@ -108,8 +111,8 @@ function connections(model: Model): Connections {
 }
 
 /**
- * Connections whose streams are also mixed, by a matrix with sums of nearly 1 in both directions (arXiv:2512.24880).
- * The tensors have weights for reading, for the block's output, and for the mixture.
+ * Connections whose streams are also mixed, by a matrix whose rows and columns sum to about 1 (arXiv:2512.24880). The
+ * tensors have weights for reading, for the block's output, and for the mixture.
  */
 export function mixingConnections(model: Model): Connections {
   const { dim, eps, keys } = model;
@@ -154,7 +157,7 @@ export function mixingConnections(model: Model): Connections {
 
 const streamCount = ({ keys }: Model): number => keys.count("hyper_connection.count", { min: 2, max: STREAMS_MAX });
 
-/** `count` copies of x side by side, at least two. */
+/** `count` copies of x, concatenated per row; at least two. */
 function repeated(x: Buf, out: Buf, count: number): Step[] {
   const copies = (n: number): Buf => {
     if (n === 1) return x;

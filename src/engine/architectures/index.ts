@@ -64,17 +64,17 @@ export { checkOffer, offerAdapters } from "./offered-adapters.ts";
 
 /**
  * The forward pass of a model as steps. Afterwards `last` holds the final hidden states, and `logits` the logits, which
- * an encoder does not write.
+ * an encoder does not have.
  */
 export type Architecture = (model: Model) => Step[];
 
 interface Entry {
   readonly build: Architecture;
-  /** Layers may differ in heads and widths, or have no attention. */
+  /** Set if layers may differ in heads and widths, or have no attention. */
   readonly uneven?: true;
-  /** Embeddings have more rows than logits: tokens that no text contains. */
+  /** Set if embeddings have more rows than logits: tokens that no text contains. */
   readonly wide?: true;
-  /** Builds the draft layer that files may have, in another frame. */
+  /** Builds the draft layer that files may have, with another frame. */
   readonly draft?: (model: Model, frame: Frame) => Step[];
   /** Computes keys and values for its layers of cross attention. */
   readonly memory?: (model: Model) => MemoryProgram;

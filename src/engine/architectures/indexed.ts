@@ -1,7 +1,7 @@
 /**
  * Families whose layers score earlier positions by an indexer and attend to the best of them only: DeepSeek 3.2, GLM 5,
  * MiniMax M3. The indexer has keys of its own, one per position. Semantics: the files of the same names in llama.cpp's
- * src/models, without its rotation of the indexer's queries and keys, which leaves their products as they are.
+ * src/models, without its rotation of the indexer's queries and keys, which does not change their products.
  */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -18,7 +18,7 @@ const INDEX_HEADS_MAX = 65_536;
 /** The layer norm of the indexer's keys has its own epsilon, which no key gives. */
 const KEY_EPS = 1e-6;
 
-/** Positions that a row attends to at most: a number of them, or of blocks of several. */
+/** Maximum positions that a row attends to: a number of positions, or of blocks. */
 export function chosenPositions(keys: Keys): number {
   const { count, block } = choiceSizes(keys);
   return count * block;
@@ -39,7 +39,7 @@ export const glmDsa = (model: Model): Step[] =>
   deepseek2(model, decoder, { score: "sigmoid", scaled: true, chooser: (rope) => lightningIndexer(model, rope) });
 
 interface IndexerOptions {
-  /** The last values of a head rotate; they are put first. */
+  /** RoPE applies to the last values of a head, which are moved to its front. */
   readonly turnsLast?: boolean;
   readonly keyEps?: number;
 }
@@ -92,7 +92,7 @@ export function lightningIndexer(model: Model, rope: RopeScaling, options: Index
   };
 }
 
-/** Puts the last values of each head first, and rotates them: products of heads stay the same. */
+/** Moves the last values of each head to its front, and rotates them: products of heads stay the same. */
 function turnLast(x: Buf, { heads, headDim, rope }: { heads: number; headDim: number; rope: RopeScaling }): Step[] {
   const { rotaryDim } = rope;
   const [plain, turned] = [
@@ -127,7 +127,9 @@ export function minimaxM3(model: Model): Step[] {
   });
 }
 
-/** An indexer's head for each KV head chooses whole blocks; layers without one attend to every position. */
+/**
+ * An indexer with one head per KV head, which chooses whole blocks; layers without an indexer attend to every position.
+ */
 function blockIndexer(model: Model, rope: RopeScaling): (layer: number) => Choice | undefined {
   const { keys, dim, nLayers, eps } = model;
   const { heads, headDim } = indexSizes(keys);
@@ -163,7 +165,7 @@ export const indexSizes = (keys: Keys): { heads: number; headDim: number } => ({
 type Sizes = Record<"heads" | "headDim" | "count" | "block" | "local" | "nLayers", number>;
 type Ends = { out: Buf; q: Buf; k: Buf; weights?: Buf; layer: number; rope: RopeScaling };
 
-/** Caches of attention have the numbers of layers; an indexer's keys have the numbers after them. */
+/** Attention's caches are numbered like the layers; the caches of indexers' keys have the numbers after them. */
 const choose = ({ layer, ...ends }: Ends, { nLayers, ...sizes }: Sizes): Step => ({
   op: "choosePositions",
   ...ends,
@@ -172,7 +174,7 @@ const choose = ({ layer, ...ends }: Ends, { nLayers, ...sizes }: Sizes): Step =>
   ...sizes,
 });
 
-/** Returns whether a layer chooses by itself: as the file says, else by its tensors. */
+/** Returns whether a layer has an indexer: as the file says, else if it has the tensors. */
 function ownChoices(keys: Keys, has: (layer: number) => boolean): (layer: number) => boolean {
   const types = keys.find("attention.indexer.types");
   const flags = typeof types === "object" ? types : undefined;

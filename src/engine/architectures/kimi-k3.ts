@@ -1,7 +1,7 @@
 /**
- * Kimi K3: Kimi Linear with gated heads, softly limited MLPs, experts that work in a narrower space, and a residual
- * stream that begins anew every few layers: what it was by then is kept, and blocks read a softmax-weighted mean of the
- * stream and of all that is kept. Semantics: src/models/kimi-k3.cpp of llama.cpp.
+ * Kimi K3: Kimi Linear with gated heads, softly limited MLPs, experts in a narrower space, and a residual stream that
+ * restarts every few layers: its value is kept, and blocks read a softmax-weighted mean of the stream and all kept
+ * values. Semantics: src/models/kimi-k3.cpp of llama.cpp.
  */
 import type { Buf, GateLimit, Step } from "../program/step.ts";
 import { feedForward, moe, normSteps, sharedExpert } from "./decoder.ts";
@@ -78,12 +78,12 @@ interface Mixed {
 }
 
 /**
- * The mean of the stream and the kept ones, weighted by the softmax of their scores, one source after the other: with m
- * the mean so far and l the logarithm of its weights' sum, m += sigmoid(s − l) · (source − m), l += softplus(s − l).
+ * The mean of the stream and the kept values, weighted by the softmax of their scores, computed source by source: with
+ * m the mean so far and l the logarithm of its weights' sum, m += sigmoid(s − l) · (source − m), l += softplus(s − l).
  */
 function mix(model: Model, { stream, kept, score }: Mixed): { steps: Step[]; out: Buf } {
   const { dim, eps } = model;
-  const isScored = kept.length > 0 || model.has(`${score}.weight`); // the first layer has scores of nothing else
+  const isScored = kept.length > 0 || model.has(`${score}.weight`); // the first layer has only the scores of the stream
   const w = isScored ? model.vector(score, dim) : undefined;
   if (!w || kept.length === 0) return { steps: [], out: stream };
   const buf = (name: string, width: number): Buf => ({ name: `mix.${name}`, dim: width });
@@ -109,7 +109,7 @@ function mix(model: Model, { stream, kept, score }: Mixed): { steps: Step[]; out
   return { steps, out: mean };
 }
 
-/** Experts in a narrower space, if the file has one, which `h` chooses; the shared expert reads `h` itself. */
+/** Experts in a narrower space, if the file has one; `h` chooses them, and the shared expert reads `h` itself. */
 function narrowExperts(model: Model, layer: number, limit: GateLimit): Step[] {
   const { dim, keys } = model;
   const { h, y } = buffersOf(model);

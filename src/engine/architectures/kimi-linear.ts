@@ -33,8 +33,8 @@ export function kimiLinear(model: Model): Step[] {
 }
 
 /**
- * The part of keys that other families with latent attention turn. Nothing turns here, but files say by how much it
- * would.
+ * Width of the part of keys that RoPE rotates in other families with latent attention. No RoPE is used here, but files
+ * have its width.
  */
 export function unturnedDim(model: Model): number {
   const { keys } = model;
@@ -78,13 +78,13 @@ export function bailingmoe3(model: Model): Step[] {
 }
 
 interface Bounded {
-  /** Bounds decays, by a sigmoid of `ssm_a` times their inputs. */
+  /** Bound of decays: `bound` times the sigmoid of `ssm_a` times their inputs. */
   readonly bound?: number;
-  /** The file has `ssm_a` below 0, as for decays without a bound. */
+  /** True if the file's `ssm_a` is negative, as for decays without a bound. */
   readonly negative?: boolean;
 }
 
-/** From `h` to `y`. Decays and gate are one projection of the input each, or two with a narrow vector between. */
+/** Computes `y` from `h`. Decays and gate are each one projection of the input, or two through a narrow vector. */
 export function deltaAttention(model: Model, layer: number, { bound, negative }: Bounded = {}): Step[] {
   const { eps, keys, nHeads } = model;
   const { h, y } = buffersOf(model);
@@ -137,7 +137,7 @@ export function deltaAttention(model: Model, layer: number, { bound, negative }:
   ];
 }
 
-/** Changes the sign of x + w: x = −(x + w) − w. */
+/** Computes x = −(x + w), as −(x + w) = −x − w. */
 const negated = (x: Buf, w: Weight): Step[] => [
   { op: "addVector", x, w },
   { op: "addVector", x, w },

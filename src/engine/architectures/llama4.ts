@@ -19,9 +19,11 @@ export function llama4(model: Model): Step[] {
   const { keys, eps, headDim, nExperts } = model;
   const { q, k } = buffersOf(model);
   const rope = ropeOf(model, { style: "norm" });
-  const isPlain = keys.find("attention.sliding_window") === 0; // small relatives: every layer is global and has RoPE
+  // The family's small models: every layer is global and has RoPE
+  const isPlain = keys.find("attention.sliding_window") === 0;
   const scale = keys.number("attention.scale", 0);
-  keys.find("attention.sliding_window_pattern"); // the period alone decides about windows
+  // Marks the key as read: only the period decides which layers have windows
+  keys.find("attention.sliding_window_pattern");
   const temperature = {
     coef: keys.number("attention.temperature_scale", 0) || TEMPERATURE.coef,
     floorScale: keys.number("attention.temperature_length", 0) || TEMPERATURE.floorScale,

@@ -1,6 +1,6 @@
 /**
- * MiMo 2: values narrower than keys, window layers with their own key heads and sinks, and experts in some layers.
- * Semantics: src/models/mimo2.cpp of llama.cpp.
+ * MiMo 2: values narrower than keys; layers with a window have other numbers of key heads, and sinks; some layers have
+ * experts. Semantics: src/models/mimo2.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";

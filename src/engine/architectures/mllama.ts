@@ -68,10 +68,10 @@ function crossBlock(model: Model, layer: number, rows: number): Step[] {
   ];
 }
 
-/** Maximum tiles and side of an image: no model comes near. */
+/** Limits of an image's tiles and side: far above the values of published models. */
 const [TILES_MAX, SIDE_MAX] = [64, 4096];
 
-/** The rows of the largest image: its tiles' patches, and one more for each tile. */
+/** Maximum rows of an image: its tiles' patches, and one more row for each tile. */
 function memoryRows({ keys }: Model): number {
   const tiles = keys.count("vision.max_num_tiles", { min: 1, max: TILES_MAX, fallback: 4 });
   const side = keys.count("vision.image_size", { min: 1, max: SIDE_MAX, fallback: 560 });

@@ -11,7 +11,7 @@ import { tensorsOf, withoutBias, type Linear, type Tensors } from "./tensors.ts"
 export interface Model extends Hparams, Tensors {
   readonly path: string;
   readonly keys: Keys;
-  /** Tokens that have logits, usually as many as have embeddings. */
+  /** Number of tokens that have logits, usually all tokens with embeddings. */
   readonly vocabSize: number;
   readonly embeddedTokens: number;
 }
@@ -61,7 +61,7 @@ export function output(model: Model): Linear {
 
 /**
  * Query, key and value of a layer, separate or fused in `attn_qkv`.
- * @param sizes unusual widths or key heads; `bare`: no biases, no factors
+ * @param sizes widths or key heads that differ from the model's; `bare`: without biases and factors
  */
 export function qkv(
   model: Model,

@@ -1,6 +1,6 @@
 /**
  * Program → program: offers adapters that each row of a run may choose. Changes of one matrix by adapters of the same
- * rank and type are stacked, so that a backend multiplies the rows of all of them as it does the rows of experts.
+ * rank and type are stacked, so that a backend multiplies the rows of all of them like the rows of experts.
  */
 import type { Program } from "../program/backend.ts";
 import { weightsOf, withWeights, type WeightRole } from "../program/describe.ts";
@@ -15,8 +15,8 @@ import { makeSources, readChanges, targetOf, type Change, type Sources } from ".
 const OFFERED: readonly WeightRole[] = ["matrix", "router"];
 
 /**
- * Throws `bad_file` if an adapter does not fit the model, and `unsupported` if it changes weights that rows cannot
- * change by themselves: embeddings, and matrices of experts and heads.
+ * Throws `bad_file` if an adapter does not fit the model, and `unsupported` if it changes weights for which rows cannot
+ * choose a change: embeddings, and matrices of experts and heads.
  */
 export function checkOffer({ steps, shape: { arch } }: Program, base: Gguf, adapter: Gguf): void {
   const targets = (roles: readonly WeightRole[]): Set<string> =>
@@ -30,7 +30,7 @@ export function checkOffer({ steps, shape: { arch } }: Program, base: Gguf, adap
   }
 }
 
-/** `checkOffer` accepts each of the adapters. */
+/** `checkOffer` must have accepted each of the adapters. */
 export function offerAdapters(program: Program, base: Gguf, adapters: readonly Gguf[]): Program {
   if (adapters.length === 0) return program;
   const sources = makeSources(program.weights, adapters);

@@ -12,7 +12,7 @@ interface RopeOptions {
   readonly style: RopeScaling["style"];
   /** Reads `yarn_log_multiplier`, as only some architectures do. */
   readonly logMultiplier?: boolean;
-  /** Reads `rope.dimension_sections`: which of a row's positions rotates each pair, in runs or interleaved. */
+  /** Reads `rope.dimension_sections`, the assignment of time, height and width to pairs, in runs or interleaved. */
   readonly sections?: "runs" | "interleaved";
   /** Reads frequency factors, as most architectures do. */
   readonly factors?: boolean;
@@ -72,7 +72,7 @@ function sectionsOf(
   );
 }
 
-/** RoPE of window layers: scaled like the others, with its own base and width. */
+/** RoPE of layers with a window: scaled like the other layers' RoPE, with its own base and width. */
 export function windowRope(model: Model, rope: RopeScaling): RopeScaling {
   const { keys, headDim } = model;
   const base = keys.number("rope.freq_base_swa", rope.base);

@@ -8,7 +8,7 @@ import { normSteps } from "./decoder.ts";
 import { HEAD_DIM_MAX } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 
-/** Epsilon of the norm of each head's output, whatever the file says. */
+/** Epsilon of the norm of each head's output; the file's epsilon is for other norms. */
 const HEAD_EPS = 64e-5;
 
 /** Heads of the recurrence; each has a state (headDim, headDim). */
@@ -26,7 +26,7 @@ export function headsOf({ keys, path, dim }: Model): Heads {
   return { nHeads: dim / headDim, headDim };
 }
 
-/** Throws `bad_file` if the file keeps another number of rows for a layer than its architecture does. */
+/** Throws `bad_file` if the file keeps a number of rows for a layer that its architecture does not have. */
 export function checkShifts({ keys, path }: Model, expected: number): void {
   const count = keys.count("token_shift_count", { min: 1, max: 2, fallback: 2 });
   if (count === expected) return;
@@ -73,7 +73,7 @@ export function mix(model: Model, w: Weight): Step[] {
   ];
 }
 
-/** The vectors that are rows of `NAME.weight`: (dim, count), or (dim, 1, 1, count). */
+/** The vectors in the rows of `NAME.weight`: (dim, count), or (dim, 1, 1, count). */
 export function vectorsOf(model: Model, name: string, count: number): Weight[] {
   const dims = model.dims(`${name}.weight`)?.length === 2 ? [model.dim, count] : [model.dim, 1, 1, count];
   const all = model.kernel(`${name}.weight`, dims);

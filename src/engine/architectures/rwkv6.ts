@@ -1,6 +1,6 @@
 /**
- * RWKV 6 (Finch), and Qwen 2 with such layers in place of attention: token shifts by amounts that the row decides, and
- * a state whose decay it decides. Semantics: src/models/rwkv6-base.cpp, rwkv6.cpp and rwkv6qwen2.cpp of llama.cpp.
+ * RWKV 6 (Finch), and Qwen 2 with such layers in place of attention: token shifts and the decay of the state depend on
+ * the row. Semantics: src/models/rwkv6-base.cpp, rwkv6.cpp and rwkv6qwen2.cpp of llama.cpp.
  */
 import type { Buf, Step, Weight } from "../program/step.ts";
 import { decoder, feedForward, sequentialBlock } from "./decoder.ts";
@@ -48,7 +48,7 @@ export function rwkv6qwen2(model: Model): Step[] {
   });
 }
 
-/** From h to y. */
+/** Steps that compute y from h. */
 function rwkvTimeMix(model: Model, layer: number, heads: Heads): Step[] {
   const { y } = buffersOf(model);
   const { r, w, k, v, out, gate } = buffersOfRwkv(model);
@@ -64,7 +64,7 @@ function rwkvTimeMix(model: Model, layer: number, heads: Heads): Step[] {
   ];
 }
 
-/** From h to y: keys shrink as far as the state is kept, and heads may share keys and values. */
+/** Computes y from h: keys are reduced as far as the state is kept, and heads may share keys and values. */
 function linearAttention(model: Model, layer: number, heads: Heads & { readonly nKeyHeads: number }): Step[] {
   const { y } = buffersOf(model);
   const { r, w, out, gate, k: wide, v: wideV } = buffersOfRwkv(model);
@@ -82,7 +82,7 @@ function linearAttention(model: Model, layer: number, heads: Heads & { readonly 
   ];
 }
 
-/** From h to decay, keys, values, receptance and gate. */
+/** Computes decay, keys, values, receptance and gate from h. */
 function projections(
   model: Model,
   layer: number,
@@ -134,7 +134,7 @@ function mixtures(model: Model, blk: string): readonly Weight[] {
   return MIXTURES.map((name) => vector(model, `${blk}.time_mix_lerp_${name}`));
 }
 
-/** The MLP, from h to y: gated by a mixture of its own. */
+/** The MLP, from h to y: gated, with a mixture of its own. */
 function channelMix(model: Model, layer: number): Step[] {
   const { dim, ffnDim } = model;
   const { y } = buffersOf(model);

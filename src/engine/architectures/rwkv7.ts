@@ -8,13 +8,13 @@ import { buffersOf, type Model } from "./model.ts";
 import { addBonus, buffersOfRwkv, checkShifts, copy, embeddingNorm, headNorm, headsOf, mix } from "./rwkv.ts";
 import { project, shift, vectorsOf, type Heads } from "./rwkv.ts";
 
-/** Mixtures of a row and the previous one, in the order of the file; the last one belongs to the gate. */
+/** Mixtures of a row and the previous one, in the order of the file; the last one is the gate's. */
 const MIXTURES = ["r", "w", "k", "v", "a", "g"] as const;
 type Mixture = (typeof MIXTURES)[number];
 const RANK_MAX = 4096;
 /** The largest decay is exp(−e^−½). */
 const BOUND = -0.606531;
-/** As small as ggml's smallest length of a vector, 1e-12, squared. */
+/** The square of 1e-12, ggml's minimum length of a vector. */
 const KEY_EPS = 1e-24;
 
 export function rwkv7(model: Model): Step[] {
@@ -43,10 +43,10 @@ export function arwkv7(model: Model): Step[] {
   });
 }
 
-/** A key of the file, the rank of a product of two matrices. */
+/** By vector: the key of the rank of its low-rank product. */
 const RANKS = { w: "decay", a: "iclr", v: "value_residual_mix", g: "gate" } as const;
 
-/** The product of the matrices `time_mix_N1` and `time_mix_N2` with `mixed`, and act between them. */
+/** Low-rank product: `time_mix_N1` times `mixed`, act, then times `time_mix_N2`. */
 function lowRank(
   model: Model,
   name: keyof typeof RANKS,
@@ -62,7 +62,7 @@ function lowRank(
   ];
 }
 
-/** From h to y. */
+/** Steps that compute y from h. */
 function timeMix(model: Model, layer: number): Step[] {
   const { y } = buffersOf(model);
   const { r, w, k, v, out, gate, mixed } = buffersOfRwkv(model);
@@ -99,7 +99,10 @@ function timeMix(model: Model, layer: number): Step[] {
   ];
 }
 
-/** v of `mixed`: from the second layer on drawn towards the first layer's by an amount that the row decides. */
+/**
+ * Values of `mixed`; from the second layer on, interpolated with the first layer's values by a weight that depends on
+ * the row.
+ */
 function values(model: Model, layer: number): Step[] {
   const { dim } = model;
   const { v, mixed } = buffersOfRwkv(model);
@@ -123,7 +126,7 @@ function values(model: Model, layer: number): Step[] {
   ];
 }
 
-/** Files name tensors of the first layer that have no use; their shapes differ. */
+/** Files name tensors of the first layer that stay unused; their shapes vary. */
 function skipValueMix(model: Model): void {
   const { dim } = model;
   const rank = model.rows("blk.0.time_mix_v1");
@@ -133,7 +136,7 @@ function skipValueMix(model: Model): void {
   model.matrix("blk.0.time_mix_v2", { inDim: rank, outDim: dim });
 }
 
-/** a: keys of length 1; b: the same times the share that the state forgets. Changes k by that share. */
+/** a: keys of length 1; b: a times the rate at which the state forgets. Changes k by that rate. */
 function rates(model: Model, blk: string, { a, b, heads }: { a: Buf; b: Buf; heads: Heads }): Step[] {
   const { k, mixed } = buffersOfRwkv(model);
   const vector = (name: string): Weight => model.vector(`${blk}.time_mix_${name}`, model.dim);

@@ -27,21 +27,21 @@ export interface Options
     Omit<DecoderOptions, "block">,
     Omit<BlockOptions, "attention" | "ffn">,
     Pick<AttentionOptions, "scale" | "softCap" | "bareQkv" | "queries" | "gate" | "resultNorm"> {
-  /** Pairs that turn: neighbours (`norm`) or halves (`neox`); null: no rotation; else the rotation itself. */
+  /** RoPE of queries and keys: its pairs are neighbours (`norm`) or lie half a head apart (`neox`); null: none. */
   readonly rope: RopeScaling["style"] | RopeScaling | null;
-  /** Positions of three kinds, as for `ropeOf`. */
+  /** The assignment of time, height and width to pairs, as in `ropeOf`. */
   readonly sections?: "runs" | "interleaved";
-  /** The rotation uses the file's factors of frequencies; true. */
+  /** RoPE uses the file's frequency factors; default: true. */
   readonly factors?: boolean;
-  /** Activation of the MLP; silu. */
+  /** Activation of the MLP; default: silu. */
   readonly act?: Activation;
-  /** rms */
+  /** The kind of all norms; default: `rms`. */
   readonly norm?: NormKind;
-  /** Attention and MLP are computed from the same stream; false. */
+  /** Attention and MLP are computed from the same stream; default: false. */
   readonly parallel?: boolean | ((layer: number) => boolean);
-  /** The window of each layer; 0, or none: no window. */
+  /** The window of each layer; 0 or absent: no window. */
   readonly windows?: readonly number[];
-  /** The rotation in layers with a window; as in the others. */
+  /** The rotation in layers with a window; default: as in other layers. */
   readonly local?: RopeScaling;
   /** Options of attention for single layers. */
   readonly perLayer?: (layer: number) => Partial<AttentionOptions>;
@@ -49,29 +49,29 @@ export interface Options
   readonly ffn?: (layer: number) => readonly Step[];
   /** Makes the steps around the layers; default: `decoder`. */
   readonly frame?: Frame;
-  /** Input of attention and MLP; the normed stream. */
+  /** Input of attention and MLP; default: the normed stream. */
   readonly from?: Buf;
   /** Limit of ALiBi's slopes. */
   readonly alibi?: number;
-  /** Refuses a file without norms of query and key, which every file of the family has; false. */
+  /** Refuses a file without norms of query and key, which every file of the family has; default: false. */
   readonly needsQkNorm?: boolean;
   /** QK-norm after RoPE. */
   readonly normLast?: boolean;
-  /** Rows attend in both directions; false. */
+  /** Rows attend in both directions; default: false. */
   readonly bidirectional?: boolean;
-  /** Inner width of the MLP; the model's. */
+  /** Inner width of the MLP; default: the model's. */
   readonly ffnDim?: number;
-  /** Limit of the values of query, key and value; 0 for none. */
+  /** Limit of the values of query, key and value; 0: no limit. */
   readonly clamp?: number;
-  /** The bias of attention's output is left out, as llama.cpp leaves it out; false. */
+  /** Omits the bias of attention's output, as llama.cpp does; default: false. */
   readonly bareResult?: boolean;
-  /** Biases of the MLP are left out, as llama.cpp leaves them out; false. */
+  /** Omits biases of the MLP, as llama.cpp does; default: false. */
   readonly bareMlp?: boolean;
-  /** Matrices of the MLP are multiplied by their `.scale` tensors; false. */
+  /** Multiplies matrices of the MLP by their `.scale` tensors; default: false. */
   readonly scaled?: boolean;
 }
 
-/** An architecture whose layers are equal but for `perLayer`. */
+/** An architecture whose layers differ only by `perLayer`. */
 export function sequential(model: Model, options: Options): Step[] {
   const { act = "silu", norm = "rms", windows = [], frame = decoder } = options;
   const { rope: style, sections, factors = true } = options;
@@ -139,7 +139,7 @@ export const hunyuanDense = (model: Model): Step[] => sequential(model, { rope: 
 export const internlm2 = (model: Model): Step[] => sequential(model, { rope: "norm" });
 export const orion = (model: Model): Step[] => sequential(model, { rope: "neox", norm: "layer" });
 
-/** Its files have factors for a rotation that it does not do. No file has experts. */
+/** Its files have factors for a RoPE that it does not use. No file has experts. */
 export function refact(model: Model): Step[] {
   if (model.nExperts > 0) {
     throw new AppError("unsupported", `${model.path}: 'refact.expert_count': expected none, got ${model.nExperts}`);
@@ -151,7 +151,7 @@ export function refact(model: Model): Step[] {
 export const seedOss = (model: Model): Step[] => sequential(model, { rope: "neox", ffnNorm: "post_attention_norm" });
 export const xverse = (model: Model): Step[] => sequential(model, { rope: "norm" });
 
-/** Its feed-forward length counts gate and up. */
+/** Its feed-forward length counts gate and up together. */
 export const qwen = (model: Model): Step[] => sequential(model, { rope: "neox", ffnDim: model.ffnDim / 2 });
 
 /** Norms have no weights. */
@@ -172,7 +172,7 @@ export function minicpm(model: Model): Step[] {
   });
 }
 
-/** CogVLM as text: the weights for image rows go unused, as do factors of its plain rotation. */
+/** CogVLM as text: weights for image rows stay unused, and so do RoPE's frequency factors. */
 export function cogvlm(model: Model): Step[] {
   const { dim, ffnDim, headDim, nHeads, nLayers } = model;
   model.values("rope_freqs", headDim / 2);
@@ -202,7 +202,7 @@ export function glm4(model: Model): Step[] {
   return sequential(model, { ...AFTER, rope });
 }
 
-/** Tells a model whose positions have three kinds (time, height, width). */
+/** Returns whether a model's positions have three parts (time, height, width). */
 function hasSections({ keys }: Model): boolean {
   const sections = keys.find("rope.dimension_sections");
   return typeof sections === "object" && Array.from(sections as ArrayLike<unknown>).some((count) => count !== 0);
@@ -215,7 +215,8 @@ function hasSections({ keys }: Model): boolean {
 export function exaone4(model: Model): Step[] {
   const { keys, nLayers } = model;
   const slides = nLayers === 64;
-  keys.find("attention.sliding_window"); // marks the key as read: the smaller models have no window, whatever it says
+  // Marks the key as read: the smaller models have no window, whatever the key says
+  keys.find("attention.sliding_window");
   const windows = slides ? readWindows(keys, model, { window: 4096, period: 4 }) : [];
   const rope = ropeOf(model, { style: "neox" });
   const turns = slides ? { rope: null, local: rope } : { rope };
@@ -237,8 +238,8 @@ export function mistral3(model: Model): Step[] {
 }
 
 /**
- * OLMo 2 and 3: norms after the blocks only, and norms over the whole of query and key. OLMo 3 adds layers with a
- * sliding window, which have unscaled RoPE.
+ * OLMo 2 and 3: norms after the blocks only, and norms over all heads of query and key together. OLMo 3 adds layers
+ * with a sliding window, which have unscaled RoPE.
  */
 export function olmo2(model: Model): Step[] {
   const { keys } = model;

@@ -5,7 +5,10 @@ import type { Keys } from "./hparams.ts";
 
 type Kept = Pick<Extract<Step, { op: "attention" }>, "nKvHeads" | "headDim" | "window">;
 
-/** Throws `bad_file` if a layer shares the KV cache of a layer that is not before it, or of another kind. */
+/**
+ * Throws `bad_file` if a layer shares the KV cache of a layer that is not before it, or that has another kind of
+ * attention.
+ */
 export function checkShared(steps: readonly Step[], keys: Keys, path: string): void {
   const kept = new Map<number, Kept>();
   for (const step of steps) {

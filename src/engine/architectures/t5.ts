@@ -8,9 +8,9 @@ import { AppError } from "../../base/index.ts";
 import { normSteps } from "./decoder.ts";
 import { buffersOf, embedding, type Model } from "./model.ts";
 
-/** The distance from which on all keys share a bucket. No GGUF key has it. */
+/** Distance from which on all keys share a bucket. No GGUF key has it. */
 const DISTANCE_MAX = 128;
-/** Four times as many as published models have. */
+/** Four times the number of published models. */
 const BUCKETS_MAX = 128;
 
 export function t5Encoder(model: Model): Step[] {
@@ -72,7 +72,7 @@ function attention(model: Model, layer: number, bias: DistanceBias): Step[] {
   ];
 }
 
-/** x += mlp(norm(x)): with a gate as of version 1.1. */
+/** x += mlp(norm(x)); as of version 1.1 the MLP has a gate. */
 function feedForward(model: Model, layer: number): Step[] {
   const { dim, ffnDim } = model;
   const { x, h, y } = buffersOf(model);
@@ -92,7 +92,7 @@ function feedForward(model: Model, layer: number): Step[] {
 
 const biasName = (layer: number): string => `enc.blk.${layer}.attn_rel_b`;
 
-/** The biases of a layer by distance, from its table of buckets; undefined if it has none of its own. */
+/** The biases of a layer by distance, from its table of buckets; undefined if the layer has no table. */
 function distanceBias(model: Model, layer: number, count: number): DistanceBias | undefined {
   const { nHeads } = model;
   const buckets = model.values(biasName(layer), nHeads, count);
@@ -107,8 +107,8 @@ function distanceBias(model: Model, layer: number, count: number): DistanceBias 
 }
 
 /**
- * The bucket of a distance: half of all for keys after the row. The first half of either has a bucket for each
- * distance; the others share the rest by its logarithm, in float32 as the original does.
+ * The bucket of a distance. Half of all buckets is for keys after the row. The first half of either part has a bucket
+ * for each distance; the others share the rest by its logarithm, in float32 like the original.
  */
 function bucketOf(distance: number, count: number): number {
   const half = Math.floor(count / 2);

@@ -1,6 +1,6 @@
 /**
- * Talkie: norms without weights, a factor per query head, and every layer adds a share of the normed embedding again.
- * Semantics: src/models/talkie.cpp of llama.cpp.
+ * Talkie: norms without weights, a factor per query head, and every layer adds the normed embedding again, times a
+ * factor. Semantics: src/models/talkie.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { attention } from "./attention.ts";

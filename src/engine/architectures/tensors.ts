@@ -1,13 +1,13 @@
 /**
- * The tensors of a GGUF as weights of steps, with checked shapes. A requested tensor that is missing or misshapen is an
- * error, and so is a tensor that was never requested: no model runs with weights left out.
+ * The tensors of a GGUF as weights of steps, with checked shapes. A requested tensor that is missing or has a wrong
+ * shape is an error, and so is a tensor that was never requested: no model runs with weights left out.
  */
 import type { Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 import { i32 } from "../formats/quant/i32.ts";
 
-/** Encoders, classifier parts, and factors in places where llama.cpp does not apply them either. */
+/** Tensors of encoders and classifiers, and factors that llama.cpp does not apply either. */
 const IGNORED = /^(a|v|mm|cls)\.|\.(input_)?scale$/;
 
 interface MatrixShape {
@@ -38,7 +38,7 @@ export interface Tensors {
   /** The tensor of exactly this name. */
   plain(name: string, shape: MatrixShape): Weight;
   /**
-   * The tensor of exactly this name with any number of dimensions, as a matrix whose rows are all but the last of them.
+   * The tensor of exactly this name, of any number of dimensions, as a matrix: all but its last dimension form a row.
    */
   kernel(name: string, dims: readonly number[]): Weight;
   /** `NAME.weight` of one dimension. */
@@ -53,7 +53,7 @@ export interface Tensors {
   values(name: string, ...shape: readonly number[]): Float32Array | undefined;
   /** `NAME.weight`, whole numbers of 0 … `end` − 1. */
   numbers(name: string, shape: readonly number[], end: number): Float32Array;
-  /** The value of the tensor of exactly this name, which has one value. */
+  /** The only value of the tensor of exactly this name. */
   scalar(name: string): number;
   /** Throws if the file has a tensor that was never requested. Layers from `draftsFrom` on are exempt. */
   checkAllUsed(arch: string, options: { draftsFrom: number }): void;

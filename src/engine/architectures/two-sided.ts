@@ -7,7 +7,7 @@ import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { buffersOf, type Model } from "./model.ts";
 
-/** The steps without logits and with bidirectional attention. Throws `unsupported` if a layer cannot have that. */
+/** The steps without logits and with bidirectional attention. Throws `unsupported` if a layer does not support that. */
 export function twoSided(model: Model, steps: readonly Step[]): Step[] {
   const { logits } = buffersOf(model);
   const turned = steps.filter((step) => writtenBy(step).name !== logits.name).map((step) => turn(model, step));

@@ -22,7 +22,7 @@ const NEUTRAL: Readonly<Record<string, (value: MetadataValue, keys: Keys) => boo
   "attention.output_scale": (value) => value === 1,
   "rope.dimension_count_swa": (value, keys) => value === keys.find("rope.dimension_count") || !slides(keys),
   "rope.freq_base_swa": (value, keys) => value === (keys.find("rope.freq_base") ?? FREQ_BASE) || !slides(keys),
-  // text has only the position that the first of four counts belongs to
+  // text has only the first of the four positions
   "rope.dimension_sections": (value) => typeof value === "object" && isNothing(value.slice(1)),
   "rope.scaling.attn_factor": (value) => value === 1,
   "rope.scaling.yarn_attn_factor": (value) => value === 1,

@@ -1,6 +1,6 @@
 /**
  * The thread that decodes one audio file: WAV by our own reader, the rest by libraries in WebAssembly. Each is imported
- * when a file needs it. That also keeps it whole: of a static import Bun's bundler drops a class that it uses.
+ * when a file needs it. A static import would not work: Bun's bundler drops a class that the library uses.
  */
 import type { FLACDecoder } from "@wasm-audio-decoders/flac";
 import CodecParser, { channels, codecFrames, data, header, preSkip, sampleRate } from "codec-parser";
@@ -30,7 +30,7 @@ interface Decoded {
   readonly errors: readonly unknown[];
 }
 
-/** Decoded at once; 16 KiB are at most 40 MB of samples. */
+/** Bytes that are decoded at once; 16 KiB give at most 40 MB of samples. */
 const PIECE_BYTES = 16_384;
 
 const readers: Readonly<Record<AudioFormat, (bytes: Uint8Array, sound: Sound) => void | Promise<void>>> = {

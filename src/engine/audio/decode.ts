@@ -6,19 +6,18 @@ import { SAMPLE_RATE } from "./sound.ts";
 
 /** 460 MB of samples. */
 const SECONDS_MAX = 2 * 60 * 60;
-/** Two hours of MP3 take about 20 seconds, and longer on a busy machine. */
+/** Two hours of MP3 take about 20 seconds, longer on a busy machine. */
 const TIMEOUT_MS = 180_000;
 
 interface DecodeOptions {
   readonly signal?: AbortSignal;
-  /** Longer recordings are refused before more of them is decoded. */
+  /** Longer recordings are refused as soon as the limit is reached. */
   readonly secondsMax?: number;
 }
 
 /**
  * The sound of a WAV, MP3, FLAC or Ogg file: one channel, the mean of all, at 16,000 samples per second, between -1 and
- * 1 where the file's are. A file that is cut off is read up to there.
- *
+ * 1 if the file's samples are. A truncated file is read up to its end.
  * Throws `bad_request` for another format, a damaged file and one without sound; `too_large` beyond our limits of bytes
  * or seconds; `timeout` if decoding takes far too long; and `cancelled` by the signal.
  */

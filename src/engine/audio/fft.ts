@@ -18,8 +18,8 @@ export function makeFft(size: number): Fft {
   const [re2, im2] = [new Float64Array(size), new Float64Array(size)];
 
   /**
-   * Transforms `length` values, `step` apart from `from` on, into `length` values at `to`. Each level of the recursion
-   * reads the results of its parts from the other pair of arrays, so that parts lie at the same place.
+   * Transforms `length` values, which lie `step` apart and begin at `from`, into `length` values at `to`. Each level of
+   * the recursion reads the results of its parts from the other pair of arrays, at the same offsets.
    */
   const transform = (source: { re: Float64Array; im: Float64Array }, from: number, step: number, at: Place): void => {
     const { length, to, re: outRe, im: outIm, re2: partRe, im2: partIm } = at;
@@ -55,7 +55,7 @@ export function makeFft(size: number): Fft {
   return {
     powers(a, b, out) {
       transform({ re: a, im: b }, 0, 1, { length: size, to: 0, re, im, re2, im2 });
-      // the transforms of two real signals are the even and the odd part of one of a complex signal
+      // the transforms of two real signals are the even and the odd part of the transform of one complex signal
       for (let k = 0; k <= size / 2; k++) {
         const other = (size - k) % size;
         out.a[k] = ((re[k]! + re[other]!) ** 2 + (im[k]! - im[other]!) ** 2) / 4;
@@ -65,7 +65,7 @@ export function makeFft(size: number): Fft {
   };
 }
 
-/** Where a part of the transform goes, and the arrays that hold its own parts. */
+/** Destination of a part of the transform, and the arrays with the results of its parts. */
 interface Place {
   readonly length: number;
   readonly to: number;

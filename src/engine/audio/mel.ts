@@ -1,4 +1,4 @@
-/** Log-mel spectrograms: how models hear sound. */
+/** Log-mel spectrograms, the input of models for speech. */
 import { makeFft } from "./fft.ts";
 import { SAMPLE_RATE } from "./sound.ts";
 
@@ -13,7 +13,7 @@ export interface MelOptions {
   readonly window?: number;
   /** Hertz of the lowest and of the highest band's edges. */
   readonly range: readonly [number, number];
-  /** `slaney`: linear up to 1,000 Hz, then logarithmic. `htk`: logarithmic throughout. Default: `slaney`. */
+  /** `slaney`: linear up to 1,000 Hz, then logarithmic. `htk`: logarithmic everywhere. Default: `slaney`. */
   readonly scale?: "slaney" | "htk";
   /** `slaney`: every band has the same area. `none`: the same height. */
   readonly norm: "slaney" | "none";
@@ -40,7 +40,7 @@ export const whisperMel = (bins: number): MelOptions => ({
 });
 
 /**
- * A spectrogram in Whisper's manner: decimal logarithms, at most 8 below the loudest, as `(x + 4) / 4`.
+ * A spectrogram as in Whisper: decimal logarithms, at most 8 below the maximum, as `(x + 4) / 4`.
  * @param samples at 16,000 per second; a whole number of hops, padded with zeros by the caller
  */
 export function logMel(samples: Float32Array, options: MelOptions): Mel {
@@ -56,8 +56,8 @@ export function logMel(samples: Float32Array, options: MelOptions): Mel {
 }
 
 /**
- * The power of each band in each frame. If centred, there is a frame for each whole hop; otherwise, for each place
- * where a whole frame fits.
+ * The power of each band in each frame. If centred, there is a frame for each whole hop; otherwise one for each hop at
+ * which a whole frame fits.
  */
 export function melPowers(samples: Float32Array, options: MelOptions): Mel {
   const { bins, fft: size, hop, centre = true, power = 2 } = options;
@@ -91,7 +91,7 @@ export function melPowers(samples: Float32Array, options: MelOptions): Mel {
   return { bins, frames, values };
 }
 
-/** The index of a sample before the beginning or after the end; the outermost sample is not repeated. */
+/** The index in a signal that is mirrored at its ends; the outermost samples are not repeated. */
 function mirrored(at: number, length: number): number {
   if (at >= 0 && at < length) return at;
   if (length === 1) return 0;
@@ -100,7 +100,7 @@ function mirrored(at: number, length: number): number {
   return within < length ? within : turn - within;
 }
 
-/** The window of a periodic signal, in the middle of a frame. */
+/** The Hann window of a periodic signal, in the middle of a frame. */
 function hann(length: number, size: number): Float64Array {
   const window = new Float64Array(size);
   const first = Math.floor((size - length) / 2);
@@ -108,13 +108,13 @@ function hann(length: number, size: number): Float64Array {
   return window;
 }
 
-/** The frequencies that a band hears, from `first` on, each with a weight. */
+/** The frequencies of a band, from `first` on, each with a weight. */
 interface Band {
   readonly first: number;
   readonly weights: Float64Array;
 }
 
-/** Triangles between neighbours on the mel scale. */
+/** Triangles between neighbouring points on the mel scale. */
 function bandsOf({ bins, fft, range, scale = "slaney", norm }: MelOptions): Band[] {
   const { toMel, toHertz } = SCALES[scale];
   const [low, high] = [toMel(range[0]), toMel(range[1])];

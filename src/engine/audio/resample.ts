@@ -1,19 +1,19 @@
-/** Another number of samples per second, by a windowed sinc filter, part by part. */
+/** Resamples with a windowed sinc filter, part by part. */
 
 /** Zeros of the sinc on each side, and the shape of its window (Kaiser): 90 dB at the stop band. */
 const ZEROS = 16;
 const BETA = 9;
-/** The pass band's share of half the lower rate. */
+/** Pass band, relative to half the lower rate. */
 const PASS = 0.94;
 
 export interface Resampler {
-  /** The samples that are complete after these. */
+  /** Adds samples; returns the samples of the result that are complete. */
   add(samples: Float32Array): Float32Array;
   /** The remaining samples. */
   end(): Float32Array;
 }
 
-/** Rates in whole samples per second. The result has `ceil(length · to / from)` samples. */
+/** Rates are whole numbers of samples per second. The result has `ceil(length · to / from)` samples. */
 export function makeResampler(from: number, to: number): Resampler {
   if (from === to) return { add: (samples) => samples, end: () => new Float32Array(0) };
   const { up, down, half, taps } = filterOf(from, to);
@@ -23,7 +23,7 @@ export function makeResampler(from: number, to: number): Resampler {
 
   /** Output `n` lies between the inputs `floor(n · down / up)` and the one after it. */
   const take = (isLast: boolean): Float32Array => {
-    const ready = heldFrom + held.length - 1 - half; // the last input that has all of its neighbours
+    const ready = heldFrom + held.length - 1 - half; // the last input whose neighbours are all known
     const end = isLast ? Math.ceil((heard * up) / down) : Math.ceil(((ready + 1) * up) / down);
     const out = new Float32Array(Math.max(0, end - next));
     for (let i = 0; i < out.length; i++, next++) {
@@ -59,7 +59,7 @@ export function makeResampler(from: number, to: number): Resampler {
 }
 
 interface Filter {
-  /** The rates' ratio in lowest terms: `to / from`. */
+  /** The ratio of the rates in lowest terms: `to / from`. */
   readonly up: number;
   readonly down: number;
   /** Inputs on each side of an output. */
@@ -71,7 +71,7 @@ interface Filter {
 function filterOf(from: number, to: number): Filter {
   const common = divisorOf(from, to);
   const [up, down] = [to / common, from / common];
-  const cutoff = PASS * Math.min(1, to / from); // as a share of the input's half rate
+  const cutoff = PASS * Math.min(1, to / from); // relative to half the input's rate
   const half = Math.ceil(ZEROS / cutoff);
   const taps = new Float32Array(up * 2 * half);
   for (let phase = 0; phase < up; phase++) {

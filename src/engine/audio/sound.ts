@@ -1,19 +1,19 @@
-/** Decoded sound as models hear it: one channel at 16,000 samples per second. */
+/** Decoded sound in the form that models read: one channel at 16,000 samples per second. */
 import { makeResampler, type Resampler } from "./resample.ts";
 
-/** Samples per second that every model here hears. */
+/** Samples per second of every model's input. */
 export const SAMPLE_RATE = 16_000;
 export const CHANNELS_MAX = 8;
 const [RATE_MIN, RATE_MAX] = [1000, 192_000];
 
-/** There are more samples than wanted. */
+/** There are more samples than allowed. */
 export class TooLong extends Error {}
 
 /** Collects the parts of a recording. */
 export interface Sound {
   /**
-   * Adds the same stretch of all channels. Throws `TooLong`, and an error for a rate, a number of channels or a sample
-   * that cannot be.
+   * Adds the same part of all channels. Throws `TooLong`, and an error for an impossible rate, number of channels or
+   * sample.
    */
   add(channels: readonly Float32Array[], rate: number): void;
   /** All samples. */

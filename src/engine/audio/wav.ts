@@ -23,7 +23,7 @@ export function readWav(bytes: Uint8Array, sound: Sound): void {
     const start = at + 8;
     if (name === 0x666d7420) layout = layoutOf(view, start, Math.min(size, bytes.length - start)); // "fmt "
     if (name === 0x64617461) {
-      // "data"; a program that did not know the size wrote 0 or a huge one
+      // "data"; a program that did not know the size wrote 0 or a very large one
       const end = size === 0 ? bytes.length : Math.min(bytes.length, start + size);
       if (!layout) throw new Error("expected 'fmt ' before 'data'");
       return readSamples(view, layout, { start, end, sound });
@@ -65,7 +65,7 @@ function readSamples(
   }
 }
 
-/** By the encoding's number and the bytes of a sample. Fewer bits lie in the upper ones. */
+/** By the encoding's number and the bytes of a sample. Samples with fewer bits have them in the upper bits. */
 const ENCODINGS: Readonly<Record<number, Readonly<Record<number, Layout["read"]>>>> = {
   1: {
     1: (view, at) => (view.getUint8(at) - 128) / 128,

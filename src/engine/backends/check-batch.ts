@@ -102,7 +102,7 @@ function checkOwn({ slot, tokens, vectors, positions, spans = [] }: StateRows, l
     assert(first >= 0 && first < end && end <= length, `slot ${slot}: a span ${first} … ${end} of ${length} rows`);
 }
 
-/** The position after the last one of some rows. */
+/** The position after the last row. */
 export const positionsEnd = ({ start, tokens, positions }: StateRows): number =>
   positions ? positions.reduce((most, position) => Math.max(most, position + 1), 0) : start + tokens.length;
 

@@ -23,8 +23,8 @@ export type Choices = Readonly<Record<string, Choice>>;
 const GPU = "webgpu";
 
 /**
- * The backend of that name, or for `auto` the first that can run here; a GPU takes the layers that `offload` says.
- * Opens drivers: for processes with a model only.
+ * The backend of that name, or for `auto` the first that can run here; `offload` decides which layers a GPU takes.
+ * Opens drivers: only for processes with a model.
  */
 export async function chooseAmong(choices: Choices, name: string, offload: Offload = {}): Promise<Backend> {
   const automatic = name === "auto";
@@ -54,14 +54,14 @@ const withoutGpu = (choices: Choices): Backend =>
 const NARROW: ReadonlySet<string> = new Set(["wasm"]);
 
 /**
- * Loads a program on the first backend that has all its ops and can take it. Where none can, throws the error of the
+ * Loads a program on the first backend that has all its ops and room for it. If none can, throws the error of the
  * backend for which it was too large, else that of the last backend.
  */
 export function firstWithOps(candidates: readonly (readonly [name: string, Pick<Choice, "open">])[]): Backend {
   const [best] = candidates;
   if (!best) throw new AppError("unsupported", "no backend can run on this machine without a GPU");
   const loadOn = async (program: Program, options: LoadOptions, at = 0): Promise<Session> => {
-    const [name, choice] = candidates[at]!; // there is a first one, and below none goes on from the last
+    const [name, choice] = candidates[at]!; // there is at least one candidate, and the last one throws
     const isLast = at === candidates.length - 1;
     const backend = await choice.open();
     if (!isLast && (backend.missing?.(program) ?? []).length > 0) return loadOn(program, options, at + 1);

@@ -12,18 +12,18 @@ export class HeldMemories {
     this.#dim = program ? memoryDim(program) : 0;
   }
 
-  /** The rows of a memory; 0 for none. */
+  /** Number of rows of a memory; 0 for none. */
   rowsOf(memory: Memory | undefined): number {
     return memory ? memory.rows.length / this.#dim : 0;
   }
 
-  /** The rows of a memory as an entry for the program that remembers them. */
+  /** A memory's rows as a batch entry for the program that stores its keys and values. */
   entryOf(slot: number, memory: Memory): StateRows {
     const tokens = new Int32Array(this.rowsOf(memory));
     return { slot, start: 0, tokens, input: memory.rows, states: "none" };
   }
 
-  /** Runs `compute` unless the slot holds that memory. A failed computation leaves none. */
+  /** Runs `compute` unless the slot holds that memory. After a failed computation the slot holds none. */
   hold(slot: number, { id }: Memory, compute: () => void): void {
     if (this.#ids[slot] === id) return;
     this.#ids[slot] = undefined;

@@ -20,7 +20,7 @@ export interface Offload {
 interface Sides {
   readonly gpu: Backend;
   readonly cpu: Backend;
-  /** The user did not name the GPU: fall back to the CPU instead of failing. */
+  /** True if the user did not request the GPU by name: then a failure falls back to the CPU. */
   readonly automatic: boolean;
   /** More GPUs for a model that does not fit into the first, best first; absent: there are no others. */
   others?(): Promise<readonly Backend[]>;
@@ -96,7 +96,7 @@ async function loadOnGpus(program: Program, options: LoadOptions, sides: Sides, 
 }
 
 /**
- * Loads the whole program, or the requested layers, on another GPU; else the last layers on the first GPU, and the
+ * Loads the whole program or the requested layers on another GPU; else the last layers on the first GPU, and the
  * earlier ones on the others and the CPU. Undefined if there are no other GPUs.
  * @param first bytes on the first GPU
  */
@@ -155,7 +155,7 @@ async function loadIfFits(
   }
 }
 
-/** Another count on the first GPU would not help. */
+/** Failed on a GPU other than the first: another number of layers on the first would not help. */
 class FrontError extends Error {}
 
 /** Undefined if the program has no experts, or does not fit without any. */
@@ -167,7 +167,10 @@ async function loadWithoutExperts(
 ): Promise<Session | undefined> {
   const experts = cpu.loadSteps ? expertSteps(program) : [];
   if (experts.length === 0) return undefined;
-  /** The experts that stay on the CPU: with a count of 1 all, with one more the last layer's are on the GPU. */
+  /**
+   * Steps whose experts stay on the CPU: for a count of 1 all; each further one moves one layer's experts to the GPU,
+   * the last layer's first.
+   */
   const onCpu = (count: number): Step[] => experts.slice(0, experts.length + 1 - count);
   const needs = (count: number): Promise<number> => {
     const bytes = neededBytes(program, withoutExperts(options, onCpu(count)), { gpu, count: layerCount(program) });
@@ -178,7 +181,7 @@ async function loadWithoutExperts(
   return loadMost({ most: experts.length, least: 1, needs, load }, room).catch(unlessTooMuch);
 }
 
-/** @param failure the reason why the whole program is not on the GPU, if it is not its size */
+/** @param failure the reason why the whole program is not on the GPU, unless it is the program's size */
 async function loadLayers(
   program: Program,
   options: LoadOptions,
@@ -201,12 +204,12 @@ async function loadLayers(
 const isOf = (error: unknown, ...codes: readonly Code[]): error is AppError =>
   error instanceof AppError && codes.includes(error.code);
 
-/** The undefined that stands for an error by which a program does not fit. */
+/** Returns undefined for errors that mean a program does not fit; throws all others. */
 function unlessTooMuch(error: unknown): undefined {
   if (!isOf(error, "too_large", "unsupported")) throw error;
 }
 
-/** Bytes; Infinity where a program cannot be cut or a layer has no kernels. */
+/** Bytes; Infinity if a program cannot be cut or a layer has no kernels. */
 const orInfinity = (bytes: Promise<number>): Promise<number> =>
   bytes.catch((error: unknown) => {
     if (!isOf(error, "unsupported")) throw error;
@@ -223,7 +226,7 @@ interface Parts {
 
 /**
  * Loads the largest count that fits; a smaller one if the GPU turns out to have less memory than expected. Undefined if
- * the least does not fit.
+ * the smallest does not fit.
  */
 async function loadMost({ most, least, needs, load }: Parts, room: number): Promise<Session | undefined> {
   let count = await mostThatFit({ most, needs, room });
@@ -249,7 +252,7 @@ async function mostThatFit(search: {
   let next = search.most;
   while (tooMany - fits > 1) {
     let [count, needed] = [next, await search.needs(next)];
-    // some programs can be cut before later and earlier layers, but not between
+    // some programs can be cut before and after these layers, but not between
     while (needed === Infinity && count + 1 < tooMany) needed = await search.needs(++count);
     if (Number.isFinite(needed) && needed <= search.room) fits = count;
     else tooMany = next;
@@ -264,7 +267,7 @@ async function loadWith(
   { gpu, cpu }: Pick<Sides, "gpu" | "cpu">,
   count: number,
 ): Promise<Session> {
-  if (count === layerCount(program)) return gpu.load(program, options); // also 0 of 0: a projector without attention
+  if (count === layerCount(program)) return gpu.load(program, options); // also 0 of 0, in a projector
   if (count === 0) return cpu.load(program, options);
   return loadSplit(program, options, { front: cpu, back: gpu, count });
 }

@@ -31,7 +31,7 @@ const backends = {
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
 } as const satisfies Record<BackendName, Choice>;
 
-/** Why the fastest CPU backend cannot run here; undefined: it can. */
+/** The reason why the fastest CPU backend cannot run here; undefined: it can. */
 export function slowOnCpu(): string | undefined {
   const found = findLevel();
   return "reason" in found ? found.reason : undefined;

@@ -1,4 +1,4 @@
-/** The number of tokens in each slot of a session whose states continue only from there. */
+/** The number of tokens in each slot of a session whose states continue only from the slot's end. */
 import { assert } from "../../base/index.ts";
 import type { StateRows } from "../program/backend.ts";
 
@@ -9,7 +9,7 @@ export interface SlotLengths {
   /** Throws if a run does not continue from the kept states. */
   check(batch: readonly StateRows[]): void;
   ran(batch: readonly StateRows[]): void;
-  /** A run ended early: its slots' states are unknown. */
+  /** Notes that a run ended early: the states of its slots are unknown. */
   failed(batch: readonly StateRows[]): void;
   set(slot: number, length: number): void;
   /** Throws unless a slot holds this many tokens. */

@@ -9,7 +9,7 @@ import type { Weight } from "../program/step.ts";
 /** Bytes of float32 matrices: they fit into a processor's caches, and are unpacked in some hundredths of a second. */
 const SMALL_BYTES = 32 * 2 ** 20;
 
-/** The options to load this program with on any backend. */
+/** Options with which this program is loaded on any backend. */
 export const loadOptionsFor = <T extends object>(program: Program, options: T): T & Pick<LoadOptions, "small"> => ({
   ...options,
   small: isSmall(program),

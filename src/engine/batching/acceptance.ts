@@ -14,10 +14,11 @@ export const DRAFTED = KINDS.length - 1;
 /** Weight of the assumed rate, in number of drafts. */
 const OPINION = 4;
 const CHANCE_MAX = 0.98;
-/** Share of a record that remains with each new one. */
+/** Share of a record that remains after each new one. */
 const MEMORY = 0.9;
 /**
- * Share of a draft model's record that is forgotten with every undrafted token, so that it is tried again eventually.
+ * Share of a draft model's record that is forgotten with every token that was not drafted, so that the model is
+ * eventually tried again.
  */
 const FORGOTTEN = 0.005;
 
@@ -32,9 +33,9 @@ interface History {
 
 export interface AcceptanceRates {
   readonly lookupOf: (sequence: Sequence) => Lookup;
-  /** Probability that a token of a draft is accepted if the ones before it are. */
+  /** Probability that a drafted token is accepted if the tokens before it are. */
   chance(sequence: Sequence, kind: number): number;
-  /** Records that a step has so many drafted tokens of that kind. */
+  /** Records that a step has this many drafted tokens of that kind. */
   drafted(sequence: Sequence, draft: { kind: number; count: number }): void;
   /** Records how many drafts of the last step were accepted. */
   recordAccepted(sequence: Sequence, accepted: number): void;

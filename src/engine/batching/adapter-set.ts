@@ -1,4 +1,6 @@
-/** The adapters of a request, as rows of runs choose them, and a key by which prefixes made with others never match. */
+/**
+ * The adapters of a request in the form that runs take, and a key that separates prefixes made with different adapters.
+ */
 import { AppError } from "../../base/index.ts";
 import type { RowAdapter } from "../program/backend.ts";
 

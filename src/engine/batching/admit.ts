@@ -1,4 +1,4 @@
-/** Gives a sequence a slot that already holds as much of its prompt as is known. */
+/** Gives a sequence a slot that already holds as much of its prompt as possible. */
 import type { Session } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
 import { NO_ADAPTERS } from "./adapter-set.ts";
@@ -43,7 +43,7 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   if (sequence.generated.length === 0) sequence.reused = reused; // else it continues
 }
 
-/** Resets a slot's states to the place where its prompt continues. A run from 0 resets them anyway. */
+/** Resets a slot's states to the position where its prompt continues. A run from 0 resets them anyway. */
 async function goBack({ slot, reused, copyFrom }: Placement, { checkpoints }: Session): Promise<void> {
   const source = copyFrom && copyFrom !== "cache" ? copyFrom : slot;
   const stands = !source.shifted && source.tokens.length === reused;

@@ -30,18 +30,18 @@ export interface AnswerPiece {
 }
 
 export interface AnswerText {
-  /** The text that a token adds, and the stop string that it completes. */
+  /** Appends a token; returns the text that it completes, and the stop string that it completes. */
   push(id: number, chosen?: ChosenLogprob): AnswerPiece & { readonly stop: string | undefined };
   /** The rest of the text, once no more tokens follow. */
   end(): AnswerPiece;
   /**
-   * The number of pushed tokens whose text is completely out, and the partial text of the next one, in which a stop
-   * string may begin. Decodes the ids again.
+   * The number of pushed tokens whose text was returned completely, and the partial text of the next token, in which a
+   * stop string may begin. Decodes the ids again.
    */
   shown(ids: readonly number[]): { readonly count: number; readonly rest: string };
 }
 
-/** A token that is not out yet, with the range of its text in the whole answer. */
+/** A token whose text was not returned yet, with the range of its text in the whole answer. */
 interface Held {
   readonly chosen: ChosenLogprob;
   readonly from: number;
@@ -104,7 +104,7 @@ function makeAnswerText(
       let [count, end] = [0, 0];
       while (count < texts.length && end + texts[count]!.length <= out) end += texts[count++]!.length;
       const rest = texts[count]?.slice(0, out - end) ?? "";
-      while (count > 0 && texts[count - 1] === "") count--; // a character may begin in the tokens before
+      while (count > 0 && texts[count - 1] === "") count--; // a character may begin in earlier tokens
       return { count, rest };
     },
   };
@@ -118,7 +118,7 @@ export function idsOf(tokenizer: Tokenizer, texts: readonly string[]): ReadonlyS
 
 /**
  * The log-probabilities of a chosen token.
- * @param logits (vocabSize) as the model gave them
+ * @param logits (vocabSize) of the model, unmodified
  * @param count number of alternatives
  */
 export function describeToken(

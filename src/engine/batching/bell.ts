@@ -1,9 +1,9 @@
-/** Wakes a loop that sleeps while it has nothing to do. A ring while it is awake is not lost. */
+/** Wakes a loop that sleeps while it has nothing to do. A ring while the loop is awake is not lost. */
 export interface Bell {
   ring(): void;
-  /** Forgets earlier rings: the loop looks at their reasons now. */
+  /** Forgets earlier rings: the loop handles their reasons now. */
   hush(): void;
-  /** Resolves at the next ring, at once if it rang since `hush`. */
+  /** Resolves at the next ring; at once if it rang since `hush`. */
   rung(): Promise<void>;
 }
 

@@ -1,13 +1,13 @@
 /**
- * The default context length: as large as memory allows, in the steps that clients know; and the default number of
- * sequences that decode at once: on a GPU, as many as memory allows.
+ * The default context length: as large as memory allows, in steps that clients know. The default number of sequences
+ * that decode at once: on a GPU, as many as memory allows.
  */
 import type { SlotBytes } from "../program/backend.ts";
 
-/** From the longest to the minimum for every model. */
+/** Context lengths to try, from the longest to the minimum of every model. */
 const STEPS = [262_144, 131_072, 65_536, 32_768, 16_384, 8192, 4096] as const;
 const LEAST = 4096;
-/** A CPU takes minutes to read a longer prompt. */
+/** Longer prompts would take a CPU minutes to read. */
 const CPU_MOST = 32_768;
 
 /** Sequences on a CPU, and on a GPU whose memory is unknown; the default context has room for as many. */
@@ -44,7 +44,7 @@ export function defaultCtxLen(
   return fitting ?? Math.min(LEAST, most);
 }
 
-/** The number of sequences of that context for which `bytes` are enough when full; undefined: unknown memory. */
+/** The number of full sequences with that context that fit in `bytes`; undefined: unknown memory. */
 export function defaultSlots(
   { perToken, once, tokensMax = Infinity }: SlotBytes,
   { bytes, ctxLen, onGpu }: { bytes: number | undefined; ctxLen: number; onGpu: boolean },

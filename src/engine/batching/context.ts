@@ -18,7 +18,7 @@ const ANSWER_SHARE = 1 / 8;
 
 /**
  * Tokens that a cut prompt leaves for the answer: the answer's limit, else an eighth of the window; at least one, at
- * most half of it. A prompt that fits is not cut, however little it leaves.
+ * most half of the window. A prompt that fits is not cut, even if it leaves less.
  */
 export function answerRoom({ ctxLen, numPredict }: { ctxLen: number; numPredict: number }): number {
   const wanted = numPredict > 0 ? numPredict : Math.floor(ctxLen * ANSWER_SHARE);
@@ -47,7 +47,7 @@ export function discardedTokens(options: { length: number; keep: number }): numb
   return Math.max(1, Math.floor((options.length - options.keep) / 2));
 }
 
-/** Uses the words that clients look for, with the two numbers. */
+/** Contains the words that clients look for, with the two numbers. */
 export const tooLong = (promptLen: number, ctxLen: number): AppError =>
   new AppError(
     "bad_request",

@@ -1,16 +1,14 @@
-/** Measured cost of decode steps by number of rows; untried numbers are estimated. */
+/** Measured cost of decode steps by number of rows; estimates for numbers that were not measured. */
 
-/**
- * Estimated cost of another row, as a share of a step with one row: a step reads all weights for any number of rows.
- */
+/** Estimated cost of another row, relative to a step with one row: a step reads all weights for any number of rows. */
 const ROW_SHARE = 0.1;
 /** Weight of a new measurement. */
 const NEWEST = 0.3;
-/** A step this many times slower than usual was delayed by something else. */
+/** A step that takes this many times longer than usual was delayed by something else. */
 const HELD_UP = 4;
-/** The first step of a size counts at most this many times its estimate, for the same reason. */
+/** The first measurement for a number of rows is limited to this many times its estimate, for the same reason. */
 const FIRST_HELD_UP = 3;
-/** Steps after which half the evidence on a number of rows is forgotten, so that it is tried again. */
+/** Steps after which half the evidence on a number of rows is forgotten, so that the number is tried again. */
 const HALF_LIFE = 200;
 
 export interface DecodeCosts {

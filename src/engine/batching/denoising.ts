@@ -1,6 +1,6 @@
 /**
  * An answer that is filled in. A pass reads prompt and answer, masks included, and gives logits for the masks of a
- * block. Each mask gets a candidate; the best candidates stay, as many as the plan says.
+ * block. Each mask gets a candidate; the best candidates, as many as the plan says, become tokens.
  */
 import type { DiffusionTraits } from "../program/backend.ts";
 import type { DiffusionAlgorithm } from "../text/sampling/diffusion-options.ts";
@@ -75,7 +75,7 @@ export class Denoising {
     this.#candidates.push({ position, id, rank: this.#parts.rank(this.#before, id) });
   }
 
-  /** Ends a pass: the best candidates stay. */
+  /** Ends a pass: the best candidates become tokens. */
   finishPass(): void {
     const { count } = this.#parts.passes[this.#next++]!;
     const best = this.#candidates.toSorted((a, b) => b.rank - a.rank || a.position - b.position).slice(0, count);

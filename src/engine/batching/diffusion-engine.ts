@@ -1,6 +1,6 @@
 /**
  * The engine of a model that answers by filling in masks: prompt and masked answer run as a whole, and each pass turns
- * some masks into tokens. Requests take turns, one pass each. There is no KV cache: a token that appears changes the
+ * some masks into tokens. Requests alternate, one pass each. There is no KV cache: a token that appears changes the
  * keys and values of all rows, also in the prompt. Text is sent as soon as all tokens before it are known.
  */
 import type { DiffusionTraits, Session } from "../program/backend.ts";
@@ -51,7 +51,7 @@ export class DiffusionEngine implements TextEngine {
   readonly #breakers: ReturnType<typeof makeBreakers>;
   readonly #bell = makeBell();
   #waiting: Answer[] = [];
-  /** The next one in turn comes first. */
+  /** The first one gets the next pass. */
   #running: Answer[] = [];
   #closed = false;
   readonly #loop: Promise<void>;
@@ -145,7 +145,7 @@ export class DiffusionEngine implements TextEngine {
     }
   }
 
-  /** One pass of an answer, which then waits for the others. */
+  /** Runs one pass of an answer, which then waits for the others. */
   async #turn(answer: Answer): Promise<void> {
     const events: SequenceEvent[] = [];
     let goesOn = false;
@@ -183,7 +183,7 @@ export class DiffusionEngine implements TextEngine {
     sequence.cached = sequence.prompt.length;
   }
 
-  /** Adds the events of a pass. Returns whether others follow. */
+  /** Adds the events of a pass. Returns whether the answer continues. */
   #tell(answer: Answer, events: SequenceEvent[]): boolean {
     const { sequence, denoising } = answer;
     const { generated, prompt, predictMax } = sequence;
@@ -206,7 +206,7 @@ export class DiffusionEngine implements TextEngine {
     return generated.length < predictMax || this.#finish(sequence, "length", events);
   }
 
-  /** Returns false: nothing follows. */
+  /** Returns false: the answer is over. */
   #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): false {
     if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
     const { loop, tokenizer } = this.#parts;

@@ -1,7 +1,7 @@
 /**
  * The passes that fill in an answer of masks. Published models do it in two ways: block by block, with equally many
- * tokens in each pass of a block (LLaDA), or over the whole answer, with the share of masks that noise levels give
- * (Dream). No pass leaves a mask to a later one of its block, so the numbers are known before the first pass.
+ * tokens in each pass of a block (LLaDA), or over the whole answer, with a number of tokens per pass that follows from
+ * noise levels (Dream). The passes of a block fill all of its masks, so all numbers are known before the first pass.
  */
 
 export interface DiffusionPass {
@@ -41,11 +41,11 @@ export function planPasses({
   return passes;
 }
 
-/** The first passes have one more. */
+/** If the division leaves a remainder, the first passes fill one more. */
 const evenCounts = (masks: number, steps: number): number[] =>
   Array.from({ length: steps }, (_, step) => Math.floor(masks / steps) + (step < masks % steps ? 1 : 0));
 
-/** In float32, as published programs compute them. The last pass has all that are left. */
+/** In float32, as published programs compute them. The last pass fills all remaining masks. */
 function noiseCounts(masks: number, steps: number): number[] {
   const { fround } = Math;
   const noiseAt = (step: number): number => fround(1 - fround(fround(step / steps) * fround(1 - LEAST_NOISE)));

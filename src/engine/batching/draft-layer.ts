@@ -1,6 +1,6 @@
 /**
- * Drafts with a layer of the model that was trained for it: from the final hidden state of a row and the token chosen
- * after it, it predicts the next token. It sees only rows of the answer, whose states were kept, and continues from its
+ * Drafts with a layer of the model that was trained for it: it predicts a token from the final hidden state of a row
+ * and the token chosen after that row. It sees only rows of the answer, whose states were kept, and continues from its
  * own states after its own drafts.
  */
 import type { Rows, Session, StateRows } from "../program/backend.ts";
@@ -11,7 +11,7 @@ import type { Drafter } from "./draft.ts";
 import { logitsOf, type KeptStates } from "./kept-states.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Maximum drafted tokens: each is less likely right than the one before. */
+/** Maximum drafted tokens: each is less likely to be accepted than the one before. */
 const DRAFTED_MAX = 4;
 
 /** Belongs to the engine, which closes its sessions. */
@@ -45,11 +45,11 @@ interface Open {
 /** Rows of the positions whose states are known. */
 interface Pending {
   readonly rows: StateRows;
-  /** Position of the first row that the slot then holds. */
+  /** Position of the first row that the slot holds afterwards. */
   readonly first: number;
 }
 
-/** The rows that the layer lacks of a sequence; undefined if states up to the last position are not known. */
+/** The rows of a sequence that the layer lacks; undefined if the states up to the last position are unknown. */
 function pendingOf(
   sequence: Sequence,
   { kept, dim }: DraftLayer,

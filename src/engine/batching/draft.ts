@@ -10,7 +10,7 @@ import type { Ahead } from "../text/sampling/sampler.ts";
 import { makeDecodeCosts } from "./decode-costs.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Missing tokens of a sequence that it evaluates together with its first draft. */
+/** Maximum number of missing tokens that are evaluated together with a sequence's first draft. */
 const LAG_MAX = 16;
 /** A prefix is copied from another slot if it saves at least this many tokens. */
 const COPY_MIN_TOKENS = 16;
@@ -20,7 +20,7 @@ const PIECE = { first: 32, most: 512 } as const;
 /** Belongs to the engine, which closes the session. */
 export interface DraftModel {
   readonly session: Session;
-  /** Size of its logits; the model's may be larger or smaller. */
+  /** Number of its logits; the model may have more or fewer. */
   readonly vocabSize: number;
   readonly ctxLen: number;
 }
@@ -50,7 +50,7 @@ interface Cache {
   shared(sequence: Sequence): number;
   /** Copies a longer prefix from another slot. */
   borrow(sequence: Sequence): Promise<void>;
-  /** As that of the session. After a failure all slots are empty. */
+  /** Like the session's `run`. After a failure all slots are empty. */
   run(rows: readonly Rows[]): Promise<Float32Array>;
 }
 
@@ -75,7 +75,7 @@ function makeCache({ session, ctxLen }: DraftModel, slots: number): Cache {
         await session.copy({ from, to, length });
         held[to] = held[from]!.slice(0, length);
       } catch {
-        failed = true; // as below
+        failed = true; // as in `catchUp`
       }
     },
     async run(rows) {
@@ -141,7 +141,7 @@ export function makeDrafter(
       const startedNs = loop.nowNs();
       await cache.run([{ slot: indexOf(slot), start, tokens: own, logits: "none" }]).catch(() => undefined);
       const share = budgetNs / Math.max(1, loop.nowNs() - startedNs);
-      if (own.length < piece && share > 1) return; // a short end is a poor measurement
+      if (own.length < piece && share > 1) return; // the short end of a text is a poor measurement
       piece = Math.max(LAG_MAX, Math.min(PIECE.most, Math.floor(piece * Math.max(0.5, Math.min(2, share)))));
     },
     async draft(wanted) {
@@ -166,7 +166,7 @@ function indexOf(slot: Sequence["slot"]): number {
   return slot.index;
 }
 
-/** Common leading tokens, excluding the sequence's last token, whose logits are wanted. */
+/** Number of common leading tokens, excluding the sequence's last token, whose logits are wanted. */
 function sharedLength(held: readonly number[], tokens: readonly number[]): number {
   const limit = Math.min(held.length, tokens.length - 1);
   let n = 0;

@@ -1,6 +1,6 @@
 /**
- * The queue of texts to embed, which groups them into runs: the oldest text and others of similar length, from any
- * request. Requests take turns at being the oldest.
+ * The queue of texts to embed. A run gets the oldest text and others of similar length, from any request. Requests
+ * alternate in having the oldest text.
  */
 
 import type { RowAdapter } from "../program/backend.ts";
@@ -11,7 +11,7 @@ export interface EmbedRequest {
   readonly texts: readonly Int32Array[];
   /** Returns a score per text instead of a vector. */
   readonly ranks?: boolean;
-  /** Tokens from this one on are of the second text of a pair; default: all are of one text. */
+  /** Index of the first token of a pair's second text; default: all tokens belong to one text. */
   readonly second?: number | undefined;
   readonly adapters?: readonly RowAdapter[];
 }
@@ -38,7 +38,7 @@ const FILLING_MAX = 0.15;
 const WORTH_TOKENS = 64;
 
 export class EmbedQueue {
-  /** Waiting texts by request; the next request in turn comes first. */
+  /** Waiting texts by request; the next run begins with the first request. */
   #requests: { readonly id: number; waiting: EmbedText[] }[] = [];
 
   get size(): number {
@@ -65,7 +65,7 @@ export class EmbedQueue {
     return group;
   }
 
-  /** The oldest texts, one per request in turn. */
+  /** The oldest texts, alternating between requests. */
   #window(): EmbedText[] {
     const window: EmbedText[] = [];
     for (let round = 0; window.length < WINDOW; round++) {

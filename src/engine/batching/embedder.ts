@@ -1,5 +1,5 @@
 /**
- * Embeds texts on the engine's session, one bounded run at a time: encoders take many whole texts per run, other models
+ * Embeds texts on the engine's session, one bounded run at a time: encoders read many whole texts per run, other models
  * one text after another through a KV slot, in chunks. The engine calls `step` between its own runs.
  */
 import type { Session } from "../program/backend.ts";
@@ -10,7 +10,7 @@ import type { RankHead } from "./rank-head.ts";
 import { rowsOf } from "./second-text.ts";
 import { forget, type Slot } from "./slots.ts";
 
-/** Tokens per run of an encoder: more are hardly faster, and a cancel waits for the end of the run. */
+/** Tokens per run of an encoder: more would hardly be faster, and a cancel waits for the end of the run. */
 const RUN_TOKENS = 1024;
 
 export type EmbedEvent =
@@ -33,7 +33,7 @@ interface EmbedderParts {
   readonly dim: number;
   /** Scores a pooled state; undefined: not a reranker. */
   readonly rank?: RankHead | undefined;
-  /** Reads whole texts, and uses no slots. */
+  /** True if it reads whole texts and uses no slots. */
   readonly encoder: boolean;
   readonly emit: (event: EmbedEvent) => void;
 }
@@ -76,7 +76,7 @@ export class Embedder {
     return !this.#parts.encoder && !this.#current && this.#queue.size > 0;
   }
 
-  /** Starts the next text in a free slot, which is busy from then on; returns its number of tokens. */
+  /** Starts the next text in a free slot and marks the slot busy; returns the text's number of tokens. */
   start(slot: Slot): number {
     const [text] = this.#queue.take({ tokensMax: 0, textsMax: 1 });
     if (!text) return 0;
@@ -86,7 +86,7 @@ export class Embedder {
     return text.tokens.length;
   }
 
-  /** One run. @param chunk maximum tokens of a text in a slot */
+  /** Runs once. @param chunk maximum tokens of a text in a slot */
   async step(chunk: number): Promise<void> {
     if (this.#current) return this.#runChunk(this.#current, chunk);
     if (this.#parts.encoder) await this.#runGroup(this.#queue.take({ tokensMax: RUN_TOKENS, textsMax: RUN_TOKENS }));
@@ -120,7 +120,7 @@ export class Embedder {
   /** Emits the results of a run for one request. */
   #tell(id: number, texts: readonly EmbedText[], vectors: readonly Float32Array[]): void {
     const own = [...texts.keys()].filter((i) => texts[i]!.id === id);
-    const dim = vectors[own[0] ?? 0]?.length ?? 0; // all of a request's vectors have the same length
+    const dim = vectors[own[0] ?? 0]?.length ?? 0; // all vectors of a request have the same length
     const joined = new Float32Array(own.length * dim);
     for (const [place, i] of own.entries()) joined.set(vectors[i]!, place * dim);
     const indexes = own.map((i) => texts[i]!.index);
@@ -148,7 +148,7 @@ export class Embedder {
     this.#release();
   }
 
-  /** The requested result from a text's pooled state. */
+  /** Makes the requested result from a text's pooled state. */
   #finish({ ranks, tokens }: EmbedText, sum: Float64Array): Float32Array {
     const { rank } = this.#parts;
     assert(!ranks || rank, "a score of a model without a head for it");

@@ -18,7 +18,7 @@ export interface EngineParts {
   readonly vocabSize: number;
   readonly ctxLen: number;
   readonly slots: number;
-  /** Answers end where the context is full. */
+  /** True if answers end where the context is full. */
   readonly fixedContext?: boolean | undefined;
   /** The maximum size of runs, however fast they are. */
   readonly limits: ScheduleLimits;

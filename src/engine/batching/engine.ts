@@ -64,7 +64,7 @@ export class Engine {
   #order = 0;
   /** Prompt tokens of all sequences so far. */
   #evaluated = 0;
-  /** True if a text to embed takes the next free slot before a waiting sequence does. */
+  /** True if a text to embed gets the next free slot before a waiting sequence does. */
   #embedsNext = false;
   #closed = false;
   readonly #loop: Promise<void>;
@@ -107,7 +107,7 @@ export class Engine {
     this.#preparing.set(request.id, true);
     let grammar: GrammarMatcher | undefined;
     try {
-      if (isConstrained(request)) grammar = await grammarOf(request, this.#parts); // others queue at once
+      if (isConstrained(request)) grammar = await grammarOf(request, this.#parts); // meanwhile others are queued
       if (!this.#preparing.get(request.id)) return grammar?.dispose();
       const { ctxLen, vocabSize, tokenizer } = this.#parts;
       const layout = layOut(request.prompt);
@@ -173,7 +173,7 @@ export class Engine {
     if (victim && !victim.error) {
       await this.#vacate(victim.sequence);
       this.#waiting.unshift(victim.sequence);
-      if (slot) this.#room?.release(slot); // the slot may hold far more than the sequence, which restarts there
+      if (slot) this.#room?.release(slot); // the slot may hold far more than the sequence, which starts over there
       return;
     }
     this.#last = work.kind;
@@ -198,7 +198,7 @@ export class Engine {
       if (hasDrafts) return this.#runWork(withoutDrafts(work, session), events);
       if (sequences.length === 1) return await this.#fail(sequences[0]!, error, events);
       // one bad sequence must not fail the others: each runs again alone
-      if (session.checkpoints) return sequences.forEach(startOver); // its states are a step ahead
+      if (session.checkpoints) return sequences.forEach(startOver); // the states include the step already
       for (const [i, sequence] of sequences.entries()) {
         await this.#runWork({ kind, rows: [rows[i]!], sequences: [sequence] }, events);
       }
@@ -358,7 +358,7 @@ export class Engine {
     this.#waiting = this.#waiting.filter((sequence) => !sequence.cancelled);
   }
 
-  /** Gives free slots to waiting sequences, first come first served, in turn with texts to embed. */
+  /** Gives free slots to waiting sequences in order of arrival, alternating with texts to embed. */
   async #admit(): Promise<void> {
     const { embedder } = this.#parts;
     for (;;) {
@@ -386,7 +386,7 @@ export class Engine {
           for (const slot of free) forget(slot); // a slot may be half written
           this.#parts.emit([failureOf(sequence.id, error)]);
         }
-        this.#waiting.shift(); // not before: meanwhile it may be cancelled
+        this.#waiting.shift(); // only now, because it may be cancelled while it waits
         this.#embedsNext = true;
       } else return;
     }

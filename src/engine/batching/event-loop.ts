@@ -3,7 +3,7 @@
 export interface EventLoop {
   /** Nanoseconds since an arbitrary moment; never decreases. */
   nowNs(): number;
-  /** Resolves once due timers, sockets and messages were handled. */
+  /** Resolves once due timers, sockets and messages are handled. */
   nextTurn(): Promise<void>;
 }
 
@@ -17,7 +17,10 @@ export function systemLoop(): EventLoop {
   };
 }
 
-/** For pages, which have no `setImmediate`: a message to oneself arrives after everything that is due already. */
+/**
+ * For pages, which have no `setImmediate`: a message that the page sends itself arrives after everything that is due
+ * already.
+ */
 function makeMessageTurns(): (run: () => void) => void {
   const { port1, port2 } = new MessageChannel();
   const waiting: (() => void)[] = [];

@@ -10,7 +10,7 @@ export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: S
   events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
 }
 
-/** Adds how much of the prompt is read, if requested. */
+/** Reports how much of the prompt was read, if requested. */
 export function tellProgress(sequence: Sequence, events: SequenceEvent[]): void {
   const { id, prompt, reused, cached, request, promptEvalNs, generated } = sequence;
   if (!request.reportsProgress || generated.length > 0) return;

@@ -4,12 +4,12 @@ import { rowBytesOf } from "../formats/quant/blocks.ts";
 import type { Program } from "../program/backend.ts";
 import { weightsOf } from "../program/describe.ts";
 
-/** Share of a GPU's memory for the cache of a model whose experts have to leave it anyway. */
+/** Share of a GPU's memory for the cache of a model that does not fit with its experts anyway. */
 const BESIDE_EXPERTS = 1 / 4;
 
 /**
  * Bytes for the KV cache: half of the memory that the weights leave free. For a model that does not fit, half of the
- * memory that it leaves free without its experts, since these can be on the CPU.
+ * memory that it would leave free without its experts, because these can be on the CPU.
  */
 export function gpuCacheBytes(
   program: Pick<Program, "steps">,

@@ -1,4 +1,7 @@
-/** The grammars of a model: made at their first use, and once more for control tokens that count as text in calls. */
+/**
+ * The grammars of a model: compilers that are created at first use, one per set of control tokens that count as text in
+ * calls.
+ */
 import { remembering } from "../../base/index.ts";
 import type { GrammarCompiler, GrammarMatcher } from "../text/sampling/grammar.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
@@ -8,7 +11,7 @@ import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { idsOf } from "./answer-text.ts";
 import type { SequenceRequest } from "./sequence.ts";
 
-/** The compiler for answers in which these texts of control tokens come out as text. */
+/** The compiler for answers that show these control tokens as text. */
 export type Grammars = (visible?: readonly string[]) => Promise<GrammarCompiler>;
 
 interface Parts {
@@ -22,7 +25,7 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
   const made = new Map<string, Promise<GrammarCompiler>>();
   let plain: ReturnType<typeof vocabularyForGrammar> | undefined;
   const make = async (visible: ReadonlySet<number>): Promise<GrammarCompiler> => {
-    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // pages fetch it when it is wanted
+    const { makeGrammarCompiler } = await import("../text/sampling/grammar.ts"); // fetched on demand in pages
     const vocabulary = { ...vocabularyForGrammar(tokenizer, visible), vocabSize };
     const inside = makeGrammarCompiler(vocabulary);
     if (!open) return inside;
@@ -40,7 +43,7 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
     if (known) return known;
     const making = make(new Set(shown));
     made.set(key, making);
-    making.catch(() => made.delete(key)); // a page may fail to fetch the library, and then try again
+    making.catch(() => made.delete(key)); // a page may fail to fetch the library; the next call tries again
     return making;
   };
 }
@@ -49,7 +52,7 @@ export function makeGrammars({ tokenizer, vocabSize, open }: Parts): Grammars {
 export const isConstrained = ({ format, grammar, calls }: SequenceRequest): boolean =>
   format !== undefined || grammar !== undefined || calls !== undefined;
 
-/** The grammar that constrains an answer; undefined: none does. */
+/** The grammar that constrains an answer; undefined: the answer is free. */
 export async function grammarOf(
   { options, format, grammar, calls, visible = [], promptEnd = "" }: SequenceRequest,
   { grammars, tokenizer, vocabSize }: { grammars: Grammars; tokenizer: Tokenizer; vocabSize: number },

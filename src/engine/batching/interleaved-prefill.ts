@@ -1,5 +1,5 @@
 /**
- * Chunked prefill: a piece of a prompt that runs in parts, interleaved with steps of other sequences. Once begun it
+ * Chunked prefill: a piece of a prompt runs in parts, interleaved with steps of other sequences. A piece that has begun
  * runs to its end.
  */
 import type { Session, SlicedRun } from "../program/backend.ts";
@@ -23,7 +23,7 @@ export interface InterleavedPrefill {
   takes(work: Work, isShared: boolean): boolean;
   /** Begins a piece, or continues the one in progress; undefined until it is done. Throws the run's error. */
   run(next: Work, isShared: boolean): Promise<FinishedPiece | undefined>;
-  /** Abandons the piece of a sequence; false if it has none. */
+  /** Abandons the piece of a sequence; false if the sequence has none. */
   drop(sequence: Sequence): boolean;
 }
 
@@ -50,7 +50,7 @@ export function makeInterleavedPrefill({
       const startedNs = loop.nowNs();
       let logits: Float32Array | undefined;
       try {
-        begun ??= { work: next, run: slices!.start(next.rows[0]!), ns: 0 }; // `takes` returned true
+        begun ??= { work: next, run: slices!.start(next.rows[0]!), ns: 0 }; // `takes` has returned true
         logits = await begun.run.next(pace.budgetNs(isShared));
       } catch (error) {
         begun = undefined;

@@ -1,6 +1,6 @@
 /**
  * A session that keeps the final hidden states of its last decode step's rows, the input of a draft layer. If the
- * session does not return them with the logits, a separate program computes logits from them, with the same bits.
+ * session does not return states and logits together, a separate program computes logits from them, with the same bits.
  */
 import type { Rows, Session, TopKResult, TopKRows } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
@@ -16,12 +16,12 @@ interface KeptRows {
 
 export interface KeptStates {
   readonly session: Session;
-  /** Undefined if they belonged to a prompt. */
+  /** Undefined if the rows belonged to a prompt. */
   of(slot: number): KeptRows | undefined;
 }
 
 /**
- * Logits of states, (rows, dim): a row of decode each. Valid until the next run.
+ * Logits of states, (rows, dim), each of a decode row. Valid until the next run.
  * @param adapters of each row; default: none
  */
 export function logitsOf(

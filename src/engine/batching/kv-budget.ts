@@ -12,13 +12,15 @@ import { forget, type Slot } from "./slots.ts";
 
 /** Granularity of the accounting, in tokens. */
 const UNIT = 64;
-/** Bytes left for everything else in the process. */
+/** Bytes left for the rest of the process. */
 const RESERVE = 64 * 2 ** 20;
 
 export interface KvBudget {
-  /** Returns whether a sequence may begin beside the running ones, whose prompts may not be evaluated yet. */
+  /**
+   * Returns whether a sequence may begin beside the running ones, whose prompts may not be evaluated completely yet.
+   */
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
-  /** Makes room for a step; if that is impossible, returns the sequence that must wait, or fail. */
+  /** Makes room for a step; if that is impossible, returns the sequence that must wait or fail. */
   victim(work: Work, running: readonly Sequence[]): Victim | undefined;
   /** Accounts for a text to embed, even beyond the budget. */
   embeds(slot: Slot, tokens: number): void;
@@ -28,7 +30,7 @@ export interface KvBudget {
 
 interface Victim {
   readonly sequence: Sequence;
-  /** Why it fails; undefined: it waits. */
+  /** The error with which the sequence fails; undefined: it waits. */
   readonly error?: AppError;
 }
 
@@ -46,7 +48,7 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
   const unitsOf = (tokens: number): number => Math.ceil(tokens / UNIT) * UNIT;
   const sumOf = (which: readonly Slot[]): number => which.reduce((sum, slot) => sum + (taken.get(slot) ?? 0), 0);
 
-  /** Bytes that the machine lacks for this many more tokens. */
+  /** Bytes that the machine lacks for this many additional tokens. */
   const lacking = (tokens: number): number =>
     freeBytes ? Math.max(0, tokens * tokenBytes + RESERVE - freeBytes()) : 0;
 
@@ -56,7 +58,9 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
     taken.delete(slot);
   };
 
-  /** The obstacle to this many tokens in a slot: the budget beside other busy slots, or the machine's memory. */
+  /**
+   * The reason why a slot cannot hold this many tokens: the budget beside other busy slots, or the machine's memory.
+   */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));

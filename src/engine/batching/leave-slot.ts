@@ -1,10 +1,10 @@
-/** States and prefixes that stay in a slot when its sequence pauses or leaves. */
+/** Checkpoints and prefixes that stay in a slot when its sequence pauses or leaves. */
 import type { Session } from "../program/backend.ts";
 import type { PrefixCache } from "./prefix-cache.ts";
 import type { Sequence } from "./sequence.ts";
 import { keepCheckpoint, type Slot } from "./slots.ts";
 
-/** Saves a checkpoint of a sequence's slot if it could not be reset there otherwise. */
+/** Saves a checkpoint of a sequence's slot if nothing else would let the slot continue there. */
 export async function saveCheckpoint(
   { slot, cached }: Sequence,
   { session, slots }: { readonly session: Session; readonly slots: number },
@@ -26,6 +26,6 @@ export async function keepPrefix(
   try {
     await prefixes?.save(index, tokens, checkpoints, adapters);
   } catch {
-    // Without memory for a copy, the prefix stays in the slot until that is reused.
+    // Without memory for a copy, the prefix stays in the slot until the slot is reused.
   }
 }

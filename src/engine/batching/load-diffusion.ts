@@ -1,6 +1,6 @@
 /**
- * The session of a diffusion model in two: one computes the states of all rows, the other the logits of some of them.
- * Logits of all rows would take more memory than the rest of a pass.
+ * The session of a diffusion model, in two parts: one computes the states of all rows, the other the logits of some of
+ * them. Logits of all rows would take more memory than the rest of a pass.
  */
 import type { Backend, LoadOptions, Program, Session } from "../program/backend.ts";
 import { headOf } from "../program/head.ts";
@@ -9,10 +9,10 @@ import { statesEnd } from "../program/states.ts";
 /** Rows whose logits are computed at once. */
 export const HEAD_ROWS = 32;
 
-/** A context that is not asked for: a pass takes all of its rows, however short the answer. */
+/** Default context: a pass computes all of its rows, however short the answer is. */
 export const DIFFUSION_CTX_LEN = 4096;
 
-/** The part of a diffusion model that computes states; other programs as they are. */
+/** The part of a diffusion model that computes states; other programs unchanged. */
 export const bodyOf = (program: Program): Program =>
   program.diffusion ? { ...program, steps: program.steps.slice(0, statesEnd(program)), logits: undefined } : program;
 

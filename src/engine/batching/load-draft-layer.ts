@@ -7,7 +7,7 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import type { DraftLayer } from "./draft-layer.ts";
 import { keepStates } from "./kept-states.ts";
 
-/** A head keeps no state of sequences. */
+/** A head keeps no sequence state. */
 const HEAD = { ctxLen: 32, slots: 1 } as const;
 
 interface Loaded {

@@ -12,7 +12,7 @@ import type { OpenSource } from "../formats/gguf/source.ts";
 import { vocabularyDifference } from "../text/tokenizer/same-vocabulary.ts";
 import type { DraftModel } from "./draft.ts";
 
-/** A loadable draft model, or the reason why it is not usable. */
+/** A loaded draft model, or the reason why it is not usable. */
 type OpenedDraft =
   | { readonly program: Program; readonly ctxLenMax: number; readonly close: () => void; readonly unused?: undefined }
   | { readonly unused: string };
@@ -23,7 +23,7 @@ export interface LoadedDraft {
   readonly unused?: string;
 }
 
-/** A model answers without its draft model too: errors of that are reported, not thrown. */
+/** Errors of a draft model are reported, not thrown: a model answers without it, too. */
 export function openDraft(
   path: string | undefined,
   { model, open }: { model: Gguf; open: OpenSource },
@@ -44,7 +44,7 @@ export function openDraft(
   }
 }
 
-/** Loads it if the model's session can verify drafts; `unused` has the reason if not. */
+/** Loads the draft model if the model's session can verify drafts; else `unused` has the reason. */
 export async function loadDraft(
   opened: OpenedDraft,
   { backend, verifies, ...options }: LoadOptions & { readonly backend: Backend; readonly verifies: boolean },

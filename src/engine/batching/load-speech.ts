@@ -1,16 +1,16 @@
-/** The decoder of a model that writes down speech: it runs for recordings only, one at a time. */
+/** The decoder of a model that transcribes speech: it runs for recordings only, one at a time. */
 import type { Program, Session } from "../program/backend.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { getNumbers } from "../formats/gguf/keys.ts";
 
-/** Four times as many as the largest vocabulary. */
+/** Four times the size of the largest vocabulary. */
 const IDS_MAX = 2 ** 18;
 
 export interface SpeechDecoder {
   readonly session: Session;
   readonly ctxLen: number;
-  /** As `SpeechModel` has them. */
+  /** As in `SpeechModel`. */
   readonly suppressed: readonly number[];
   readonly suppressedFirst: readonly number[];
 }
@@ -21,8 +21,8 @@ interface Loaded {
 }
 
 /**
- * The session for texts, which refuses them if it is a decoder's, and the decoder. Throws `bad_file` for lists of other
- * things than ids.
+ * The session for texts, which refuses them if the model only transcribes, and the decoder. Throws `bad_file` if a list
+ * has entries other than ids.
  */
 export function decoderOf<T extends { readonly session: Session }>(
   running: T,
@@ -32,7 +32,7 @@ export function decoderOf<T extends { readonly session: Session }>(
   if (!program.writesSpeech) return running;
   const { topK: _topK, runWithStates: _states, slices: _slices, ...rest } = running.session;
   const refuse = async (): Promise<never> => {
-    throw new AppError("bad_request", "the model writes down speech: it has no embeddings and no answers");
+    throw new AppError("bad_request", "the model transcribes speech: it has no embeddings and no answers");
   };
   const texts = { run: refuse, states: refuse, shift: () => {}, copy: () => {} };
   const session: Session = { ...rest, ...texts, close: () => running.session.close() };

@@ -42,14 +42,15 @@ const CTX_LEN_MIN = 4;
 /** Minimum context for a model with vision: images take more room than words. */
 const VISION_CTX_LEN = 2048;
 /**
- * An encoder keeps no cache, so a longer context costs nothing until a text fills it; requests have their own limits.
+ * An encoder keeps no cache, so a longer context costs nothing until a text fills it; requests have limits of their
+ * own.
  */
 const ENCODER_CTX_LEN = 2048;
 
 /** Tokens that each slot can hold on any machine. */
 const SHORT_TEXT = 1024;
 
-/** Share of the KV cache's memory for prefixes outside slots; at most as much as the slots have. */
+/** Share of the KV cache's memory for prefixes outside slots; at most as much as the slots get. */
 const PREFIX_SHARE = 1 / 4;
 
 interface EngineOptions extends Omit<LoadOptions, "ctxLen" | "slots"> {
@@ -86,11 +87,11 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen" | "slots"> {
   readonly snapshots?: ((layout: string, adapters: readonly string[]) => SnapshotStore) | undefined;
   readonly emit: (events: readonly SequenceEvent[]) => void;
   readonly onEmbed: (event: EmbedEvent) => void;
-  /** Called when the model can run nothing any more; running requests have failed or will. */
+  /** Called when the model can no longer run; running requests have failed or will fail. */
   readonly onLost?: (error: Error) => void;
 }
 
-/** Facts on a loaded model, for the server. */
+/** Facts about a loaded model, for the server. */
 export interface EngineInfo {
   readonly arch: string;
   readonly backend: string;
@@ -107,7 +108,7 @@ export interface EngineInfo {
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   readonly vramBytes: number;
   readonly gpuLayers: Session["gpuLayers"];
-  /** Set if the weights do not fit in memory: the bytes of them that are. */
+  /** Set if the weights do not fit in memory: the number of their bytes in memory. */
   readonly streamed?: { readonly memory: number };
   readonly places?: Session["places"];
   /** Kind of a reranker's scores; undefined: not a reranker. */
@@ -116,13 +117,13 @@ export interface EngineInfo {
   readonly canFill: boolean;
   /** Kinds of media that a prompt may contain. */
   readonly media: readonly MediaKind[];
-  /** Set for a model that writes down speech, with the codes of its languages; none: English only. */
+  /** Set for a model that transcribes speech, with the codes of its languages; empty: English only. */
   readonly speech?: { readonly languages: readonly string[] };
-  /** Why it takes no images although it has an image encoder. */
+  /** The reason why it takes no images although it has an image encoder. */
   readonly visionMissing?: string;
-  /** Why it takes no recordings although it has an audio encoder. */
+  /** The reason why it takes no recordings although it has an audio encoder. */
   readonly hearingMissing?: string;
-  /** Why its draft model is unused. */
+  /** The reason why its draft model is unused. */
   readonly draftUnused?: string;
   /** Recommended sampling options of the file. */
   readonly parameters: Options;
@@ -142,14 +143,14 @@ export interface LoadedEngine {
   /** The prompt of a reranker, with `{query}` and `{document}`; undefined if special tokens separate the two. */
   readonly rankPrompt: string | undefined;
   readonly program: Program;
-  /** Set for a model that writes down speech; `engine` owns its session. */
+  /** Set for a model that transcribes speech; `engine` owns its session. */
   readonly decoder: SpeechDecoder | undefined;
-  /** Encodes images or recordings: a separate file, or another view of the model's. */
+  /** Encodes images or recordings: from a separate file, or from another part of the model's own. */
   readonly projector: Projector | undefined;
   readonly info: EngineInfo;
   /** Reads of weights that do not fit in memory; undefined if all fit. */
   readonly streamed: Session["streamed"];
-  /** Describes a change of its files since they were opened, after which their content cannot be trusted. */
+  /** Describes a change of its files since they were opened; after a change their content cannot be trusted. */
   readonly changed: () => string | undefined;
 }
 
@@ -241,11 +242,11 @@ async function makeEngine(
 ): Promise<TextEngine> {
   const { diffusion: traits, states, steps } = program;
   if (!head || !traits) return new Engine({ ...parts, fixedContext: !canShift(steps) });
-  const { DiffusionEngine } = await import("./diffusion-engine.ts"); // for such models only
+  const { DiffusionEngine } = await import("./diffusion-engine.ts"); // imported for such models only
   return new DiffusionEngine({ ...parts, head, traits, dim: states.dim });
 }
 
-/** Begins what goes on while the session runs. */
+/** Starts the work that continues while the session runs. */
 function goOnBeside(own: Session, { files, onLost }: Pick<EngineOptions, "onLost"> & { files: OpenedFiles }): void {
   void own.lost?.then(onLost);
   if (own.readsFiles) void files.moveToHugePages();
@@ -325,9 +326,13 @@ function openProjector(file: Gguf, { vision, open }: EngineOptions): Projector |
   }
 }
 
-/** The backend's option for a model with that projector; undefined: it cannot run here, as its own load says. */
+/**
+ * The backend's option for a model with that projector; undefined if the projector cannot run here, which its own load
+ * reports.
+ */
 async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
-  const { projectorKind, twoWayRowsOf } = await import("../vision/index.ts"); // for models with a projector only
+  // Imported for models with a projector only
+  const { projectorKind, twoWayRowsOf } = await import("../vision/index.ts");
   const hears = projectorKind(gguf.metadata, "audio") !== "";
   try {
     return { twoWayRows: twoWayRowsOf(gguf) };
@@ -340,7 +345,7 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
 const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
   getNumber(metadata, `${arch}.context_length`, Infinity);
 
-/** The longest useful context; one that is not asked for ends where a backend would lack kernels. */
+/** The longest useful context. With `auto` it ends where a backend would lack kernels. */
 function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {
   const trained = trainedCtxLen(gguf, program.shape.arch);
   if (program.diffusion && ctxLen === "auto") return Math.min(trained, DIFFUSION_CTX_LEN);
@@ -374,7 +379,7 @@ async function sequencesOf(program: Program, wanted: Wanted): Promise<{ ctxLen: 
   return { ctxLen, slots: wanted.slots === "auto" ? defaultSlots(slotBytes, { bytes, ctxLen, onGpu }) : slots };
 }
 
-/** The file's prompt, else the one for models known to rank by answering. */
+/** The file's own prompt, else the default for models that rank by answering. */
 function rankPromptOf({ metadata }: Gguf, encoder: boolean): string | undefined {
   const own = metadata.get("tokenizer.chat_template.rerank");
   if (typeof own === "string") return own;

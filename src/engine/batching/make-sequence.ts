@@ -1,4 +1,7 @@
-/** Turns a request into a waiting sequence: its prompt laid out and cut to the context, its sampler, its limits. */
+/**
+ * Turns a request into a waiting sequence: lays out its prompt, cuts it to the context, creates its sampler, and sets
+ * its limits.
+ */
 import { AppError } from "../../base/index.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import type { makeBreakers } from "../text/sampling/dry-breakers.ts";
@@ -23,7 +26,7 @@ interface Parts {
   readonly suppressed?: Int32Array;
 }
 
-/** Throws `bad_request` if the prompt is empty, or too long to be kept whole as required. */
+/** Throws `bad_request` if the prompt is empty, or if it must be kept whole and is too long. */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,

@@ -1,6 +1,6 @@
 /**
- * Opens a model's adapters. If each row of a run can have adapters of its own, requests choose them, and the adapters
- * of other models over the same base are on offer too; else the model's own ones apply to every request.
+ * Opens a model's adapters. If a backend supports different adapters per row, requests choose them, also from the
+ * adapters of other models over the same base; else the model's own ones apply to every request.
  */
 import { AppError, backendTraits } from "../../base/index.ts";
 import { applyAdapters, checkOffer, offerAdapters } from "../architectures/index.ts";
@@ -28,7 +28,10 @@ export interface OpenedAdapters {
   readonly fixed: readonly string[];
 }
 
-/** Throws `bad_file` or `unsupported` if an adapter of the model's own cannot be used; leaves out others' adapters. */
+/**
+ * Throws `bad_file` or `unsupported` if one of the model's own adapters cannot be used; leaves out unusable adapters of
+ * other models.
+ */
 export function openAdapters(program: Program, gguf: Gguf, options: AdapterOptions): OpenedAdapters {
   const { adapters = [], offers, backend, open, openAside } = options;
   const files: Gguf[] = [];

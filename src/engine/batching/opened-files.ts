@@ -4,13 +4,13 @@ import type { ByteSource, OpenSource } from "../formats/gguf/source.ts";
 
 export interface OpenedFiles {
   readonly open: OpenSource;
-  /** Opens a file that may never be read: it is watched, but not read ahead. */
+  /** Opens a file that may never be read: it is watched for changes, but not read ahead. */
   readonly openAside: OpenSource;
-  /** Reads files that are not in memory before anything waits for their pages. */
+  /** Reads files that are not in memory before their pages are needed. */
   readAhead(options: Pick<LoadOptions, "onProgress" | "signal">): Promise<void>;
   /** Moves files whose weights are read from the mapping into larger pages. Never throws. */
   moveToHugePages(): Promise<void>;
-  /** Describes a change since they were opened; undefined: unchanged. */
+  /** Describes a change since the files were opened; undefined: unchanged. */
   changed(): string | undefined;
 }
 

@@ -1,21 +1,21 @@
 /**
  * Sizes prompt chunks by measurement: small enough that decoding sequences wait little longer for their next token, and
- * that a cancelled request ends soon. The division of a prompt never changes its results on a CPU; on a GPU, pieces of
- * at most 32 rows run on other kernels, whose sums are rounded in another order.
+ * that a cancelled request ends soon. On a CPU, the division of a prompt never changes its results; on a GPU, pieces of
+ * at most 32 rows run on other kernels, which add in another order.
  */
 import type { ScheduleLimits, Work } from "./scheduler.ts";
 
 /** Time of a prompt chunk between two steps of other sequences, relative to the time between their tokens. */
 const SHARED_SHARE = 1.5;
-/** Maximum time of a run: messages wait meanwhile. */
+/** Maximum time of a run, because messages wait meanwhile. */
 const ALONE_NS = 1e9;
 /** Sizes before the first measurement. */
 const FIRST = { alone: 128, shared: 32 } as const;
 /** Fewer tokens cost the same. */
 const FEWEST = 8;
-/** Minimum while no sequence waits: unpacking the weights costs as much as forty tokens in each run. */
+/** Minimum tokens while no sequence waits: unpacking the weights in each run costs as much as forty tokens. */
 const FEWEST_ALONE = 32;
-/** Limits on the change of a size per measurement. */
+/** Limits on the change of a size per measurement, as factors. */
 const GROWTH = { least: 0.5, most: 4 } as const;
 /** Weight of a new measurement of a decode step. */
 const NEWEST = 0.3;
@@ -52,7 +52,7 @@ export function makePace(most: ScheduleLimits): Pace {
         return;
       }
       const count = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
-      /** The chunk that takes the budgeted time. The short end of a prompt only counts if it took too long. */
+      /** The chunk size that takes the budgeted time. The short end of a prompt counts only if it took too long. */
       const next = (size: number): number => {
         const budget = budgetNs(isShared);
         const growth = Math.max(GROWTH.least, Math.min(GROWTH.most, budget / Math.max(1, ns)));

@@ -5,7 +5,7 @@
 import { AppError } from "../../base/index.ts";
 import type { Gguf, Metadata } from "../formats/gguf/gguf.ts";
 
-/** The tokens that count: the mean of all, the first ([CLS]) or the last. */
+/** The tokens that are pooled: the mean of all, the first ([CLS]) or the last. */
 export type Pooling = "mean" | "first" | "last";
 
 /** `llama_pooling_type` of rerankers. */
@@ -15,7 +15,7 @@ const POOLINGS: Readonly<Record<number, Pooling>> = { 1: "mean", 2: "first", 3: 
 /** llama.cpp's value for an unspecified pooling: -1, also read as 32 unsigned bits. */
 const UNSPECIFIED: readonly unknown[] = [-1, 0xffffffff];
 
-/** The value of a file's key; undefined if missing or unspecified. */
+/** The pooling that a file names; undefined if missing or unspecified. */
 export function statedPooling(metadata: Metadata, arch: string): unknown {
   const type = metadata.get(`${arch}.pooling_type`);
   return UNSPECIFIED.includes(type) ? undefined : type;

@@ -1,8 +1,8 @@
 /**
  * Prefixes of finished sequences, far more than there are slots: a tree of blocks of keys and values, so that prefixes
- * share the blocks of their common beginning. Blocks are copies: 64 tokens take a slot 0.2 s to compute, and less than
- * a millisecond to copy. The least recently used blocks are evicted first, into the snapshot store, from which they
- * come back, even in the next process.
+ * share the blocks of their common beginning. Blocks are copies: computing 64 tokens takes 0.2 s, copying them less
+ * than a millisecond. The least recently used blocks are evicted first, into the snapshot store, from which they come
+ * back, even in the next process.
  */
 import type { Checkpoint, KvBlocks } from "../program/kept-slots.ts";
 import { makePool, type Pool, type PoolOptions } from "./prefix-pool.ts";
@@ -10,7 +10,7 @@ import { NO_ADAPTERS } from "./adapter-set.ts";
 import type { Slot } from "./slots.ts";
 import { nearest, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
 
-/** A prefix is saved if it has at least this many tokens more than are there. */
+/** A prefix is saved if it has at least this many tokens more than the cache has of it. */
 const KEPT_MIN_TOKENS = 16;
 /** Bytes of memory that copies leave free. */
 const RESERVE = 128 * 2 ** 20;
@@ -20,7 +20,7 @@ export interface PrefixMatch {
   readonly path: readonly Node[];
 }
 
-/** The part of a match that is now in a slot. */
+/** The part of a match that was copied into a slot. */
 interface Loaded {
   readonly length: number;
   /** Checkpoints within it; if slots need checkpoints, the last one is at its end. */
@@ -34,10 +34,10 @@ export interface PrefixCache {
   readonly ready: Promise<void>;
   /**
    * The longest prefix of a prompt, at most `limit` tokens; it ends at a checkpoint if slots need one.
-   * @param adapters key of the prompt's adapters (`AdapterSet`); prefixes that others made do not match
+   * @param adapters key of the prompt's adapters (`AdapterSet`); prefixes made with other adapters do not match
    */
   match(tokens: readonly number[], limit: number, adapters?: string): PrefixMatch;
-  /** Copies a prefix into a slot, as far as it still exists. */
+  /** Copies a prefix into a slot, as far as the cache still has it. */
   load(match: PrefixMatch, slot: number): Promise<Loaded>;
   /** Copies the part of a slot that the cache lacks. */
   save(slot: number, tokens: readonly number[], checkpoints: readonly Checkpoint[], adapters?: string): Promise<void>;
@@ -80,7 +80,7 @@ export function makePrefixCache(options: PoolOptions): PrefixCache {
       const there: Node[] = [];
       const checkpoints: Checkpoint[] = [];
       const deepest = path.at(-1);
-      if (deepest) pool.touch(deepest); // evicts others first
+      if (deepest) pool.touch(deepest); // other blocks are evicted first
       for (const node of path) {
         const data = pool.read(node);
         if (!data) break;
@@ -120,7 +120,7 @@ interface Room {
   readonly roomFor: number;
 }
 
-/** Adds the part of a slot that the tree lacks; a prefix longer than memory allows is stored as far as possible. */
+/** Adds the part of a slot that the tree lacks; a prefix too long for memory is stored as far as possible. */
 async function saveSlot(
   { index: slot, tokens, checkpoints, adapters }: Pick<Slot, "index" | "checkpoints" | "adapters"> & Tokens,
   { pool, blocks, bytesMax, roomFor }: { pool: Pool; blocks: KvBlocks } & Room,
@@ -143,7 +143,7 @@ async function saveSlot(
       continue;
     }
     if (own.length < blocks.length && !kept && own.length - shared < KEPT_MIN_TOKENS) break;
-    if (parent && copied === 0) pool.touch(parent); // evicts others before the existing part of it
+    if (parent && copied === 0) pool.touch(parent); // other blocks are evicted before the existing part of this prefix
     if ((copied += blocks.bytesOf(own.length)) > roomFor) break;
     if (there && shared === there.tokens.length) pool.drop(there); // the beginning of this one
     const node: Node = {

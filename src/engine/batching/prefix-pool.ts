@@ -29,20 +29,20 @@ export interface Pool {
   add(node: Node): void;
   /** Moves a node from memory to the snapshot store; false if that is impossible. */
   putAside(node: Node): boolean;
-  /** Replaces a node's checkpoints. @param bytes the node's, in memory from then on */
+  /** Replaces a node's checkpoints. @param bytes of the node, which is in memory from then on */
   change(node: Node, checkpoints: readonly KeptCheckpoint[], bytes: Uint8Array): void;
   /** Deletes a node and all its descendants. */
   drop(node: Node): void;
   touch(last: Node): void;
   shrink(): void;
-  /** Resolves when every node is with the snapshot store. */
+  /** Resolves when the snapshot store has every node. */
   packed(): Promise<void>;
 }
 
 export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
   const { roots, siblingsOf, remove } = makeRoots();
-  // Nodes in memory by use, the latest last. A parent counts as used after its children, so the first node has no
-  // children here.
+  // Nodes in memory in order of use, the latest last. A parent counts as used after its children, so the first node has
+  // no children in memory.
   const used = new Set<Node>();
   let bytes = 0;
   const use = (node: Node): void => {
@@ -145,7 +145,7 @@ function letGo(node: Node): void {
   for (const checkpoint of node.checkpoints) checkpoint.value = undefined;
 }
 
-/** Stores nodes, and waits for the ones that are not packed yet. */
+/** Stores nodes, and waits for nodes whose checkpoints are not packed yet. */
 function makeWriter(blocks: KvBlocks, snapshots: SnapshotStore | undefined) {
   let packing = Promise.resolve();
   return {
@@ -157,7 +157,7 @@ function makeWriter(blocks: KvBlocks, snapshots: SnapshotStore | undefined) {
   };
 }
 
-/** Stores a node beyond the process, with its parents; returns a promise if its checkpoints are packed only later. */
+/** Stores a node and its parents beyond the process; returns a promise if its checkpoints are still to be packed. */
 function storeNode(
   node: Node,
   { checkpoints: kept }: KvBlocks,
@@ -175,7 +175,7 @@ function storeNode(
   };
   const packed = checkpoints.flatMap(({ value }) => (value && kept ? kept.pack(value) : []));
   if (packed.every((each) => each instanceof Uint8Array)) return void write(packed);
-  return Promise.all(packed).then(write, () => snapshots.remove(name)); // a lost device packs nothing
+  return Promise.all(packed).then(write, () => snapshots.remove(name)); // a lost device cannot pack
 }
 
 /** Undefined if the stored content is not this node's. */

@@ -9,7 +9,7 @@ const NODE_BYTES = 1024;
 export interface KeptCheckpoint {
   readonly length: number;
   readonly bytes: number;
-  /** Undefined if it is only stored. */
+  /** Undefined if the checkpoint is only in the snapshot store. */
   value: Checkpoint | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface Node {
   bytes: Uint8Array | undefined;
   /** Within this block, the shortest first. */
   checkpoints: readonly KeptCheckpoint[];
-  /** Name of its snapshot; undefined: it has none. */
+  /** Name of its snapshot; undefined: not stored. */
   name: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface Node {
 export const sizeOf = ({ bytes, checkpoints }: Node): number =>
   NODE_BYTES + (bytes?.length ?? 0) + checkpoints.reduce((sum, each) => sum + (each.value ? each.bytes : 0), 0);
 
-/** The node that shares the most tokens with a text from `first` on, and their number. */
+/** The node that shares the most tokens with a text from `first` on, and the number of shared tokens. */
 export function nearest(
   nodes: readonly Node[],
   text: readonly number[],
@@ -58,8 +58,8 @@ export function* nodesBelow(node: Node): Generator<Node> {
 }
 
 /**
- * Adds stored nodes to an empty tree; returns the names of snapshots without a place in it.
- * @param roots the first blocks that certain adapters made
+ * Adds stored nodes to an empty tree; returns the names of snapshots that have no place in it.
+ * @param roots the first blocks, by adapters
  */
 export function attachSnapshots(
   roots: (adapters: string) => Node[],

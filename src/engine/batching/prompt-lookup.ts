@@ -1,11 +1,11 @@
 /**
- * Prompt-lookup (n-gram) drafting: drafts the tokens that followed an earlier occurrence of the last tokens. Mostly
- * accepted when a text is edited, quoted or repeated.
+ * Prompt-lookup (n-gram) drafting: drafts the tokens that followed an earlier occurrence of the last tokens. Most
+ * drafts are accepted when a text is edited, quoted or repeated.
  */
 
 /** Minimum length of a match. */
 const GRAM = 3;
-/** Earlier occurrences that are compared, the latest first. */
+/** Number of earlier occurrences that are compared, the latest first. */
 const PLACES_MAX = 16;
 /** Matches are compared up to this length. */
 export const MATCH_MAX = 32;
@@ -19,14 +19,14 @@ export interface LookupDraft {
 }
 
 export interface Lookup {
-  /** @param tokens keys of a sequence, which has grown since the last call, or was cut */
+  /** @param tokens keys of a sequence, which has grown or was cut since the last call */
   draft(tokens: readonly number[], most: number): LookupDraft | undefined;
 }
 
 export function makeLookup(): Lookup {
   const latest = new Int32Array(BUCKETS); // by hash of a gram: the end of its last occurrence; 0: none
   let before = new Int32Array(1024); // by end: the previous end with the same hash
-  let end = GRAM; // grams that end before this are indexed
+  let end = GRAM; // grams that end before this index are in the tables
 
   const learn = (tokens: readonly number[]): void => {
     if (tokens.length < end) {

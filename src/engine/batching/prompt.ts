@@ -1,5 +1,5 @@
 /**
- * The engine's form of a prompt: token ids, and media between them, whose rows are vectors in place of token
+ * The engine's form of a prompt: token ids, and between them media, whose rows are vectors in place of token
  * embeddings. In the layout each row has a key: its id, or a negative number that identifies the content of a media
  * row, so that different images never match when prefixes are compared.
  */
@@ -19,7 +19,7 @@ export interface Media {
     readonly of: Int32Array;
     /** Three (time, height, width), or one. */
     readonly perRow: 1 | 3;
-    /** Number of positions it occupies: text continues so far after its beginning. */
+    /** Number of positions it occupies: text after it continues from there. */
     readonly length: number;
   };
   /** Its rows attend to each other in both directions, as the parts of an image do. */
@@ -53,7 +53,7 @@ export interface Layout {
 const NO_ID = -1;
 /**
  * Lays out a prompt. Keys of media rows are equal for equal content, in every process, and differ for different content
- * but for one pair in 2^48.
+ * except with a probability of 2^−48.
  */
 export function layOut(prompt: readonly PromptSegment[]): Layout {
   const [only] = prompt;
@@ -84,7 +84,7 @@ export function layOut(prompt: readonly PromptSegment[]): Layout {
   return { ids: Int32Array.from(ids), keys, media };
 }
 
-/** 48 bits of a hash: two of FNV-1a's kind, with different factors. */
+/** 48 bits of a hash: two FNV-1a hashes with different factors. */
 function shortHash(hash: string): number {
   let [a, b] = [0x811c9dc5, 0x9747b28c];
   for (let i = 0; i < hash.length; i++) {
@@ -178,7 +178,7 @@ function vectorsOf(within: readonly PlacedMedia[], { start, end }: { start: numb
   return all;
 }
 
-/** (rows, 1 or 3): after media, positions continue where the media's end, however many rows there are. */
+/** (rows, 1 or 3): text after media continues from the media's last position, whatever its number of rows. */
 function positionsOf(media: readonly PlacedMedia[], { start, end }: { start: number; end: number }): Int32Array {
   const perRow = media.some((placed) => placed.media.positions?.perRow === 3) ? 3 : 1;
   const positions = new Int32Array((end - start) * perRow);

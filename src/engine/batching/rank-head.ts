@@ -20,7 +20,7 @@ export const RANK_PROMPT =
 export interface RankHead {
   /** `logit`: any number, higher for a better match; `share`: a probability from 0 to 1. */
   readonly kind: "logit" | "share";
-  /** The vectors of tokens of the document; undefined: they are as the query's. */
+  /** The vectors of a document's tokens; undefined: documents use the same embeddings as queries. */
   readonly secondText: SecondText | undefined;
   /** The score of an unnormalized pooled state, (dim). */
   score(state: Float64Array): number;
@@ -34,8 +34,8 @@ interface Layer {
 }
 
 /**
- * Undefined if the model is not a reranker. Throws `bad_file` if its head is missing or misshapen.
- * @param types tokens have types, by which a pair's texts differ
+ * Undefined if the model is not a reranker. Throws `bad_file` if its head is missing or has a wrong shape.
+ * @param types true if tokens have types, which distinguish the texts of a pair
  */
 export function rankHeadOf(
   gguf: Gguf,
@@ -79,7 +79,7 @@ function apply({ weight, bias, outDim }: Layer, x: Float64Array): Float64Array {
 function layerNorm(x: Float64Array, w: Float32Array, eps: number): Float64Array {
   const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
   const variance = x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length;
-  return x.map((value, i) => ((value - mean) / Math.sqrt(variance + eps)) * w[i]!); // as long: valuesOf
+  return x.map((value, i) => ((value - mean) / Math.sqrt(variance + eps)) * w[i]!); // valuesOf has checked the length
 }
 
 /** The first value of a softmax. */
@@ -89,7 +89,7 @@ function firstShare(scores: Float64Array): number {
   return Math.exp(scores[0]! - most) / sum;
 }
 
-/** Labels of a classifier: more than any reranker has. */
+/** Limit of a classifier's labels: more than any reranker has. */
 const OUTPUTS_MAX = 1024;
 
 function readLayer(

@@ -1,7 +1,7 @@
 /**
  * Adds rollback to a session whose slots continue only from checkpoints, so that it can verify drafts. Before rows that
  * may be rejected it saves the slot's states. If the next rows begin within them, it restores the slot and evaluates
- * the accepted rows once more in the same run, as rows of decode, which have the same bits.
+ * the accepted rows again in the same run, as decode rows, which give the same bits.
  */
 import type { TopKResult, TopKRows, Rows, RunWithStates, Session, SlicedRuns, StateRows } from "../program/backend.ts";
 import type { Checkpoint, Checkpoints } from "../program/kept-slots.ts";
@@ -27,9 +27,9 @@ type AnyRows = Omit<Rows, "logits"> | Omit<StateRows, "states">;
 /** Access to the wanted results of a kind of rows. */
 interface Kind<T extends AnyRows> {
   readonly wanted: (rows: T) => string;
-  /** The rows whose results are in the result of `run`; default: the wanted ones. */
+  /** The rows whose results `run` returns; default: the wanted ones. */
   readonly returned?: (rows: T) => string;
-  /** Rows with others before them that are evaluated again. */
+  /** The same rows, but with results for all of them: earlier rows are evaluated again. */
   readonly all: (rows: T) => T;
   readonly dim: number;
   /** @param again rows of each entry that are evaluated again */
@@ -43,7 +43,7 @@ interface States extends Checkpoints {
   readonly pending: Map<number, DraftedRows>;
   /** By slot, the checkpoint that only `pending` uses: tens of megabytes, which the next one may reuse. */
   readonly own: Map<number, Checkpoint>;
-  /** Tokens to evaluate again before rows that begin there; if there are any, the slot is rolled back. */
+  /** The tokens to evaluate again before rows that begin at `start`; if there are any, the slot is rolled back. */
   rollBack(slot: number, start: number): Int32Array;
 }
 
@@ -65,7 +65,7 @@ function makeStates(checkpoints: Checkpoints): States {
       const before = pending.get(slot);
       if (!before || (before.stands && length === endOf(before))) return checkpoints.save(slot, length);
       const { checkpoint } = before;
-      own.delete(slot); // both share it from now on
+      own.delete(slot); // the checkpoint has two owners from now on
       const tokens = before.tokens.slice(0, length - checkpoint.length);
       const within: Within = { length, bytes: checkpoint.bytes, before: { checkpoint, tokens, stands: false } };
       return within;
@@ -88,7 +88,7 @@ function makeStates(checkpoints: Checkpoints): States {
 const isDecode = <T extends AnyRows>(rows: T, { wanted }: Kind<T>): boolean =>
   wanted(rows) !== "none" && (rows.tokens.length === 1 || rows.drafted === true);
 
-/** The rows, preceded by those to evaluate again in the same run, and the number of the latter. */
+/** The rows, preceded by the rows to evaluate again in the same run, and the number of the latter. */
 async function withRedone<T extends AnyRows>(
   batch: readonly T[],
   kind: Kind<T>,
@@ -181,7 +181,7 @@ export function withRollback(session: Session, dims: { readonly logits: number; 
   };
 }
 
-/** A row with a request returns its candidates only, however many rows are evaluated again before it. */
+/** A row with a request returns only its candidates, however many rows are evaluated again before it. */
 async function runTopK<T extends TopKResult | RunWithStates>(
   batch: readonly TopKRows[],
   {

@@ -1,7 +1,7 @@
 /**
  * Chooses the engine's next run. A decode step includes every sequence that is ready, so that all share one read of the
- * weights; between two of them at most one bounded chunk of one prompt is prefilled. A short prompt overtakes longer
- * ones that came before it, but no prompt is overtaken by more tokens than it has itself: see `Sequence.due`.
+ * weights; between two decode steps, at most one bounded chunk of one prompt is prefilled. A short prompt overtakes
+ * longer ones that came before it, but no prompt is overtaken by more tokens than it has itself: see `Sequence.due`.
  */
 import type { Rows } from "../program/backend.ts";
 import { assert } from "../../base/index.ts";
@@ -23,15 +23,15 @@ export interface ScheduleLimits {
 }
 
 /**
- * If slots continue only from checkpoints, a run ends this many tokens before a prompt does: the next turn of a chat
- * replaces the opening of the answer at its end.
+ * If slots continue only from checkpoints, a run ends this many tokens before the end of a prompt, because the next
+ * turn of a chat replaces the end, where the answer opens.
  */
 export const CHECKPOINT_TAIL = 16;
 
 /**
  * The next run; undefined if there is nothing to do.
  * @param last kind of the previous run, so that prefill and decode alternate
- * @param isExact evaluating tokens of an answer again gives the same bits
+ * @param isExact true if evaluating tokens of an answer again gives the same bits
  * @param tail tokens before the end of a prompt at which a run ends; 0: none
  */
 export function schedule(
@@ -58,7 +58,7 @@ export function schedule(
 /** Rows of a step that evaluates an answer again. */
 const AGAIN_ROWS = 16;
 
-/** Work for tokens of an answer whose slot was lost; undefined while some of its prompt are missing. */
+/** Work for the tokens of an answer whose slot was lost; undefined while tokens of its prompt are missing. */
 function againOf(sequence: Sequence): Work | undefined {
   const { tokens, generated, cached } = sequence;
   if (generated.length === 0 || cached < tokens.length - generated.length) return undefined;
@@ -66,7 +66,7 @@ function againOf(sequence: Sequence): Work | undefined {
   return { kind: "prefill", rows: [{ ...rows, logits: "all", drafted: true }], sequences: [sequence] };
 }
 
-/** The next chunk of a prompt. The last chunk never has one token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
+/** The next chunk of a prompt. The last chunk never has a single token: see `EVALUATED_MIN_TOKENS` in slots.ts. */
 function prefillOf(sequence: Sequence, { chunk, tail }: { chunk: number; tail: number }): Work {
   const { tokens, cached, media } = sequence;
   const answered = tokens.length - sequence.generated.length;

@@ -1,6 +1,6 @@
 /**
- * The second text of a pair for encoders with types of tokens, as BERT has them. Programs give every token the first
- * type, so tokens of the second text are given as vectors: their embedding, and the difference of the types.
+ * The second text of a pair for encoders with token types, like BERT. Programs give every token the first type, so
+ * tokens of the second text are given as vectors: their embedding plus the difference of the types.
  */
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
@@ -10,7 +10,7 @@ import type { EmbedText } from "./embed-queue.ts";
 /** The vectors of some tokens, (tokens, dim). Throws `bad_request` for an id without an embedding. */
 export type SecondText = (ids: Int32Array) => Float32Array;
 
-/** Undefined for a model with one type of tokens. Throws `bad_file` for types of another width. */
+/** Undefined for a model with a single token type. Throws `bad_file` for types of another width. */
 export function secondTextOf(gguf: Gguf, dim: number): SecondText | undefined {
   const types = gguf.tensors.get("token_types.weight");
   const embeddings = gguf.tensors.get("token_embd.weight");
@@ -43,7 +43,7 @@ export function secondTextOf(gguf: Gguf, dim: number): SecondText | undefined {
   };
 }
 
-/** A text's ids, and vectors in place of the ids of its second text. */
+/** A text's rows: ids for its first text, vectors for its second text. */
 export function rowsOf(
   { tokens, second = tokens.length }: EmbedText,
   secondText: SecondText | undefined,

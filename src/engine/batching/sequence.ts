@@ -62,7 +62,7 @@ export type SequenceEvent =
       readonly statistics: SequenceStatistics;
       /** Ids of prompt and answer. */
       readonly tokens: Int32Array;
-      /** A part of the prompt was left out, or dropped later to make room. */
+      /** Set if a part of the prompt was left out, or was dropped later to make room. */
       readonly truncated?: boolean;
       /** The stop string that ended the answer. */
       readonly stopSequence?: string;
@@ -73,9 +73,9 @@ export interface AnswerSettings {
   readonly options: SamplingOptions;
   /** `"json"`: any JSON object; an object: a JSON schema. */
   readonly format?: "json" | Record<string, unknown>;
-  /** Constrains the whole answer; no format is beside it. */
+  /** Constrains the whole answer; then `format` is absent. */
   readonly grammar?: AnswerGrammar;
-  /** Grammars of the calls that an answer without a format may open. */
+  /** Grammars of the calls that an answer without a format may contain. */
   readonly calls?: LazyGrammar;
   /** For a full context: true drops its middle and continues, false ends the answer. */
   readonly shift: boolean;
@@ -96,9 +96,9 @@ export interface SequenceRequest extends Omit<AnswerSettings, "adapters"> {
   readonly id: number;
   /** At least one row. */
   readonly prompt: readonly PromptSegment[];
-  /** The end of the prompt's text, echoed when the prompt was read. */
+  /** The end of the prompt's text, echoed once the prompt is read. */
   readonly promptEnd?: string;
-  /** A part of the prompt was left out before it got here. */
+  /** True if a part of the prompt was left out before the request was made. */
   readonly wasCut?: boolean;
   readonly adapters?: AdapterSet;
 }
@@ -124,9 +124,9 @@ export interface Sequence {
   slot: Slot | undefined;
   /** Leading tokens whose KV is in the slot. */
   cached: number;
-  /** Prompt tokens that were there before it ran. */
+  /** Prompt tokens that were in the slot before the sequence ran. */
   reused: number;
-  /** The engine's count of prompt tokens at which this prompt would be done if it went first from here on. */
+  /** The engine's count of prompt tokens at which this prompt would be done if nothing overtook it from now on. */
   due: number;
   cancelled: boolean;
   truncated: boolean;
@@ -140,7 +140,7 @@ export interface Sequence {
 export const inPrefill = (sequence: Sequence): boolean =>
   sequence.tokens.length - sequence.cached > 1 || sequence.generated.length === 0;
 
-/** Makes it evaluate its tokens, prompt and answer so far, again from the start. */
+/** Makes the sequence evaluate its tokens, prompt and answer so far, again from the start. */
 export function startOver(sequence: Sequence): void {
   if (sequence.slot) forget(sequence.slot);
   sequence.cached = 0;
@@ -158,7 +158,7 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
 
 /**
  * Prompt and answer ids for the caller's `context`, without media and stop strings.
- * @param encode tokenizes the rest of a token that a stop string cut
+ * @param encode tokenizes the remaining text of a token that a stop string cut
  */
 export function conversationOf(sequence: Sequence, encode: (text: string) => Int32Array): Int32Array {
   const { prompt, generated, stopSequence, text } = sequence;

@@ -16,7 +16,7 @@ export interface Slot {
   tokens: number[];
   /** Key of the adapters that made them (`AdapterSet`). */
   adapters: string;
-  /** A context shift has moved the content after `tokens`: it serves the running sequence only. */
+  /** A context shift has moved the content after `tokens`: it is usable for the running sequence only. */
   shifted: boolean;
   busy: boolean;
   /** Order of last use; the oldest slot is taken first. */
@@ -38,7 +38,7 @@ export function makeSlots(count: number): Slot[] {
   });
 }
 
-/** Number of leading tokens that a prompt shares with a slot: none if other adapters made the slot's. */
+/** Number of leading tokens that a prompt shares with a slot: 0 if other adapters made the slot's content. */
 function sharedPrefix(slot: Slot, prompt: readonly number[], adapters: string): number {
   if (slot.adapters !== adapters) return 0;
   const limit = Math.min(slot.tokens.length, prompt.length);
@@ -48,12 +48,12 @@ function sharedPrefix(slot: Slot, prompt: readonly number[], adapters: string): 
 }
 
 /**
- * Tokens of a prompt that are evaluated even if a slot holds them all. Two, because backends sum a run of one token in
- * another order than a run of several: with one, a repeated request would get other logits than the first.
+ * Tokens of a prompt that are evaluated even if a slot holds them all. Two, because backends add a single row in
+ * another order than several rows: with one token, a repeated request would get other logits than the first.
  */
 const EVALUATED_MIN_TOKENS = 2;
 
-/** The longest length, up to `limit`, from which a slot can continue: its own, or a checkpoint's. */
+/** The longest length up to `limit` from which a slot can continue: its own, or a checkpoint's. */
 function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number): number {
   if (!shifted && tokens.length <= limit) return tokens.length;
   return checkpoints.findLast(({ length }) => length <= limit)?.length ?? 0;
@@ -109,7 +109,7 @@ export function takeSlot(
   Object.assign(slot, { tokens, adapters, checkpoints, shifted: false, busy: true, usedAt: order });
 }
 
-/** Checkpoints per slot: enough for the turns that users go back. */
+/** Checkpoints per slot: enough for the number of turns that users go back. */
 const CHECKPOINTS_MAX = 8;
 /** Bytes of the checkpoints of all slots. */
 const CHECKPOINT_BYTES_MAX = 512 * 2 ** 20;
@@ -128,7 +128,7 @@ export function keepCheckpoint(slot: Slot, checkpoint: Checkpoint, { slots }: { 
   slot.checkpoints = most > 0 ? kept : [];
 }
 
-/** Marks a slot's content as unknown or useless. */
+/** Marks a slot's content as unknown. */
 export function forget(slot: Slot): void {
   slot.tokens = [];
   slot.checkpoints = [];

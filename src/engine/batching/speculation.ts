@@ -16,11 +16,11 @@ import { startOver, type Sequence } from "./sequence.ts";
 
 /** Maximum drafted tokens of a sequence in one step. */
 const DRAFTED_MAX = 15;
-/** Numbers of rows that drafts fill a step up to, because kernels compute products in groups of these sizes. */
+/** Numbers of rows to which drafts fill a step, because kernels compute products in groups of these sizes. */
 const FILLED = [2, 4, 8, 12, 16, 24, 32];
 /** Minimum predicted speed-up over a step without drafts. */
 const WORTH = 1.05;
-/** Assumed cost of a draft model's token before it was measured, relative to a step of the model. */
+/** Assumed cost of a draft model's token before the first measurement, relative to a step of the model. */
 const DRAFT_SHARE = 0.2;
 export interface Speculation {
   /** Adds drafts to a step for some of its sequences. */
@@ -36,12 +36,12 @@ interface Candidate {
   readonly sequence: Sequence;
   /** In the step. */
   readonly index: number;
-  /** Undefined: a draft model has to provide them. */
+  /** Undefined: a draft model must provide them. */
   readonly tokens: Int32Array | undefined;
   /** Their number, or its maximum. */
   readonly most: number;
   readonly kind: number;
-  /** Probability that a token is accepted if the ones before it are. */
+  /** Probability that a token is accepted if the tokens before it are. */
   readonly chance: number;
 }
 
@@ -74,7 +74,7 @@ export function makeSpeculation(parts: Parts): Speculation {
     return draft && { sequence, index, tokens: draft.tokens, most: draft.tokens.length, kind, chance };
   };
 
-  /** Runs the draft model over the missing tokens of one sequence, for the time of one step, if that is promising. */
+  /** Runs the draft model over missing tokens of one sequence, for the duration of one step, if that is promising. */
   const catchUp = async ({ sequences }: Work): Promise<void> => {
     const budgetNs = costs.of(sequences.length);
     if (!drafter || budgetNs === undefined) return;
@@ -131,7 +131,7 @@ async function draftsOf(
   return drafts;
 }
 
-/** The number of drafts per sequence that maximizes the step's tokens per time. */
+/** The number of drafts per sequence with the highest expected tokens per time. */
 function counts(
   candidates: readonly Candidate[],
   { sequences, costs, drafter }: { sequences: number; costs: DecodeCosts; drafter: Drafter | undefined },
@@ -168,7 +168,7 @@ function counts(
 }
 
 /**
- * A failed decode step, without its drafts. If slots continue only from checkpoints, sequences without drafts start
+ * Removes the drafts from a failed decode step. If slots continue only from checkpoints, sequences without drafts start
  * over: their slot may be a step ahead, and no checkpoint records its place.
  */
 export function withoutDrafts({ rows, sequences, ...work }: Work, { checkpoints }: Session): Work {

@@ -1,6 +1,6 @@
 /**
  * The output of a step for each of its sequences: the logits of its wanted rows, or only the last row's candidates if
- * the session can select them and the sampler needs no more. The choice never changes the sampled token.
+ * the session can select these and they are enough for the sampler. The choice never changes the sampled token.
  */
 import type { TopKRows, Session } from "../program/backend.ts";
 import type { TopK, TopKRequest } from "../text/sampling/top-k.ts";

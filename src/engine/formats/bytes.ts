@@ -9,7 +9,7 @@ export function isPowerOfTwo(value: number): boolean {
   return Number.isInteger(value) && value > 0 && Number.isInteger(Math.log2(value));
 }
 
-/** One after another, in new memory. */
+/** Concatenates bytes in new memory. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

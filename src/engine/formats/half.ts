@@ -3,7 +3,7 @@
  * single scales at odd offsets inside quantization blocks.
  */
 
-/** The value of a binary16 pattern; every one is exact. */
+/** The value of a binary16 pattern, which is exact. */
 export function halfToFloat(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;

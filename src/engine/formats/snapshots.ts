@@ -16,7 +16,7 @@ export interface SnapshotStore {
   list(): Promise<readonly SnapshotInfo[]>;
   /** The bytes of a block, valid until the next read; undefined if it is missing or damaged. */
   read(name: string): Uint8Array | undefined;
-  /** Stores a block later; its bytes are `parts`, which must not change any more. */
+  /** Stores a block later; its bytes are `parts`, which must not change after the call. */
   write(info: SnapshotInfo, parts: readonly Uint8Array[]): void;
   remove(name: string): void;
   /** Marks blocks as used: others are evicted first. */

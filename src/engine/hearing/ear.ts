@@ -23,15 +23,15 @@ export interface StageInput {
   readonly bins: number;
   /** Rows `first` to `first + count`, (count, dim) */
   fill(first: number, count: number): Float32Array;
-  /** The position that turns a row; omitted: its number. */
+  /** The position for RoPE of a row; omitted: its index. */
   positionOf?(row: number): number;
 }
 
 export interface Stage {
   readonly part: Part;
-  /** The most rows of a run. */
+  /** Maximum rows of a run. */
   readonly rowsMax: number;
-  /** Rows do not depend on each other: more of them run as several runs. */
+  /** True if rows do not depend on each other: more rows are divided into several runs. */
   readonly isRowwise: boolean;
   inputOf(sheet: Sheet): StageInput;
 }
@@ -49,7 +49,7 @@ export interface Ear {
   readonly weights?: WeightSource;
 }
 
-/** The rows of a sheet unchanged. */
+/** The rows of a sheet, unchanged. */
 export const asRows = ({ values, batches, time, bins, channels }: Sheet): StageInput => ({
   batches,
   time,

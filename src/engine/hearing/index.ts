@@ -13,15 +13,15 @@ import { runWithPauses } from "../vision/steps.ts";
 import type { Ear, Sheet, Stage } from "./ear.ts";
 import { earOf } from "./ears/index.ts";
 
-/** An audio encoder on a backend. Encodes one recording at a time; others wait. */
+/** An audio encoder on a backend. Encodes one recording at a time; other calls wait. */
 export interface AudioEncoder {
-  /** The parts for a recording of so many samples, without encoding it. */
+  /** The parts for a recording with this many samples, without encoding it. */
   layout(samples: number): readonly ImagePart<RowCount>[];
   /** The same parts with their rows, for samples at 16 kHz. An aborted signal ends it with `cancelled` at a pause. */
   encode(samples: Float32Array, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
   /** The encoder's input: the pieces of a recording. For diagnostics. */
   sheets(samples: Float32Array): Promise<readonly Sheet[]>;
-  /** The rows of a piece, (rows, dim). `check` is awaited now and then, and may end it by throwing. */
+  /** The rows of a piece, (rows, dim). `check` is awaited from time to time, and may end the encoding by throwing. */
   encodePiece(piece: Sheet, check: () => Promise<void>): Promise<Float32Array>;
   /** Values per row. */
   readonly dim: number;
@@ -55,7 +55,7 @@ export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Pro
 const widthOfEar = ({ stages }: Ear): number => stages.at(-1)!.part.result.dim;
 
 /**
- * Values per row that the text model reads: more than the encoder makes if later layers read parts of images' rows,
+ * Values per row that the text model reads: more than the encoder computes if later layers read parts of images' rows,
  * which are zeros for recordings.
  */
 function rowDimOf({ path, kind }: EncoderModel, ear: Ear, text: Program): number {

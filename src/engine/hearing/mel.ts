@@ -1,4 +1,4 @@
-/** Spectrograms of recordings in parts, so that other work can run between them, and Whisper's pieces of them. */
+/** Spectrograms of recordings in parts, so that other work can run in between, and Whisper's pieces of them. */
 import { melPowers, whisperMel, type MelOptions } from "../audio/mel.ts";
 import { SAMPLE_RATE } from "../audio/sound.ts";
 import type { Steps } from "../vision/steps.ts";
@@ -8,14 +8,14 @@ export const HOP = 160;
 const PIECE = 30 * SAMPLE_RATE;
 /** Frames of a piece. */
 export const FRAMES = PIECE / HOP;
-/** Logarithms more than this below the loudest are raised to it. */
+/** Logarithms more than this below the maximum are raised to that limit. */
 const RANGE = 8;
 /** Smaller values have no logarithm. */
 const FLOOR = 1e-10;
 /** Frames between two pauses. */
 const PART = 256;
 
-/** The mapped power of each band in each place where a whole frame fits: (frames, bins). */
+/** The mapped power of each band, for each hop at which a whole frame fits: (frames, bins). */
 export function* spectrogram(
   samples: Float32Array,
   options: MelOptions,
@@ -53,12 +53,12 @@ export function withBeginning(samples: Float32Array, length: number, { fft }: Pi
 }
 
 /**
- * Pieces of 30 seconds. llama.cpp adds a piece of silence to a recording that ends within a frame of a piece's end; the
- * originals do not.
+ * Number of pieces of 30 seconds. llama.cpp adds a piece of silence to a recording that ends within a frame of a
+ * piece's end; the originals do not.
  */
 export const pieceCount = (samples: number): number => Math.max(1, Math.ceil(samples / PIECE));
 
-/** Pieces of (frames, bins), the last filled up with silence. */
+/** Pieces of (frames, bins), the last padded with silence. */
 export function* whisperPieces(samples: Float32Array, bins: number): Steps<readonly Sheet[]> {
   const count = pieceCount(samples.length);
   const options = whisperMel(bins);

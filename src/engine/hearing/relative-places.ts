@@ -1,21 +1,21 @@
 /**
- * Attention scores that depend on the distance of two rows, as one more part of queries and keys: over a window of as
- * many rows, the scores of a query for each distance are a sum of waves, and waves of a distance are products of turned
- * waves of both places.
+ * Attention scores that depend on the distance of two rows, as an additional part of queries and keys. Over a window,
+ * the scores of a query by distance are a sum of waves, and the wave of a distance is a product of rotated waves of
+ * both positions.
  */
 import type { RopeScaling } from "../program/step.ts";
 
-/** Rows that a row attends to, itself the last. */
+/** Number of rows that a row attends to, itself the last. */
 export const WINDOW = 12;
 /** Waves with 0 to 6 periods in a window, and an unused one: pairs of values of each head. */
 const PAIRS = 8;
 /** Values per head. */
 export const PLACES_DIM = 2 * PAIRS;
 
-/** The zeroth wave turns by whole circles. */
+/** The angle of a wave per row; the zeroth wave rotates by whole circles. */
 const turnOf = (wave: number): number => (2 * Math.PI * (wave === 0 ? WINDOW : wave)) / WINDOW;
 
-/** Turns a pair by its wave's angle for each row; positions count within the window's length. */
+/** Rotates a pair by its wave's angle for each row; positions count modulo the window's length. */
 export const placesRope: RopeScaling = {
   base: 1,
   rotaryDim: PLACES_DIM,
@@ -29,12 +29,13 @@ export const placesRope: RopeScaling = {
   freqFactors: Float32Array.from({ length: PAIRS }, (_, wave) => 1 / turnOf(wave)),
 };
 
-/** The same part of all keys, before it is turned: (`PLACES_DIM`) */
+/** The additional part of all keys, before RoPE: (`PLACES_DIM`) */
 export const placesKey = (): Float32Array => Float32Array.from({ length: PLACES_DIM }, (_, i) => (i < PAIRS ? 1 : 0));
 
 /**
- * Matrices from a head's query to its part, before it is turned: (heads, `PLACES_DIM`, headDim).
- * @param distances (WINDOW, heads · headDim): a query times one of them is its score for a row so far before it
+ * Matrices from a head's query to its additional part, before RoPE: (heads, `PLACES_DIM`, headDim).
+ * @param distances (WINDOW, heads · headDim): a query times one of these vectors is its score for the row at that
+ * distance before it
  */
 export function placesQuery(distances: Float32Array, nHeads: number): Float32Array {
   const dim = distances.length / WINDOW;

@@ -21,7 +21,7 @@ export interface WeightSource {
   read(tensorName: string): Uint8Array;
   /** A part of the bytes, for sources whose reads copy: see `readRange` in weight-range.ts. */
   readRange?(tensorName: string, start: number, length: number): Uint8Array;
-  /** The place of a tensor's bytes in a file; undefined, or omitted: they lie in no file. */
+  /** The file range of a tensor's bytes; undefined, or omitted: they are in no file. */
   place?(tensorName: string): FilePlace | undefined;
 }
 
@@ -44,7 +44,7 @@ interface ModelShape {
 export interface DiffusionTraits {
   /** The token of a position that is not known yet. */
   readonly mask: number;
-  /** The row before a position has its logits. */
+  /** A position has the logits of the row before. */
   readonly shifts: boolean;
   /** The model was trained to fill in one block of the answer after the other. */
   readonly blocks: boolean;
@@ -70,16 +70,19 @@ export interface Program {
   readonly steps: readonly Step[];
   /** The output of the last step; undefined for an encoder, which has no output vocabulary. */
   readonly logits: Buf | undefined;
-  /** The buffer that holds the final hidden states of the wanted rows after the last step that writes it. */
+  /** The final hidden states: a buffer that holds them for the wanted rows after the last step that writes it. */
   readonly states: Buf;
   readonly weights: WeightSource;
-  /** Up to this context, layers that choose positions choose all of them (`choices.ts`); undefined: none chooses. */
+  /**
+   * Up to this context length, layers that choose positions choose all of them (`choices.ts`); undefined: no layer
+   * chooses.
+   */
   readonly choosesAbove?: number;
   /** Paths of the adapters that rows may choose; undefined: none. */
   readonly adapters?: readonly string[];
-  /** Computes what steps of cross attention read; undefined: the program has none. */
+  /** Computes the input of cross attention; undefined: the program has none. */
   readonly memory?: MemoryProgram;
-  /** Undefined: the model generates one token after the other, or none. */
+  /** Undefined: the model generates one token after another, or none. */
   readonly diffusion?: DiffusionTraits;
   /** Set for the decoder of a model that writes down speech: it runs for recordings only. */
   readonly writesSpeech?: true;
@@ -117,11 +120,13 @@ export interface LoadOptions {
    * both directions. A backend may need it to accept such rows.
    */
   readonly images?: { readonly twoWayRows: number } | undefined;
-  /** A GPU leaves these steps to the CPU. */
+  /** Steps that a GPU leaves to the CPU. */
   readonly hostSteps?: HostSteps | undefined;
   /** Aborts the load with `cancelled`, at the next piece of weights, and frees its memory. */
   readonly signal?: AbortSignal | undefined;
-  /** Weights of a session of this backend that stays open longer. Weights of the same file are not copied. */
+  /**
+   * A session of this backend that stays open longer: weights that it holds, of the same file, are not copied again.
+   */
   readonly beside?: HeldWeights | undefined;
   /** Work that the backend began earlier; a session may take it over. */
   readonly begun?: Begun | undefined;
@@ -129,7 +134,7 @@ export interface LoadOptions {
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** Steps of a program that the CPU computes while a GPU has the others: see `engine/backends/experts.ts`. */
+/** Steps of a program that the CPU computes while a GPU computes the others: see `engine/backends/experts.ts`. */
 export interface HostSteps {
   readonly steps: ReadonlySet<Step>;
   /** As `StepSession.run`. */
@@ -138,7 +143,7 @@ export interface HostSteps {
 
 /** Inputs of a step. */
 export interface StepRows {
-  /** (rows, dim): the buffers that the step reads, in the order of its description, joined row by row. */
+  /** (rows, dim): the buffers that the step reads, in the order of its description, concatenated per row. */
   readonly values: Float32Array;
   /** Each row gets the same bits as if it were the only one. */
   readonly drafted: boolean;
@@ -154,9 +159,9 @@ export interface StepSession extends Pick<Session, "backend" | "device" | "bytes
   close(): void;
 }
 
-/** Work of a backend while headers are read. */
+/** Work that a backend does while headers are read. */
 export interface Begun {
-  /** Passes a file of the model, once it is open. */
+  /** Announces a file of the model, once it is open. */
   opened(source: ByteSource): void;
   /** Ends work that no session has taken over. */
   end(): void;
@@ -198,7 +203,7 @@ export interface Rows {
   readonly start: number;
   /** Ids; −1 for a row given as a vector. */
   readonly tokens: Int32Array;
-  /** Rows for a program that begins with an `input` step, (tokens, dim). Only the number of its tokens counts. */
+  /** Rows for a program that begins with an `input` step, (tokens, dim); of `tokens` only the length matters. */
   readonly input?: Float32Array;
   /** Vectors in place of embeddings for the rows without an id, in order: (rows without an id, dim). */
   readonly vectors?: Float32Array;
@@ -206,7 +211,7 @@ export interface Rows {
   readonly positions?: Int32Array;
   /** Relative to the first token. */
   readonly spans?: readonly Span[];
-  /** All of these rows attend to it; omitted: they have none. */
+  /** All of these rows attend to it; omitted: no memory. */
   readonly memory?: Memory | undefined;
   /** Adapters that change the weights for these rows, each at most once. Default: none. */
   readonly adapters?: readonly RowAdapter[];
@@ -251,7 +256,7 @@ export interface TopKRuns {
 export interface StreamedCounts {
   /** Uses of an expert's weights that were in memory. */
   readonly hits: number;
-  /** Uses for which they were read. */
+  /** Uses for which the weights were read. */
   readonly misses: number;
   /** Bytes read. */
   readonly bytes: number;
@@ -270,7 +275,7 @@ export interface SlicedRun {
   abandon?(): void;
 }
 
-/** Runs in parts, so that other sequences need not wait for them. */
+/** Runs that are divided, so that other sequences need not wait for the whole run. */
 export interface SlicedRuns {
   /** Maximum rows of a run. */
   readonly rowsMax: number;
@@ -284,9 +289,9 @@ export interface SlicedRuns {
  */
 export interface Session {
   readonly backend: string;
-  /** Resolves when nothing can run any more: a device was lost, or hangs. Only a new process helps. */
+  /** Resolves when the session can no longer run: its device was lost, or hangs. Only a new process helps. */
   readonly lost?: Promise<Error>;
-  /** Device name for people, e.g. "CPU (2 threads)". */
+  /** Displayed device name, e.g. "CPU (2 threads)". */
   readonly device: string;
   readonly bytes: {
     /** Includes mapped weights; each tensor counts once. */
@@ -298,7 +303,7 @@ export interface Session {
   readonly readsFiles?: boolean;
   /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
-  /** The devices with parts of the model, its last layers first; undefined: all is on `device`. */
+  /** The devices with parts of the model, the last layers first; undefined: all layers are on `device`. */
   readonly places?: readonly Place[];
   /** Layers on a GPU, the output counted as one, and how many have their experts on the CPU; undefined: no GPU. */
   readonly gpuLayers?: { readonly count: number; readonly all: number; readonly cpuExperts?: number };
@@ -307,10 +312,10 @@ export interface Session {
    * order. The array is reused by the next run. Several sequences of one token each run as one pass.
    */
   run(batch: readonly Rows[]): Promise<Float32Array>;
-  /** Undefined: logits are in the sampler's memory anyway. */
+  /** Undefined: the caller reads all logits. */
   readonly topK?: TopKRuns;
   /**
-   * As the run of `topK`, and returns the final hidden states of all wanted rows in batch order, (wantedRows, dim).
+   * Like `topK.run`, but also returns the final hidden states of all wanted rows in batch order, (wantedRows, dim).
    * Absent: see `keepStates` in engine/batching.
    */
   readonly runWithStates?: (batch: readonly TopKRows[]) => Promise<RunWithStates>;
@@ -348,7 +353,7 @@ export interface Session {
   readonly slices?: SlicedRuns;
   /** Undefined: keys and values cannot leave their slots. */
   readonly blocks?: KvBlocks;
-  /** Undefined: slots have all their memory from the start, or keep it to the end. */
+  /** Undefined: slots have all their memory from the start, or never free it. */
   readonly growth?: Growth;
   /**
    * Copies the first `length` tokens' keys and values from one slot to another; for other states see `checkpoints`.
@@ -368,20 +373,23 @@ export interface SlotBytes {
 
 export interface Backend {
   readonly name: string;
-  /** Begins a load while the model's headers are read; absent: nothing to begin with. */
+  /** Begins a load while the model's headers are read; absent: there is nothing to begin. */
   begin?(options: Pick<LoadOptions, "threads">): Begun;
   /** The program of a file that is not a list of steps; absent: `engine/architectures` makes it. */
   program?(gguf: Gguf): Program;
-  /** The ops of a program, and variants of ops, without kernels; absent: none. A load refuses them. */
+  /**
+   * The ops of a program, and variants of ops, for which there are no kernels; absent: there are kernels for all. A
+   * load refuses such programs.
+   */
   missing?(program: Program): readonly string[];
   /** Bytes of a slot; absent: everything is float32. */
   slotBytes?(program: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes | Promise<SlotBytes>;
   load(program: Program, options: LoadOptions): Promise<Session>;
-  /** The model that the backend was opened for, if it writes down speech. */
+  /** The model that the backend was opened for, if it transcribes speech. */
   readonly speech?: SpeechModel;
   /**
-   * Loads some steps of a program, which work row by row and read equally many values. Throws `unsupported` if it has
-   * no kernels for them. Absent: it cannot run single steps.
+   * Loads some steps of a program that work row by row and read the same number of values. Throws `unsupported` if
+   * there are no kernels for them. Absent: single steps are not supported.
    */
   loadSteps?(program: Program, steps: readonly Step[], options: LoadOptions): Promise<StepSession>;
   /**

@@ -1,4 +1,4 @@
-/** Program → program, for short contexts: without the choice of positions, where all of them would be chosen. */
+/** Program → program for short contexts: removes the choice of positions if all would be chosen. */
 import type { Program } from "./backend.ts";
 import { readsOf, stateOf, writtenBy } from "./describe.ts";
 import type { Step } from "./step.ts";
@@ -19,7 +19,7 @@ export function withoutChoices(program: Program, ctxLen: number): Program {
   return { ...rest, steps: steps.toReversed() };
 }
 
-/** The step as it attends to every position. */
+/** The step without its choice: it attends to every position. */
 function plain(step: Step): Step {
   if (step.op === "compressedAttention") {
     const { chosen: _chosen, ...rest } = step;

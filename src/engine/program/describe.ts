@@ -22,7 +22,7 @@ type Dependency = "row" | "position" | "past" | "run" | "wanted" | "given";
 /** The use of a buffer: read, replaced, or updated in place. */
 type Access = "read" | "written" | "changed";
 
-/** The members of a step that hold a buffer, or a weight. */
+/** The members of a step that hold a buffer or a weight. */
 type Members<S, T> = { [K in keyof S]-?: S[K] extends T | undefined ? K : never }[keyof S];
 
 /** Features of some steps beyond the plain form of their op. A backend lists the ones that it supports. */
@@ -279,7 +279,7 @@ const descriptions: { readonly [S in Step as S["op"]]: Description<S> } = {
   scale: { buffers: changed, weights: {}, sees: "row" },
 };
 
-/** A description whose functions take any step: callers have looked it up by the step's own op. */
+/** A description whose functions accept any step: callers look it up by the step's own op. */
 interface OpDescription extends Pick<Description<Step>, "sees"> {
   readonly buffers: Readonly<Record<string, Access>>;
   readonly weights: Readonly<Record<string, WeightRole>>;

@@ -1,4 +1,4 @@
-/** The end of a program as a separate one: from final hidden states, which are an input, to logits. */
+/** Makes a program of the steps after the final hidden states: its input is the states, its output the logits. */
 import type { Program } from "./backend.ts";
 import { statesEnd } from "./states.ts";
 

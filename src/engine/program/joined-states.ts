@@ -1,4 +1,4 @@
-/** The state of sequences whose program is divided among several sessions, as one. */
+/** Combines the sequence state of sessions that run parts of one program. */
 import { assert } from "../../base/index.ts";
 import { concatBytes } from "../formats/bytes.ts";
 import type { Session } from "./backend.ts";
@@ -8,7 +8,8 @@ import type { Checkpoint, Checkpoints, KvBlocks, PackedCheckpoints } from "./kep
 export function joinCheckpoints(sessions: readonly Session[]): Checkpoints | undefined {
   const kept = sessions.flatMap(({ checkpoints }) => checkpoints ?? []);
   if (kept.length === 0) return undefined;
-  const partsOf = (checkpoint: Checkpoint): readonly Checkpoint[] => (checkpoint as JoinedCheckpoint).parts; // by `save`
+  // `save` made it
+  const partsOf = (checkpoint: Checkpoint): readonly Checkpoint[] => (checkpoint as JoinedCheckpoint).parts;
   return {
     async save(slot, length, into): Promise<JoinedCheckpoint> {
       const parts: Checkpoint[] = [];
@@ -25,7 +26,7 @@ interface JoinedCheckpoint extends Checkpoint {
   readonly parts: readonly Checkpoint[];
 }
 
-/** One block of all parts; undefined if some part has none. */
+/** One block with the blocks of all parts; undefined if some part has none. */
 export function joinBlocks(sessions: readonly Session[]): KvBlocks | undefined {
   const parts = sessions.flatMap(({ blocks }) => blocks ?? []);
   const [first] = parts;
@@ -52,7 +53,7 @@ export function joinBlocks(sessions: readonly Session[]): KvBlocks | undefined {
   };
 }
 
-/** Packs the parts in sequence, each after its number of bytes. */
+/** Packs the parts in sequence, each after its length in bytes. */
 function joinPacked(kept: readonly PackedCheckpoints[]): PackedCheckpoints | undefined {
   if (kept.length === 0) return undefined;
   return {

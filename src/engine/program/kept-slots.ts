@@ -20,7 +20,7 @@ export interface Checkpoints {
    */
   restore(slot: number, checkpoint: Checkpoint): void;
   /**
-   * The length that a slot is really at when it should be at `length`; resets the slot if more tokens were evaluated
+   * The length that a slot has when it should have `length`; resets the slot if more tokens were evaluated
    * speculatively. Default: `length`.
    */
   standing?(slot: number, length: number): number;
@@ -45,7 +45,9 @@ export interface KvBlocks {
   bytesOf(count: number): number;
   /** Copies `count` positions, beginning at `first`. */
   read(slot: number, first: number, count: number): Uint8Array | Promise<Uint8Array>;
-  /** Writes them back, to that slot or another; later positions may be overwritten too. Throws `busy` without room. */
+  /**
+   * Writes the bytes back, to that slot or another; later positions may be overwritten too. Throws `busy` without room.
+   */
   write(
     slot: number,
     block: { readonly first: number; readonly count: number; readonly bytes: Uint8Array },
@@ -55,6 +57,6 @@ export interface KvBlocks {
 /** For slots whose memory grows with their content. */
 export interface Growth {
   readonly tokenBytes: number;
-  /** Frees the memory of a slot, and with it its content. */
+  /** Frees the memory of a slot, which loses its content. */
   release(slot: number): void;
 }

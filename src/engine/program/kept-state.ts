@@ -11,7 +11,7 @@ export type SequenceState =
       readonly keyDim: number;
       /** 0: values are part of the keys. */
       readonly valueDim: number;
-      /** Attention window of the step that fills it; 0: all positions. */
+      /** Attention window of the step that stores them; 0: all positions. */
       readonly window: number;
       /** RoPE of the keys; undefined: none. */
       readonly rope: RopeScaling | undefined;

@@ -1,4 +1,4 @@
-/** Low-rank changes of weights: the part that backends share. `step.ts` defines them. */
+/** Low-rank changes of weights: code that backends share. `step.ts` defines them. */
 import type { WeightSource } from "./backend.ts";
 import type { Weight } from "./step.ts";
 import { unpackRows } from "./unpack.ts";

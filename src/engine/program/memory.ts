@@ -1,6 +1,6 @@
 /**
  * The memory of a sequence: rows of an image or a recording that its rows attend to by cross attention. A session keeps
- * keys and values of one memory per slot, and computes them when a run names another one.
+ * keys and values of one memory per slot, and computes them when a run names another memory.
  */
 import type { MemoryProgram, Program } from "./backend.ts";
 import { readsOf, stateOf, writtenBy } from "./describe.ts";
@@ -22,7 +22,10 @@ export function memoryDim({ steps: [first] }: MemoryProgram): number {
   return first?.op === "input" ? first.out.dim : 0;
 }
 
-/** The part of a memory's program that the cross attention of some steps needs; undefined: they have none. */
+/**
+ * The part of a memory's program that the cross attention of some steps needs; undefined: these steps have no cross
+ * attention.
+ */
 export function memoryFor(steps: readonly Step[], memory: MemoryProgram | undefined): MemoryProgram | undefined {
   const layers = new Set(memoryLayers(steps).map(({ layer }) => layer));
   if (!memory || layers.size === 0) return undefined;
@@ -30,7 +33,10 @@ export function memoryFor(steps: readonly Step[], memory: MemoryProgram | undefi
   return { ...memory, steps: living(own, new Set()) };
 }
 
-/** A program as it runs for rows without a memory: cross attention gives zeros, and what adds them is gone. */
+/**
+ * A program for rows without a memory: cross attention would give zeros, so it is removed together with the additions
+ * of its result.
+ */
 export function withoutMemory(program: Program): Program {
   const { memory, ...rest } = program;
   if (!memory) return program;
@@ -52,7 +58,7 @@ export function withoutMemory(program: Program): Program {
   return { ...rest, steps: living(steps, new Set(wanted)) };
 }
 
-/** The steps whose results are read, or that keep something. */
+/** The steps whose results are read, or that keep state. */
 function living(steps: readonly Step[], wanted: ReadonlySet<string>): Step[] {
   const alive = new Set(wanted);
   const kept: Step[] = [];

@@ -2,11 +2,11 @@
 
 /** A device with a part of a model. */
 export interface Place {
-  /** For people. */
+  /** Displayed name. */
   readonly device: string;
   /** Layers, the output counted as one. */
   readonly layers: number;
-  /** The number of other layers whose experts are here. */
+  /** Number of other layers whose experts are on this device. */
   readonly experts?: number;
 }
 
@@ -19,7 +19,7 @@ interface Placed {
 export const placesOf = ({ places, device }: Placed, layers: number): readonly Place[] =>
   places ?? [{ device, layers }];
 
-/** For people: "GPU 1: 20 of 33 layers, GPU 2: 8 layers, CPU: the others". */
+/** A displayed text: "GPU 1: 20 of 33 layers, GPU 2: 8 layers, CPU: the others". */
 export function describePlaces(places: readonly Place[]): string {
   const all = places.reduce((sum, { layers }) => sum + layers, 0);
   const last = places.findLastIndex(({ layers }) => layers > 0);

@@ -1,7 +1,7 @@
 /**
  * Rotary position embedding: the angle of every position and pair, with linear scaling, YaRN and frequency factors.
  * Backends share these tables. Ported from `ggml_rope_cache_init`, `rope_yarn` (ggml-cpu/ops.cpp) and
- * `ggml_rope_yarn_corr_dims` (ggml.c), with float32 rounding at the same places: a long context multiplies every
+ * `ggml_rope_yarn_corr_dims` (ggml.c), with float32 rounding in the same steps, because a long context multiplies every
  * rounding error by the position.
  */
 import type { RopeScaling } from "./step.ts";
@@ -20,7 +20,7 @@ export interface GrowingRopeTable extends RopeTable {
   reach(end: number): void;
 }
 
-/** Positions computed together: less than a millisecond's work. */
+/** Number of positions computed together: less than a millisecond's work. */
 const REACH_STEP = 256;
 
 /** Rotations of positions 0 … ctxLen − 1, for a session with a context of `ctxLen` tokens. */
@@ -57,7 +57,7 @@ export function ropeShift(rope: RopeScaling, options: { discard: number; ctxLen:
   return { cos: theta.map(Math.cos), sin: theta.map(Math.sin) };
 }
 
-/** Factor on every rotated vector: `attnFactor`, times YaRN's own correction if that is on. */
+/** Factor of every rotated vector: `attnFactor`, times YaRN's own correction if YaRN is on. */
 export function ropeMagnitude(rope: RopeScaling): number {
   if (rope.extFactor === 0) return f32(rope.attnFactor);
   return f32(rope.attnFactor * (1 + 0.1 * Math.log(1 / rope.freqScale)));
@@ -65,7 +65,7 @@ export function ropeMagnitude(rope: RopeScaling): number {
 
 /**
  * Rotates one head in place by one row of a table.
- * @param x holds (headDim) values from `at`; those beyond rotaryDim stay
+ * @param x holds (headDim) values from `at`; those beyond rotaryDim stay unchanged
  * @param row index in the table: a position, or 0 for a shift
  */
 export function rotateHead(x: Float32Array, at: number, table: RopeTable, row: number, rope: RopeScaling): void {
@@ -119,7 +119,7 @@ export function sectionOf(pair: number, sections: RopeScaling["sections"]): 0 | 
   return place % 3 === 2 && place < 3 * width ? 2 : 0;
 }
 
-/** A function that writes the angle of each pair at a position, (rotaryDim / 2) radians. */
+/** Returns a function that writes the angle of each pair at a position, (rotaryDim / 2) radians. */
 function makeAngles(rope: RopeScaling, ctxLen: number): (position: number, theta: Float32Array) => void {
   const long = ctxLen > rope.ctxLenOrig ? rope.freqFactorsLong : undefined;
   const factors = long ?? rope.freqFactors;

@@ -27,7 +27,10 @@ export function keepingSteps(steps: readonly Step[]): KeepingStep[] {
 export const kvStates = (steps: readonly Step[]): KvState[] =>
   keepingSteps(steps).flatMap(({ state }) => (state.kind === "kv" ? [state] : []));
 
-/** Returns whether sequences can lose tokens in their middle: compressed blocks begin at fixed positions. */
+/**
+ * Returns whether tokens can be removed from the middle of sequences: not if they have compressed blocks, which begin
+ * at fixed positions.
+ */
 export const canShift = (steps: readonly Step[]): boolean => !steps.some(({ op }) => op === "compress");
 
 /** Bytes of a sequence if everything is float32. */

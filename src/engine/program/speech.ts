@@ -1,23 +1,23 @@
-/** The interface of models that write down speech, in the manner of Whisper. */
+/** The interface of models that transcribe speech, like Whisper. */
 
 export interface SpeechModel {
-  /** Bands of the spectrograms that it hears. */
+  /** Number of mel bands of its spectrograms. */
   readonly bins: number;
   readonly vocabSize: number;
-  /** Tokens of a window's text, its prompt included. */
+  /** Maximum tokens of a window's text, prompt included. */
   readonly ctxLen: number;
-  /** Ids that are never written, and ids that never begin a text. */
+  /** Ids that are never generated, and ids that never begin a text. */
   readonly suppressed: readonly number[];
   readonly suppressedFirst: readonly number[];
   /** Encodes 30 seconds. @param mel (bins, 3000) */
   hear(mel: Float32Array): Promise<HeardWindow>;
-  /** Releases what no session owns. */
+  /** Releases resources that no session owns. */
   close?(): void;
 }
 
-/** An encoded window, and one text about it. */
+/** An encoded window, and one transcript of it. */
 export interface HeardWindow {
-  /** Appends tokens to the text. Returns the logits of the next one, in an array of the caller's. */
+  /** Appends tokens to the text. Returns the logits of the next token, in an array of the caller's. */
   extend(tokens: readonly number[]): Promise<Float32Array>;
   /** Begins a new text. */
   restart(): void;

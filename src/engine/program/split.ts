@@ -1,8 +1,8 @@
 /**
  * One program on two backends: its first layers on one, the last ones and the output on the other. The program is cut
- * where the fewest activations are live: the stream between two layers, and what an earlier layer leaves to later ones.
- * They cross once per run, joined. Layers are counted like `num_gpu`: the output is the first, then come the last layer
- * and the earlier ones.
+ * where the fewest activations are live: the stream between two layers, and the results of earlier layers that later
+ * ones read. They are transferred once per run, concatenated. Layers are counted like `num_gpu`: the output is the
+ * first, then come the last layer and the earlier ones.
  */
 import { AppError, assert, checkNotCancelled } from "../../base/index.ts";
 import type {
@@ -30,7 +30,7 @@ import type { Buf, Step } from "./step.ts";
 export interface Cut {
   readonly front: Program;
   readonly back: Program;
-  /** Only wanted rows cross: `front` selects them. */
+  /** Only wanted rows are transferred: `front` selects them. */
   readonly taken: boolean;
 }
 
@@ -74,7 +74,7 @@ export function cutProgram(program: Program, count: number): Cut {
   };
 }
 
-/** Activations side by side in one, `given`: the steps that make it, and the ones that take it apart again. */
+/** Concatenates activations to one, `given`: returns the steps that do so, and the steps that take it apart again. */
 function joined(all: readonly Buf[]): { given: Buf; joins: Step[]; slices: Step[] } {
   const [first, ...others] = all;
   assert(first, "an activation crosses a cut");
@@ -101,7 +101,7 @@ function attentionsOf(steps: readonly Step[]): number[] {
   });
 }
 
-/** The place between the previous layer's attention and this layer's where the fewest activations are live. */
+/** The step between the previous layer's attention and this layer's where the fewest activations are live. */
 function startOf(program: Program, layers: readonly number[], layer: number): number {
   let [best, fewest] = [-1, Infinity];
   for (let at = layers[layer]!; at > layers[layer - 1]!; at--) {
@@ -125,7 +125,7 @@ function aliveBefore(steps: readonly Step[], at: number): Buf[] {
 
 /**
  * Returns whether a step from `at` on reads a KV cache that an earlier one fills, or positions that an earlier one
- * chose: those are numbers of another kind on each backend.
+ * chose, which backends number differently.
  */
 function sharesAcross(steps: readonly Step[], at: number): boolean {
   const chosen = new Set(steps.slice(0, at).flatMap((step) => (step.op === "choosePositions" ? [step.out.name] : [])));
@@ -162,9 +162,7 @@ interface SplitParts {
   readonly count: number;
 }
 
-/**
- * The part of a batch's entry that continues after the cut: rows become the activations that cross, vectors included.
- */
+/** The input of the second part for a batch entry: rows become the transferred activations, vectors included. */
 interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans" | "drafted" | "memory"> {
   /** Its index in the batch. */
   readonly at: number;
@@ -220,7 +218,7 @@ class SplitSession implements Session {
     return topK.run(await this.#crossForLogits(batch));
   }
 
-  /** A run in two parts: of the first layers, then of the others. */
+  /** A run in two parts: the first layers, then the others. */
   #startSliced(rows: Rows): SlicedRun {
     let [crossed, longestNs] = [undefined as Rows[] | undefined, 0];
     const timed = async <T>(work: Promise<T>): Promise<T> => {
@@ -236,7 +234,7 @@ class SplitSession implements Session {
       next: async () => {
         if (crossed) return timed(this.#parts.last.run(crossed));
         const given = await timed(this.#crossForLogits([rows]));
-        // The array of the input belongs to the first part, which others may run meanwhile.
+        // The array of the input belongs to the first part, which other runs may use meanwhile.
         crossed = given.map(({ input, ...each }) => ({ ...each, ...(input && { input: input.slice() }) }));
         return undefined;
       },
@@ -298,7 +296,7 @@ class SplitSession implements Session {
     });
   }
 
-  /** Adds the layers and the device to the message: the first part knows only its own steps. */
+  /** Adds the layers and the device to the message: each part numbers only its own steps. */
   #located(error: unknown): unknown {
     if (!(error instanceof AppError) || error.code !== "runner") return error;
     const { first, cut } = this.#parts;
@@ -308,7 +306,7 @@ class SplitSession implements Session {
   }
 }
 
-/** Inputs of one part besides its rows. */
+/** Inputs of one part apart from its rows. */
 const crossing = (
   { positions, spans, memory }: Pick<StateRows, "positions" | "spans" | "memory">,
   part: Program,

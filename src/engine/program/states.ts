@@ -1,4 +1,4 @@
-/** The place in a program where the final hidden states are complete; the steps after it compute the logits. */
+/** Finds the step after which the final hidden states are complete; the steps after it compute the logits. */
 import { assert } from "../../base/index.ts";
 import type { Program } from "./backend.ts";
 import { writtenBy } from "./describe.ts";

@@ -6,7 +6,7 @@ export type CompressedStep =
    * Each channel of a block of `ratio` positions becomes the average of x, weighted by softmax(gate + bias) over the
    * block's rows; the row that ends a block has the result, and other rows have zeros. With `overlap` x and gate are
    * twice as wide as out: their second halves belong to the row's block, and their first halves to the next one, whose
-   * softmax goes over both. Keeps the rows that later results read.
+   * softmax goes over both. Keeps the rows that later results need.
    */
   | {
       readonly op: "compress";
@@ -38,7 +38,7 @@ export type CompressedStep =
       readonly scale: number;
       readonly window: number;
       readonly ratio: number;
-      /** A score per head that takes part in the softmax without a value, (nHeads). */
+      /** A score per head that takes part in the softmax but has no value, (nHeads). */
       readonly sinks?: Weight;
       readonly chosen?: Buf;
     };

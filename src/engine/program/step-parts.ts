@@ -50,7 +50,7 @@ export interface OfferedChange extends LowRank {
 export interface DistanceBias {
   /** (nHeads, 2 · far + 1): a key `d` rows later adds the value at d + far. */
   readonly values: Float32Array;
-  /** Greater distances count as this one, in each direction. */
+  /** Greater distances use this one, in each direction. */
   readonly far: number;
 }
 
@@ -80,7 +80,7 @@ export interface RopeScaling {
   readonly freqFactorsLong?: Float32Array;
   /** Assigns a row's three positions to pairs (M-RoPE); omitted: the first rotates all. */
   readonly sections?: RopeSections;
-  /** Rotates as for a position so many before the row's. */
+  /** Rotates as for the position this many before the row's. */
   readonly delay?: number;
   /** Rotates in the opposite direction. */
   readonly back?: true;
@@ -90,7 +90,9 @@ export interface RopeScaling {
 export interface RopeSections {
   /** The number of pairs of each position; the sum is the number of pairs. */
   readonly pairs: readonly [number, number, number];
-  /** Pairs alternate: time, height, width, time … until height and width have theirs (IMROPE). Else three runs. */
+  /**
+   * Pairs alternate: time, height, width, time … until height and width have all of theirs (IMROPE). Else three runs.
+   */
   readonly interleaved: boolean;
 }
 

@@ -255,7 +255,7 @@ export type Step =
       readonly limit?: GateLimit;
     }
   /**
-   * out = a ⊙ act(b), or a ⊙ b without `act`. If b is narrower, each of its values applies to a run of neighbours of a.
+   * out = a ⊙ act(b), or a ⊙ b without `act`. If b is narrower, each of its values applies to several neighbours in a.
    * `out` may be `a` or `b`.
    */
   | {
@@ -320,7 +320,7 @@ export type Step =
     }
   /**
    * The weights of hyper-connections (arXiv:2409.19606) between n `streams` and a block, in place. x (rows, n), or
-   * (rows, n + n + n · n); each of these parts is multiplied by its value of `scale` before `base` is added. Then the
+   * (rows, n + n + n · n); each of these parts is multiplied by its value of `scale`, then `base` is added. Then the
    * first is sigmoid(x) + eps, the second 2 · sigmoid(x), and the rows of the third are softmax(x) + eps. The third is
    * divided `iterations` times by the sums of its columns + eps, and before that, except the first time, by the sums of
    * its rows + eps.
@@ -338,11 +338,11 @@ export type Step =
   /** x[r] += w */
   | { readonly op: "addVector"; readonly x: Buf; readonly w: Weight }
   /**
-   * x[r] += a part of the row's given vector, beginning at `at`; rows with an id stay. Such vectors are wider than an
-   * embedding, which comes first.
+   * x[r] += a part of the row's given vector, beginning at `at`; rows with an id stay unchanged. Such vectors are wider
+   * than an embedding, which comes first.
    */
   | { readonly op: "addGiven"; readonly x: Buf; readonly at: number }
-  /** x[r] ⊙= w, or divided by it; each of w's values applies to a run of neighbours. */
+  /** x[r] ⊙= w, or x divided by w; each value of w applies to several neighbours in x. */
   | { readonly op: "multiplyVector"; readonly x: Buf; readonly w: Weight; readonly divide?: boolean }
   /** Scales each row of x to the length of `like`'s: x[r] *= |like[r]| / |x[r]| */
   | { readonly op: "matchLength"; readonly x: Buf; readonly like: Buf }
@@ -368,13 +368,13 @@ interface Chosen {
 
 /** Rare features of attention. */
 interface AttentionVariant {
-  /** A score per head that takes part in the softmax without a value, (nHeads). */
+  /** A score per head that takes part in the softmax but has no value, (nHeads). */
   readonly sinks?: Weight;
   /**
    * ALiBi (arXiv:2108.12409): scores − slope · distance; slopes derive from this largest bias. (`ggml_soft_max_ext`)
    */
   readonly alibi?: number;
-  /** Rows of a span are causal, too. */
+  /** Rows of a span are causal, too: they do not see later rows. */
   readonly oneWay?: boolean;
   /** `window` cuts the positions into chunks: a row attends to its own chunk, up to itself (llama 4). */
   readonly chunked?: boolean;

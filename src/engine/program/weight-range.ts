@@ -1,4 +1,4 @@
-/** A part of a tensor, for callers that read it in pieces or need few rows. */
+/** Reads a part of a tensor, for callers that need few rows or read in pieces. */
 import type { WeightSource } from "./backend.ts";
 
 /** Bytes from `start` on, fewer than `length` if the tensor ends before. */

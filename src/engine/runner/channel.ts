@@ -5,7 +5,7 @@ import type { FromRunner, ToRunner } from "./messages.ts";
 export interface Channel {
   send(message: FromRunner): void;
   onMessage(handle: (message: ToRunner) => void): void;
-  /** Called when the parent is gone. */
+  /** Called when the parent has exited. */
   onDisconnect(handle: () => void): void;
   exit(code: number): void;
 }

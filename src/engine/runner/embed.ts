@@ -12,7 +12,7 @@ import type { Channel } from "./channel.ts";
 import { pairEncoder } from "./rank-input.ts";
 import type { EmbedMessage } from "./messages.ts";
 
-/** Characters to read, and ids to write, before other messages are handled: about 20 ms. */
+/** Maximum characters to read, and ids to write, before other messages are handled: about 20 ms. */
 const ENCODED_AT_ONCE = 100_000;
 
 /** Queues a request's texts; an error in one of them fails the request. `pending` holds the request meanwhile. */
@@ -57,7 +57,7 @@ export function encodeInput(
   const bare = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
   const before = wanted(tokenizer.before, bare[0]);
   const isLong = bare.length > limit - before.length;
-  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // a truncated text has lost its own
+  const after = wanted(tokenizer.after, isLong ? undefined : bare.at(-1)); // truncation may remove it
   const room = limit - before.length - after.length;
   if (bare.length > room) {
     if (!truncate) throw new AppError("bad_request", "the input length exceeds the context length");

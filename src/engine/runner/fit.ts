@@ -1,6 +1,6 @@
 /**
  * Fits conversations to the context: chooses the messages of a prompt. System messages and the last message always
- * stay, and so does the user's last message if the template requires one, however many tool calls followed; otherwise
+ * stay, and so does the user's last message if the template requires one, even if many tool calls follow it; otherwise
  * the oldest messages are dropped, as few as possible.
  */
 import { AppError } from "../../base/index.ts";

@@ -9,14 +9,14 @@ import type { ImageLayout } from "./prompt.ts";
 
 /** Bytes of cached vectors, for further questions about an image. */
 const KEPT_BYTES_MAX = 256 * 2 ** 20;
-/** Layouts of files, for further questions: a recording is decoded to be measured. */
+/** Number of kept layouts, for further questions: to be measured, a recording must be decoded. */
 const LAYOUTS_MAX = 256;
 
-/** A kind of files that a model takes, with the encoder of their rows. */
+/** A kind of files that a model reads, with the encoder of their rows. */
 export interface Sense {
-  /** For messages. */
+  /** Displayed name. */
   readonly name: "image" | "recording";
-  /** The parts of a prompt for a file, without encoding it. Throws `bad_request` for an invalid one. */
+  /** The parts of a prompt for a file, without encoding it. Throws `bad_request` for an invalid file. */
   layout(bytes: Uint8Array, signal?: AbortSignal): Promise<readonly ImagePart<RowCount>[]>;
   /** The same parts with their rows. */
   encode(bytes: Uint8Array, signal: AbortSignal): Promise<readonly ImagePart<Omit<Media, "hash">>[]>;
@@ -56,7 +56,7 @@ interface Known {
   readonly name: string;
 }
 
-/** An encoding in progress, and how many requests wait for it. */
+/** An encoding in progress, and the number of requests that wait for it. */
 interface Encoding {
   readonly media: Promise<readonly Media[]>;
   readonly abort: AbortController;
@@ -76,7 +76,7 @@ export function makeImages({ isSingle = false, senseOf, close, onImage }: Images
     return found;
   };
 
-  /** One at a time: pixels take far more memory than files. */
+  /** Starts an encoding after the others: pixels take far more memory than files. */
   const start = (bytes: Uint8Array, { hash, sense }: Known): Encoding => {
     const abort = new AbortController();
     const media = last.then(async () => {
@@ -139,7 +139,7 @@ export function makeImages({ isSingle = false, senseOf, close, onImage }: Images
   };
 }
 
-/** Returns a function that measures each content once while its layout is kept. */
+/** Returns a function that measures each content once, as long as its layout is kept. */
 function keptLayouts() {
   const layouts = new Map<string, ImageLayout>(); // by hash
   return async (

@@ -30,7 +30,7 @@ export interface LoadMessage extends Pick<
   readonly offers?: readonly string[] | undefined;
   /** The model's files, if the GGUF only describes it. */
   readonly files?: readonly NamedFile[];
-  /** The template of the model that is loaded first; others come in `template` messages. */
+  /** The template of the model name that caused the load; others are defined by `template` messages. */
   readonly template: TemplateChoice;
   /** `auto`, or the name of a backend. */
   readonly backend: string;
@@ -52,7 +52,7 @@ export interface LoadMessage extends Pick<
   readonly snapshotBytes?: number | undefined;
 }
 
-/** A model's Go template, besides the Jinja template in its file, and which of them wins; see `choosePrompt`. */
+/** A model's Go template, which is used instead of or besides the Jinja template in its file; see `choosePrompt`. */
 export interface TemplateChoice {
   readonly go: string | undefined;
   readonly prefersGo: boolean | undefined;
@@ -63,25 +63,25 @@ export interface TemplateChoice {
 
 export type TemplateReply = { readonly facts: TemplateFacts } | { readonly code: Code; readonly message: string };
 
-/** The number of the template that comes with the load message. */
+/** Number of the template in the load message. */
 export const LOADED_TEMPLATE = 0;
 
 /** Text appended to a rendered prompt: the beginning of an answer. */
 export interface Ending {
   /** Not repeated if the prompt ends with it. */
   readonly text: string;
-  /** Put before it if the prompt ends with `open`, apart from blanks. */
+  /** Inserted before `text` if the prompt ends with `open`, apart from blanks. */
   readonly inside?: { readonly open: string; readonly close: string };
 }
 
 interface Rendered {
-  /** The number of a defined template. */
+  /** Number of a defined template. */
   readonly template: number;
   /** The time that templates print. */
   readonly nowMs: number;
   /** Undefined: not set. */
   readonly think?: Think;
-  /** More variables of a Jinja template. */
+  /** Additional variables of a Jinja template. */
   readonly variables?: Readonly<Record<string, unknown>>;
   readonly ending?: Ending;
 }
@@ -91,9 +91,9 @@ export interface InputMessage extends PromptMessage {
   readonly images?: readonly Uint8Array[];
 }
 
-/** The input of a request, as the server has it. */
+/** The input of a request, as the server received it. */
 export type PromptInput =
-  /** Text with the markup of control tokens in it, after images and the ids of an earlier answer. */
+  /** Text that may contain the markup of control tokens, after images and the ids of an earlier answer. */
   | {
       readonly kind: "text";
       readonly text: string;
@@ -126,7 +126,7 @@ export type PromptInput =
       readonly history?: readonly PromptMessage[];
       readonly context: readonly number[];
     })
-  /** The prompt that an earlier request holds, and more text. */
+  /** The prompt that an earlier request holds, and additional text. */
   | { readonly kind: "after"; readonly id: number; readonly text: string };
 
 export interface GenerateMessage extends AnswerSettings {
@@ -219,7 +219,10 @@ export type FromRunner =
   | { readonly kind: "transcribeFailed"; readonly id: number; readonly code: Code; readonly message: string }
   /** The process is about to end and takes no new requests. */
   | { readonly kind: "leaving" }
-  /** Turns of the event loop so far, one after each step: an unchanged number means one long step. */
+  /**
+   * Number of turns of the event loop so far, one after each step: an unchanged number means that one step is still
+   * running.
+   */
   | { readonly kind: "pong"; readonly turns: number }
   /** An image of a prompt was encoded, or its rows were cached. */
   | { readonly kind: "image"; readonly how: "encoded" | "reused" }
@@ -228,7 +231,7 @@ export type FromRunner =
 /** Parts of a transcription. */
 export type SpeechEvent =
   | { readonly kind: "segment"; readonly id: number; readonly segment: SpeechSegment }
-  /** The last one: the recording's language, as `en`, and its length. */
+  /** The last message: the recording's language, as `en`, and its length. */
   | { readonly kind: "transcribed"; readonly id: number; readonly language: string; readonly seconds: number };
 
 /** Answers to single questions. */

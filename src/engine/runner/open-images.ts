@@ -132,7 +132,7 @@ function imageToken({
   return isThere ? id : undefined;
 }
 
-/** The code for recordings is loaded with the first model that hears. */
+/** The code for recordings is loaded with the first model that has an audio encoder. */
 const openEars = (parts: Parts): Promise<Opened<AudioEncoder>> =>
   openEncoder(parts, {
     isThere: parts.decodeAudio !== undefined && projectorKind(parts.model.projector!.gguf.metadata, "audio") !== "",
@@ -141,7 +141,7 @@ const openEars = (parts: Parts): Promise<Opened<AudioEncoder>> =>
   });
 
 interface Wanted<Encoder> {
-  /** The file has such an encoder, and files for it can be decoded here. */
+  /** True if the file has such an encoder and its input can be decoded here. */
   readonly isThere: boolean;
   readonly what: string;
   readonly open: (...given: Parameters<typeof openImageEncoder>) => Promise<Encoder>;
@@ -178,7 +178,7 @@ const eyesOf = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => 
 
 /** The longest recording for any context. */
 const SECONDS_MAX = 2 * 60 * 60;
-/** The rate of rows is measured on so many seconds. */
+/** Number of seconds on which the rate of rows is measured. */
 const MEASURED_SECONDS = 300;
 
 /** Samples are kept from measuring to encoding, as long as the request keeps the file. */

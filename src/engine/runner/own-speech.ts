@@ -1,4 +1,4 @@
-/** Whisper on the engine's own steps: the encoder of its file, and its decoder. */
+/** Whisper on the engine's own steps: the encoder and the decoder of its file. */
 import { AppError } from "../../base/index.ts";
 import type { LoadedEngine } from "../batching/load.ts";
 import type { SpeechDecoder } from "../batching/load-speech.ts";
@@ -20,11 +20,11 @@ interface Parts {
 }
 
 interface OwnSpeech extends SpeechModel {
-  /** The sizes of the whole model. */
+  /** Sizes of the whole model. */
   readonly info: Pick<LoadedEngine["info"], "bytes" | "vramBytes">;
 }
 
-/** Undefined for a model that does not write down speech. Throws `bad_file` if it has no encoder. */
+/** Undefined for a model that does not transcribe speech. Throws `bad_file` if it has no encoder. */
 export async function openOwnSpeech({ model, backend, message, signal, pause }: Parts): Promise<OwnSpeech | undefined> {
   const { decoder, projector, program, info } = model;
   if (!decoder) return undefined;

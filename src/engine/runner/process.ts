@@ -15,8 +15,8 @@ import { decodeImage } from "../vision/decode.ts";
 import { startRunner } from "./runner.ts";
 
 /**
- * Lower priority than the server, which many requests wait for; an otherwise idle machine still gives a runner
- * everything.
+ * A lower priority than the server's, for which many requests wait; on an otherwise idle machine the runner still gets
+ * all processors.
  */
 const NICER = 5;
 const NICEST = 19;
@@ -24,7 +24,7 @@ const NICEST = 19;
 /** Serves the process that started this one, over the spawn channel. */
 export function startRunnerProcess(channel: Channel): void {
   dieWithParent();
-  process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too: the server decides when it ends
+  process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too, but the server decides when it ends
   collectWhenIdle();
   setPriority(Math.min(getPriority() + NICER, NICEST)); // also for threads started after this
   dieBeforeParent();
@@ -42,5 +42,5 @@ export function startRunnerProcess(channel: Channel): void {
     tuningsIn: tuningFile,
     snapshotsOf,
   });
-  void import("../backends/host/simd.ts"); // most models use it: a waiting process loads it in advance
+  void import("../backends/host/simd.ts"); // most models use it, so a spare process loads it in advance
 }

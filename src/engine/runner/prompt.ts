@@ -1,6 +1,6 @@
 /**
- * Turns a request into ids and images: rendered by a template, cut to the context, and tokenized, in one place beside
- * the tokenizer. No text is tokenized twice for one prompt.
+ * Turns a request into ids and images: renders it by a template, cuts it to the context, and tokenizes it, all where
+ * the tokenizer is. No text is tokenized twice for one prompt.
  */
 import { AppError, assert } from "../../base/index.ts";
 import { answerRoom } from "../batching/context.ts";
@@ -36,7 +36,7 @@ export interface Prompt {
   readonly rendered: readonly RenderedPart[];
   /** Ids of an earlier answer, before the rendered parts. */
   readonly context: readonly number[];
-  /** True if a part of the input was dropped to fit the context. */
+  /** True if a part of the input was left out to fit the context. */
   readonly wasCut: boolean;
 }
 
@@ -68,7 +68,7 @@ type Given = Omit<Parameters<typeof renderChat>[1], "messages">;
 /** Maximum characters of a prompt's end for parsers of its answer. */
 const PROMPT_END_CHARS = 64;
 
-/** For people: an image is `[img-0]`, the next one `[img-1]`. */
+/** A displayed text: an image is `[img-0]`, the next one `[img-1]`. */
 export function textOf({ rendered }: Prompt): string {
   let count = 0;
   return rendered.map((part) => ("image" in part ? `[img-${count++}]` : part.text)).join("");
@@ -88,7 +88,7 @@ export function imagesOf(asked: PromptInput): readonly Uint8Array[] {
 
 /**
  * The prompt of a request. Throws `bad_request` if its template refuses it or ids are outside the vocabulary.
- * @param limits undefined: nothing is cut
+ * @param limits undefined: the prompt is not cut
  */
 export function promptOf(parts: Parts, asked: PromptInput, limits?: Limits): Prompt {
   const { model, templates, held } = parts;
@@ -251,7 +251,7 @@ function questionMessages(
   return system ? [{ role: "system", content: system }, ...messages] : messages;
 }
 
-/** Joins neighbours of the same kind: a token's text may span the border between them. */
+/** Joins neighbours of the same kind: a token's text may span the boundary between them. */
 function joined(parts: readonly RenderedPart[]): RenderedPart[] {
   const joint: RenderedPart[] = [];
   for (const part of parts) {
@@ -263,7 +263,7 @@ function joined(parts: readonly RenderedPart[]): RenderedPart[] {
   return joint;
 }
 
-/** If the texts around a gap are longer than the context, half of it stays free for the answer. */
+/** Cuts texts around a gap that are longer than the context, so that half of the context stays free for the answer. */
 function fillGap(
   { tokenizer, info }: Model,
   { before, after, files }: Extract<PromptInput, { kind: "gap" }>,

@@ -12,11 +12,11 @@ interface Limits {
 }
 
 export interface PairEncoder {
-  /** Tokens from this one on are of the document; undefined in a prompt. */
+  /** Index of the document's first token; undefined if the pair is one prompt. */
   readonly second: number | undefined;
   /**
    * The ids of a pair, at most `limit`: a document that is too long is truncated if allowed. Throws `bad_request` if
-   * truncation is not allowed, or nothing is left of the document.
+   * truncation is not allowed, or if the whole document would be cut off.
    */
   encode(document: string, limits: Limits): Int32Array;
 }
@@ -54,9 +54,10 @@ function betweenTokens(tokenizer: PairTokenizer, query: string): PairEncoder {
   };
 }
 
-/** As one text, whose words may begin in the prompt and end in the query or document. */
+/** As one text, because words may begin in the prompt and end in the query or document. */
 function inPrompt(tokenizer: PairTokenizer, query: string, prompt: string): PairEncoder {
-  const parts = prompt.includes("{document}") ? prompt.split("{document}") : [prompt, ""]; // without a place: appended
+  // Without a placeholder: appended
+  const parts = prompt.includes("{document}") ? prompt.split("{document}") : [prompt, ""];
   const markup = parts.map((part) =>
     part
       .split("{query}")
@@ -71,12 +72,12 @@ function inPrompt(tokenizer: PairTokenizer, query: string, prompt: string): Pair
       { addSpecial: false, parseSpecial: true },
     );
   const places = parts.length - 1;
-  let taken: number | undefined; // by the prompt and the query
+  let taken: number | undefined; // ids of the prompt and the query
   return {
     second: undefined,
     encode(text, limits) {
       const room = Math.floor((limits.limit - (taken ??= around("").length)) / places);
-      checkRoom(room, 0, limits); // before the query is read with each document
+      checkRoom(room, 0, limits); // checked before the query is tokenized with each document
       const whole = around(text);
       if (whole.length <= limits.limit) return whole;
       const document = encodeText(tokenizer, text);

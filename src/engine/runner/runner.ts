@@ -42,7 +42,7 @@ export interface RunnerHost {
   readonly open: OpenSource;
   /** The backend of that name; throws `unsupported`. */
   chooseBackend(name: string, offload: Offload): Promise<Backend>;
-  /** The backend of a model in another file format; undefined: not supported. Throws as its load. */
+  /** The backend of a model in another file format; undefined: not supported. Throws like its load. */
   openFiles?(files: readonly NamedFile[], options: Pick<LoadMessage, "threads">): Promise<Backend>;
   /** Decodes image files; undefined: models here take no images. */
   readonly decodeImage?: DecodeImage;
@@ -56,7 +56,7 @@ export interface RunnerHost {
   gpuFreeBytes?(wanted?: { bytes: number; adapter: string | undefined }): Promise<number | undefined>;
   /** The store of a GPU's fastest kernels in a cache folder; undefined: there are no folders. */
   tuningsIn?(cacheDir: string): TuningStore;
-  /** The store of prefixes for a model of these files, which outlives the process; undefined: there is no store. */
+  /** The store of prefixes for a model with these files, which outlives the process; undefined: there is no store. */
   snapshotsOf?(
     paths: readonly string[],
     where: { readonly cacheDir: string; readonly bytesMax: number },
@@ -68,15 +68,15 @@ interface Loaded {
   readonly model: LoadedEngine;
   readonly templates: Templates;
   readonly held: HeldPrompts;
-  /** Undefined if the model takes none. */
+  /** Undefined if the model reads no images. */
   readonly images: Images | undefined;
-  /** Undefined if the model does not write down speech. */
+  /** Undefined if the model does not transcribe speech. */
   readonly speech: Speech | undefined;
   /** Requests whose images are not all encoded yet. */
   readonly encodingImages: Map<number, AbortController>;
 }
 
-/** The longest time for a last message to leave before the process ends. */
+/** Maximum time for a last message to be sent before the process ends. */
 const FAREWELL_MS = 100;
 
 /** Serves one model until closed. Returns at once; the channel's messages drive the work. */
@@ -144,7 +144,7 @@ export function startRunner(channel: Channel, given: RunnerHost): void {
   });
 }
 
-/** Counts the turns of an event loop: the engine takes one after each step. */
+/** Counts the turns of the event loop: the engine waits for one after each step. */
 function countTurns(loop: EventLoop): { loop: EventLoop; turns: () => number } {
   let count = 0;
   const nextTurn = (): Promise<void> => {
@@ -230,7 +230,7 @@ function snapshotsOf(
   { snapshotsOf: open }: RunnerHost,
 ): ((layout: string, adapters: readonly string[]) => SnapshotStore) | undefined {
   if (!open || cacheDir === undefined || snapshotBytes <= 0) return undefined;
-  const paths = projector === undefined ? [path] : [path, projector]; // its rows are in the prefixes
+  const paths = projector === undefined ? [path] : [path, projector]; // prefixes contain the rows of images
   return (layout, adapters) => open([...paths, ...adapters], { cacheDir, bytesMax: snapshotBytes })(layout);
 }
 
@@ -249,14 +249,14 @@ async function cacheMemoryOnGpu(
   return (program) => memory && gpuCacheBytes(program, { memory, weights });
 }
 
-/** Ends the process, so that the next request gets a fresh one; running requests report their failures first. */
+/** Ends the process, so that the next request gets a fresh runner; running requests report their failures first. */
 async function endAfter(error: Error, channel: Channel): Promise<void> {
   channel.send({ kind: "leaving" });
   console.error(error.message);
   await leave(channel);
 }
 
-/** Ends once all messages are out. */
+/** Ends once all messages are sent. */
 async function leave(channel: Channel): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   channel.exit(1);
@@ -264,16 +264,16 @@ async function leave(channel: Channel): Promise<void> {
 
 function transcribe({ speech }: Loaded, message: TranscribeMessage, channel: Channel): void {
   if (speech) return void speech.transcribe(message);
-  const failure = { code: "bad_request", message: "the model does not write down speech" } as const;
+  const failure = { code: "bad_request", message: "the model does not transcribe speech" } as const;
   channel.send({ kind: "transcribeFailed", id: message.id, ...failure });
 }
 
-/** After a change of a model file its content cannot be trusted: reports the failure and ends. */
+/** After a change of a model file, its content cannot be trusted: reports the failure and ends. */
 function refuseChanged({ model }: Loaded, { kind, id }: GenerateMessage | EmbedMessage, channel: Channel): boolean {
   const message = model.changed();
   if (message === undefined) return false;
   const failure = { id, code: "bad_file", message } as const;
-  void endAfter(new Error(message), channel); // announces the end first: clients that get the failure may retry at once
+  void endAfter(new Error(message), channel); // first: clients may retry after the failure
   if (kind === "embed") channel.send({ kind: "embedFailed", ...failure });
   else channel.send({ kind: "events", events: [{ kind: "error", ...failure }] });
   return true;
@@ -287,13 +287,13 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const adapters = choices && adapterSet(choices, loaded.model.info.adapters ?? []);
     loaded.encodingImages.set(message.id, abort);
     if (imagesOf(asked).length > 0) await readImages(loaded, asked, abort.signal);
-    if (abort.signal.aborted) return; // the client has released its prompt, too
+    if (abort.signal.aborted) return; // the client has released the prompt, too
     const prompt = promptOf(loaded, asked, message);
     const { rows, wasCut, rendered, context } = prompt;
     if (holds) loaded.held.set(message.id, { rendered, context, wasCut });
     const { ctxLen } = loaded.model.info;
     const isSeen = prompt.parts.some(({ kind }) => kind === "image");
-    if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // before they are encoded
+    if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // refused before the images are encoded
     const segments = isSeen ? await encodeImages(prompt, loaded, abort.signal) : idsOf(prompt);
     if (abort.signal.aborted) return;
     await loaded.model.engine.submit({

@@ -1,4 +1,4 @@
-/** The transcriptions of a runner: one after the other, each until it is done or cancelled. */
+/** The transcriptions of a runner: one after another, each until it is done or cancelled. */
 import { AppError, codeOf, messageOf } from "../../base/index.ts";
 import { SAMPLE_RATE } from "../audio/sound.ts";
 import { makeTranscriber } from "../audio/whisper/transcriber.ts";
@@ -16,19 +16,19 @@ export interface Speech {
   readonly info: Pick<EngineInfo, "speech">;
   /** Sends the text and its end, or the failure. */
   transcribe(message: TranscribeMessage): Promise<void>;
-  /** Ends a request at its next token; no more is sent for it. */
+  /** Ends a request at its next token; no further messages are sent for it. */
   cancel(id: number): void;
   /** Ends all requests. */
   close(): Promise<void>;
 }
 
-/** Throws `bad_file` if the model's vocabulary is not Whisper's, `unsupported` where nothing decodes sound. */
+/** Throws `bad_file` if the model's vocabulary is not Whisper's, `unsupported` if there is no audio decoder here. */
 export async function openSpeechModel(
   model: SpeechModel,
   { tokenizer }: LoadedEngine,
   { channel, decode, loop }: { channel: Channel; decode: DecodeAudio | undefined; loop: EventLoop },
 ): Promise<Speech> {
-  if (!decode) throw new AppError("unsupported", "models that write down speech run on the server only");
+  if (!decode) throw new AppError("unsupported", "models that transcribe speech run on the server only");
   const transcriber = makeTranscriber(model, tokenizer);
   const running = new Map<number, AbortController>();
   let last: Promise<void> = Promise.resolve();

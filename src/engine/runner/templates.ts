@@ -1,5 +1,5 @@
 /**
- * Templates of a runner, which requests name by number: model names that share weights may have different templates.
+ * Templates of a runner, which requests select by number: model names that share weights may have different templates.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { LoadedEngine } from "../batching/load.ts";

@@ -1,4 +1,4 @@
-/** Questions on the model's vocabulary: text to ids and back, without running the model. */
+/** Answers questions about the model's vocabulary: text to ids and back, without running the model. */
 import { AppError } from "../../base/index.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { FromRunner, ToRunner } from "./messages.ts";

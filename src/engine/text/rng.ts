@@ -58,7 +58,7 @@ function rotl(x: number, bits: number): number {
   return (x << bits) | (x >>> (32 - bits));
 }
 
-/** MurmurHash3's 32-bit finalizer: a bijection in which every input bit moves about half of the output bits. */
+/** MurmurHash3's 32-bit finalizer: a bijection in which every input bit changes about half of the output bits. */
 function mix(x: number): number {
   let h = x | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);

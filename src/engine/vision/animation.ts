@@ -1,7 +1,7 @@
-/** Detects image files with several frames: a model sees one, and the sender should know. */
+/** Detects image files with several frames: a model sees only one, which the sender should know. */
 import type { ImageFormat } from "./image.ts";
 
-/** A truncated file counts as still unless the rest of it is animated. */
+/** A truncated file counts as still if its existing part has one frame. */
 export const isAnimated = (format: ImageFormat, view: DataView): boolean => readers[format](view);
 
 const readers: Readonly<Record<ImageFormat, (view: DataView) => boolean>> = {
@@ -29,7 +29,7 @@ function isAnimatedPng(view: DataView): boolean {
 
 const [EXTENSION, IMAGE] = [0x21, 0x2c];
 
-/** Blocks up to a second image. (GIF89a, 15 to 27) */
+/** Skips blocks up to a second image. (GIF89a, 15 to 27) */
 function isAnimatedGif(view: DataView): boolean {
   const colours = (flags: number): number => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const has = (count: number): boolean => at + count <= view.byteLength;

@@ -13,7 +13,10 @@ import { getBool, getString } from "../formats/gguf/keys.ts";
 import type { Rgb } from "./image.ts";
 import type { Colours } from "./prepare.ts";
 
-/** Four times the maximum of published encoders: 6,400 dimensions, 64 layers, patches of 16, images of 1,540 pixels. */
+/**
+ * Limits are four times the maximum of published encoders: 6,400 dimensions, 64 layers, patches of 16, images of 1,540
+ * pixels.
+ */
 const DIM_MAX = 25_600;
 const FFN_DIM_MAX = 102_400;
 const LAYERS_MAX = 256;
@@ -23,7 +26,7 @@ const PATCH_MAX = 64;
 const SIDE_MAX = 6144;
 const TEXT_DIM_MAX = 262_144;
 
-/** x · σ(1.702 x), which needs no step of its own: see `quickGelu` in tower.ts. */
+/** x · σ(1.702 x), which is made of other steps: see `quickGelu` in tower.ts. */
 type ClipActivation = Activation | "gelu_quick";
 
 /** An encoder of images or of recordings: a file may have one of each. */
@@ -50,20 +53,23 @@ export interface EncoderModel extends Tensors {
 }
 
 export interface ClipModel extends EncoderModel {
-  /** Side of an image, if all have one size. */
+  /** Side of an image if all images have one size. */
   readonly imageSize: number;
   /** Side of a patch. */
   readonly patch: number;
   readonly colours: Colours;
 }
 
-/** Audio encoders in the same file; scales, LLaVA 1.6's line ends, and a table that llama.cpp computes too. */
+/**
+ * Tensors of audio encoders in the same file; scales, LLaVA 1.6's line ends, and a table that llama.cpp computes
+ * instead.
+ */
 const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
 
-/** Image encoders in the same file as an audio encoder. */
+/** Tensors of image encoders in the same file as an audio encoder. */
 const IGNORED_BESIDE_AUDIO = /^v\.|^mm\.(?!a\.)|\.scale$/;
 
-/** The kind of Qwen2.5-Omni's files, which have two encoders under one name, and the kinds of both. */
+/** The kind of Qwen2.5-Omni's files, which have two encoders under one name, and the kinds of the two. */
 const BOTH: Readonly<Record<string, { vision: string; audio: string }>> = {
   "qwen2.5o": { vision: "qwen2.5vl_merger", audio: "qwen2a" },
 };

@@ -65,7 +65,7 @@ const unreadable = (): never => {
   throw new Error("its data cannot be read");
 };
 
-/** @param path of a file beside this one, or from this page on */
+/** @param path of a file beside this one, or relative to this page */
 async function moduleOf(path: string): Promise<WebAssembly.Module> {
   const response = await fetch(new URL(path, import.meta.url));
   return WebAssembly.compile(await response.arrayBuffer());

@@ -7,7 +7,7 @@ import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { sizeText, type RgbImage } from "./image.ts";
 import { readImageHeader } from "./image-header.ts";
 
-/** Forty megapixels take two to five seconds, and longer on a busy machine. */
+/** Forty megapixels take two to five seconds, longer on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 /**

@@ -4,7 +4,7 @@
  */
 import { broken, sizeText, type RgbImage, type Size } from "./image.ts";
 
-/** Reads available bytes; throws at the end of the data. */
+/** Reads existing bytes; throws at the end of the data. */
 class Reader {
   readonly #bytes: Uint8Array;
   #at: number;
@@ -35,7 +35,7 @@ class Reader {
     return flags & 0x80 ? this.take(3 * 2 ** ((flags & 7) + 1)) : undefined;
   }
 
-  /** The next of a sequence of blocks; undefined after the last. */
+  /** The next block of a sequence; undefined after the last. */
   block(): Uint8Array | undefined {
     const length = this.byte();
     return length === 0 ? undefined : this.take(length);
@@ -97,8 +97,8 @@ function readFrame(reader: Reader, common: Uint8Array | undefined, screen: Size)
 const CODE_BITS_MAX = 12;
 
 /**
- * Expands codes to colour indexes, until all are there or the codes end; returns their number. A code stands for one
- * index or for a run of indexes: an earlier code's run and the index after it. (GIF89a, appendix F)
+ * Expands codes to colour indexes, until the frame is full or the codes end; returns their number. A code stands for
+ * one index or for a run of indexes: an earlier code's run and the index after it. (GIF89a, appendix F)
  */
 function expand(reader: Reader, out: Uint8Array): number {
   const bits = reader.byte();

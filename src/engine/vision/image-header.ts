@@ -1,9 +1,9 @@
-/** Reads the header of an image file: its format and its size, known before any allocation. */
+/** Reads the header of an image file, its format and size, before any allocation. */
 import { AppError } from "../../base/index.ts";
 import { isAnimated } from "./animation.ts";
 import { sizeText, type ImageFormat, type Size } from "./image.ts";
 
-/** A full photograph from a good camera; decoders take 5 to 16 bytes per pixel. */
+/** The size of a full photograph from a good camera; decoders take 5 to 16 bytes per pixel. */
 const PIXELS_MAX = 40_000_000;
 const SIDE_MAX = 32_768;
 const IMAGE_BYTES_MAX = 64 * 1024 * 1024;
@@ -54,7 +54,7 @@ function formatOf(bytes: Uint8Array): ImageFormat | undefined {
   return /^GIF8[79]a$/.test(text(bytes, 0, 6)) ? "GIF" : undefined;
 }
 
-/** Undefined if the file ends before its size. The first chunk of a PNG is its header. */
+/** By format: the size of an image; undefined if the file ends before it. The first chunk of a PNG is its header. */
 const readers: Readonly<Record<ImageFormat, (view: DataView) => Size | undefined>> = {
   PNG: (view) => (view.byteLength < 24 ? undefined : { width: view.getUint32(16), height: view.getUint32(20) }),
   GIF: (view) =>

@@ -41,9 +41,12 @@ export interface RowCount {
   readonly positions: number;
 }
 
-/** A projector file on a backend. Encodes one image at a time; others wait. */
+/** A projector file on a backend. Encodes one image at a time; other calls wait. */
 export interface ImageEncoder {
-  /** The parts for an image of that size, without encoding it. Throws `bad_request` if no encoder takes it. */
+  /**
+   * The parts for an image of that size, without encoding it. Throws `bad_request` if the encoder does not support the
+   * size.
+   */
   layout(size: Size): readonly ImagePart<RowCount>[];
   /** The same parts with their rows. An aborted signal ends it with `cancelled` at a pause. */
   encode(image: RgbImage, signal?: AbortSignal): Promise<readonly ImagePart<ImageRows>[]>;
@@ -82,7 +85,7 @@ export async function openImageEncoder(gguf: Gguf, options: EncoderOptions): Pro
   }
 }
 
-/** The most rows of an image that attend to each other in both directions. Throws as `openImageEncoder`. */
+/** Maximum rows of an image that attend to each other in both directions. Throws as `openImageEncoder`. */
 export const twoWayRowsOf = (gguf: Gguf): number => projectorOf(openClip(gguf)).twoWayRows ?? 0;
 
 /** Returns whether the text model has three positions per row: time, height, width. */
@@ -175,14 +178,17 @@ function partsOf({ before, after, tiling }: Projector, size: Size): readonly Til
   return [...marker(before), "picture", ...marker(after)];
 }
 
-/** Positions of rows on a grid: constant time, counted down and across; text continues after the longer side. */
+/**
+ * Positions of rows on a grid: time is constant, height and width count lines and columns; text continues after the
+ * longer side.
+ */
 function positionsOf({ width, height }: Size): NonNullable<ImageRows["positions"]> {
   const of = new Int32Array(width * height * 3);
   for (let row = 0; row < width * height; row++) of.set([0, Math.floor(row / width), row % width], row * 3);
   return { of, perRow: 3, length: Math.max(width, height) };
 }
 
-/** Refuses very long and narrow pictures, whose size exceeds their family's limits. */
+/** Refuses very long and narrow pictures, whose number of rows exceeds their family's limits. */
 function checkRows({ patch, rowsMax }: Projector, { size, target }: { size: Size; target: Size }): void {
   const patches = (target.width / patch) * (target.height / patch);
   if (patches <= rowsMax) return;

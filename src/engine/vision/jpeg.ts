@@ -1,6 +1,6 @@
 /**
  * Extracts the segments of a JPEG that its pixels need, for a third-party decoder (ITU-T T.81, annex B): one frame, of
- * the checked size. Other content of the file never reaches the decoder.
+ * the expected size. The decoder never gets other content of the file.
  */
 import { broken, sizeText, type Size } from "./image.ts";
 
@@ -9,7 +9,7 @@ const [SOI, EOI, SOS, DHT, DQT, DRI, APP0, APP14] = [0xd8, 0xd9, 0xda, 0xc4, 0xd
 const FRAMES = [0xc0, 0xc1, 0xc2];
 /** Other codings: lossless, hierarchical, arithmetic. */
 const FOREIGN_FRAMES = [0xc3, 0xc5, 0xc6, 0xc7, 0xc9, 0xca, 0xcb, 0xcd, 0xce, 0xcf];
-/** Tables, and the two segments that define the components' colours. */
+/** The tables, and the two segments that define the components' colours. */
 const KEPT = [DHT, DQT, DRI, APP0, APP14, SOS, ...FRAMES];
 /** Markers without a segment: TEM and restarts. */
 const isBare = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7);
@@ -42,7 +42,7 @@ export function cleanJpeg(jpeg: Uint8Array, size: Size): Uint8Array<ArrayBuffer>
   return kept.slice(0, to + 2);
 }
 
-/** The position of the next 0xff that a marker's code follows; skips bytes between segments. */
+/** The index of the next 0xff that a marker's code follows; skips bytes between segments. */
 function nextMarker(jpeg: Uint8Array, from: number): number {
   let at = jpeg.indexOf(0xff, from);
   while (at >= 0 && (jpeg[at + 1] === 0xff || jpeg[at + 1] === 0)) at = jpeg.indexOf(0xff, at + 1);

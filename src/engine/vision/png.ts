@@ -1,9 +1,9 @@
-/** The chunks of a PNG. (PNG third edition, 5) */
+/** Removes the chunks of a PNG that the pixels do not need. (PNG third edition, 5) */
 
 /** Names as big-endian numbers. tRNS is alpha, which is dropped. */
 const [IHDR, PLTE, IDAT, IEND] = [0x49484452, 0x504c5445, 0x49444154, 0x49454e44];
 
-/** The file without ancillary chunks, whose errors are harmless then. */
+/** The file without ancillary chunks, so that errors in them do no harm. */
 export function withoutExtras(png: Uint8Array): Uint8Array<ArrayBuffer> {
   const view = new DataView(png.buffer, png.byteOffset, png.byteLength);
   const kept = new Uint8Array(png.length);

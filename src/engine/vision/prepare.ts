@@ -8,7 +8,7 @@ import type { Steps } from "./steps.ts";
 
 const f32 = Math.fround;
 
-/** The size of pictures: fixed, or the image's own in steps and within limits. */
+/** The size of pictures: fixed, or the image's own size, in steps and within limits. */
 export type SizeRule =
   | { readonly kind: "fixed"; readonly side: number }
   /** Whole multiples of `step`, with `min` … `max` squares of that side. */
@@ -83,7 +83,8 @@ export function toPixels({ width, height, data }: RgbImage, { mean, std }: Colou
 }
 
 /**
- * Squares of `patch` pixels as rows: (patches, 3 · patch²), channel by channel, each line by line; patches too.
+ * Squares of `patch` pixels as rows: (patches, 3 · patch²), channel by channel, each line by line; the patches are in
+ * line order, too.
  * @param into destination of the rows, `stride` values apart
  */
 export function patchRows(

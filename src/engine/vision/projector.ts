@@ -35,7 +35,7 @@ export interface TowerRows extends Pick<Rows, "spans"> {
   readonly count: number;
   /** The patch of each row, −1 for none; omitted: patches line by line. */
   readonly order?: Int32Array;
-  /** Values after the pixels of each row: (count, the rest of the tower's input). */
+  /** Additional input values of each row after its pixels: (count, values). */
   readonly added?: Float32Array;
   /** (count, 3) */
   readonly positions?: Int32Array;
@@ -45,7 +45,7 @@ export interface Projector {
   /** Texts of the control tokens around an image; "" for none. */
   readonly before: string;
   readonly after: string;
-  /** The most rows of a picture, if they attend to each other in both directions; default 0: they do not. */
+  /** Maximum rows of a picture, if they attend to each other in both directions; default 0: they do not. */
   readonly twoWayRows?: number;
   readonly size: SizeRule;
   readonly filter: FilterName;
@@ -67,8 +67,8 @@ export interface Projector {
   spansOf?(grid: Grid): readonly Span[];
   /** Converts the projection's rows to the prompt's. */
   finish?(rows: Float32Array, grid: Grid): Float32Array;
-  /** Rows of the prompt across and down. */
+  /** Rows of the prompt per line, and lines. */
   shapeOf(grid: Grid): Size;
-  /** Their number; omitted: the area of the shape. */
+  /** The number of rows; omitted: the area of the shape. */
   count?(grid: Grid): number;
 }

@@ -39,7 +39,7 @@ interface Taps {
   readonly weights: Int32Array;
 }
 
-/** The taps of each of `to` pixels for a line of `from` pixels. */
+/** The source pixels of each of `to` pixels, for a line of `from` pixels. */
 function tapsOf(from: number, to: number, { support, weight }: Filter): Taps[] {
   const scale = from / to;
   const stretch = Math.max(scale, 1);
@@ -58,7 +58,7 @@ function tapsOf(from: number, to: number, { support, weight }: Filter): Taps[] {
   });
 }
 
-/** One pass over `lines` lines, `lineStep` bytes apart, with pixels `step` bytes apart. */
+/** One pass over `lines` lines, which are `lineStep` bytes apart and have pixels `step` bytes apart. */
 interface Pass {
   readonly taps: readonly Taps[];
   readonly lines: number;
@@ -97,7 +97,7 @@ function runLine(data: Uint8Array, out: Uint8Array, { taps, from, to }: Pass, li
 
 const clamp = (value: number): number => Math.max(0, Math.min(255, value));
 
-/** The image resized to a size; a pass without effect is skipped. */
+/** The resized image; a pass that would change nothing is skipped. */
 export function* resize(image: RgbImage, { width, height }: Size, filter: FilterName): Steps<RgbImage> {
   let { data } = image;
   if (width !== image.width) {

@@ -12,7 +12,7 @@ const BASE = 10_000;
  */
 function rotation(style: RopeScaling["style"], periods: Float32Array, byLine: number): RopeScaling {
   return {
-    base: 1, // its powers are 1: `freqFactors` has everything
+    base: 1, // its powers are 1, because `freqFactors` has the frequencies
     rotaryDim: 2 * periods.length,
     style,
     freqScale: 1,
@@ -50,7 +50,7 @@ export function interleaved(model: ClipModel): NonNullable<LayerOptions["turn"]>
   return turnBy(model.headDim, rotation("norm", periods, quarter));
 }
 
-/** Each half of a head separately, with pairs half of it apart: the first by columns, the second by lines. */
+/** Each half of a head separately, with pairs half of its width apart: the first by columns, the second by lines. */
 export function halvesOfHeads(model: ClipModel, base: number): NonNullable<LayerOptions["turn"]> {
   const quarter = quarterOf(model);
   const half = 2 * quarter;

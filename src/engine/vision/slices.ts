@@ -17,7 +17,7 @@ export interface SliceRule {
   /** Side of a square with the area of a slice. */
   readonly side: number;
   readonly patch: number;
-  /** Maximum patches of a slice; very long and narrow ones have more. */
+  /** Maximum patches of a slice; very long and narrow slices have more. */
   readonly patchesMax: number;
 }
 
@@ -69,14 +69,14 @@ function largeCut(size: Size, { side, patch }: SliceRule): Cut {
   };
 }
 
-/** A size with these proportions and the area of a square, truncated in float32 as in the reference. */
+/** A size with these proportions and the area of a square of that side, truncated in float32 as in the reference. */
 function ofArea({ width, height }: Size, side: number): Size {
   const ratio = f32(width / height);
   const down = Math.trunc(f32(side / f32(Math.sqrt(ratio))));
   return { width: Math.trunc(f32(down * ratio)), height: down };
 }
 
-/** The nearest multiple, at least one. */
+/** The nearest multiple of `step`, at least one `step`. */
 const nearest = (length: number, step: number): number => Math.max(Math.floor(f32(length / step) + 0.5) * step, step);
 
 const inPatches = ({ width, height }: Size, patch: number): Size => ({

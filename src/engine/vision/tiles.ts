@@ -24,9 +24,9 @@ export function tilesOf({ width, height, data }: RgbImage, tile: Size): RgbImage
 }
 
 /**
- * An image larger than a tile is also shown at the best of some sizes of whole tiles, with black padding; the whole
- * image, stretched to a tile, comes first, as in training: llama.cpp puts it last. (`mtmd_image_preprocessor_llava_uhd`
- * of llama.cpp, with pinpoints; `process_anyres_image` of LLaVA)
+ * Tiles of an image. The whole image, stretched to a tile, is first, as in training (llama.cpp puts it last). An image
+ * larger than a tile is followed by tiles of it at the best of several sizes, with black padding.
+ * (`mtmd_image_preprocessor_llava_uhd` of llama.cpp, with pinpoints; `process_anyres_image` of LLaVA)
  */
 export function bestOfSizes(sizes: readonly Size[], tile: number): Tiling {
   const sizeOf = (size: Size): Size | undefined =>

@@ -31,7 +31,7 @@ export function streamOf({ dim, nHeads, nKvHeads, headDim }: EncoderModel) {
   } as const satisfies Record<string, Buf>;
 }
 
-/** The input of each row: its pixels, followed by `added`, its further initial values. */
+/** The input of each row: its pixels, followed by `added`, which are additional values. */
 export function inputSteps(pixels: Buf, added?: Buf): Step[] {
   if (!added) return [{ op: "input", out: pixels }];
   const all = { name: "given", dim: pixels.dim + added.dim };
@@ -42,7 +42,7 @@ export function inputSteps(pixels: Buf, added?: Buf): Step[] {
   ];
 }
 
-/** From pixels to the stream; with several frames a still image is seen by the kernels of each. */
+/** From pixels to the stream. If there are kernels for several frames, each is applied to the still image. */
 export function patchEmbedding(model: ClipModel, { frames = 1 } = {}): Step[] {
   const { patch, dim } = model;
   const { pixels, x, y } = buffersOf(model);
@@ -235,7 +235,7 @@ function limitsOf(
   const [min, max] = [read("min"), read("max")];
   return min === undefined && max === undefined ? undefined : { min: min ?? -Infinity, max: max ?? Infinity };
 }
-/** A linear, an activation and a second linear, from `x` to `out`. */
+/** A linear step, an activation and a second linear step, from `x` to `out`. */
 export function twoLinears(
   model: EncoderModel,
   [first, second]: readonly [string, string],

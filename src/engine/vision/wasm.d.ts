@@ -1,4 +1,4 @@
-/** A file beside the program: where it is. */
+/** A file beside the program: its path. */
 declare module "*.wasm" {
   const path: string;
   export default path;

@@ -31,7 +31,7 @@ const VARIANTS: Readonly<Record<string, string>> = {
   _q4f16: "Q4F16",
 };
 const PLACES = ["onnx/model", "model", "onnx/decoder_model_merged", "decoder_model_merged"];
-/** Graphs of models that write down speech. */
+/** Graphs of models that transcribe speech. */
 const DECODER_PLACES = ["onnx/decoder_model_merged", "decoder_model_merged"];
 const ENCODER_PLACES = ["onnx/encoder_model", "encoder_model"];
 /** Files beside the graph that the library reads, or that the vocabulary was made of. */

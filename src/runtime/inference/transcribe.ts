@@ -1,4 +1,4 @@
-/** Transcribe: writes down a recording with a model for speech. */
+/** Transcribe: transcribes a recording with a model for speech. */
 import type { SpeechEvent } from "../../engine/index.ts";
 import { AppError } from "../../base/index.ts";
 import { lease, modelOf, type RuntimeParts } from "./lease.ts";

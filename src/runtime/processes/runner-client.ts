@@ -168,7 +168,7 @@ export class RunnerClient {
     }
   }
 
-  /** Writes down speech. Ending the generator, or the signal, stops the model after its next token. */
+  /** Transcribes speech. Ending the generator, or the signal, stops the model after its next token. */
   async *transcribe(
     request: Omit<TranscribeMessage, "kind" | "id">,
     signal: AbortSignal,

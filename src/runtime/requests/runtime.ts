@@ -334,7 +334,7 @@ export interface Runtime {
   /** Throws `bad_request` if the model is not a reranker, or a text is too long. */
   rank(request: RankRequest): Promise<RankResult>;
   /**
-   * Writes down a recording; the last event is `transcribed`. Throws `bad_request` if the model does not write down
+   * Transcribes a recording; the last event is `transcribed`. Throws `bad_request` if the model does not transcribe
    * speech, or the file is not one of sound.
    */
   transcribe(request: TranscribeRequest): AsyncGenerator<SpeechEvent, void, void>;

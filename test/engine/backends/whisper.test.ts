@@ -29,7 +29,7 @@ test("a text has the same logits token by token as at once, and each window its 
   expect(Number(other)).toBeGreaterThan(1e-3);
   expect(rest).toEqual({
     model: { bins: 8, vocabSize: 40, ctxLen: 24, suppressed: [3], suppressedFirst: [] },
-    silent: "the model writes down speech: it has no embeddings and no answers",
+    silent: "the model transcribes speech: it has no embeddings and no answers",
     broken: "the model: 'config.json': 'num_mel_bins': expected a count, got undefined",
   });
 });

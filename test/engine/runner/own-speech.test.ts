@@ -97,7 +97,7 @@ test("hears windows, writes texts about each from its beginning, and takes no ot
   await model.engine.close();
 });
 
-test("writes down a recording of two windows by Whisper's rules", async () => {
+test("transcribes a recording of two windows by Whisper's rules", async () => {
   const { model, speech } = await open(path, simdBackend);
   const segments: SpeechSegment[] = [];
   const task = { task: "transcribe", temperature: 0.2 } as const; // above 0: no text is written again

@@ -1,8 +1,8 @@
-/** Whisper's rules for the next token: times come in pairs and never decrease, control tokens are never written. */
+/** Whisper's rules for the next token: times come in pairs and never decrease, control tokens are never generated. */
 import type { SpeechModel } from "../../program/speech.ts";
 import type { WhisperVocabulary } from "./vocabulary.ts";
 
-/** The first time of a window, in steps of 20 ms. */
+/** Limit of the first time of a window, in steps of 20 ms. */
 const FIRST_TIME_MAX = 50;
 
 type Suppressed = Pick<SpeechModel, "suppressed" | "suppressedFirst">;
@@ -31,7 +31,7 @@ export function applyRules(
   if (isTime(last)) {
     if (written.length < 2 || isTime(before))
       forbid(firstTime, logits.length); // a text must follow
-    else forbid(0, end); // the next text's time, or the end
+    else forbid(0, end); // the time of the next text, or the end
   }
   const latest = written.findLast(isTime);
   if (latest !== undefined) {
@@ -41,7 +41,7 @@ export function applyRules(
   if (timesOutweigh(logits, firstTime)) forbid(0, firstTime);
 }
 
-/** True if all times together are likelier than every text token. */
+/** True if all timestamps together are likelier than each text token. */
 function timesOutweigh(logits: Float32Array, firstTime: number): boolean {
   let [text, time] = [-Infinity, -Infinity];
   for (let id = 0; id < firstTime; id++) text = Math.max(text, logits[id]!);

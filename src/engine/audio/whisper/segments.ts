@@ -12,7 +12,7 @@ const STEP_SECONDS = 0.02;
 
 /**
  * @param seconds the window's length
- * @returns the pieces, and how far the window was written down: the next one begins there
+ * @returns the pieces, and the time up to which the window was transcribed, at which the next one begins
  */
 export function piecesOf(
   tokens: readonly number[],
@@ -22,7 +22,7 @@ export function piecesOf(
   const isTime = (id: number | undefined): boolean => id !== undefined && id >= firstTime;
   const timeOf = (id: number | undefined): number => ((id ?? firstTime) - firstTime) * STEP_SECONDS;
   const borders = tokens.flatMap((id, i) => (i > 0 && isTime(id) && isTime(tokens[i - 1]) ? [i] : []));
-  const endsComplete = isTime(tokens.at(-1)) && !isTime(tokens.at(-2)); // nothing was left open
+  const endsComplete = isTime(tokens.at(-1)) && !isTime(tokens.at(-2)); // no piece is open
   if (borders.length === 0) {
     const last = tokens.findLast(isTime);
     const start = isTime(tokens[0]) ? timeOf(tokens[0]) : 0;
@@ -34,6 +34,6 @@ export function piecesOf(
     const part = tokens.slice(cuts[i], to);
     return { start: timeOf(part[0]), end: Math.min(timeOf(part.at(-1)), seconds), tokens: part };
   });
-  const until = timeOf(tokens[borders.at(-1)! - 1]); // at least one
+  const until = timeOf(tokens[borders.at(-1)! - 1]); // there is at least one
   return { pieces, until: endsComplete || until <= 0 ? seconds : until };
 }

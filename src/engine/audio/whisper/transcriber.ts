@@ -1,4 +1,4 @@
-/** Recordings to text: window after window, each from where the one before it ended. */
+/** Transcribes recordings window by window, each from the time at which the previous one ended. */
 import { AppError } from "../../../base/index.ts";
 import type { SpeechModel } from "../../program/speech.ts";
 import type { Tokenizer } from "../../text/tokenizer/tokenizer.ts";
@@ -9,13 +9,15 @@ import { isSilent, writeWindow, type WindowRequest } from "./window.ts";
 import { whisperVocabulary, type WhisperVocabulary } from "./vocabulary.ts";
 
 const WINDOW_SECONDS = 30;
-/** A window's rest that is too short to hold a word. */
+/** A rest of the recording that is too short for a word. */
 const REST_SECONDS = 0.1;
-/** A text above this temperature is a guess: the next window does not continue it. (transcribe.py of openai/whisper) */
+/**
+ * A text above this temperature is unreliable: the next window does not continue it. (transcribe.py of openai/whisper)
+ */
 const GUESSED_FROM = 0.5;
 
 export interface SpeechTask {
-  /** As `en`; undefined: the model finds out. */
+  /** As `en`; undefined: the model detects it. */
   readonly language?: string | undefined;
   /** `translate`: into English. */
   readonly task: "transcribe" | "translate";
@@ -43,7 +45,7 @@ export interface Transcriber {
   /** The languages' codes; empty: English only. */
   readonly languages: readonly string[];
   /**
-   * Writes down a recording of 16,000 samples per second. Throws `bad_request` for a language or a task that the model
+   * Transcribes a recording of 16,000 samples per second. Throws `bad_request` for a language or a task that the model
    * does not know. `pause` is awaited after each token.
    * @returns the language's code
    */
@@ -61,7 +63,7 @@ export function makeTranscriber(model: SpeechModel, tokenizer: Tokenizer): Trans
   const textOf = (tokens: readonly number[]): string => tokenizer.detokenize(tokens.filter((id) => id < end));
   const promptOf = (text = ""): readonly number[] =>
     text.trim() === "" ? [] : lastOf([...encode(tokenizer, ` ${text.trim()}`)]);
-  /** The part of earlier tokens that a window continues, as much as in the original. */
+  /** The last tokens of earlier text, which a window continues, as many as in the original. */
   const lastOf = (ids: readonly number[]): readonly number[] => {
     const count = Math.floor(model.ctxLen / 2) - 1;
     return count > 0 ? ids.slice(-count) : [];
@@ -92,7 +94,7 @@ export function makeTranscriber(model: SpeechModel, tokenizer: Tokenizer): Trans
           onSegment({ ...piece, ...times, text, from, temperature, logprob, repetition, silence });
           prompt = lastOf([...prompt, ...piece.tokens]);
         }
-        if (temperature > GUESSED_FROM) prompt = []; // a guess leads the next window astray
+        if (temperature > GUESSED_FROM) prompt = []; // an unreliable text would mislead the next window
         from += isSilent(written) ? length : until;
       }
       return language ?? "en";

@@ -16,7 +16,7 @@ export interface WhisperVocabulary {
   readonly languages: ReadonlyMap<string, number>;
 }
 
-/** Models with fewer tokens know English only. */
+/** Models with smaller vocabularies know English only. */
 const MULTILINGUAL_FROM = 51_865;
 
 /** Throws `bad_file` if a token is missing. */

@@ -1,10 +1,10 @@
-/** Writes down one window of 30 seconds. */
+/** Transcribes one window of 30 seconds. */
 import { makeRng } from "../../text/rng.ts";
 import type { HeardWindow, SpeechModel } from "../../program/speech.ts";
 import { applyRules, logSum } from "./rules.ts";
 import type { WhisperVocabulary } from "./vocabulary.ts";
 
-/** Bounds of a good text, as in Whisper's own program; a worse one is written again at a higher temperature. */
+/** Bounds of a good text, as in Whisper's own program; a worse text is generated again at a higher temperature. */
 const [REPETITION_MAX, LOGPROB_MIN, SILENCE_MIN] = [2.4, -1, 0.6];
 const TEMPERATURE_STEP = 0.2;
 
@@ -15,7 +15,7 @@ export interface WindowText {
   readonly temperature: number;
   /** The mean logarithm of the tokens' probabilities. */
   readonly logprob: number;
-  /** Bytes of the text per byte after compression. */
+  /** Bytes of the text per byte of its compressed form. */
   readonly repetition: number;
   /** The probability that the window has no speech. */
   readonly silence: number;
@@ -24,18 +24,18 @@ export interface WindowText {
 export interface WindowRequest {
   readonly model: Pick<SpeechModel, "suppressed" | "suppressedFirst" | "ctxLen">;
   readonly vocabulary: WhisperVocabulary;
-  /** Tokens of a text before, which the window's text continues in style. */
+  /** Tokens of earlier text, which the window's text continues in style. */
   readonly prompt: readonly number[];
   /** Language and task. */
   readonly steering: readonly number[];
-  /** 0: the likeliest tokens, and sampling only where these are bad. */
+  /** 0: the likeliest tokens; sampling is used only if these are bad. */
   readonly temperature: number;
   readonly textOf: (tokens: readonly number[]) => string;
-  /** Awaited after each token; throws if the text is no longer wanted. */
+  /** Awaited after each token; throws to end the transcription. */
   readonly pause: () => Promise<void>;
 }
 
-/** The text, or the last one if none is good. */
+/** The first good text, or the last one if no text is good. */
 export async function writeWindow(window: HeardWindow, request: WindowRequest): Promise<WindowText> {
   for (let temperature = request.temperature; ; temperature += TEMPERATURE_STEP) {
     const found = await writeOnce(window, request, temperature);
@@ -45,7 +45,7 @@ export async function writeWindow(window: HeardWindow, request: WindowRequest): 
   }
 }
 
-/** There is no speech, and the text is a guess. */
+/** The window has no speech, and its text is unreliable. */
 export const isSilent = ({ silence, logprob }: WindowText): boolean => silence > SILENCE_MIN && logprob < LOGPROB_MIN;
 
 async function writeOnce(window: HeardWindow, request: WindowRequest, temperature: number): Promise<WindowText> {

@@ -134,7 +134,7 @@ function attend(
   }
   let total = sink === undefined ? 0 : Math.exp(sink - max);
   sums.fill(0);
-  // Values inside keys are the keys' last part.
+  // Values that are part of the keys are their last values.
   const [width, from] = cache.v === cache.k ? [keyDim, keyDim - valueDim] : [valueDim, 0];
   for (let t = first; t <= last; t++) {
     const share = Math.exp(scores[t]! - max);

@@ -1,4 +1,6 @@
-/** Compressed blocks of positions in the reference: the vector of a block, and attention that reads such vectors. */
+/**
+ * Compressed blocks of positions in the reference: the vector of a block, and the attention that reads such vectors.
+ */
 import type { Ops, Step } from "../../program/step.ts";
 import { cacheOf, store } from "./attention.ts";
 import { dot, vector, whole } from "./math.ts";
@@ -41,7 +43,7 @@ export const compressedOps: Pick<Ops<void, Pass>, "compress" | "compressedAttent
   },
 };
 
-/** The vector of the block that the last rows are, from x and gate of the last rows. @param rows (rows, 2 · x.dim) */
+/** The vector of the block that the last rows form, from their x and gate. @param rows (rows, 2 · x.dim) */
 function average(
   rows: Float32Array,
   {

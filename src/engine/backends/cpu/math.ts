@@ -26,7 +26,7 @@ export function matmul(
   for (const change of w.offered ?? []) addOffered(out, x, change, pass);
 }
 
-/** out = W · x + bias: four rows at once, because a single sum would wait for its last addition. */
+/** out = W · x + bias: four rows at once, so that no addition waits for the one before. */
 function multiply(w: Float32Array, x: Float32Array, bias: Float32Array, out: Float32Array): void {
   const len = x.length;
   const fours = out.length - (out.length % 4);
@@ -91,8 +91,8 @@ function addOffered(out: Matrix, x: Matrix, { a, b, members }: OfferedChange, pa
 }
 
 /**
- * Four running sums: a single one would wait for itself on every addition. Sums that do not come from an array, and
- * indexes that `| 0` keeps within 32 bits, halve the time.
+ * Four running sums, so that no addition waits for the one before. Two other forms take twice as long: sums that come
+ * from an array, and indexes without `| 0`, which keeps them within 32 bits.
  */
 export function dot(a: Float32Array, aAt: number, b: Float32Array, bAt: number, len: number): number {
   let s0 = 0;
@@ -128,7 +128,7 @@ export function whole(w: Weight, pass: Pass, expert = 0): Float32Array {
 
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 
-/** ln(1 + e^x), which is x for large ones. (`ggml_compute_softplus_f32`) */
+/** ln(1 + e^x), which is about x for large x. (`ggml_compute_softplus_f32`) */
 export const softplus = (x: number): number => (x > 20 ? x : Math.log1p(Math.exp(x)));
 
 export const activations: Readonly<Record<Activation, (x: number) => number>> = {

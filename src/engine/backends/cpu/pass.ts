@@ -58,7 +58,7 @@ export interface Pass {
   get(buf: Buf): Matrix;
 }
 
-/** Memory for `out`: `x` itself if a step works in place. */
+/** Memory for `out`; for a step that works in place, `x` itself. */
 export const madeLike = (pass: Pass, out: Buf, x: Buf): Matrix =>
   out.name === x.name ? pass.get(x) : pass.make(out, pass.get(x).rows);
 

@@ -110,7 +110,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
       Matrix,
       Matrix,
       Matrix,
-    ]; // as many as buffers
+    ]; // one per buffer
     const removal = step.a && step.b && { a: pass.get(step.a), b: pass.get(step.b) };
     const out = pass.make(step.out, r.rows);
     for (let row = 0; row < r.rows; row++) {

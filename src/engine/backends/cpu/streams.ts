@@ -1,4 +1,4 @@
-/** Several streams side by side in the reference: the weights of hyper-connections, and sums by such weights. */
+/** Parallel streams in the reference: the weights of hyper-connections, and sums by such weights. */
 import type { Ops } from "../../program/step.ts";
 import { activations, vector } from "./math.ts";
 import { rowOf, type Pass } from "./pass.ts";

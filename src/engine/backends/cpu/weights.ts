@@ -1,6 +1,6 @@
 /**
- * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, within a budget; the rest is
- * unpacked again, a few rows at a time, at every use.
+ * Weights as float32, for the reference backend. Matrices are unpacked once, on first use, within a budget; beyond it,
+ * a few rows are unpacked at each use.
  */
 import { assert } from "../../../base/index.ts";
 import type { WeightSource } from "../../program/backend.ts";

@@ -12,8 +12,8 @@ import type { GpuProvider, OpenOptions } from "../webgpu/provider.ts";
 /**
  * Toggles of Dawn. NVIDIA's Vulkan drivers have float16 arithmetic that Dawn hides by default. Our kernels write their
  * workgroup memory before they read it, so clearing it first would only cost time (on SwiftShader a second of
- * compiling). Subgroup matrices count as unsafe, as they are experimental, and need Vulkan's memory model. Timestamps
- * are rounded to 65.5 µs by default, longer than most kernels take.
+ * compiling). Subgroup matrices are experimental, so Dawn counts them as unsafe; they need Vulkan's memory model.
+ * Timestamps are rounded to 65.5 µs by default, longer than most kernels take.
  */
 const ENABLED = [
   "vulkan_enable_f16_on_nvidia",
@@ -95,7 +95,7 @@ const namesIn = (answer: string): string[] => [
   ...new Set([...answer.matchAll(/^ \* backend: '(?!null').*', name: '(.*)'$/gm)].map(([, name]) => name!)), // a group
 ];
 
-/** The adapters that are meant, separated by commas, each once; a name may contain commas itself. */
+/** The selected adapters, from a list separated by commas, each once; a name may contain commas itself. */
 export function chooseNames(names: readonly string[], meant: string): [first: string, ...others: string[]] {
   const parts = namesLike(names, meant).length > 0 ? [meant] : meant.split(",").map((part) => part.trim());
   const [first = meant, ...others] = parts.filter((part) => part !== "");
@@ -106,7 +106,7 @@ export function chooseNames(names: readonly string[], meant: string): [first: st
 const namesLike = (names: readonly string[], meant: string): string[] =>
   names.filter((name) => name.toLowerCase().includes(meant.toLowerCase()));
 
-/** The adapter that is meant. Throws `unsupported` unless it is exactly one. */
+/** The selected adapter. Throws `unsupported` unless exactly one matches. */
 function chooseName(names: readonly string[], meant: string): string {
   const like = namesLike(names, meant);
   const found = like.find((name) => name.length === meant.length) ?? (like.length === 1 ? like[0] : undefined);

@@ -6,7 +6,7 @@ import { gpuMemory } from "./gpu-memory.ts";
 import { otherGpus } from "./other-gpus.ts";
 
 interface Wanted {
-  /** Bytes of a model: where the first GPU has fewer, the others count too. Default: only the first counts. */
+  /** Bytes of a model: if the first GPU has fewer, the others count too. Default: only the first counts. */
   readonly bytes?: number;
   /** As `HEARTH_GPU`. */
   readonly adapter?: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * The memory of a GPU, which WebGPU does not tell: from the vendor's tool or from sysfs. A Mac's is a share of the
- * machine's, which the server's settings give.
+ * The memory of a GPU, which WebGPU does not report: read from the vendor's tool or from sysfs. On a Mac it is the part
+ * of the machine's memory that the server's settings give.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ interface Adapter {
   readonly device?: string;
 }
 
-/** The places to ask. */
+/** Sources of information about GPU memory. */
 export interface MemorySources {
   readonly platform: NodeJS.Platform;
   /** NVIDIA's tool. */
@@ -39,7 +39,7 @@ const MIB = 2 ** 20;
 /** PCI vendors by their name in WebGPU. */
 const VENDORS: Readonly<Record<string, string>> = { amd: "0x1002", intel: "0x8086", nvidia: "0x10de" };
 
-/** The memory of an adapter; undefined: unknown. The card with the most free memory stands for several alike. */
+/** The memory of an adapter; undefined: unknown. Among equal cards, the one with the most free memory counts. */
 export const gpuMemory = async (adapter: Adapter, sources?: MemorySources): Promise<GpuMemory | undefined> =>
   (await gpuMemories(adapter, sources))[0];
 
@@ -69,7 +69,7 @@ async function fromNvidia({ name, device }: Adapter, { nvidiaSmi }: MemorySource
 /** The form in which WebGPU gives a card's name. */
 const identifierOf = (model: string): string => model.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 
-/** AMD's driver, and others that name their memory alike. */
+/** AMD's driver, and others that report memory in the same way. */
 async function fromSysfs({ vendor }: Adapter, { platform, drm }: MemorySources): Promise<GpuMemory[]> {
   if (platform !== "linux") return [];
   const cards = (await readdir(drm).catch(() => [])).filter((name) => /^card\d+$/.test(name));

@@ -10,9 +10,9 @@ const FILE_BYTES_MAX = 1024 * 1024;
 const ENTRIES_MAX = 1000;
 
 export interface KeptFile {
-  /** The value stored under that key, of any shape: other programs may write there. Undefined without one. */
+  /** The value stored under that key, of any shape: other programs may write there. Undefined if missing. */
   read(key: string): Promise<unknown>;
-  /** Where two processes write at once, the result of one is lost. Throws `storage`. */
+  /** If two processes write at once, the result of one is lost. Throws `storage`. */
   write(key: string, value: unknown): Promise<void>;
 }
 

@@ -12,7 +12,7 @@ type Named = Awaited<ReturnType<NonNullable<GpuProvider["named"]>>>;
 
 /**
  * Providers of the other GPUs, made once: the ones that `adapter` names after the first; if it is undefined, the ones
- * with comparable memory, the largest first. Nothing tells GPUs of one name apart.
+ * with comparable memory, the largest first. GPUs with equal names are indistinguishable.
  */
 export function otherGpus(provider: GpuProvider, adapter: string | undefined): Promise<readonly GpuProvider[]> {
   return (provider.others ??= findOthers(provider, adapter));
@@ -49,7 +49,7 @@ async function comparable(provider: GpuProvider, named: Named): Promise<Named> {
 
 export interface GpuCard {
   readonly name: string;
-  /** Total memory of every card that it may be. */
+  /** Total memory of every card that the adapter may be. */
   readonly totals: readonly number[];
 }
 
@@ -72,5 +72,5 @@ export function comparableOf<T extends GpuCard>(first: string, all: readonly T[]
     });
 }
 
-/** A card's name without its driver's, which some add in parentheses. */
+/** A card's name without the driver's, which some drivers add in parentheses. */
 const modelOf = (name: string): string => name.replace(/\s*\(.*\)$/, "").toLowerCase();

@@ -13,7 +13,7 @@ export interface MappedRange {
 
 interface PageFinder {
   add(range: MappedRange): void;
-  /** Maps some pages; false: there are no more, or they are still on disk, from where the read-ahead brings them. */
+  /** Maps some pages; false: none are left, or the rest is still on disk, from where the read-ahead loads it. */
   step(): boolean;
 }
 
@@ -45,7 +45,7 @@ export function makePageFinder(): PageFinder {
       at = Math.max(at, range.address);
       const end = range.address + range.byteLength;
       const next = Math.min(end, Math.floor(at / STEP_BYTES + 1) * STEP_BYTES);
-      const place = at as Pointer; // in a range that was mapped; if it is gone by now, the system refuses both calls
+      const place = at as Pointer; // within a mapped range; if it was unmapped meanwhile, the system refuses both calls
       const isThere = libc.symbols.mincore(place, page, ptr(first)) === 0 && (first[0]! & 1) === 1;
       if (!isThere || libc.symbols.madvise(place, next - at, MADV_POPULATE_READ) !== 0) ranges = [];
       else if (next < end) at = next;

@@ -1,4 +1,4 @@
-/** The features of this machine's processor, as the system or the processor itself tells them. */
+/** The features of this machine's processor, from the system or from CPUID. */
 import { dlopen, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
 import { openLibc } from "../../../base/system.ts";
@@ -6,7 +6,7 @@ import { openLibc } from "../../../base/system.ts";
 export interface Processor {
   /** Its features, as Linux names them. */
   readonly has: ReadonlySet<string>;
-  /** It reads two streams of memory faster than one: measured on Intel's processors. */
+  /** The processor reads two streams of memory faster than one: measured on Intel's. */
   readonly halves: boolean;
 }
 
@@ -15,7 +15,9 @@ const UNKNOWN: Processor = { has: new Set(), halves: false };
 /** Eax, ebx, ecx and edx of a leaf of CPUID; of leaf −1, xgetbv. */
 export type Cpuid = (leaf: number, subleaf: number) => readonly [number, number, number, number];
 
-/** @param library finds an undamaged library of ours for this system: those for x64 have the instruction */
+/**
+ * @param library finds an undamaged kernel library for this system; the libraries for x64 have the CPUID instruction
+ */
 export function readProcessor(library: () => string | undefined): Processor {
   try {
     if (process.platform === "linux") return ofLinux(readFileSync("/proc/cpuinfo", "utf8"));
@@ -23,7 +25,7 @@ export function readProcessor(library: () => string | undefined): Processor {
     if (process.platform === "darwin") return askMac();
     if (process.platform === "win32") return askWindows();
   } catch {
-    // The system does not tell: no feature is taken for granted.
+    // The system does not report features: none is assumed.
   }
   return UNKNOWN;
 }
@@ -34,7 +36,7 @@ export function ofLinux(text: string): Processor {
   return { has: new Set(line?.[1]?.trim().split(" ")), halves: /^vendor_id\s*: GenuineIntel$/m.test(text) };
 }
 
-/** Calls `use` with CPUID, which the library has a function for. */
+/** Calls `use` with CPUID, which is a function of the library. */
 export function withCpuid<T>(library: string, use: (cpuid: Cpuid) => T): T {
   const { symbols, close } = dlopen(library, { hearth_cpuid: { args: ["u32", "u32", "ptr"], returns: "void" } });
   try {
@@ -51,7 +53,7 @@ export function withCpuid<T>(library: string, use: (cpuid: Cpuid) => T): T {
 const askCpu = (library: string | undefined): Processor =>
   library === undefined ? UNKNOWN : withCpuid(library, ofCpuid);
 
-/** Registers that the system has to save before a feature can be used: bits of xgetbv. */
+/** Registers that the system must save before a feature can be used: bits of xgetbv. */
 const [YMM, ZMM] = [0x06, 0xe6];
 const INTEL = 0x756e6547; // "Genu", in ebx of leaf 0
 /** [name, leaf, subleaf, register, bit, the registers that it uses] */
@@ -85,7 +87,7 @@ export function ofCpuid(cpuid: Cpuid): Processor {
   return { has: new Set(has.map(([name]) => name)), halves: vendor === INTEL };
 }
 
-/** Features of arm64: what macOS calls them, and Windows (winnt.h, PF_ARM_…). */
+/** Features of arm64, by the names that macOS and Windows (winnt.h, PF_ARM_…) use. */
 const ARM: readonly { readonly names: readonly string[]; readonly mac: string; readonly windows: number }[] = [
   { names: ["asimddp"], mac: "hw.optional.arm.FEAT_DotProd", windows: 43 },
   { names: ["fphp", "asimdhp"], mac: "hw.optional.arm.FEAT_FP16", windows: 67 },
@@ -101,13 +103,13 @@ function askMac(): Processor {
   return ofArm(({ mac }) => macNumber(mac) === 1);
 }
 
-/** A number that macOS knows by this name; undefined where it does not. */
+/** The number that macOS has under this name; undefined if it has none. */
 export function macNumber(name: string): number | undefined {
   const libc = openLibc({ sysctlbyname: { args: ["cstring", "ptr", "ptr", "ptr", "usize"], returns: "i32" } });
   if (!libc) return undefined;
   const [value, size] = [new BigInt64Array(1), new BigUint64Array([8n])];
   const failed = libc.symbols.sysctlbyname(Buffer.from(`${name}\0`), ptr(value), ptr(size), null, 0);
-  return failed === 0 ? Number(value[0]) : undefined; // 4 bytes of some: the others stay 0
+  return failed === 0 ? Number(value[0]) : undefined; // some numbers have 4 bytes only: the other bytes stay 0
 }
 
 function askWindows(): Processor {

@@ -7,7 +7,7 @@ import { damageOf, libraryFolder } from "./simd-library.ts";
 const FILE = "quantize.wasm";
 
 /**
- * The module for `QuantizeKernel`; undefined where this processor's WebAssembly has no SIMD. Throws `bad_file` if it is
+ * The module for `QuantizeKernel`; undefined if this processor's WebAssembly has no SIMD. Throws `bad_file` if it is
  * missing or damaged.
  */
 export function quantizeModule(folder: string = libraryFolder()): WebAssembly.Module | undefined {

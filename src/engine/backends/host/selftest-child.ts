@@ -15,11 +15,11 @@ import { BEGUN, type TestedLevel } from "./trust.ts";
 
 /** Prints `begun`, then the answer or what went wrong, each as a line. @param order a `TestedLevel`, as JSON */
 export async function runSelftest(order: string): Promise<void> {
-  dieWithParent(); // its parent is what ends a library that runs for ever
+  dieWithParent(); // its parent ends a library that never returns
   const level = JSON.parse(order) as TestedLevel; // this same program wrote it
   print(BEGUN);
   print(await answerOfLibrary(level).catch(messageOf));
-  process.exit(); // a library that left a thread behind does not matter any more
+  process.exit(); // ends threads that the library has left running
 }
 
 function answerOfLibrary({ level, file, features, words, panelRows }: TestedLevel): Promise<string> {
@@ -39,5 +39,5 @@ async function answerOfWasm(file: string): Promise<string> {
   );
 }
 
-/** At once: what is in a buffer is lost when the library ends this process. */
+/** Prints without a buffer, whose content would be lost if the library ended this process. */
 const print = (line: string): void => void writeSync(1, `${line}\n`);

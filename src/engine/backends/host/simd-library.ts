@@ -15,7 +15,7 @@ export const libraryFolder = (): string => programFile(LIBRARIES);
 export interface Level {
   /** Name in the settings. */
   readonly level: string;
-  /** Name for people. */
+  /** Displayed name. */
   readonly title: string;
   /** Its kernels multiply prompts with float weights as 16-bit integers: `WORD_PANELS` of products.h. */
   readonly words: boolean;
@@ -151,7 +151,7 @@ function builtFor(
     .map((each) => ({ ...each, file: fileOf(each) }));
 }
 
-/** The level to run, its library undamaged, or the reason why no level can run. */
+/** The level to run, whose library is undamaged, or the reason why no level can run. */
 export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}): Level | { reason: string } {
   if (level === NO_LEVEL || level === WASM_LEVEL) {
     return { reason: "no kernel library passed its self-test: see 'hearth selftest'" };
@@ -161,7 +161,7 @@ export function findLevel({ level, folder = libraryFolder() }: LevelOptions = {}
   const sound = wanted.find(({ file }) => damageOf(file) === undefined);
   if (sound) return sound;
   const [best] = wanted;
-  if (best) return { reason: damageOf(best.file)! }; // it is damaged: it was not found above
+  if (best) return { reason: damageOf(best.file)! }; // the library was found, but it is damaged
   const has = here.map((each) => each.level).join(", ") || "none";
   const which = level === undefined ? "" : ` of level '${level}'`;
   return { reason: `no kernels${which} here: this machine has ${has} (${process.platform}, ${process.arch})` };
@@ -176,10 +176,10 @@ export function wasmLevel(folder: string = libraryFolder()): Level | undefined {
   return { level: WASM_LEVEL, title: "WebAssembly", words: false, panelRows: 8, features: 0, file: wasmFile(folder) };
 }
 
-/** Why the kernels as WebAssembly cannot be read; undefined where they can. */
+/** The reason why the kernels as WebAssembly cannot be read; undefined if they can. */
 export const wasmDamage = (folder?: string): string | undefined => damageOf(wasmFile(folder));
 
-/** Says that a library does not match its checksum; undefined if it matches. */
+/** The error of a library that does not match its checksum; undefined if it matches. */
 export function damageOf(file: string): string | undefined {
   try {
     const expected = listed(file, "SHA256SUMS");
@@ -191,7 +191,7 @@ export function damageOf(file: string): string | undefined {
   }
 }
 
-/** The answer that a library has to give in its self-test, in hex; undefined if no list has a line for it. */
+/** The expected result of a library's self-test, in hex; undefined if no list has a line for it. */
 export function knownAnswer(file: string): string | undefined {
   try {
     return listed(file, "KNOWN_ANSWERS");

@@ -6,7 +6,7 @@ import { makeThreadPool, makeSignal, type ThreadPool } from "../simd/thread-pool
 import { preferFastCores } from "./fast-cores.ts";
 import type { MappedRange } from "./page-finder.ts";
 
-/** The orders of a Worker from then on. */
+/** The orders that a Worker follows from now on. */
 interface WorkerOrders {
   readonly library: string;
   readonly header: number;
@@ -14,7 +14,7 @@ interface WorkerOrders {
   readonly signal: Int32Array;
 }
 
-/** Before its orders, a Worker may get files to map, or leave. */
+/** Before its orders, a Worker may get files to map, or a request to end. */
 export type ToWorker = WorkerOrders | MappedRange | "leave";
 
 export interface Kernels {
@@ -86,6 +86,6 @@ const tell = (worker: Worker, message: ToWorker): void => worker.postMessage(mes
 const startWorkers = (threads: number): Worker[] =>
   Array.from({ length: threads - 1 }, () => {
     const worker = new Worker(new URL("./simd-worker.ts", import.meta.url));
-    worker.unref(); // a process without other work may end
+    worker.unref(); // does not keep a process alive
     return worker;
   });

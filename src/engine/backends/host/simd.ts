@@ -23,13 +23,13 @@ interface Library extends Level {
 export const simdBackend = makeSimdBackend();
 
 interface Options extends LevelOptions {
-  /** Memory for weights; default: as much as there is. */
+  /** Memory for weights; default: all that is available. */
   readonly weightBytes?: number | undefined;
 }
 
 /** The backend at a level; default: the machine's best. */
 export function makeSimdBackend(options: Options = {}): Backend {
-  /** By level: a loaded library stays as it was, so it is read and checked once. */
+  /** By level: a loaded library cannot change, so it is read and checked once. */
   const libraries = new Map<string | undefined, Library>();
   const libraryOf = (level: string | undefined): Library => {
     const known = libraries.get(level);

@@ -18,7 +18,7 @@ const SYSTEMS: Readonly<Record<string, System>> = {
   },
 };
 
-/** Undefined if the kernels need none, or this system has none: then their threads do not sleep in a pass. */
+/** Undefined if the kernels need none, or if this system has none: then threads do not sleep within a pass. */
 export function sleepFunctions(platform: string = process.platform): SleepFunctions | undefined {
   const system = SYSTEMS[platform];
   if (!system) return undefined;

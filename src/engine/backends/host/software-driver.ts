@@ -11,7 +11,7 @@ import { brotliDecompressSync } from "node:zlib";
 import { AppError } from "../../../base/index.ts";
 import { checkOwnFolder, openLibc } from "../../../base/system.ts";
 
-/** The packed files of the browser's package, and a folder, per user and version, for their unpacked content. */
+/** The packed files of the browser's package, and the folder, per user and version, to which they are unpacked. */
 export async function browserPackage(what: string): Promise<{ packed: string; folder: string }> {
   const packed = join(dirname(Bun.resolveSync("@sparticuz/chromium/package.json", import.meta.dir)), "bin");
   const { version } = await Bun.file(join(packed, "../package.json")).json();

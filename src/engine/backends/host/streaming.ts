@@ -8,8 +8,8 @@ import type { StreamingHost } from "../simd/streaming/streams.ts";
 import { openFileReads } from "./file-reads.ts";
 
 /**
- * Undefined on other systems than Linux.
- * @param weightBytes memory for weights; default: as much as there is
+ * Undefined on systems other than Linux.
+ * @param weightBytes memory for weights; default: all that is available
  */
 export function makeStreamingHost(weightBytes?: number): StreamingHost | undefined {
   if (process.platform !== "linux") return undefined;

@@ -22,19 +22,24 @@ const CHILD_COMMAND = "selftest-child";
 const RESULTS_FILE = "cpu-kernels.json";
 const PASSED = "passed";
 
-/** A library needs a fraction of this, on a slow machine too. */
+/** Most libraries take a fraction of this time, even on a slow machine. */
 const LIMIT_MS = 2000;
 /** For a machine that is busy with other work. */
 const BUSY_LIMIT_MS = 8000;
-/** Processor time below this part of the time: a process sleeps, or does not get its turn. */
+/**
+ * If the child's processor time is below this part of the elapsed time, it slept, or other processes had the processor.
+ */
 const BUSY_SHARE = 0.7;
-/** So long this process works to see if it gets its turn: some systems count processor time in steps of 16 ms. */
+/**
+ * This process computes for this long to see whether it gets the processor: some systems count processor time in steps
+ * of 16 ms.
+ */
 const PROBE_MS = 64;
 const START_LIMIT_MS = 30_000;
 const LINE_MAX = 4096;
 
 export interface TrustOptions {
-  /** Folder in which results are kept; undefined: they are not. */
+  /** Folder for kept results; undefined: results are not kept. */
   readonly cacheDir: string | undefined;
   /** The command line that starts this program. */
   readonly command: readonly string[];
@@ -52,7 +57,7 @@ export interface Verdict {
 /** The outcome of one test. */
 interface Outcome {
   readonly fault: string | undefined;
-  /** The same test would end the same way. */
+  /** The same test would have the same result. */
   readonly isLasting: boolean;
 }
 
@@ -70,15 +75,15 @@ export class Trust {
   }
 
   /**
-   * Verdicts on the levels of this machine, best first, up to the first one that passed; WebAssembly is the last. Tests
-   * what is not known.
+   * Verdicts on the levels of this machine, best first, up to the first that passed; WebAssembly is the last. Tests
+   * levels without a kept result.
    */
   verdicts(): Promise<readonly Verdict[]> {
     this.#found ??= this.#judge((level) => this.#test(level));
     return this.#found;
   }
 
-  /** The same from kept results alone; undefined where a test is still to be done. */
+  /** The same from kept results alone; undefined if a test is missing. */
   async known(): Promise<readonly Verdict[] | undefined> {
     let isKnown = true;
     const found = await this.#judge(async () => {
@@ -88,13 +93,15 @@ export class Trust {
     return isKnown ? found : undefined;
   }
 
-  /** The verdict on the kernels as WebAssembly, tested if it is not known; undefined: this engine cannot run them. */
+  /**
+   * The verdict on the kernels as WebAssembly; tests them if no result is kept. Undefined: this engine cannot run them.
+   */
   async wasmVerdict(): Promise<Verdict | undefined> {
     const level = wasmLevel(this.#folder);
     return level && { level, fault: await this.#faultOf(level, (untested) => this.#test(untested)) };
   }
 
-  /** Tests every level of this machine, whatever is kept, and keeps the results. */
+  /** Tests every level of this machine even if a result is kept, and keeps the results. */
   async testAll(): Promise<readonly (Verdict & { readonly ms: number })[]> {
     const verdicts = [];
     for (const level of this.#levels()) {
@@ -105,7 +112,7 @@ export class Trust {
     return verdicts;
   }
 
-  /** @param unknown the fault of a level of which no result is kept */
+  /** @param unknown returns the fault of a level without a kept result */
   async #judge(unknown: (level: Level) => Promise<string | undefined>): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
     for (const level of this.#levels()) {
@@ -129,11 +136,11 @@ export class Trust {
     return typeof kept === "string" ? kept : unknown(level);
   }
 
-  /** Tests a level, keeps a result that lasts, and returns the fault. */
+  /** Tests a level, keeps a lasting result, and returns the fault. */
   async #test(level: Level): Promise<string | undefined> {
     const { fault, isLasting } = await runTest(level, this.#options);
     if (isLasting) {
-      // A folder that cannot be written: the next process tests again.
+      // The folder cannot be written: the next process tests again.
       await this.#results?.write(keyOf(level), fault ?? PASSED).catch(() => undefined);
     } else {
       this.#found = undefined; // the next call tests it again
@@ -142,7 +149,7 @@ export class Trust {
   }
 }
 
-/** Tells one library, system and processor from others. */
+/** A key that identifies library, system and processor. */
 function keyOf({ file, features, level }: Level): string {
   const machine = [process.platform, process.arch, release(), cpus()[0]?.model, Bun.version];
   const hash = createHash("sha256").update(readFileSync(file));
@@ -160,8 +167,8 @@ async function runTest(level: Level, options: TrustOptions): Promise<Outcome> {
 }
 
 /**
- * Returns whether other work keeps the processors busy, now that the child has ended: then the child may have waited
- * for its turn, else it slept. Works for a few hundredths of a second, after a failed test only.
+ * Returns whether other work keeps the processors busy, after the child has ended: if so, the child may have waited for
+ * a processor, else it slept. Computes for a few hundredths of a second, after failed tests only.
  */
 function isMachineBusy(): boolean {
   const [begin, before] = [performance.now(), process.cpuUsage()];
@@ -170,7 +177,7 @@ function isMachineBusy(): boolean {
   return (user + system) / 1000 < BUSY_SHARE * (performance.now() - begin);
 }
 
-/** "busy": the child had too little of the processor to be judged by that limit; never where it is the last one. */
+/** "busy": the child had too little processor time to be judged by that limit; never returned for the last limit. */
 async function testWithin(
   { level, file, features, words, panelRows }: Level,
   { command, env }: TrustOptions,
@@ -206,7 +213,7 @@ async function testWithin(
     if (isBusy && limitMs < BUSY_LIMIT_MS) return "busy";
     return { fault: `no answer within ${limitMs / 1000} s`, isLasting: !isBusy };
   }
-  // SIGKILL comes from outside, for example where memory runs out
+  // SIGKILL comes from outside, for example if memory runs out
   if (answer === undefined) return { fault: `it ended the test: ${how}`, isLasting: child.signalCode !== "SIGKILL" };
   const known = knownAnswer(file);
   if (answer === known) return { fault: undefined, isLasting: true };

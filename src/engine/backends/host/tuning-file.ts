@@ -5,5 +5,5 @@ import { keptFile } from "./kept-file.ts";
 
 const FILE_NAME = "gpu-kernels.json";
 
-/** The store in that folder. Two processes at once: one of them searches again another time. */
+/** The store in that folder. If two processes write at once, one result is lost and searched again. */
 export const tuningFile = (cacheDir: string): TuningStore => keptFile(join(cacheDir, FILE_NAME));

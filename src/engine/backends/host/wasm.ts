@@ -1,4 +1,4 @@
-/** The WebAssembly backend in a process: for machines where neither our libraries nor ONNX Runtime's run. */
+/** The WebAssembly backend in a process, for machines on which neither our libraries nor ONNX Runtime's run. */
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../base/index.ts";
 import type { Backend } from "../../program/backend.ts";
@@ -17,7 +17,7 @@ export function makeHostWasm(file: () => string): Backend {
     },
     startThread() {
       const worker = new Worker(new URL("../wasm/worker.ts", import.meta.url));
-      worker.unref(); // a process without other work may end
+      worker.unref(); // does not keep a process alive
       return worker;
     },
     cores: physicalCores,

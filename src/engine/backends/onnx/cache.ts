@@ -25,9 +25,7 @@ const CACHE_BYTES_MAX = 32 * 2 ** 30;
 const UNFINISHED_MS_MAX = 60 * 60 * 1000;
 const ENTRY_PREFIX = "onnx-";
 const UNFINISHED_PREFIX = "onnx.tmp-";
-/**
- * Number of sampled places of a file: enough to detect truncation, a hole or another file's content, in a millisecond.
- */
+/** Number of samples of a file: enough to detect truncation, a hole or another file's content, in a millisecond. */
 const SAMPLES = 64;
 const SAMPLE_BYTES = 4096;
 
@@ -36,7 +34,7 @@ interface Manifest {
   readonly files: Readonly<Record<string, { readonly byteLength: number; readonly hash: string }>>;
 }
 
-/** The name of a program's entry: it changes with the file, library, CPU, precision or format. */
+/** Name of a program's entry; changes with the file, library, CPU, precision or format. */
 export function entryName(program: Program, options: { libraryVersion: string; precise: boolean }): string {
   const hash = new Bun.CryptoHasher("sha256");
   hash.update(JSON.stringify([FORMAT, options.libraryVersion, options.precise, arch(), cpuFeatures()]));

@@ -26,14 +26,14 @@ export interface Library {
   readonly table: Pointer;
 }
 
-/** Why there is no library for this machine; undefined: there is one. Unpacks nothing. */
+/** The reason why there is no library for this machine; undefined: there is one. Unpacks nothing. */
 export function libraryLacks(): string | undefined {
   if (hasInside("node_modules/onnxruntime-node")) return undefined;
   const found = findLibrary();
   return "reason" in found ? found.reason : undefined;
 }
 
-/** The library's path, or why there is no library for this machine. */
+/** The library's path, or the reason why this machine has no library. */
 export function findLibrary(from: string = import.meta.dir): { path: string } | { reason: string } {
   const names = FILE_NAMES[process.platform];
   if (!names) return { reason: `no ONNX Runtime for ${process.platform}` };

@@ -18,7 +18,7 @@ import type { Executor, Feed, KvCache, Pass } from "./executor.ts";
 import { copyTokens, shiftTokens } from "./kv-cache.ts";
 import { makePageDropper } from "./residency.ts";
 
-/** Unwanted slots in a shared pass up to which it is cheaper than two passes. */
+/** Number of unwanted slots in a shared pass up to which it is cheaper than two passes. */
 const GAP_SLOTS_MAX = 2;
 /** A pass with this many tokens frees its memory when it is done. */
 const LARGE_TOKENS = 64;

@@ -21,5 +21,5 @@ export function physicalCores(folder = CPU_FOLDER): number {
   }
 }
 
-/** Performance cores of Apple's processors: an efficiency core makes the others wait. Cores of Intel's. */
+/** Performance cores of Apple's processors, because an efficiency core would delay the others; all cores of Intel's. */
 const macCores = (): number | undefined => macNumber("hw.perflevel0.physicalcpu") ?? macNumber("hw.physicalcpu");

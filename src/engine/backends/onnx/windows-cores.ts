@@ -5,7 +5,7 @@ const RELATION_PROCESSOR_CORE = 0;
 /** Offsets and sizes of SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX, in bytes. */
 const [SIZE_AT, CLASS_AT, ENTRY_BYTES_MIN] = [4, 9, 32];
 
-/** Undefined if Windows does not say. */
+/** Undefined if Windows does not report them. */
 export function windowsCores(): number | undefined {
   const { symbols, close } = dlopen("kernel32.dll", {
     GetLogicalProcessorInformationEx: { args: ["i32", "ptr", "ptr"], returns: "i32" },

@@ -21,20 +21,20 @@ const MODES: Readonly<Record<string, readonly Mode[]>> = {
   parts: [ROUNDED],
   encoder: [PRECISE, ROUNDED],
 };
-/** The sheet that several threads compute again. */
+/** The sheet that several threads compute too. */
 const SHARED = "experts";
 const THREADS = 2;
-/** Runs by several threads: of a race at least one shows it. */
+/** Repetitions with several threads, so that at least one shows a race. */
 const SHARED_RUNS = 4;
 
 /**
- * SHA-256 of all results, in hex. Throws `assert`'s error where several threads get other results than one.
- * @param threads 1: that is not compared, and one session is open at a time
+ * SHA-256 of all results, in hex. Throws `assert`'s error if several threads compute other results than one.
+ * @param threads 1: results are not compared, and one session is open at a time
  */
 export async function answerOf(load: LoadSheet, { threads = THREADS } = {}): Promise<string> {
   const sheets = makeSheets();
   const sharedSheet = sheets.find(({ name }) => name === SHARED)!; // makeSheets has it
-  // its threads start while one computes the sheets
+  // starts its threads while one thread computes the sheets
   const shared = threads > 1 ? await load(sharedSheet, ROUNDED, threads) : undefined;
   const parts: Float32Array[] = [];
   let expected: readonly Float32Array[] = [];

@@ -29,7 +29,7 @@ const HALF_SCALES: Readonly<Partial<Record<QuantName, { at: readonly number[]; s
   q2_0: { at: [0], size: 1.2 },
 };
 
-/** Different scales of a matrix; a prime number, so that rows do not begin with the same one. */
+/** Number of different scales of a matrix: a prime, so that rows do not all begin with the same one. */
 const SCALES = 37;
 
 /** A float16 of either sign, of about this size. */
@@ -39,11 +39,11 @@ const drawScale = (size: number, rng: Rng): number =>
 interface Scaling {
   readonly size: number;
   readonly rng: Rng;
-  /** The number of scales to draw, which blocks take in turn; left out: one for each. */
+  /** Number of different scales, which blocks use in turn; default: one per block. */
   readonly distinct?: number;
 }
 
-/** Gives blocks of any bytes scales with which their values are of about this size. */
+/** Sets the scales of blocks of random bytes, so that their values have about this size. */
 export function setScales(name: QuantName, bytes: Uint8Array, { size, rng, distinct }: Scaling): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const scales = HALF_SCALES[name];
@@ -67,12 +67,12 @@ export function setScales(name: QuantName, bytes: Uint8Array, { size, rng, disti
       const exponent = Math.min(14, Math.max(1, Math.round(8 + Math.log2(size / 5))));
       for (let part = 0; part < 4; part++) bytes[block + part] = (exponent << 3) | (rng.uint32() & 7);
     }
-    // MXFP4 has a power of two for a scale, biased by 128 as its values are doubled; values deviate by 5.
+    // MXFP4's scale is a power of two, biased by 128 because its values are doubled; values deviate by 5.
     if (name === "mxfp4") bytes[block] = 128 + Math.round(Math.log2(size / 5)) + (rng.uint32() % 3) - 1;
   }
 }
 
-/** Random words, drawn once: thousands of draws for each matrix would be most of a self-test. */
+/** Random words, drawn once: thousands of draws per matrix would take most of a self-test. */
 export type Pool = Uint32Array;
 
 const POOL_WORDS = 2 ** 12; // a power of two
@@ -91,7 +91,7 @@ export function randomWeights(
   if (name === "f32" || name === "f16" || name === "bf16") {
     const values = new Float32Array(count);
     for (let i = 0; i < count; i++) values[i] = size * ((pool[(first + i) & (POOL_WORDS - 1)]! >>> 8) / 2 ** 22 - 2);
-    quants[name].quantize!(values, bytes); // exact: those types have it
+    quants[name].quantize!(values, bytes); // lossless: these types store float values
     return bytes;
   }
   const drawn = new Uint8Array(pool.buffer);

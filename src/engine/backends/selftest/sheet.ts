@@ -1,4 +1,4 @@
-/** Builds a small program with random weights, whose logits are everything that its steps gave. */
+/** Builds a small program with random weights, whose logits are the results of all of its steps. */
 import type { LoadOptions, Program, Rows } from "../../program/backend.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
@@ -83,7 +83,7 @@ export class SheetBuilder {
     return out;
   }
 
-  /** Adds a buffer to the logits, as it is at this moment. */
+  /** Adds the current content of a buffer to the logits. */
   collect(part: Buf): void {
     const out = this.buf((this.#result?.dim ?? 0) + part.dim);
     if (this.#result) this.steps.push({ op: "join", out, a: this.#result, b: part, heads: 1 });

@@ -7,7 +7,7 @@ import type { Rows } from "../../program/backend.ts";
 import type { Activation, Buf, Step } from "../../program/step.ts";
 import { CTX_LEN, rope, SheetBuilder, SLOTS, VOCAB, type Sheet } from "./sheet.ts";
 
-/** Rows of a matrix: a panel of the widest level, and a part of one. */
+/** Rows of a matrix: a panel of the widest level, and part of a second one. */
 const OUT_DIM = 40;
 /** A row has three blocks of the widest types: some kernels take two at once. */
 const IN_DIM = 768;
@@ -109,7 +109,7 @@ function mixers(): Sheet {
   return sheet.finish(mixedBatches());
 }
 
-/** Without such a step no row counts as decode, whose products are computed by other kernels than a prompt's. */
+/** Without attention no row counts as a decode row, and decode rows use other kernels than prompts. */
 function attend(sheet: SheetBuilder, layer = 0, { nHeads, nKvHeads, headDim, ...more }: Heads = ONE_HEAD): void {
   const [q, k, v] = [nHeads, nKvHeads, nKvHeads].map((heads) => sheet.linear(heads * headDim)) as [Buf, Buf, Buf];
   const turn = { ...rope, style: layer % 2 === 0 ? "norm" : "neox" } as const;
@@ -212,7 +212,7 @@ function remember(sheet: SheetBuilder, layer: number): void {
   }
 }
 
-/** Attention to a window, and to entries of blocks: to all of them, and to chosen ones. */
+/** Attention to a window and to entries of blocks: to all entries, and to chosen ones. */
 function compress(sheet: SheetBuilder, layer: number): void {
   const { steps } = sheet;
   const [nHeads, headDim, ratio] = [HEADS.nHeads, 32, 4];
@@ -303,7 +303,7 @@ function experts(): Sheet {
   return sheet.finish(mixedBatches());
 }
 
-/** Steps that work value by value, or move values. */
+/** Elementwise steps and copies. */
 function parts(): Sheet {
   const sheet = new SheetBuilder("parts", 96);
   const { x, steps } = sheet;
@@ -352,7 +352,7 @@ function parts(): Sheet {
   return sheet.finish(mixedBatches());
 }
 
-/** Attention to both sides. */
+/** Attention in both directions. */
 function encoder(): Sheet {
   const sheet = new SheetBuilder("encoder", 64);
   const { x, steps } = sheet;

@@ -28,9 +28,9 @@ export interface ChosenRows {
   fill(rows: PassRows, stamp: number): void;
 }
 
-/** Words before the entries of groups: the stamp, and the number of groups. */
+/** Words of a table of groups before its entries: the stamp and the number of groups. */
 const HEAD_WORDS = 2;
-/** Words of an entry: adapter, start of its rows, rows of decode, rows of prompts. */
+/** Words of an entry: adapter, start of its rows, decode rows, prompt rows. */
 const ENTRY_WORDS = 4;
 
 /** The largest number of adapters of a row; 0: the pass needs no tables. */
@@ -82,7 +82,8 @@ function makeTable(memory: Memory, { members, rowSet, round, maxRows }: TableOpt
     scales: scaleBlock.address,
     rowSet,
     fill(chosen, decodeRows, stamp) {
-      // A late thread of an earlier pass may read the first two words: it must not see its own stamp with a new count.
+      // A late thread of an earlier pass may read the first two words: it must not combine its own stamp with a new
+      // count.
       Atomics.store(groups, 0, 0);
       Atomics.store(groups, 1, stamp);
       const rowsOf = members.map((): number[] => []);

@@ -57,7 +57,8 @@ const wordsOf = (bytes: Uint8Array): Uint16Array =>
     : new Uint16Array(bytes.slice().buffer);
 
 /**
- * For each eight rows of `width` words: their first words, then their second ones …; rows of zeros after the last row.
+ * For each eight rows of `width` words: their first words, then their second words, and so on; rows of zeros follow the
+ * last row.
  */
 function interleave(from: Uint16Array, width: number, to: Uint16Array): void {
   for (let first = 0; first < from.length; first += width * ROWS) {

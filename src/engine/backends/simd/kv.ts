@@ -9,7 +9,7 @@ import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 
-/** Positions are padded to this: scores are computed for so many at once. */
+/** Positions are padded to a multiple of this: so many scores are computed at once. */
 const TILE = 32;
 const VALUE_FILL = 16;
 /** Values that share a scale. */
@@ -35,7 +35,7 @@ export interface KvShape {
 }
 
 export const fillContext = (ctxLen: number): number => Math.ceil(ctxLen / TILE) * TILE;
-/** Values of a head that are stored; of keys as many as given, unless they are rotated. */
+/** Stored values per head: `headDim` for keys, unless they are rotated. */
 const fillHead = (type: KvType, headDim: number): number => {
   const fill = type === "q4_0" ? GROUP : VALUE_FILL;
   return Math.ceil(headDim / fill) * fill;
@@ -50,14 +50,14 @@ const kvBytes = (type: KvType, count: number): number => {
 /** Heads are multiplied by a Hadamard matrix, which spreads single large values over all: four-bits.h. */
 export const isRotated = (type: KvType): boolean => type === "q4_0" || type === "q8_0";
 
-/** Encoders have no cache: keys and values last for a pass. */
+/** Encoders have no cache: their keys and values live for one pass. */
 export const kvTypeOf = ({ precise, small, kvType = "f16" }: Pick<LoadOptions, KvOption>, encodes: boolean): KvType =>
   precise || (small && kvType === "f16") ? "f32" : encodes ? "f16" : kvType;
 
 /** A memory has a bounded size, and every row reads all of it: it is never rounded to fewer than 16 bits. */
 export const memoryType = (type: KvType): KvType => (type === "f32" ? "f32" : "f16");
 
-/** Bytes of a slot; latent values are stored a second time as values. */
+/** Bytes of a slot; latent values are stored twice, as keys and as values. */
 export function slotBytes({ steps }: Pick<Program, "steps">, options: Pick<LoadOptions, KvOption>): SlotBytes {
   const type = kvTypeOf(options, false);
   let [perToken, once] = [0, 0];

@@ -17,7 +17,7 @@ const QUERY_FLOATS = 16;
 const SPAN = 128;
 /** Positions whose scores one thread computes at a time. */
 const SCORE_SPAN = 1024;
-/** Positions before a window and behind it in the same tiles. */
+/** Positions before and after a window that lie in its tiles. */
 const TILES = 32;
 /** Key of the layer without a cache. */
 const UNKEPT = -1;
@@ -76,7 +76,7 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   latentAttention(step, lowering) {
     const { headDim, valueDim, k } = step;
     const cache = cacheOf(step.layer, lowering);
-    // Values are the last part of each key; they are also stored in the layout of values.
+    // Values are the last part of each key; a copy of them is stored in the layout of values.
     const v = { buf: k, offset: headDim - valueDim, stride: headDim, dim: valueDim };
     store({ k, v }, { cache, heads: 1, kept: 1 }, lowering);
     attend({ ...step, nKvHeads: 1, window: 0, softCap: 0 }, { cache, kept: 1, ctxLen: lowering.kv.ctxLen }, lowering);
@@ -222,18 +222,18 @@ function store(
 
 interface RotatedHeads {
   readonly heads: number;
-  /** The place of the first head in a row. */
+  /** Offset of the first head in a row. */
   readonly offset?: number;
   /** Distance of heads in a row. */
   readonly stride: number;
   readonly dim: number;
-  /** `dim` and the zeros after it. */
+  /** `dim`, padded. */
   readonly filled: number;
   /** Values of a head of the result. */
   readonly outDim: number;
 }
 
-/** Heads times a Hadamard matrix, which is its own inverse, in a buffer of their own or in `to`. */
+/** Multiplies heads by a Hadamard matrix, which is its own inverse, into a separate buffer or `to`. */
 function rotated(x: Buf, { offset = 0, ...heads }: RotatedHeads, { list }: Lowering, to?: Buf): Activation {
   const from = list.get(x);
   const y = list.make(to ?? { name: `${x.name} rotated at ${offset}`, dim: heads.heads * heads.outDim }, from);
@@ -266,7 +266,7 @@ type Heads = Pick<
   readonly ratio?: number;
 };
 
-/** @param place with the address of each row's number of positions, unless its own position says it */
+/** @param place of a row's length: address of the number of positions of each row; default: its own position decides */
 function attend(step: Heads, place: Place & { ctxLen: number; lengths?: number }, lowering: Lowering): void {
   const { list, kv, weights } = lowering;
   const { cache, kept, ctxLen, lengths = 0, type = kv.type } = place;

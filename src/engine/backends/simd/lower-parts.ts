@@ -216,7 +216,7 @@ export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
 
 type Conv = Extract<Step, { op: "causalConv" | "centeredConv" | "previousRow" }>;
 
-/** The row before is a convolution with two taps, of which only the first counts. */
+/** A row's previous row is a convolution with two taps, of which only the first is used. */
 function conv(step: Conv, lowering: Lowering): void {
   const { list, weights } = lowering;
   const { w, b, act } = step.op === "previousRow" ? {} : step;

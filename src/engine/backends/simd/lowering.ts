@@ -65,7 +65,7 @@ export function changed(list: RecordList, x: Buf): Activation {
   return y;
 }
 
-/** `out`, which may be its own input. */
+/** `out`, or the input's memory if the step works in place. */
 export function inPlace(list: RecordList, out: Buf, from: Activation): Activation {
   return out.name === from.name ? changed(list, out) : list.make(out, from);
 }

@@ -12,7 +12,7 @@ import type { Memory } from "./memory.ts";
 
 /** Added to the number of a matrix's type: `FEW_COLUMNS` of ops/linear.h. */
 const FEW_COLUMNS = 1024;
-/** Longer rows are multiplied fast where they are. */
+/** Rows longer than this are fast without a copy. */
 const COLUMNS_MAX = 128;
 const [F32, F16, BF16] = [0, 1, 30]; // ggml's ids
 
@@ -85,7 +85,7 @@ function floatsOf({ quant, inDim }: Weight, packed: Uint8Array): Float32Array {
   return floats;
 }
 
-/** Throws if a tensor has too few bytes for a weight. */
+/** Throws if a tensor has fewer bytes than a weight needs. */
 export function checkBytes(w: Weight, byteLength: number): void {
   const rowBytes = rowBytesOf(w);
   const needed = ((w.experts - 1) * w.tensorRows + w.rowStart + w.outDim) * rowBytes;

@@ -22,8 +22,8 @@ import type { ThreadPool } from "./thread-pool.ts";
 const SPIN = 2000;
 
 /**
- * For a small model, so many steps after a prompt run on one thread, which costs little: the first token is on its way
- * to the client through other processes, and with two processors it would wait for these threads.
+ * After a prompt, a small model's first steps run on one thread, which costs little: the first token passes through
+ * other processes, which would compete with these threads on a machine with two processors.
  */
 const STEPS_ALONE = 2;
 /** Maximum rows of such a step. */
@@ -39,7 +39,7 @@ export interface SleepFunctions {
 export interface Engine {
   /** The sessions' backend name. */
   readonly backend: string;
-  /** For people: "AVX-512 VNNI". */
+  /** Displayed name: "AVX-512 VNNI". */
   readonly level: string;
   /** Identifies the build of the kernels. */
   readonly build: string;
@@ -53,7 +53,7 @@ export interface Engine {
   readonly panelRows: number;
   /** Omitted: the kernels make system calls themselves, or do not sleep in a pass. */
   readonly sleep?: SleepFunctions | undefined;
-  /** For models that do not fit in memory; omitted: they need other memory. */
+  /** For models that do not fit in memory; omitted: such models are refused. */
   readonly streaming?: StreamingHost | undefined;
   /** @param header address of the header of passes */
   start(header: number): ThreadPool;
@@ -72,8 +72,7 @@ type PassRecords = Pick<Lowered, "ops" | "count">;
 
 export interface Passes {
   /**
-   * Runs a pass; the wanted rows are written to their places in the results. @param part of its records, as cut by
-   * `cuts`
+   * Runs a pass; writes the wanted rows to their offsets in the results. @param part of its records, as cut by `cuts`
    */
   run(
     rows: PassRows,
@@ -109,7 +108,7 @@ export function makePasses({ memory, shared, limits, engine, small }: Options): 
   let unordered: Block | undefined;
   let shiftBy: ReturnType<typeof makeShift> | undefined;
   let stamp = 0;
-  let stepsBehind = 0; // the steps since the last prompt
+  let stepsBehind = 0; // steps since the last prompt
 
   const go = (values: PassValues, isAlone = false): void => {
     Atomics.store(stampWord, 0, 0);
@@ -214,7 +213,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
   };
 }
 
-/** Records that shift the keys and values of each layer: made once, filled for each shift. */
+/** Records that shift the keys and values of each layer: created once, filled for each shift. */
 function makeShift(shared: Shared, memory: Memory): (by: { discard: number; ctxLen: number }) => PassRecords {
   const layers = keptLayers(shared);
   const records = memory.allocate(Math.max(1, layers.length) * RECORD_BYTES, "records");

@@ -24,7 +24,7 @@ const packedBytes = (n: number, memory: Memory): number =>
 /** The same as 16-bit words: `WORD_BYTES` of words.h. */
 const wordBytes = (n: number): number => Math.ceil(n / 256) * (256 * 2 + 4);
 
-/** Ops that are divided in other ways. All others treat every row separately: a thread runs several ops on one row. */
+/** Ops whose work is not divided by rows. A thread runs several of the other ops in sequence on one row. */
 const CHUNK_KINDS: readonly OpKind[] = [
   ...(["linear", "headLinear", "attend", "group"] as const),
   ...(["causalConv", "compress", "deltaRule", "wkv", "selectiveScan", "shift"] as const),
@@ -90,9 +90,11 @@ export interface RecordList {
   readers(unitAt: (address: number) => number | undefined): TensorReader[];
   /** Number of records so far. */
   count(): number;
-  /** Address of the packed form of an activation, made by a separate record unless the previous one can make it too. */
+  /**
+   * Address of the packed form of an activation, made by the previous record if that can, else by a record of its own.
+   */
   packed(x: Activation): number;
-  /** Address of an activation's words, made by a separate record. */
+  /** Address of an activation's words, made by a record of its own. */
   words(x: Activation): number;
   /** Invalidates the packed forms of an activation that was written. */
   wrote(x: Activation): void;
@@ -190,7 +192,7 @@ function joinedFrom(pending: readonly PendingRecord[], index: number): number {
 }
 
 /**
- * Excludes places among records that run together, between sorting the rows by expert and their products (only the
+ * Excludes cuts among records that run together, between sorting the rows by expert and their products (only the
  * sorting pass can read it), and where rows are the wanted ones: interleaved passes would overwrite their results.
  */
 function cutsOf(pending: readonly PendingRecord[]): number[] {

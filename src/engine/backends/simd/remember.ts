@@ -14,7 +14,7 @@ interface RememberParts {
   readonly memory: Memory;
 }
 
-/** Computes the memories that a batch names and its slots do not hold. */
+/** Computes the memories that a batch names and its slots do not hold yet. */
 export function makeRemember(
   program: Program,
   { slots }: Pick<LoadOptions, "slots">,
@@ -22,7 +22,7 @@ export function makeRemember(
 ): (batch: readonly StateRows[]) => void {
   const { memory: own } = program;
   const held = new HeldMemories(own, { slots });
-  const place = { ...room.allocate(64, "results"), dim: 1 }; // stays empty
+  const place = { ...room.allocate(64, "results"), dim: 1 }; // empty: these steps return no result
   const given = { ...limits, inputDim: own ? memoryDim(own) : 0, vectorDim: 0 };
   return (batch) => {
     for (const { slot, memory } of batch) {

@@ -7,7 +7,7 @@ import type { PassRows } from "./rows.ts";
 
 /** The caches of cross attention, and the tables that its kernels read. */
 export interface Remembered {
-  /** By layer: keys and values of each slot's memory, (slots, kvHeads, filled rows, dim). */
+  /** By layer: keys and values of each slot's memory, (slots, kvHeads, padded rows, dim). */
   readonly layers: ReadonlyMap<number, KvLayer>;
   /** i32 (rows of a pass): the rows of a row's memory. */
   readonly lengths: Block;
@@ -50,5 +50,5 @@ export function makeRemembered(
   };
 }
 
-/** Returns whether some row of a pass has a memory: other passes leave cross attention out. */
+/** Returns whether some row of a pass has a memory; otherwise cross attention is left out. */
 export const remembers = ({ remembered }: PassRows): boolean => remembered.some((count) => count > 0);

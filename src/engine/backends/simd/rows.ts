@@ -10,7 +10,7 @@ import { checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 /** The scratch rows of a sequence begin at multiples of this. */
 const PLACE_FILL = 32;
 
-/** So many query rows always fill tiles. */
+/** A multiple of this many query rows fills whole tiles. */
 const STEP = 8;
 
 export interface RowLimits extends BatchLimits {
@@ -29,7 +29,7 @@ export interface PassRows {
   readonly tokens: Int32Array;
   readonly slots: Int32Array;
   readonly cells: Int32Array;
-  /** The first cell of a row's span, or its own, and the one after the last. */
+  /** The first cell of a row's span, or its own, and the cell after the last one. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   /** Three per row. */
@@ -37,17 +37,17 @@ export interface PassRows {
   readonly places: Int32Array;
   /** The rows of a row's memory; 0: none. */
   readonly remembered: Int32Array;
-  /** Undefined: no row has chosen one. */
+  /** Undefined: no row has chosen an adapter. */
   readonly adapters?: readonly (readonly RowAdapter[])[];
   /** Values per row of the inputs. */
   readonly inputWidth: number;
-  /** Initial values of rows, (rows, `inputWidth`) from the first one on. */
+  /** Initial values of rows, (rows, `inputWidth`), from row `row` on. */
   readonly inputs: readonly { readonly row: number; readonly values: Float32Array }[];
   readonly decodeRows: number;
   /** Wanted rows, decode rows first. */
   readonly wanted: Int32Array;
   readonly wantedDecode: number;
-  /** By wanted row: its place in the result of the batch. */
+  /** By wanted row: its index in the result of the batch. */
   readonly targets: Int32Array;
   /** (blocks, 4): first row, number of rows; scratch row of their sequence, its length */
   readonly blocks: Int32Array;
@@ -58,7 +58,7 @@ interface Piece {
   readonly entry: StateRows;
   readonly from: number;
   readonly count: number;
-  /** Place of the entry's first wanted row. */
+  /** Index of the entry's first wanted row. */
   readonly target: number;
   readonly decode: boolean;
 }
@@ -121,7 +121,7 @@ export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Gener
 const isDecode = ({ tokens, states, drafted = false }: StateRows, { keeps }: RowLimits): boolean =>
   keeps && (tokens.length === 1 || drafted) && states !== "none";
 
-/** The largest number of rows, up to `count` from `from` on, that does not end within a span. */
+/** The largest number of rows from `from` on, at most `count`, that does not end within a span. */
 function withoutCut({ spans = [] }: StateRows, from: number, count: number): number {
   const cut = spans.find(({ first, end }) => first < from + count && from + count < end);
   return cut ? Math.max(0, cut.first - from) : count;

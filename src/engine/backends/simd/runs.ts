@@ -88,7 +88,7 @@ export function checkFinite(
   }
 }
 
-/** Four sums of zeros: a single one would wait for its last addition. */
+/** Four sums of zeros, so that no addition waits for the one before. */
 function areNumbers(values: Float32Array): boolean {
   let a = 0;
   let b = 0;

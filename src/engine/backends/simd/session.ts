@@ -131,7 +131,7 @@ function slicesOf(
   });
 }
 
-/** Scratch floats of adapters that rows may choose, whose products are lowered only when a row has chosen one. */
+/** Scratch floats for adapters that rows may choose: the products are lowered only once a row has chosen one. */
 function offeredFloats(steps: readonly Step[]): number {
   const ranks = steps.flatMap((step) =>
     weightsOf(step).flatMap(({ offered = [] }) => offered.map(({ a }) => a.outDim)),

@@ -30,7 +30,7 @@ export interface SliceOptions {
 
 interface Sliced {
   readonly lowered: Lowered;
-  /** By cut: nanoseconds per row of the records up to it. */
+  /** By cut: nanoseconds per row of the records before it. */
   readonly perRow: number[];
 }
 

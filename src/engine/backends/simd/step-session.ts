@@ -12,7 +12,7 @@ import { passesOf } from "./rows.ts";
 import { checkFinite } from "./runs.ts";
 import { makeParts } from "./session.ts";
 
-/** Loads the steps: they share threads and scratch. Copies only vectors of their weights. */
+/** Loads steps that share threads and scratch. Copies only the vectors among their weights. */
 export function makeStepSession(
   program: Program,
   steps: readonly Step[],
@@ -26,7 +26,7 @@ export function makeStepSession(
     streaming: undefined,
   });
   const { shared, memory } = parts;
-  const limits = { ...parts.limits, keeps: true }; // tells drafted rows from a prompt's
+  const limits = { ...parts.limits, keeps: true }; // distinguishes drafted rows from a prompt's
   const lowered = new Map(steps.map((step) => [step, lowerStep(step, given, shared)]));
   const width = Math.max(...steps.map((step) => writtenBy(step).dim));
   const passes = makePasses({
@@ -81,7 +81,7 @@ function widened(values: Float32Array, from: number, to: number): Float32Array {
   return rows;
 }
 
-/** A step on rows that are given: its inputs are these, or parts of them. */
+/** A step on given rows: these are its inputs, or parts of its inputs. */
 function lowerStep(step: Step, given: Buf, shared: Shared): Lowered {
   const inputs = readsOf(step);
   const [only] = inputs;

@@ -12,7 +12,7 @@ export interface ThreadPool {
   dismiss(whenGone: () => void): void;
 }
 
-/** [0]: number of the pass, −1 to leave. Only a shared one can be sent to a Worker. */
+/** [0]: number of the pass, −1: end. Only a shared array can be sent to a Worker. */
 export const makeSignal = (isShared: boolean): Int32Array =>
   new Int32Array(isShared ? new SharedArrayBuffer(4) : new ArrayBuffer(4));
 
@@ -36,7 +36,7 @@ export function makeThreadPool(workers: readonly Worker[], signal: Int32Array, r
         if (--left === 0) whenGone();
       };
       for (const worker of workers) {
-        worker.onmessage = () => gone(worker); // its message says that it has left its loop
+        worker.onmessage = () => gone(worker); // the message says that the Worker has left its loop
         worker.onerror = () => gone(worker);
       }
       wake(-1);
@@ -47,7 +47,7 @@ export function makeThreadPool(workers: readonly Worker[], signal: Int32Array, r
 
 /**
  * A Worker's loop: its part of each pass, until it is dismissed; then it must send any message.
- * @param idle does a little of other work before the first pass; false: there is no more
+ * @param idle does some other work before the first pass; returns false when none is left
  */
 export function takePart(signal: Int32Array, run: () => void, idle: () => boolean = () => false): void {
   let seen = 0;

@@ -16,7 +16,7 @@ export interface WeightPlaces {
   matrix(w: Weight): MatrixValues;
   /** A matmul weight; its rows may be interleaved, which only `linear` and `embed` can read. */
   factor(w: Weight): MatrixValues;
-  /** A matmul weight of few rows: in a small model one of F16 is not unpacked either, which would gain nothing. */
+  /** A matmul weight with few rows. In a small model, a matrix of F16 is not unpacked: that would gain nothing. */
   short(w: Weight): MatrixValues;
   /** A matmul weight that may have few columns: see narrow.ts. Only `linear` can read it. */
   narrow(w: Weight): MatrixValues;
@@ -31,7 +31,7 @@ export interface WeightPlaces {
 interface WeightOptions extends Pick<LoadOptions, "precise" | "small"> {
   /** `PANEL_ROWS` of vec.h. */
   readonly panelRows: number;
-  /** Keeps weights in memory, if not all fit. */
+  /** Set if not all weights fit in memory. */
   readonly streams?: Streams | undefined;
 }
 
@@ -127,7 +127,7 @@ function placeCopy(memory: Memory, { buffer, byteOffset, byteLength }: Float32Ar
   return block.address;
 }
 
-/** Places tensors, and counts the mapped bytes: some memories copy. */
+/** Places tensors, and counts the bytes that are mapped rather than copied. */
 function makeMapped(memory: Memory, streams: Streams | undefined) {
   let bytes = 0;
   return {

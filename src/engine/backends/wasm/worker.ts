@@ -1,4 +1,4 @@
-/** A thread of a session in a process; pages start their own script again instead. */
+/** A thread of a session in a process. (Pages start their own script as the Worker.) */
 import { runThread, type ThreadOrders } from "./threads.ts";
 
 declare const self: Worker;

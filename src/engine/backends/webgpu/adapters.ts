@@ -1,11 +1,11 @@
-/** The adapters of this machine: lists them, chooses one, and tells GPUs from software adapters. */
+/** Lists the adapters of this machine, chooses one, and distinguishes GPUs from software adapters. */
 import { AppError, messageOf } from "../../../base/index.ts";
 import type { GpuProvider } from "./provider.ts";
 
 /** Facts on an adapter for `hearth devices`. */
 export interface AdapterFacts {
   readonly name: string;
-  /** Its model in small letters, digits and hyphens; empty: unknown. */
+  /** Its model in lower-case letters, digits and hyphens; empty: unknown. */
   readonly device: string;
   readonly vendor: string;
   readonly architecture: string;
@@ -13,7 +13,7 @@ export interface AdapterFacts {
   readonly software: boolean;
   readonly features: readonly string[];
   readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
-  /** Why our kernels cannot run there; undefined: they can. */
+  /** The reason why our kernels cannot run there; undefined: they can. */
   readonly refusal?: string;
 }
 
@@ -50,7 +50,7 @@ export function adapterFacts({ info, features, limits }: GPUAdapter): AdapterFac
   };
 }
 
-/** Why an adapter cannot run our kernels; undefined: it can. */
+/** The reason why an adapter cannot run our kernels; undefined: it can. */
 export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined {
   if (info.device === NULL_DEVICE) return "its driver computes nothing";
   const buffers = limits.maxStorageBuffersPerShaderStage;
@@ -59,7 +59,7 @@ export function adapterRefusal({ info, limits }: GPUAdapter): string | undefined
   return undefined;
 }
 
-/** Why no adapter of a provider can run models; `automatic`: the user did not request a GPU. */
+/** The reason why no adapter of a provider can run models; `automatic`: the user did not request a GPU. */
 export async function adapterRefuses(
   provider: GpuProvider,
   { automatic, adapter }: { automatic: boolean; adapter?: string | undefined },
@@ -73,7 +73,7 @@ export async function adapterRefuses(
   }
 }
 
-/** The best adapter. An adapter makes one device: request it again for another. Throws `unsupported`. */
+/** The best adapter. An adapter makes only one device: request it again for another. Throws `unsupported`. */
 export async function requestAdapter(provider: GpuProvider): Promise<GPUAdapter> {
   const gpu = await provider.open();
   const best: GPURequestAdapterOptions = { powerPreference: "high-performance" };

@@ -77,7 +77,7 @@ export function allocate(
   };
 }
 
-/** Assigns a place to every value; returns the bytes of each place. */
+/** Assigns a buffer to every value; returns the bytes of each buffer. */
 function placeValues(written: readonly (readonly Value[])[]): number[] {
   const sizes: number[] = [];
   const free = new Set<number>();
@@ -98,7 +98,7 @@ function placeValues(written: readonly (readonly Value[])[]): number[] {
   return sizes;
 }
 
-/** The smallest free place that is large enough, else the largest, which then grows, else a new one. */
+/** The smallest free buffer that is large enough, else the largest, which then grows, else a new one. */
 function bestPlace(free: ReadonlySet<number>, sizes: readonly number[], bytes: number): number {
   const ordered = [...free].toSorted((a, b) => sizes[a]! - sizes[b]!);
   return ordered.find((place) => sizes[place]! >= bytes) ?? ordered.at(-1) ?? sizes.length;

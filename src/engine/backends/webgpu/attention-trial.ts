@@ -10,11 +10,11 @@ import { makeRng } from "../../text/rng.ts";
 import type { Device } from "./device.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
-/** Rows of the prompt. A CPU that emulates a GPU gets as many as take a second. */
+/** Rows of the prompt. A CPU that emulates a GPU gets a number that takes about a second. */
 const ROWS = { hardware: 1024, software: 160 };
 /** Distance between the parameters of two dispatches, of which there are up to four, and their size. */
 const [PARAMS_STRIDE, DISPATCHES, PARAMS_BYTES] = [256, 4, 64];
-/** The common part of later keys' scores: a tile must replace the peak of those before. */
+/** Added to the scores of later keys: a tile must replace the maximum of the tiles before it. */
 const LATER = { query: 4, scoreMin: 10 };
 
 /** Heads of an attention step, and the cache that it reads. */
@@ -26,7 +26,7 @@ export interface AttentionShape {
   readonly cacheType: CacheType;
 }
 
-/** Two by the names of activations that lowering makes. */
+/** The activations, as lowering names them. */
 type Name = "q" | "k" | "v" | "y" | "q, rotated" | "y, rotated" | "keys" | "values" | "batch" | "params" | "none";
 type Buffers = Readonly<Record<Name | "readback", GPUBuffer>>;
 
@@ -155,7 +155,7 @@ export class AttentionTrial {
   }
 }
 
-/** Random values, and a first dimension that gives later keys larger scores. */
+/** Random values, with a first dimension that gives later keys larger scores. */
 function fill(
   { gpu }: Device,
   { shape, rows, buffers }: { shape: AttentionShape; rows: number; buffers: Buffers },
@@ -166,7 +166,7 @@ function fill(
     Float32Array.from({ length: count }, () => 2 * rng.float() - 1);
   const [q, k] = [random(rows * nHeads * headDim), random(rows * nKvHeads * headDim)];
   for (let i = 0; i < q.length; i += headDim) q[i] = LATER.query;
-  // A power of two, which float16 does not round.
+  // A power of two: float16 represents it exactly.
   const later = 2 ** Math.ceil(Math.log2((LATER.scoreMin * Math.sqrt(headDim)) / LATER.query));
   for (let i = 0; i < k.length; i += headDim) k[i] = i < k.length / 2 ? 0 : later;
   gpu.queue.writeBuffer(buffers.q, 0, q);

@@ -1,4 +1,4 @@
-/** Chooses whether attention of prompts multiplies subgroup matrices: where that is right and faster on the device. */
+/** Chooses whether attention of prompts uses subgroup matrices: only if they are correct and faster on the device. */
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { matrixKernel } from "../../../../kernels/wgsl/lower-attention.ts";
 import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
@@ -11,7 +11,7 @@ import type { Device } from "./device.ts";
 import { canRun } from "./tune.ts";
 
 const MATRICES: Tuning = { ...PLAIN, attention: true };
-/** Kept if below this share of the time of the other kernel. */
+/** A kernel is kept if it takes less than this share of the other kernel's time. */
 const FASTER = 0.97;
 const SAMPLES = 3;
 const REPEATS = 4;
@@ -25,9 +25,9 @@ export interface AttentionFound {
 }
 
 /**
- * `tuning`, with attention by subgroup matrices if that is right and faster on this device for all of a program's
- * attention that can use them. Tries it once per device and heads, and stores the result in `tunings`; without that, on
- * software adapters, and where float32 is asked for, nothing is tried.
+ * `tuning`, with subgroup matrices for attention if they are correct and faster on this device for all heads of the
+ * program that can use them. Tries them once per device and heads, and stores the result in `tunings`. Nothing is tried
+ * without `tunings`, on software adapters, and for float32.
  */
 export async function withAttention(
   device: Device,
@@ -69,7 +69,7 @@ async function foundFor(
   try {
     checkNotCancelled(signal);
     const found = await tryMatrices(device, shape);
-    await tunings.write(key, { ...found }).catch(() => {}); // it is tried again later
+    await tunings.write(key, { ...found }).catch(() => {}); // it is tried again next time
     return found;
   } catch (error) {
     if (error instanceof AppError && error.code === "too_large") return { right: true, faster: false };
@@ -85,7 +85,7 @@ export async function tryMatrices(device: Device, shape: AttentionShape, rows?: 
     const got = await trial.results(MATRICES);
     const error = expected.reduce((sum, value, i) => sum + (value - got[i]!) ** 2, 0);
     const power = expected.reduce((sum, value) => sum + value ** 2, 0);
-    if (!(power > 0 && error <= NMSE_MAX * power)) return { right: false, faster: false }; // NaN too
+    if (!(power > 0 && error <= NMSE_MAX * power)) return { right: false, faster: false }; // also refuses NaN
     const [plainMs, matrixMs] = [await timeOf(trial, PLAIN), await timeOf(trial, MATRICES)];
     return { right: true, faster: matrixMs <= FASTER * plainMs };
   } catch (error) {
@@ -102,7 +102,7 @@ async function timeOf(trial: AttentionTrial, tuning: Tuning): Promise<number> {
   return least;
 }
 
-/** The same device and driver, the same kernels, the same heads. */
+/** Identifies device, driver, kernels and heads. */
 async function keyOf({ gpu, subgroups, matrix }: Device, shape: AttentionShape): Promise<string> {
   const { vendor, architecture, device: model, description } = gpu.adapterInfo;
   const kernel = matrixKernel(shape, { tuning: MATRICES, matrix })!; // every shape here has one

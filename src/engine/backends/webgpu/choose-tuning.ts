@@ -32,7 +32,7 @@ export async function chooseTuning(
 }
 
 /**
- * The stored result, or that of a search now, which goes on where the last one ended early. A failed search does not
+ * The stored result, or that of a search now, which continues where the last one ended early. A failed search does not
  * prevent a run.
  */
 export async function tuningsOf(
@@ -48,7 +48,7 @@ export async function tuningsOf(
   try {
     const searched = known?.stages === STAGES ? known : await searchTunings(device, shape, { ...options, from: known });
     const found = shape.others ? await checkedFor(device, shape, searched) : searched;
-    await writeTunings(store, key, found).catch(() => {}); // it is searched again later
+    await writeTunings(store, key, found).catch(() => {}); // it is searched again next time
     return found;
   } catch (error) {
     if (error instanceof AppError && error.code === "too_large") return { exact: PLAIN, fast: PLAIN, stages: 0 };
@@ -56,7 +56,7 @@ export async function tuningsOf(
   }
 }
 
-/** The kind of matrix that has most of a program's bytes, and so determines its speed; and its other block types. */
+/** The kind of matrix with most of a program's bytes, which determines its speed, and the other block types. */
 export function shapeOf(matrices: readonly Weight[]): ShapeClass | undefined {
   const bytes = new Map<string, number>();
   let largest: ShapeClass | undefined;

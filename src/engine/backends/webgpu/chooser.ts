@@ -46,9 +46,9 @@ export interface Asked {
 }
 
 export interface Chooser {
-  /** Uploads the requests of some rows, at most as many as slots, and encodes the search after a pass. */
+  /** Uploads the requests of some rows, at most as many as there are slots, and encodes the search after a pass. */
   encode(encoder: GPUCommandEncoder, pass: Pass, asked: readonly Asked[]): void;
-  /** The place of the `index`-th result, in bytes. */
+  /** Offset of the `index`-th result, in bytes. */
   answerAt(index: number, request: TopKRequest): { buffer: GPUBuffer; offset: number; size: number };
   /** Bytes of all its buffers. */
   readonly bytes: number;
@@ -73,7 +73,7 @@ export async function makeChooser(
 ): Promise<Chooser> {
   assert(program.logits, "candidates of a program without logits");
   const { searches, stages } = stagesOf(program.logits.dim);
-  // first: a refused kernel must not leave buffers
+  // first, because a refused kernel must not leave buffers
   await Promise.all(stages.map(({ kernel }) => device.pipeline(kernel)));
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
@@ -81,7 +81,7 @@ export async function makeChooser(
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // reports bind groups that the device refuses
   const words = new Uint32Array(REQUEST_WORDS * rows);
-  const uploaded = new Uint32Array(words.length); // as on the device: zeros at first
+  const uploaded = new Uint32Array(words.length); // zeros at first, as on the device
   /** Uploads the first words, unless the device has them: the steps of an answer have the same request. */
   const upload = (count: number): void => {
     let i = 0;
@@ -162,7 +162,7 @@ async function makeBuffers(
     make("search parameters", sizes.params, uniform | copyDst),
   ]);
   type Made = [GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer, GPUBuffer];
-  const [requests, answers, even, odd, params] = made as Made; // as many as were made
+  const [requests, answers, even, odd, params] = made as Made; // one per requested buffer
   const view = new DataView(new ArrayBuffer(PARAMS_STRIDE * stages.length));
   for (const [i, stage] of stages.entries()) writeParams(view, i * PARAMS_STRIDE, stage);
   device.gpu.queue.writeBuffer(params, 0, view.buffer);

@@ -17,7 +17,7 @@ import { copyChosen, followingRows, isChosen, makeStepsAhead } from "./steps-ahe
 
 export type ResultName = "logits" | "states";
 
-/** Receives the logits of wanted rows without a request, and the states of all wanted rows; empty if not wanted. */
+/** Receives the logits of wanted rows without a request, and the states of all wanted rows; empty if unwanted. */
 export interface Results {
   readonly out: Float32Array;
   readonly states: Float32Array;
@@ -40,7 +40,7 @@ interface Running {
   /** Bytes of the parts. */
   readonly size: number;
   readonly readback: GPUBuffer;
-  /** False if a part of the dispatches ran before: the duration says little about others. */
+  /** False if a part of the dispatches ran before: then the duration does not predict others. */
   readonly isWhole: boolean;
   /** The time at which the device began. */
   startedMs: number;
@@ -51,10 +51,10 @@ export interface ChunkRunParts {
   readonly plan: Plan;
   readonly chooser: Chooser | undefined;
   readonly inputs: RowInputs;
-  /** Steps may be submitted before the last one is read, and dropped. */
+  /** True if steps may be submitted before the last one is read, and then be dropped. */
   readonly goesAhead: boolean;
   readonly ctxLen: number;
-  /** Finds the origin of a result that is NaN or infinite. */
+  /** Finds the first dispatch whose result is NaN or infinite. */
   faultOf(pass: Pass, counts: Counts, drafted: boolean): Promise<AppError>;
   /** Throws once the session is closed. */
   checkOpen(): void;
@@ -105,8 +105,8 @@ export class ChunkRuns {
   }
 
   /**
-   * Reads the result of a chunk that runs already, because it continues the last one; undefined: it does not run. Drops
-   * whatever else runs ahead.
+   * Reads the result of a chunk that already runs, because it continues the last one; undefined: it does not run. Drops
+   * all other steps that were submitted ahead.
    */
   continued(chunk: Chunk, name: ResultName, how: Results & Beside): Promise<TopK[]> | undefined {
     const running = this.#ahead.take(this.#goesOn(chunk, name, how) ? chunk : undefined);
@@ -116,13 +116,13 @@ export class ChunkRuns {
     return this.#read(chunk, running, { ...how, goesOn: true });
   }
 
-  /** Drops what is encoded or runs ahead. */
+  /** Drops steps that were encoded or submitted ahead. */
   drop(): void {
     this.#next.drop();
     this.#ahead.take(undefined);
   }
 
-  /** Returns whether the device can continue a chunk by itself. */
+  /** Returns whether the device can continue a chunk without the host. */
   #goesOn(chunk: Chunk, name: ResultName, { states, alone = false }: Results & Partial<Beside>): boolean {
     return this.#parts.goesAhead && alone && name === "logits" && states.length === 0 && isChosen(chunk);
   }
@@ -134,7 +134,7 @@ export class ChunkRuns {
     return sequences;
   }
 
-  /** The likely duration of a step. A software adapter needs the cores itself. */
+  /** The expected duration of a step; undefined for a software adapter, which needs the cores itself. */
   #expectedMs({ counts }: StepCommands): number | undefined {
     return this.#parts.device.facts.software ? undefined : this.#durations.expected(counts.all);
   }
@@ -145,10 +145,10 @@ export class ChunkRuns {
     const { readback } = plan;
     const startedMs = performance.now();
     const commands = first === 0 ? this.#next.take(step) : [];
-    if (commands.length > 1) device.submit(commands[0]!); // begins while the others are submitted
+    if (commands.length > 1) device.submit(commands[0]!); // starts it while the other commands are submitted
     const encoder = device.gpu.createCommandEncoder();
     if (first > 0) encodeDispatches(encoder, pass, counts, { first, end });
-    const parts = partsOf(chunk.requests, { result: pass[step.name]!, chooser }); // uploaded for it
+    const parts = partsOf(chunk.requests, { result: pass[step.name]!, chooser }); // these requests were uploaded
     if (stateBytes > 0) parts.push({ ...pass.states, offset: 0, size: stateBytes, request: undefined });
     const size = this.#encodeResults(encoder, chunk, { pass, parts, readback });
     device.submit([...commands.slice(-1), encoder.finish()], this.#expectedMs(step));
@@ -215,7 +215,7 @@ export class ChunkRuns {
   }
 }
 
-/** The step that is likely to follow: each row sees one position more. */
+/** The step that is likely to follow: each row sees one more position. */
 const stepAfter = ({ rows }: Chunk, step: UploadedChunk): UploadedChunk => {
   return { ...step, counts: { ...step.counts, splits: splitsOf(1 + longestOf(rows)) } };
 };

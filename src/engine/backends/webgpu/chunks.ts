@@ -13,11 +13,11 @@ export interface Chunk {
   readonly requests: (TopKRequest | undefined)[];
   /** The vectors of the rows without an id, in order; one array for each run of neighbours. */
   readonly vectors: Float32Array[];
-  /** The number of rows without an id. */
+  /** Number of rows without an id. */
   given: number;
   /** True if a row sees later rows. */
   twoWay: boolean;
-  /** True for rows of decode: the next step is likely to have as many. */
+  /** True for decode rows: the next step is likely to have as many. */
   decodes: boolean;
 }
 
@@ -33,9 +33,9 @@ interface ChunkOptions {
 }
 
 /**
- * The rows of a batch in order. An encoder's sequences stay whole, and so do spans. Rows of decode have chunks of their
+ * The rows of a batch in order. An encoder's sequences stay whole, and so do spans. Decode rows have chunks of their
  * own, so small that a row's bits depend neither on the other rows nor on their number. Throws `too_large` for a span
- * that no chunk holds.
+ * that fits no chunk.
  */
 export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): Chunk[] {
   const { capacity, splits, keeps } = options;
@@ -120,7 +120,7 @@ function makeSpanOf({ spans }: WantedRows): (i: number) => Span | undefined {
   };
 }
 
-/** The rows that a chunk must have room for before row `i` is added: a span stays whole. */
+/** Number of rows for which a chunk needs room before row `i` is added: a span stays whole. */
 const rowsNeeded = (span: Span | undefined, i: number): number => (span?.first === i ? span.end - i : 1);
 
 /** Checks that a chunk may end before row `i`. */
@@ -154,7 +154,7 @@ function positionOf({ positions, tokens, start }: WantedRows, i: number): BatchR
 /** The number of wanted rows that return all their values. */
 export const wholeRows = ({ requests }: Chunk): number => requests.reduce((sum, request) => sum + (request ? 0 : 1), 0);
 
-/** The longest context of a row. */
+/** The longest context among the rows. */
 export function longestOf(rows: readonly BatchRow[]): number {
   let most = 0;
   for (let i = 0; i < rows.length; i++) most = Math.max(most, rows[i]!.cell + 1);

@@ -15,7 +15,7 @@ const FEATURES: readonly GPUFeatureName[] = ["shader-f16", "subgroups", "timesta
 /** A run takes a fraction of a second on a GPU, but may take minutes on a CPU that emulates one. */
 const DEADLINE_MS = { hardware: 60_000, software: 600_000 };
 
-/** The variant of a kernel, except for the features of the device. */
+/** The variant of a kernel, apart from the device's features. */
 export type KernelVariant = Omit<Variant, "subgroups" | "matrix">;
 type Pipeline = Promise<GPUComputePipeline>;
 
@@ -71,7 +71,7 @@ export class Device {
     this.#pump.kick(expectedMs);
   }
 
-  /** Submitted work is likely to end soon. @param ms the time until then, if it is known */
+  /** Notes that submitted work is likely to end soon. @param ms expected time until then, if known */
   expect(ms?: number): void {
     this.#pump.kick(ms);
   }
@@ -119,7 +119,7 @@ export class Device {
     if (!problem && !full) return buffers;
     const bytes = buffers.reduce((sum, { size }) => sum + size, 0);
     for (const buffer of buffers) buffer.destroy();
-    const reason = (full ?? problem)!.message; // one of them exists
+    const reason = (full ?? problem)!.message; // at least one of them is set
     throw new AppError("too_large", `${what}: GPU '${this.facts.name}' has no room for ${bytes} bytes: ${reason}`);
   }
 
@@ -165,11 +165,11 @@ export interface DeviceOptions {
 
 /** The provider's device, opened on first use. Throws `unsupported` if there is no adapter. */
 export function openDevice(provider: GpuProvider, options: DeviceOptions = {}): Promise<Device> {
-  const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // nothing else is put there
+  const opened = (provider.device ??= makeDevice(provider, options)) as Promise<Device>; // only this function sets it
   const forget = (): void => {
     if (provider.device === opened) delete provider.device;
   };
-  // A lost device stays lost, and the next load opens another.
+  // A lost device stays lost; the next load opens a new one.
   opened.then(({ lost }) => lost.then(forget), forget);
   return opened;
 }

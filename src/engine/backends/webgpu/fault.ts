@@ -9,7 +9,7 @@ import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
 import type { Stop } from "./stops.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
-/** Kernels that write indexes instead of values, or leave some values as they were. */
+/** Kernels that write indexes in place of values, or leave some values unchanged. */
 const UNCHECKED: ReadonlySet<KernelName> = new Set(["moe_route", "moe_group", "score_positions", "choose_positions"]);
 
 interface FaultParts {
@@ -37,7 +37,7 @@ export async function findFault({ device, program, pass, counts, runStop }: Faul
   return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
 }
 
-/** Runs one dispatch and checks its output. */
+/** Runs a dispatch and checks its output. */
 async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, counts: Counts) {
   const { source, splits } = recorded;
   const encoder = device.gpu.createCommandEncoder();

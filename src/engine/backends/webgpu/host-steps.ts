@@ -34,7 +34,7 @@ interface HostRun {
 
 export interface HostRuns {
   /**
-   * Runs a pass through its last stop before `end`; returns the first dispatch that is left.
+   * Runs a pass up to its last stop before `end`; returns the first dispatch after it.
    * @param onBad called for inputs that are NaN or infinite; its error is thrown
    */
   run(options: HostRun & { onBad(): Promise<Error> }): Promise<number>;
@@ -45,7 +45,7 @@ export interface HostRuns {
 export function makeHostRuns({ device, buffers, hostSteps, encode, checkOpen }: HostRunParts): HostRuns {
   const { read, handed, returned } = buffers;
   const durations = makeDurations<number>();
-  /** Reads the inputs, which `encoder` completes, and uploads the result. Undefined if an input is not a number. */
+  /** Reads the inputs, which `encoder` completes, and uploads the result. Undefined if an input is NaN or infinite. */
   const exchange = async (
     { step, rows, dim }: Stop,
     { counts, drafted, submit }: Pick<HostRun, "counts" | "drafted"> & { submit(size: number): void },

@@ -17,7 +17,7 @@ import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
 import { keepSlots } from "./slot-states.ts";
 
-/** A device is lost if a driver over-commits its memory: fewer layers may fit, on another device. */
+/** A driver that over-commits memory loses the device: fewer layers may fit, on another device. */
 function lostWhileLoading({ weights }: Program, cause: unknown): AppError {
   return new AppError("too_large", `${weights.path}: ${messageOf(cause)} while the model was loaded`, { cause });
 }

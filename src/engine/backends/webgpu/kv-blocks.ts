@@ -1,4 +1,4 @@
-/** Keys and values of a slot as bytes: positions lie one after another, as in the cache. */
+/** Keys and values of a slot as bytes, in order of position, as in the cache. */
 import { assert } from "../../../base/index.ts";
 import type { KvBlocks } from "../../program/kept-slots.ts";
 import { cachedSides, type ShiftParts } from "./kv-cache.ts";
@@ -7,7 +7,7 @@ import { readBuffer } from "./read-buffer.ts";
 
 /** Positions per block: enough for copies of several KB, few enough for prompts to share blocks. */
 const BLOCK_LENGTH = 64;
-/** Changes with the bytes of a position. */
+/** Increased when the bytes of a position change. */
 const FORMAT = 2;
 
 interface BlockOptions {

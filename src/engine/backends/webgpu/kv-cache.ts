@@ -14,12 +14,12 @@ import { GRID_MAX } from "./record.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
 import { USAGE } from "./usage.ts";
 
-/** Bytes of a cache that move at once, through another buffer: WebGPU copies between different buffers only. */
+/** Bytes of a cache that move at once, through another buffer, because WebGPU copies between different buffers only. */
 const MOVED_BYTES = 4 * 2 ** 20;
 
 /** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
-  /** Values of a key before its value, which is a part of it; 0: values are kept apart. */
+  /** Values of a key before its value; 0: values have a buffer of their own. */
   readonly skip: number;
   readonly buffers: KvBuffers;
 }

@@ -30,14 +30,14 @@ export interface KvRoom {
   readonly caches: ReadonlyMap<number, KvBuffers>;
   /** Bytes at the largest size. */
   readonly bytes: number;
-  /** Returns whether there is room for that. */
+  /** Returns whether there is room for this size. */
   has(wanted: KvSize): boolean;
   /**
-   * Makes room, at most `most` of it; throws `busy` if the device has none. Positions keep their content.
-   * @param onMoved called with the layers that have other buffers now
+   * Makes room, up to `most`; throws `busy` if the device has none. Positions keep their content.
+   * @param onMoved called with the layers whose buffers were replaced
    */
   reach(wanted: KvSize, onMoved: (layers: ReadonlySet<number>) => void): Promise<void>;
-  /** Replaces full buffers without content by the ones to begin with. */
+  /** Replaces large buffers without content by small initial ones. */
   shrink(): Promise<void>;
   destroy(): void;
 }
@@ -49,11 +49,11 @@ interface RoomOptions {
   readonly most: KvSize;
 }
 
-/** A cache of at most so many bytes has its full size from the start. */
+/** A cache of at most this many bytes has its full size from the start. */
 const WHOLE_BYTES = 16 * 2 ** 20;
 /** Positions of the first buffers, and the unit of growth. */
 const UNIT = 1024;
-/** Largest new buffers of several layers at once: the old ones are freed in between. */
+/** Maximum bytes of new buffers for several layers at once; the old ones are freed in between. */
 const GROUP_BYTES = 256 * 2 ** 20;
 
 const bytesOf = (layers: readonly KvShape[], { slots, positions }: KvSize): number =>
@@ -75,7 +75,7 @@ export const kvDescriptors = (
   return [descriptor("keys", keyBytes), descriptor("values", valueBytes)];
 };
 
-/** Allocates all of it, so that a load finds out whether it fits. Throws `too_large`. */
+/** Allocates the whole cache once, so that a load finds out whether it fits. Throws `too_large`. */
 export async function makeKvRoom(device: Device, { path, layers, most }: RoomOptions): Promise<KvRoom> {
   const allocate = async (some: readonly KvShape[], size: KvSize): Promise<KvBuffers[]> => {
     const make = (): GPUBuffer[] =>
@@ -140,7 +140,7 @@ export async function makeKvRoom(device: Device, { path, layers, most }: RoomOpt
 
 const isWithin = (size: KvSize, most: KvSize): boolean => size.slots <= most.slots && size.positions <= most.positions;
 
-/** At least twice as many positions, so that a text is moved a few times only. */
+/** At least twice as many positions, so that a growing text is moved only a few times. */
 function grown(now: KvSize, wanted: KvSize, most: KvSize): KvSize {
   const enough = Math.max(2 * now.positions, Math.ceil(wanted.positions / UNIT) * UNIT);
   return {

@@ -25,11 +25,11 @@ export interface DeviceRope {
   known: number;
 }
 
-/** Between the device and the CPU, for one such step after another. */
+/** Buffers between the device and the CPU; steps use them one after another. */
 export interface HostBuffers {
   /** Inputs, (rows, dim) float32. */
   readonly handed: GPUBuffer;
-  /** The same, readable by the CPU. */
+  /** The same content, readable by the CPU. */
   readonly read: GPUBuffer;
   /** Results, (rows, dim) float32. */
   readonly returned: GPUBuffer;
@@ -39,17 +39,17 @@ export interface HostBuffers {
 export interface Memory {
   readonly all: readonly GPUBuffer[];
   readonly few: PassMemory;
-  /** The same as `few`, or memory of its own, which keeps its content while other passes run. */
+  /** The same as `few`, or separate memory, which keeps its content while other passes run. */
   readonly many: PassMemory;
   /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
   readonly room: KvRoom;
-  /** By step that keeps one: the states after the last row of each slot, (slots, values) float32. */
+  /** By step: its state after the last row of each slot, (slots, values) float32. */
   readonly states: ReadonlyMap<Step, GPUBuffer>;
   /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
   readonly input: GPUBuffer | undefined;
-  /** The vectors of rows without an id, (rows without an id, dim) float32, if a run may have such. */
+  /** The vectors of rows without an id, (rows without an id, dim) float32, if a run may have such rows. */
   readonly given: GPUBuffer | undefined;
-  /** For steps that the CPU computes; undefined: the device computes all. */
+  /** For steps that the CPU computes; undefined: the CPU computes no steps. */
   readonly host: HostBuffers | undefined;
   /** The format of the values in the cache. */
   readonly cacheType: CacheType;
@@ -70,11 +70,11 @@ export interface MemoryParts {
   readonly program: Program;
   readonly options: LoadOptions;
   readonly cacheType: CacheType;
-  /** Dispatches of all passes together. */
+  /** Number of dispatches in all passes. */
   readonly dispatchCount: number;
-  /** Bytes of each buffer of activations, of the pass for many rows too if that has none of its own. */
+  /** Bytes of each activation buffer; the pass for many rows shares them unless it has `ownSizes`. */
   readonly scratchSizes: readonly number[];
-  /** Bytes of each buffer of the pass for many rows; undefined: all passes share theirs. */
+  /** Bytes of each buffer of the pass for many rows; undefined: all passes share buffers. */
   readonly ownSizes: readonly number[] | undefined;
   readonly capacity: Capacity;
   /** Values of a row given as a vector; 0: all rows have ids. */
@@ -88,7 +88,7 @@ export interface MemoryPlan {
   readonly bytes: number;
   /** @param all one buffer per request */
   memoryOf(all: readonly GPUBuffer[], room: KvRoom): Memory;
-  /** The KV cache at its largest. */
+  /** The KV cache at its maximum. */
   readonly kv: { readonly layers: readonly KvShape[]; readonly most: KvSize };
 }
 
@@ -169,7 +169,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
           return [rope, { table, pairs: rope.rotaryDim / 2, turns: at(turns), known: 0 }];
         }),
       ),
-      host: host && { handed: at(handed!), read: at(read!), returned: at(returned!) }, // asked for together
+      host: host && { handed: at(handed!), read: at(read!), returned: at(returned!) }, // both were allocated
       cacheType,
       params: at(params),
       readback: at(readback),
@@ -180,7 +180,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   return { what: path, descriptors, kv, bytes, memoryOf };
 }
 
-/** The longest rows of inputs and of results of the CPU's steps; undefined: it computes none. */
+/** The longest rows of inputs and of results of the CPU's steps; undefined: no such steps. */
 function hostDims(
   steps: Program["steps"],
   { hostSteps }: LoadOptions,
@@ -196,7 +196,7 @@ function hostDims(
 const bindingMax = ({ facts: { limits } }: Device): number =>
   Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
 
-/** Tokens of all slots together for which the keys of a layer fit a binding, and so do the values. */
+/** Tokens of all slots together up to which each of a layer's buffers fits a binding. */
 export const kvTokensMax = (device: Device, shapes: readonly KvShape[]): number =>
   Math.floor(bindingMax(device) / Math.max(1, ...shapes.flatMap(({ keyBytes, valueBytes }) => [keyBytes, valueBytes])));
 

@@ -4,10 +4,10 @@
  */
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 
-/** A long step begins with commands for so many dispatches: the device runs them while the others are submitted. */
+/** A long step begins with commands for this many dispatches: the device runs them while the others are submitted. */
 const HEAD = { dispatches: 16, of: 64 };
 
-/** Identifies the commands: they have the dispatches of a pass before `end`. */
+/** Identifies commands: the dispatches of a pass before `end`. */
 export interface StepCommands {
   readonly pass: Pass;
   readonly counts: Counts;
@@ -17,9 +17,9 @@ export interface StepCommands {
 export interface NextStep {
   /** Encodes a step that is likely to follow. */
   prepare(step: StepCommands): void;
-  /** The commands of a step, prepared or encoded now, to be submitted in their order. They can be submitted once. */
+  /** The commands of a step, prepared or encoded now, in order of submission. They can be submitted once. */
   take(step: StepCommands): readonly GPUCommandBuffer[];
-  /** Drops what is prepared. */
+  /** Drops prepared commands. */
   drop(): void;
 }
 

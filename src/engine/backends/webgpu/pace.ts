@@ -5,15 +5,15 @@
  * other code keeps the original `setImmediate`. Pages have no such binding and need nothing.
  */
 
-/** Time of polling without a pause after a submit: a readback of a small model's token takes some 0.1 ms. */
+/** Duration of eager polling after a submit: the readback of a small model's token takes some 0.1 ms. */
 const EAGER_MS = 0.3;
-/** Polling without a pause begins again at this share of the expected duration of a run, and ends soon after it. */
+/** Eager polling begins at this share of a run's expected duration, and ends soon after it. */
 const EXPECTED = { from: 0.9, until: 1.2 };
-/** A timer that is set less than this before then would be late. */
+/** A timer set for less than this would be late. */
 const TIMER_MS = 1.1;
-/** Longer runs are not expected to the millisecond: a poll late costs them little. */
+/** Longer runs are not predicted to the millisecond: a late poll costs them little. */
 const EXPECTED_MS_MAX = 100;
-/** Weight of a new duration in the mean of those before. */
+/** Weight of a new duration in the mean. */
 const NEWEST = 0.3;
 
 /** Polls for the device's answers. */
@@ -43,8 +43,8 @@ export function makeDurations<K>(): Durations<K> {
 }
 
 /**
- * Polls without a pause shortly after each `kick` and around the expected end of its work, and once per millisecond
- * otherwise: timers are up to 1.1 ms late, which is a fifth of a token on a fast GPU.
+ * Polls eagerly shortly after each `kick` and around the expected end of its work, and once per millisecond otherwise:
+ * timers are up to 1.1 ms late, which is a fifth of a token on a fast GPU.
  */
 export function makePump(): Pump {
   const { setImmediate: immediate, setTimeout: later } = globalThis;

@@ -38,8 +38,8 @@ const SCORE_BYTES_MAX = 64 * 2 ** 20;
 /** Share of the upload in a load; the rest is compilation. */
 const UPLOAD_SHARE = 0.9;
 /**
- * Up to this number, a row's sums do not depend on the other rows: a decode step of several sequences gives each the
- * same bits as alone. More rows take the kernels for prompts, which use a GPU badly if there are few.
+ * Maximum rows for the kernels whose sums in a row do not depend on other rows: a decode step of several sequences
+ * gives each the same bits as alone. More rows use the kernels for prompts, which use a GPU badly if there are few.
  */
 export const FEW_ROWS = 32;
 
@@ -63,7 +63,7 @@ export interface Plan extends Pick<
   destroy(): void;
 }
 
-/** The pass of a run. @param twoWay some rows see later ones, which only the kernels for many rows allow */
+/** The pass of a run. @param twoWay some rows see later ones, which only the kernels for many rows support */
 export function passFor({ passes }: Pick<Plan, "passes">, rows: number, twoWay: boolean): Pass {
   if (twoWay || rows > FEW_ROWS) return passes.many;
   return rows === 1 ? passes.one : passes.few;
@@ -81,8 +81,8 @@ interface LoweredPlan extends Pick<Plan, "capacity" | "isApart"> {
 export const choosingRows = (capacity: Capacity, { slots }: LoadOptions): number => Math.min(slots, capacity.wanted);
 
 /**
- * Bytes of a plan on the device, including the selection of candidates. Throws as `makePlan` does if no memory would be
- * enough.
+ * Bytes of a plan on the device, including the selection of candidates. Throws as `makePlan` for a program that no
+ * memory is enough for.
  */
 export function plannedBytes(device: Device, program: Program, options: LoadOptions): number {
   const { memory, weights, capacity } = lowerPlan(device, program, options);
@@ -121,7 +121,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     return { dispatches, results, stops, allocation: allocate(dispatches, { results, capacity: rows }) };
   };
   const few = passFor(FEW_ROWS);
-  // A short context has no other runs, unless rows see later ones.
+  // A short context needs only the pass for few rows, unless rows see later ones.
   const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
   const many = hasMany ? passFor(Infinity) : few;
   const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
@@ -237,7 +237,7 @@ const withoutHostSteps = (program: Program, { hostSteps }: LoadOptions): Program
 const besideOf = ({ weights }: Program, { beside }: LoadOptions): LoadOptions["beside"] =>
   beside?.path === weights.path ? beside : undefined;
 
-/** Passes that never run at the same time share their buffers. */
+/** Merges the buffer sizes of passes that never run at the same time. */
 function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => Math.max(a[i] ?? 0, b[i] ?? 0));
 }

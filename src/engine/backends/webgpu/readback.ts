@@ -19,7 +19,7 @@ export function partsOf(
   { result: { buffer, dim }, chooser }: { result: PlannedResult; chooser: Chooser | undefined },
 ): Part[] {
   const parts: Part[] = [];
-  let [whole, asked] = [0, 0]; // whole: start of a run of rows without a request
+  let [whole, asked] = [0, 0]; // the start of a run of rows without a request
   for (let row = 0; row <= requests.length; row++) {
     const request = requests[row];
     if (!request && row < requests.length) continue;
@@ -30,7 +30,7 @@ export function partsOf(
   return parts;
 }
 
-/** Copies them to the start of `readback`; returns the number of bytes. */
+/** Copies the parts to the start of `readback`; returns the number of bytes. */
 export function copyParts(encoder: GPUCommandEncoder, parts: readonly Part[], readback: GPUBuffer): number {
   let at = 0;
   for (const { buffer, offset, size } of parts) {
@@ -41,7 +41,7 @@ export function copyParts(encoder: GPUCommandEncoder, parts: readonly Part[], re
 }
 
 /**
- * Maps results for reading. A session that is closed meanwhile has destroyed the buffer: then throws the error of
+ * Maps results for reading. If the session is closed meanwhile, its buffer is destroyed: then throws the error of
  * `checkOpen` in place of the device's, which gives no reason.
  */
 export async function mapResults(
@@ -56,7 +56,7 @@ export async function mapResults(
   }
 }
 
-/** Values go to `out` and then to `more`; candidates are returned, undefined if a row reports a NaN logit. */
+/** Appends values to `out` and then to `more`; returns candidates, undefined if a row reports a NaN logit. */
 export function readParts(
   bytes: ArrayBuffer,
   parts: readonly Part[],

@@ -22,7 +22,7 @@ export const GRID_MAX = 65_535;
 export interface Recorded extends Grid {
   readonly source: Dispatch;
   readonly pipeline: GPUComputePipeline;
-  /** Growth of the KV cache replaces them. */
+  /** Replaced when the KV cache grows. */
   bindings: GPUBindGroup;
   readonly z: number;
 }
@@ -40,7 +40,7 @@ export interface PassParts {
   readonly allocation: Allocation;
   /** The states, then the logits if there are any. */
   readonly results: readonly (Result & { readonly dim: number })[];
-  /** The places where it waits for the CPU. */
+  /** The dispatches at which the pass waits for the CPU. */
   readonly stops: readonly Stop[];
 }
 
@@ -53,9 +53,9 @@ export interface Pass extends Pick<PassParts, "stops"> {
   readonly batch: GPUBuffer;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
-  /** Changes when dispatches are bound to other buffers: commands of an earlier one are invalid. */
+  /** Increased when dispatches are bound to other buffers: commands of an earlier version are invalid. */
   version: number;
-  /** Binds the caches of some layers again, which have other buffers. */
+  /** Binds the caches of some layers again, whose buffers were replaced. */
   rebind(layers: ReadonlySet<number>): void;
 }
 
@@ -65,7 +65,7 @@ export interface Passes {
   readonly one: Pass;
   /** For a few rows, whose results do not depend on each other. */
   readonly few: Pass;
-  /** For other runs; the same as `few` if the context is too short for those. */
+  /** For other runs; the same as `few` if the context is too short for them. */
   readonly many: Pass;
 }
 
@@ -74,7 +74,7 @@ interface RecordOptions {
   /** Its part for the pass. */
   readonly own: PassMemory;
   readonly weights: DeviceWeights;
-  /** The tuning that the dispatches were lowered for, and the rows that the kernels for few rows take at once. */
+  /** The tuning that the dispatches were lowered for, and the number of rows that kernels for few rows take at once. */
   readonly variant: KernelVariant;
   /** Index of the parameters of the first dispatch. */
   readonly first: number;
@@ -82,7 +82,7 @@ interface RecordOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The same dispatches, whose kernels for few rows take `rows` at once. */
+/** The same dispatches, with kernels for few rows that take `rows` at once. */
 export function atOnce({ dispatches, ...parts }: PassParts, rows: number): PassParts {
   const limited = dispatches.map((each): Dispatch =>
     takesRows(each.kernel) ? { ...each, grid: { ...each.grid, rowsEach: rows } } : each,
@@ -149,7 +149,7 @@ export type Counts = Readonly<Record<RowKind | "given" | "sequences" | "splits",
 
 /**
  * Replays a dispatch; false if there is nothing to do. Allocates nothing.
- * @param set the pipeline that the pass has already: each call into the runtime's WebGPU takes some 0.3 µs
+ * @param set the pipeline that is already set in the pass: each call into the runtime's WebGPU takes some 0.3 µs
  */
 export function replay(
   pass: GPUComputePassEncoder,

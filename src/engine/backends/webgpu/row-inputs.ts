@@ -1,4 +1,4 @@
-/** The rows of a run that are not ids: the input of a program that begins with one, and vectors among ids. */
+/** The rows of a run that are vectors in place of ids: the input of a program, or vectors among ids. */
 import { assert } from "../../../base/index.ts";
 import type { StateRows } from "../../program/backend.ts";
 import type { Chunk } from "./chunks.ts";

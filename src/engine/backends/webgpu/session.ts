@@ -26,8 +26,8 @@ import { batchLimits, checkBatch, positionsEnd, type BatchLimits } from "../chec
 import { runsWhole, writtenBy } from "../../program/describe.ts";
 
 /**
- * An encoder's run of more rows is submitted in parts of so many dispatches, about a layer: others' runs come between
- * them, and each is short enough for a driver's watchdog.
+ * An encoder's run of more rows is submitted in parts of about one layer: other runs come between them, and each part
+ * is short enough for a driver's watchdog.
  */
 const LONG_RUN = { rows: 2048, dispatches: 12 };
 
@@ -218,7 +218,7 @@ export class WebGpuSession implements Session {
     this.#chunks.drop();
     const upload = this.#chunks.upload(chunk, "logits");
     const { pass, counts, end } = upload;
-    /** Runs a part up to its last step of the CPU; returns the first dispatch that is left. */
+    /** Runs a part up to its last step of the CPU; returns the first dispatch after it. */
     const runStops = async (range: { first: number; end: number }): Promise<number> => {
       const onBad = () => this.#faultOf(pass, counts, false);
       return (await this.#hostRuns?.run({ pass, counts, ...range, drafted: false, onBad })) ?? range.first;
@@ -264,7 +264,7 @@ export class WebGpuSession implements Session {
     return this.#chunks.finish(chunk, step, { first, ...results });
   }
 
-  /** Runs the first parts of a long run or of one with stops; returns the first dispatch that is left. */
+  /** Runs the first parts of a long run or of one with stops; returns the first dispatch after them. */
   async #runEarlier(
     pass: Pass,
     counts: Counts,

@@ -1,13 +1,13 @@
 /**
- * A long prompt in parts of some dispatches each, submitted between the decode steps of other slots. It runs on the
- * pass for many rows, which has memory of its own; until it ends, all other runs take the pass for few rows.
+ * A long prompt in parts of some dispatches each, submitted between the decode steps of other slots. It uses the pass
+ * for many rows, which has separate memory; until it ends, all other runs use the pass for few rows.
  */
 import { assert } from "../../../base/index.ts";
 import type { Rows, SlicedRun, SlicedRuns } from "../../program/backend.ts";
 
 /** Dispatches of a part before their duration is known: about a layer. */
 const FIRST_DISPATCHES = 12;
-/** Weight of a new duration in the mean of those before. */
+/** Weight of a new duration in the mean. */
 const NEWEST = 0.5;
 
 /** An uploaded run. */
@@ -24,7 +24,7 @@ export interface Uploaded {
 
 interface SliceParts {
   readonly rowsMax: number;
-  /** Runs of so few rows are not divided. */
+  /** Runs of at most this many rows are not divided. */
   readonly fewRows: number;
   run(batch: readonly Rows[]): Promise<Float32Array>;
   upload(rows: Rows): Promise<Uploaded>;

@@ -14,7 +14,7 @@ import { USAGE } from "./usage.ts";
 /** Bytes of checkpoints on the device; one checkpoint may take more. */
 const DEVICE_BYTES_MAX = 256 * 2 ** 20;
 
-/** Its states, one after another: on the device, or on the host. */
+/** Its states in sequence, on the device or on the host. */
 interface DeviceCheckpoint extends Checkpoint {
   place: { readonly buffer: GPUBuffer } | { readonly bytes: Uint8Array<ArrayBuffer> };
 }
@@ -78,7 +78,7 @@ async function makeSlotStates({ device, buffers, sizes, lengths, bytesMax, path 
     const make = (): GPUBuffer[] => [device.gpu.createBuffer({ label: "checkpoint", size: bytes, usage })];
     return (await device.allocate(`${path}: checkpoint`, make))[0]!; // one was made
   };
-  /** By buffer, the checkpoint in it, the oldest first; undefined: none. */
+  /** The checkpoint in each buffer, the oldest first; undefined: none. */
   const used = new Map<GPUBuffer, WeakRef<DeviceCheckpoint> | undefined>([[await allocate(), undefined]]);
 
   /** Moves the oldest checkpoint to the host. */
@@ -91,7 +91,7 @@ async function makeSlotStates({ device, buffers, sizes, lengths, bytesMax, path 
   };
   const freeBuffer = async (): Promise<GPUBuffer> => {
     for (const [buffer, held] of used) if (!held?.deref()) return buffer;
-    if (used.size < most) return allocate().catch(spill); // the device may have less room
+    if (used.size < most) return allocate().catch(spill); // the device may have less room than expected
     return spill();
   };
   const move = (slot: number, buffer: GPUBuffer, into: "buffer" | "slot"): void => {

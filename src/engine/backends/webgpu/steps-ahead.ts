@@ -1,6 +1,6 @@
 /**
  * Decode steps that are submitted before the tokens of the step before are read. That is possible where the device
- * chooses the tokens: the likeliest of each row, without penalties. The device copies the chosen ids into the next
+ * chooses the tokens: each row's likeliest token, without penalties. The device copies the chosen ids into the next
  * batch, so the host's time delays no token. If the caller then runs something else, as after the end of an answer, the
  * step is dropped. It wrote only positions behind the content of its slots, which a later run writes before it reads
  * them.
@@ -10,13 +10,16 @@ import type { TopK } from "../../text/sampling/top-k.ts";
 import type { Chunk } from "./chunks.ts";
 import type { Part } from "./readback.ts";
 
-/** A step is submitted ahead after so many that continued the one before: not while prompts or drafts come between. */
+/**
+ * A step is submitted ahead after this many steps in sequence that continued the one before: not while prompts or
+ * drafts come between.
+ */
 const STEADY = 2;
 /** Bytes of a candidate before its id. */
 const ID_OFFSET = 4;
 
 export interface StepsAhead<T> {
-  /** The step that is running for a chunk, if it is the expected one. Forgets what was expected. */
+  /** The step that is running for a chunk, if it is the expected one. Forgets the expectation. */
   take(chunk: Chunk | undefined): T | undefined;
   /** True if the next step is likely to continue this one. */
   readonly isSteady: boolean;

@@ -16,8 +16,8 @@ import { PADDING_BYTES } from "./weights.ts";
 
 const MIB = 2 ** 20;
 /**
- * Bytes of all matrices together, if a binding can hold them, and the columns and rows of a product, as in a model.
- * A CPU that emulates a GPU gets a size that takes milliseconds.
+ * Bytes of all matrices together, if a binding can hold them, and the columns and rows of a product, as in a model. A
+ * CPU that emulates a GPU gets a size that takes milliseconds.
  */
 const TRIAL_SIZES = {
   hardware: { bytes: 256 * MIB, columns: 4096, rows: 512 },
@@ -26,15 +26,15 @@ const TRIAL_SIZES = {
   check: { bytes: MIB, columns: 128, rows: 64 },
 };
 /**
- * Number of results by which two tunings are compared, and how many of them are neighbours. A step of 9 rows from one
- * piece to the next reaches every row of a tile.
+ * Number of results by which two tunings are compared, and how many of them are neighbours. A step of 9 rows between
+ * samples reaches every row of a tile.
  */
 const COMPARED = 4096;
 const PIECE = { columns: 64, step: 9 };
 /** Distance between the parameters of two matrices. (WebGPU, minUniformBufferOffsetAlignment) */
 const PARAMS_STRIDE = 256;
 const PARAMS_BYTES = 64;
-/** Dispatches of a run at most, and bytes that each value takes as a half with its share of its row's power of two. */
+/** Maximum dispatches of a run, and bytes per value as a half, including its row's power of two. */
 const DISPATCHES_MAX = 3;
 const HALVES_BYTES_MAX = 3;
 
@@ -46,9 +46,9 @@ export interface ShapeClass {
   readonly others?: readonly QuantName[];
 }
 
-/** For few rows, limited by memory, or for many. */
+/** Few rows, limited by memory bandwidth, or many. */
 export type TrialKind = "few" | "many";
-/** Products whose results are compared: also of experts, by many rows. */
+/** Products whose results are compared: also products of experts, with many rows. */
 export type CheckKind = TrialKind | "experts";
 /** Experts of a trial: each multiplies its own part of all rows. */
 const EXPERTS = 2;
@@ -71,7 +71,7 @@ interface Buffers {
   readonly readback: GPUBuffer;
 }
 
-/** Columns of a result, rows of x by kind, and the number of matrices. */
+/** Columns of a result, rows of x by kind, and number of matrices. */
 interface Extents {
   readonly columns: number;
   readonly rows: Readonly<Record<CheckKind, number>>;
@@ -102,7 +102,9 @@ export class Trial {
     this.#stamps = canStamp ? device.gpu.createQuerySet({ type: "timestamp", count: 2 }) : undefined;
   }
 
-  /** Throws `too_large` if the device has no room for it. @param checks only compares results: takes little room */
+  /**
+   * Throws `too_large` if the device has no room for it. @param checks compares results only, which takes little room
+   */
   static async make(device: Device, shape: ShapeClass, checks = false): Promise<Trial> {
     const { maxBufferSize, maxStorageBufferBindingSize } = device.facts.limits;
     const { blockLen, blockBytes } = quants[shape.quant];

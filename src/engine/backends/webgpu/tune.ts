@@ -17,7 +17,7 @@ import type { QuantName } from "../../formats/quant/index.ts";
 import type { Device } from "./device.ts";
 import { Trial, type ShapeClass, type TrialKind } from "./trial.ts";
 
-/** No stage of a search begins after so much time of trials; compiling does not count. */
+/** No stage of a search begins once trials have taken this long; compiling does not count. */
 const BUDGET_MS = 1500;
 /** Minimum time of one measurement: some devices' clocks have steps of 0.1 ms. */
 const MEASURED_MS = 4;
@@ -25,24 +25,24 @@ const REPEATS_MAX = 64;
 const SAMPLES = 3;
 /** A change is kept if it is below this share of the previous time. */
 const FASTER = 0.97;
-/** Maximum error for tunings of floats, also of float16, and for one that rounds x to 8 bits. */
+/** Maximum error for tunings in float32 or float16, and for tunings that round x to 8 bits. */
 const NMSE_MAX = { exact: 1e-6, fast: 1e-4 };
 
-/** The fastest whose results agree as float32 does, and the fastest of all. */
+/** The fastest kernels whose results are as exact as float32, and the fastest of all. */
 export interface Tunings {
   readonly exact: Tuning;
   readonly fast: Tuning;
-  /** Stages of the search that were finished; a later search goes on from there. */
+  /** Number of finished stages; a later search continues after them. */
   readonly stages: number;
   /** Kernels that were fastest, but whose results were wrong on this device, as `q4_K: columns=8,…`. */
   readonly wrong?: readonly string[];
-  /** Block types besides the searched one for which the results were compared too. */
+  /** Block types besides the searched one whose results were compared too. */
   readonly checked?: readonly QuantName[];
 }
 
 /** The stages of a search before the last: changes to try, in order. Each modifies the best so far. */
 const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
-  { kind: "few", changes: [{ loads16: true }] }, // before the sizes, which depend on it
+  { kind: "few", changes: [{ loads16: true }] }, // first, because the best sizes depend on it
   { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
   { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
   {
@@ -85,7 +85,7 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
     const { wrong, onWrong } = noteWrong(shape.quant, options.from);
     let { exact, stages } = options.from ?? { exact: PLAIN, stages: 0 };
     for (; stages < CHANGES.length && search.hasTime(); stages++) {
-      const { kind, changes } = CHANGES[stages]!; // by the condition
+      const { kind, changes } = CHANGES[stages]!; // the loop's condition bounds it
       const possible = changes.filter(({ loads16 }) => !loads16 || LOADS16[shape.quant]);
       exact = await search.fastest(kind, exact, possible);
     }
@@ -134,7 +134,7 @@ export async function checkedFor(
   return { ...tunings, exact, fast, ...found, checked: [...new Set([...checked, ...others])] };
 }
 
-/** Owns the time that is left. */
+/** Keeps the remaining time of a search. */
 class Search {
   readonly #device: Device;
   readonly #trial: Trial;
@@ -200,7 +200,7 @@ export function canRun({ facts, gpu, subgroups, matrix }: Device, tuning: Tuning
   return fits(tuning, { limits: facts.limits, subgroups, matrix });
 }
 
-/** `tuning` if its results equal the plain kernels'; `other`, after `onWrong`, if a driver miscompiles it. */
+/** `tuning` if its results equal the plain kernels'; `other`, after a call of `onWrong`, if a driver miscompiles it. */
 export async function checkedOr(
   other: Tuning,
   trial: Pick<Trial, "results">,
@@ -213,7 +213,7 @@ export async function checkedOr(
     const power = expected.reduce((sum, value) => sum + value ** 2, 0);
     const most = kind === "few" ? nmseMax : NMSE_MAX.exact;
     if (power > 0 && error <= most * power) continue;
-    onWrong?.(tuning); // NaN too
+    onWrong?.(tuning); // also refuses NaN
     return other;
   }
   return tuning;

@@ -8,7 +8,7 @@ import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
 import { STAGES, type Tunings } from "./tune.ts";
 
-/** The key of a result: the same device and driver, the same kernels, the same kind of matrix. */
+/** Identifies device, driver, kernels and kind of matrix. */
 export async function tuningKey(device: Device, { quant, dim }: ShapeClass): Promise<string> {
   const { vendor, architecture, device: model, description } = device.gpu.adapterInfo;
   const { subgroups, matrix } = device;

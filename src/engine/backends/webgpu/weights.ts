@@ -12,12 +12,12 @@ import { readRange } from "../../program/weight-range.ts";
 import type { Device } from "./device.ts";
 import { USAGE } from "./usage.ts";
 
-/** A dequantizer may read so far beyond the last block: a straddling word, or the rest of eight weights. */
+/** Padding after the last block, which a dequantizer may read: a straddling word, or the rest of eight weights. */
 export const PADDING_BYTES = 64;
 /** Byte addresses inside kernels are 32-bit, and some drivers allocate at most a little less than 4 GiB at once. */
 const PIECE_BYTES_MAX = 2 ** 31;
 const WRITE_BYTES = 16 * 2 ** 20;
-/** The queue is flushed after so many bytes: writes stay in staging memory until a submit. */
+/** The queue is flushed after this many bytes: writes stay in staging memory until a submit. */
 const FLUSH_BYTES = 64 * 2 ** 20;
 /** Bytes that are read from the disk ahead of the writes. */
 const AHEAD_BYTES = 64 * 2 ** 20;
@@ -208,7 +208,7 @@ async function uploadParts(
   checkNotCancelled(signal);
 }
 
-/** Begins to read a range from the disk, or says that its memory is free. */
+/** Begins to read a range from the disk, or allows its memory to be freed. */
 function inFile(source: WeightSource, { part, at, length }: Range, what: "prefetch" | "release"): void {
   const place = source.place?.(part.weight.name);
   place?.file[what]?.(place.offset + part.piece.first * rowBytesOf(part.weight) + at, length);
@@ -243,7 +243,7 @@ interface Vectors {
 function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   const places = new Map<unknown, { offset: number; size: number }>();
   const fills: ((data: ArrayBuffer, source: WeightSource) => void)[] = [];
-  let end = BINDING_ALIGN; // missing ones are bound to zeros
+  let end = BINDING_ALIGN; // missing vectors are bound to zeros
   const place = (key: unknown, length: number, fill: (out: Float32Array, source: WeightSource) => void): void => {
     if (places.has(key)) return;
     const offset = end;
@@ -273,7 +273,7 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
   return { places, byteLength: end, unpack };
 }
 
-/** Values of a vector; of all its rows, if a weight has several, and of all its experts. */
+/** Number of values of a vector: of all its rows and all its experts. */
 export const vectorLength = (vector: Vector): number =>
   vector instanceof Float32Array ? vector.length : vector.inDim * vector.outDim * vector.experts;
 

@@ -1,4 +1,4 @@
-/** Files of a model that another of its files names. */
+/** Finds files of a model that another file of it names. */
 import { AppError, type NamedFile } from "../../../base/index.ts";
 
 interface Folder {

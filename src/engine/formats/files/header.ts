@@ -11,7 +11,7 @@ import { endedEarly, notRegular, openError, reading } from "../../../base/system
 import { headerSteps, MAX_HEADER_BYTES, type ArrayItemsMax, type Header } from "../gguf/parse.ts";
 import { joinTensors, missingPart, shardPaths } from "../gguf/shards.ts";
 
-/** Parsing so many bytes of strings takes about 2 ms. */
+/** Parsing this many bytes of strings takes about 2 ms. */
 const PIECE_BYTES = 256 * 2 ** 10;
 
 interface HeaderOptions {
@@ -41,7 +41,7 @@ interface Part {
   readonly fileBytes: number;
 }
 
-/** For later parts, only tensors and their place in the split matter. */
+/** Reads only tensors and their index in the split, for later parts. */
 async function readLaterPart(path: string, { shard, count }: { shard: number; count: number }): Promise<Part> {
   try {
     return await readPart(path, { shard, arrayItemsMax: 0 });

@@ -2,7 +2,7 @@
  * Moves a mapped file into pages of 2 MB while its model runs. Kernels read weights at the speed of memory, and with
  * pages of 4 KB looking up their addresses takes up to a sixth of that time. Each piece is read into anonymous memory,
  * which then takes the place of its part of the mapping in one call: readers see the same bytes at the same address
- * at all times. Linux only, because only there pages of this size can be asked for without special rights.
+ * at all times. Linux only: other systems give pages of this size only to processes with special rights.
  */
 import { readFileSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { reservePages } from "./reserve.ts";
 /** The mapping and its file. */
 interface Mapped {
   readonly path: string;
-  /** Inode of the file: its path may lead to another one by now. */
+  /** Inode of the file: by now its path may lead to another file. */
   readonly ino: number;
   readonly address: number;
   readonly byteLength: number;
@@ -21,13 +21,13 @@ interface Mapped {
 }
 
 const PAGE_BYTES = 2 ** 21;
-/** Bytes that one read moves: a thread of the system reads them, and 16 pages cost two calls of this one. */
+/** Bytes per read: a thread of the system reads them, and 16 pages cost two calls of this thread. */
 const PIECE_BYTES = 16 * PAGE_BYTES;
-/** A smaller file is found in the processor's caches, or gains nothing that anyone sees. */
+/** A smaller file is in the processor's caches, or gains nothing noticeable. */
 const LEAST_BYTES = 32 * PAGE_BYTES;
 /**
- * The remaining bytes may take this share of the available memory: unlike mapped pages, these cannot be dropped. Half
- * of the memory is for keys and values.
+ * The moved bytes may take this share of the available memory: unlike mapped pages, they cannot be dropped. Half of the
+ * memory is for keys and values.
  */
 const MEMORY_SHARE = 0.45;
 const SETTINGS = "/sys/kernel/mm/transparent_hugepage";
@@ -36,8 +36,8 @@ const PROT_READ = 1;
 const MREMAP_MAYMOVE_FIXED = 3;
 
 /**
- * Resolves when all is moved, or as soon as it cannot go on: memory is short, the file was replaced or cut, or the
- * system refuses. The rest then stays mapped. Never throws.
+ * Resolves when all bytes are moved, or as soon as that is impossible: memory is short, the file was replaced or
+ * truncated, or the system refuses. The remaining bytes stay mapped. Never throws.
  * @returns the number of bytes moved
  */
 export async function moveToHugePages(mapped: Mapped, available: () => number = availableMemory): Promise<number> {
@@ -72,7 +72,7 @@ function* piecesOf({ address, byteLength }: Mapped): Generator<{ at: number; byt
   }
 }
 
-/** The system has pages of this size, and gives them to a process that asks. */
+/** Returns whether the system has pages of this size, and gives them to a process on request. */
 function offersPages(): boolean {
   if (process.platform !== "linux") return false;
   try {
@@ -83,13 +83,13 @@ function offersPages(): boolean {
   }
 }
 
-/** Undefined if this system lacks a function, or address space. */
+/** Undefined if this system lacks a function or address space. */
 function makeMover({ address, byteLength }: Mapped) {
   const libc = openLibc({
     mprotect: { args: ["ptr", "usize", "i32"], returns: "i32" },
     mremap: { args: ["ptr", "usize", "usize", "i32", "ptr"], returns: "ptr" },
   });
-  // As long as the file. Each piece is filled at the same offset within a page, and then moved out of it.
+  // As large as the file. Each piece is read to the same offset within a page, and then moved out.
   const reserved = libc && reservePages(byteLength + PAGE_BYTES);
   if (!reserved) {
     libc?.close();
@@ -113,7 +113,7 @@ function makeMover({ address, byteLength }: Mapped) {
   };
 }
 
-/** False if the file ends within. Detaches the buffer, whose memory goes elsewhere. */
+/** False if the file ends within the range. Detaches the buffer, whose memory moves elsewhere. */
 async function readWhole(file: FileHandle, { buffer, byteLength }: Uint8Array<ArrayBuffer>, at: number) {
   let done = 0;
   while (done < byteLength) {

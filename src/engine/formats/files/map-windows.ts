@@ -2,7 +2,7 @@
 import { dlopen, ptr } from "bun:ffi";
 
 const GENERIC_READ = 0x80000000;
-const SHARE_ALL = 7; // to read, write and delete, as far as Windows lets others do so
+const SHARE_ALL = 7; // to read, write and delete, as far as Windows allows that
 const OPEN_EXISTING = 3;
 const PAGE_READONLY = 2;
 const FILE_MAP_READ = 4;
@@ -17,8 +17,8 @@ const openKernel = () =>
   });
 
 /**
- * Undefined where Windows refuses, or the file has become shorter than `byteLength`.
- * @param path begins with `\\?\`: without it Windows takes 260 characters at most
+ * Undefined if Windows refuses, or if the file has become shorter than `byteLength`.
+ * @param path begins with `\\?\`: without it Windows allows 260 characters at most
  */
 export function mapByKernel(path: string, byteLength: number): { address: number; unmap(): void } | undefined {
   const { symbols: kernel, close } = openKernel();

@@ -1,7 +1,7 @@
 /**
  * A file mapped read-only into memory. Not `Bun.mmap`: that asks for write permission, which a shared model store
  * rarely gives, and stops at the 4 GiB of one ArrayBuffer. Here the system's own functions map the whole file
- * and each view is an ArrayBuffer of its own. Where they cannot be called, a view is a copy of its range instead.
+ * and each view is an ArrayBuffer of its own. If they cannot be called, a view is a copy of its range.
  *
  * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
  * Blobs are never truncated in place, and runners are processes of their own.
@@ -23,7 +23,7 @@ const MAX_VIEW_BYTES = 2 ** 32;
 const PROT_READ = 1;
 const MAP_SHARED = 1; // both values are the same on Linux and macOS
 const MADV_WILLNEED = 3; // and this one
-/** Linux reads no more than one request of the disk for an advice, and these may be little larger than this. */
+/** For one advice, Linux reads no more than one request of the disk, which may be little larger than this. */
 const ADVICE_BYTES = 512 * 2 ** 10;
 const MADV_DONTNEED = 4; // unmaps the pages, which stay in the file cache
 const MADV_HUGEPAGE = 14; // these three are Linux's
@@ -65,7 +65,7 @@ export function mapFileBy(path: string, mapper: Mapper): ByteSource {
     },
     changed() {
       const now = statSync(path, { throwIfNoEntry: false });
-      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // the open file stays unchanged
+      if (!now || now.ino !== opened.ino || now.dev !== opened.dev) return undefined; // the open file is unchanged
       if (now.size === byteLength && now.mtimeMs === opened.mtimeMs) return undefined;
       const [was, is] = [opened, now].map(({ size, mtime }) => `${size} bytes of ${mtime.toISOString()}`);
       return `${path}: changed while the model was loaded: expected ${was}, got ${is}`;
@@ -102,7 +102,7 @@ function openFile(path: string): number {
   }
 }
 
-/** Undefined if the path leads to another file, or to none. Some file systems only read through the file cache. */
+/** Undefined if the path leads to another file or to none, or if the file system only reads through the file cache. */
 function openAgain(path: string, opened: Stats): number | undefined {
   for (const flags of [constants.O_RDONLY | (constants.O_DIRECT ?? 0), constants.O_RDONLY]) {
     let fd: number;
@@ -121,20 +121,20 @@ function openAgain(path: string, opened: Stats): number | undefined {
 /** A file in memory. */
 interface Mapping {
   readonly address: number;
-  /** Number of the bytes that are in memory; undefined: this system does not tell. */
+  /** Number of bytes of the range that are in memory; undefined: this system does not report it. */
   resident?(offset: number, length: number): number;
-  /** Reads a range into memory, in pages of 2 MB if the file system has them; older systems only begin to. */
+  /** Reads a range into memory, in pages of 2 MB if the file system has them; older systems only begin to read. */
   advise?(offset: number, length: number): void;
   /** Begins to read a range into memory. */
   prefetch?(offset: number, length: number): void;
-  /** Lets the system take the memory of a range first. */
+  /** Lets the system reclaim the memory of a range first. */
   release?(offset: number, length: number): void;
   unmap(): void;
 }
 
 type Mapper = (file: { fd: number; path: string; byteLength: number }) => Mapping | undefined;
 
-/** Gives undefined where this system has no libc that we know, or it refuses. */
+/** Undefined if this system has no known libc, or if it refuses. */
 function mapWhole({ fd, path, byteLength }: Parameters<Mapper>[0]): Mapping | undefined {
   if (process.platform === "win32") return mapByKernel(toNamespacedPath(resolve(path)), byteLength);
   const libc = openLibc({

@@ -186,7 +186,7 @@ function addExternal(found: Found, name: string, path: string): void {
 
 function countTensor(found: Found, { dims, type }: Tensor, path: string): void {
   const known = DATA_TYPES[type];
-  if (!known || dims.length < 2) return; // norms, biases, numbers of the graph
+  if (!known || dims.length < 2) return; // skips norms, biases, and numbers of the graph
   const [name, bytes] = known;
   const count = dims.reduce((product, size) => product * size, 1);
   const isPacked = name === "U8" && dims.length === 3; // (rows, blocks, bytes of a block)
@@ -201,7 +201,10 @@ interface Reader {
   readonly size: number;
   /** Offset in the file. */
   readonly at: number;
-  /** An unsigned number; numbers above 2^53 (negative ones included) become Infinity: valid ones are never so large. */
+  /**
+   * An unsigned number; numbers above 2^53 (including negative ones) become Infinity, because no valid field is that
+   * large.
+   */
   varint(): number;
   text(length: number): string;
   skip(length: number): void;

@@ -1,6 +1,6 @@
 /**
- * Reads a mapped file into memory in its order, which is the order of layers, at the disk's full speed, instead of page
- * by page during the first pass. Does nothing if the file is in memory already, or does not fit.
+ * Reads a mapped file into memory sequentially, which is the order of layers, at the disk's full speed; otherwise the
+ * first pass would read it page by page. Does nothing if the file is in memory already, or does not fit.
  */
 import { AppError } from "../../../base/index.ts";
 import { fitsInMemory } from "./fits-in-memory.ts";
@@ -9,14 +9,14 @@ import { fitsInMemory } from "./fits-in-memory.ts";
 const PIECE_BYTES = 16 * 2 ** 20;
 /** Pieces in flight. */
 const AHEAD = 4;
-/** Share of a file at which it counts as in memory. */
+/** Share of its bytes from which a file counts as in memory. */
 const ENOUGH = 0.98;
-/** Checking every page of a large file takes longer than its header does: so many bytes are a sufficient sample. */
+/** Bytes that are sampled: checking every page of a large file takes longer than reading its header. */
 const WHOLE_BYTES = 128 * 2 ** 20;
 const SAMPLES = 1024;
 const PAGE_BYTES = 4096;
 const POLL_MS = 5;
-/** Checks of a missing piece before the next one is requested. */
+/** Checks for a missing piece before the next one is requested. */
 const LOOKS_MAX = 2000;
 
 interface Options {
@@ -45,7 +45,7 @@ export async function readAhead(options: Options): Promise<void> {
     const isThere = (): boolean => resident(offset, lengthAt(offset)) >= ENOUGH * lengthAt(offset);
     for (let look = 0; look === 0 || (look < LOOKS_MAX && !isThere()); look++) {
       if (signal?.aborted) throw new AppError("cancelled", "request canceled");
-      await Bun.sleep(look === 0 ? 1 : POLL_MS); // a piece may arrive at once, but aborts must still be handled
+      await Bun.sleep(look === 0 ? 1 : POLL_MS); // a piece may arrive at once, but an abort must still be noticed
       if (!isOpen()) return;
     }
     onProgress(Math.min(1, (offset + lengthAt(offset)) / byteLength));

@@ -1,4 +1,4 @@
-/** Memory of Linux that belongs to no file, in pages of 2 MB where the system has them. */
+/** Memory of Linux without a file, in pages of 2 MB if the system has them. */
 import type { Pointer } from "bun:ffi";
 import { openLibc } from "../../../base/system.ts";
 
@@ -12,7 +12,7 @@ export interface Reserved {
   readonly address: number;
   /** Frees the pages of a part, which then reads as zeros. */
   discard(address: number, bytes: number): void;
-  /** Frees what is left of it. */
+  /** Frees the remaining memory. */
   release(): void;
 }
 
@@ -31,7 +31,7 @@ export function reservePages(bytes: number): Reserved | undefined {
     libc.close(); // MAP_FAILED is the address 2^64 − 1
     return undefined;
   }
-  madvise(begin, bytes, MADV_HUGEPAGE); // without it pages are small
+  madvise(begin, bytes, MADV_HUGEPAGE); // otherwise pages are small
   return {
     address,
     discard: (at, length) => void madvise(at as Pointer, length, MADV_DONTNEED),

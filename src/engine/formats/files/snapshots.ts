@@ -17,7 +17,7 @@ const PREAMBLE_BYTES = 8 + 8 + 8 + 4;
 const HEADER_BYTES_MAX = 64 * 1024;
 const FILE_BYTES_MAX = 2 ** 30;
 const FILES_MAX = 16_384;
-/** Blocks that wait to be written; more are dropped. */
+/** Maximum bytes of blocks that wait to be written; more are dropped. */
 const WAITING_BYTES_MAX = 256 * 2 ** 20;
 /** A block that is replaced within this time is never written. */
 const SETTLE_MS = 500;
@@ -38,7 +38,7 @@ const NAME = /^[0-9a-f-]{36}$/;
 interface Options {
   /** Folder of all snapshots. */
   readonly root: string;
-  /** Identifies what the blocks belong to: blocks of other scopes never match. */
+  /** Identifies the owner of the blocks: blocks of other scopes never match. */
   readonly scope: string;
   /** Maximum bytes of all files below `root`; less if the disk is nearly full. */
   readonly bytesMax: number;
@@ -48,15 +48,13 @@ interface Options {
 
 type FreeBytes = (folder: string) => Promise<number>;
 
-/** Infinity if the system does not say. */
+/** Infinity if the system does not report it. */
 const freeOnDisk: FreeBytes = async (folder) => {
   const found = await statfs(folder).catch(() => undefined);
   return found ? found.bavail * found.bsize : Infinity;
 };
 
-/**
- * Snapshots of prefixes for the model of these files; `layout` identifies everything else that their bytes depend on.
- */
+/** Snapshots of prefixes for the model with these files; `layout` identifies all other inputs of the blocks' bytes. */
 export function snapshotsOf(
   paths: readonly string[],
   { cacheDir, bytesMax }: { cacheDir: string; bytesMax: number },
@@ -65,13 +63,14 @@ export function snapshotsOf(
   return (layout) => openSnapshots({ root, scope: JSON.stringify([layout, ...paths.map(identityOf)]), bytesMax });
 }
 
-/** Removes snapshots beyond so many bytes, for instance after the setting was lowered, or all of them. */
+/** Removes snapshots beyond `bytesMax`, for instance after the setting was lowered, or all of them. */
 export async function trimSnapshots(cacheDir: string, bytesMax: number): Promise<void> {
-  await makeRoom(join(cacheDir, FOLDER), bytesMax).catch(() => 0); // they stay if they cannot be removed
+  await makeRoom(join(cacheDir, FOLDER), bytesMax).catch(() => 0); // snapshots stay if they cannot be removed
 }
 
 /**
- * The identity of a model file. A blob's name identifies its content; other files count as unchanged until written to.
+ * The identity of a model file. A blob's name identifies its content; other files count as unchanged until they are
+ * written to.
  */
 function identityOf(path: string): string {
   const name = basename(path);
@@ -97,7 +96,7 @@ export function openSnapshots({ root, scope, bytesMax, freeBytes = freeOnDisk }:
   const touched = new Map<string, number>();
   const markUsed = async (due: readonly (readonly [depth: number, name: string])[], now: number): Promise<void> => {
     for (const [depth, name] of due) {
-      const when = new Date(now - depth); // the first block is evicted last
+      const when = new Date(now - depth); // the first block of a prefix is evicted last
       await utimes(pathOf(name), when, when).catch(() => {});
     }
   };
@@ -144,7 +143,7 @@ interface Queue {
   /** A block that is not on the disk yet. */
   find(name: string): Waiting | undefined;
   add(info: SnapshotInfo, parts: readonly Uint8Array[]): void;
-  /** A block that is being written is removed once it is complete. */
+  /** Removes a block; one that is being written is removed once it is complete. */
   remove(name: string): void;
   flush(): Promise<void>;
 }
@@ -159,7 +158,7 @@ function makeQueue({
 }: Omit<Required<Options>, "scope"> & { folder: string; placeOf: (name: string) => Place }): Queue {
   const waiting = new Map<string, Waiting>();
   let waitingBytes = 0;
-  let current: Waiting | undefined; // in progress, and not removed meanwhile
+  let current: Waiting | undefined; // the block that is being written, unless it was removed meanwhile
   let writing: Promise<void> | undefined;
   let hurry = Promise.withResolvers<void>();
   let total: number | undefined; // bytes below root, as far as known
@@ -175,7 +174,7 @@ function makeQueue({
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       for (const name of waiting.keys()) {
-        const next = (current = take(name)!); // it is one of the keys
+        const next = (current = take(name)!); // `name` is one of the keys
         total ??= await makeRoom(root, bytesMax);
         const most = Math.min(bytesMax, (total + (await freeBytes(folder))) * DISK_SHARE);
         if (next.bytes > most * KEPT_SHARE) continue;
@@ -307,12 +306,14 @@ function makeReader(): (place: Place) => Uint8Array | undefined {
       const payload = bytes.subarray(PREAMBLE_BYTES + header.length);
       return Bun.hash.xxHash3(payload, seed) === bytes.readBigUInt64LE(16) ? plain(payload) : undefined;
     } catch {
-      return undefined; // it is gone
+      return undefined; // the file was removed
     }
   };
 }
 
-/** Removes the least recently used files until at most so many bytes remain; returns their number. */
+/**
+ * Removes the least recently used files until at most `bytesMax` bytes remain; returns the number of remaining bytes.
+ */
 async function makeRoom(root: string, bytesMax: number): Promise<number> {
   const files: { path: string; bytes: number; usedMs: number }[] = [];
   for (const scope of await readdir(root).catch(() => [])) {

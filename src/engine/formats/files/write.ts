@@ -14,7 +14,10 @@ const MAGIC = "GGUF";
 const VERSION = 3;
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
 
-/** A number says its type, as in `{ u32: 4 }`; everything else shows it. An empty `[]` is an array of strings. */
+/**
+ * A number has its type as key, as in `{ u32: 4 }`; the types of other values are clear. An empty `[]` is an array of
+ * strings.
+ */
 export type WriteValue =
   boolean | string | MetadataArray | { [K in NumberTypeName]: Record<K, number | bigint> }[NumberTypeName];
 
@@ -173,7 +176,10 @@ interface Sink {
 function makeSink(): Sink {
   let buffer = Buffer.alloc(2 ** 16);
   let length = 0;
-  /** Makes room for `count` more bytes; returns their place. Call it first: it may replace `buffer`. */
+  /**
+   * Makes room for `count` more bytes; returns their offset. Must be called before `buffer` is read, which it may
+   * replace.
+   */
   function grow(count: number): number {
     const at = length;
     length += count;

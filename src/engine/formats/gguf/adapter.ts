@@ -9,7 +9,7 @@ import type { ModelHeader, TensorInfo } from "./gguf.ts";
 import { inFile } from "./in-file.ts";
 import { getNumber, getString } from "./keys.ts";
 
-/** Four times the largest in use. */
+/** Four times the largest rank in use. */
 const RANK_MAX = 4096;
 const EMBEDDING = "token_embd.weight";
 const OUTPUT = "output.weight";

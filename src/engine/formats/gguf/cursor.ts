@@ -23,7 +23,7 @@ export interface Cursor {
   nestedCount: number;
 }
 
-/** A cursor at the start of a header that begins with `bytes`; `end` is set if they are not the whole header. */
+/** A cursor at the start of a header that begins with `bytes`; `end` is given if these are not the whole header. */
 export function makeCursor(bytes: Uint8Array, path: string, end: number = bytes.length): Cursor {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return { path, end, start: 0, ...windowOf(bytes), decoder, at: 0, itemCount: 0, nestedCount: 0 };
@@ -76,7 +76,8 @@ export function readU32(cursor: Cursor, field: string): number {
 export function readCount(cursor: Cursor, field: string, max: number): number {
   const { at, view } = cursor;
   const i = take(cursor, 8, field);
-  const count = view.getUint32(i + 4, true) * 2 ** 32 + view.getUint32(i, true); // rounds up, if at all, from 2^53 on
+  // From 2^53 on, rounding is always upwards
+  const count = view.getUint32(i + 4, true) * 2 ** 32 + view.getUint32(i, true);
   if (count <= max) return count;
   throw badFile(cursor, { field, at, expected: `at most ${max}`, found: String(view.getBigUint64(i, true)) });
 }

@@ -57,7 +57,7 @@ export interface Gguf {
   read(tensorName: string): Uint8Array;
   /** A part of them. */
   readRange(tensorName: string, start: number, length: number): Uint8Array;
-  /** The place of a tensor's bytes in its file; undefined, or omitted: they lie in none. */
+  /** The position of a tensor's bytes in its file; undefined, or omitted: they are in no file. */
   place?(tensorName: string): FilePlace | undefined;
   close(): void;
 }

@@ -19,7 +19,7 @@ import { ARRAY, BOOL, numberTypeOf, STRING, type NumberType } from "./value-type
 const MAGIC = 0x46554747; // "GGUF", little-endian
 const DEFAULT_ALIGNMENT = 32; // GGUF_DEFAULT_ALIGNMENT
 
-/** The largest known header has 16 MB (Gemma 4's vocabulary); nothing after this is read as header. */
+/** The largest known header has 16 MB (Gemma 4's vocabulary); nothing after this limit is read as part of a header. */
 export const MAX_HEADER_BYTES = 256 * 2 ** 20;
 /** Metadata entries. Real models have 20 to 60. */
 const MAX_KEYS = 65_536;
@@ -47,7 +47,7 @@ const MAX_ALIGNMENT = 2 * 2 ** 20;
 
 /** Magic, version and two counts. */
 const FIXED_BYTES = 24;
-/** A value type, and a number or bool. */
+/** A value's type, and a number or bool. */
 const MAX_SCALAR_BYTES = 12;
 /** Item type and count. */
 const ARRAY_HEAD_BYTES = 12;
@@ -179,8 +179,9 @@ function readScalar(cursor: Cursor, field: string, typeId: number): MetadataValu
     throw badFile(cursor, { field, at: cursor.at - 4, expected: "a value type from 0 to 12", found: String(typeId) });
   }
   const start = take(cursor, type.array.BYTES_PER_ELEMENT, field);
-  const bytes = cursor.bytes.slice(start, start + type.array.BYTES_PER_ELEMENT); // a copy, as the file aligns nothing
-  return narrow(new type.array(bytes.buffer)[0]!); // it has one item
+  // A copy, because the file does not align its values
+  const bytes = cursor.bytes.slice(start, start + type.array.BYTES_PER_ELEMENT);
+  return narrow(new type.array(bytes.buffer)[0]!); // the array has one item
 }
 
 type NumberArray = Extract<MetadataArray, ArrayBufferView>;
@@ -206,7 +207,7 @@ function narrow(value: number | bigint): number | bigint {
 
 function readBool(cursor: Cursor, field: string): boolean {
   const { at } = cursor;
-  const byte = cursor.bytes[take(cursor, 1, field)]!; // in range: taken
+  const byte = cursor.bytes[take(cursor, 1, field)]!; // in range: `take` has checked it
   if (byte > 1) throw badFile(cursor, { field, at, expected: "0 or 1 for a bool", found: String(byte) });
   return byte === 1;
 }
@@ -215,7 +216,7 @@ interface ArrayPlan {
   /** 1 for a top-level array. */
   readonly depth: number;
   readonly arrayItemsMax: number;
-  /** Takes strings as bytes. */
+  /** Receives strings as bytes. */
   readonly keepTexts?: ((list: Texts) => void) | undefined;
 }
 
@@ -272,7 +273,7 @@ function readItemCount(cursor: Cursor, field: string, type: number): number {
 /** Minimum bytes of an array item of variable size. */
 const MIN_BYTES: Readonly<Record<number, number>> = { [BOOL]: 1, [STRING]: 8, [ARRAY]: ARRAY_HEAD_BYTES };
 
-/** The number of items, and whether the caller wants them. */
+/** The number of items, and true if the caller wants them. */
 interface ListPlan {
   readonly count: number;
   readonly keep: boolean;
@@ -293,7 +294,7 @@ function* readStrings(cursor: Cursor, field: string, { count, keep }: ListPlan):
   for (let i = 0; i < count; i++) {
     i += readWhole(cursor, count - i, keep ? strings : undefined);
     if (i === count) break;
-    // The window ends in this string, or it is too long, which throws.
+    // The window ends within this string, or the string is too long, which throws.
     if (keep) strings.push(yield* readLongString(cursor, `${field}, item ${i}`, MAX_STRING_BYTES));
     else yield* skipString(cursor, `${field}, item ${i}`);
   }
@@ -311,7 +312,8 @@ function readWhole(cursor: Cursor, max: number, strings: string[] | undefined): 
   let at = cursor.at - start;
   let count = 0;
   for (; count < max && at <= last; count++) {
-    const length = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16); // up to `last` there are 8 bytes
+    // Up to `last` there are at least 8 bytes
+    const length = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16);
     const end = at + 8 + length;
     const isLong = bytes[at + 3]! | bytes[at + 4]! | bytes[at + 5]! | bytes[at + 6]! | bytes[at + 7]!;
     if (isLong !== 0 || end > bytes.length) break;
@@ -339,7 +341,7 @@ function* readTexts(cursor: Cursor, field: string, count: number): Steps<Texts> 
   return texts.finish();
 }
 
-/** As `readWhole`, and as hot: copies the rest of the window, lengths included. */
+/** As `readWhole`, and as critical for speed: copies the rest of the window, lengths included. */
 function copyWhole(cursor: Cursor, max: number, texts: TextsMaker): number {
   const { bytes, start } = cursor;
   const from = cursor.at - start;

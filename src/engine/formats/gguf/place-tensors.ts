@@ -9,13 +9,13 @@ export interface RawTensorInfo {
   readonly name: string;
   readonly shape: readonly number[];
   readonly ggmlType: number;
-  /** From the start of the data section. */
+  /** Offset from the start of the data section. */
   readonly dataOffset: number;
   /** Offset of the info, for messages. */
   readonly at: number;
 }
 
-/** The place and the bounds of the data section. */
+/** The start and the end of the data section. */
 export interface Placement {
   readonly cursor: Cursor;
   readonly alignment: number;
@@ -26,8 +26,8 @@ export interface Placement {
 
 /**
  * The place of each tensor in the file. Throws `bad_file` for a duplicate name, rows of partial blocks, a misaligned
- * offset, an end beyond the file, and overlapping tensors. A tensor of a type of unknown size gets the bytes up to the
- * next one.
+ * offset, an end beyond the file, and overlapping tensors. A tensor whose type has an unknown size gets the bytes up to
+ * the next tensor.
  */
 export function placeTensors(infos: readonly RawTensorInfo[], placement: Placement): Map<string, TensorInfo> {
   const tensors = new Map<string, TensorInfo>();

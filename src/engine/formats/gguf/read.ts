@@ -1,5 +1,5 @@
 /**
- * Opens a GGUF model: headers are read into memory, window by window; weights stay in their files until a tensor is
+ * Opens a GGUF model: headers are read into memory, window by window; weights are mapped and read when a tensor is
  * requested.
  */
 import { AppError, assert } from "../../../base/index.ts";

@@ -9,7 +9,7 @@ import { inFile } from "./in-file.ts";
 import { getNumber } from "./keys.ts";
 import type { Header } from "./parse.ts";
 
-/** Each part costs a mapping; 1 TB models come in about 30. */
+/** Each part costs a mapping; models of 1 TB have about 30 parts. */
 const MAX_SHARDS = 1024;
 
 const NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;

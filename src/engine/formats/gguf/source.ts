@@ -18,7 +18,9 @@ export interface ByteSource {
   readAhead?(options: { onProgress: (fraction: number) => void; signal: AbortSignal | undefined }): Promise<void>;
   /** Begins to read a range into memory. */
   prefetch?(offset: number, length: number): void;
-  /** A range is not needed soon: if the file is larger than the memory, other ranges take its place first. */
+  /**
+   * Announces that a range is not needed soon: if the file is larger than the memory, other ranges replace it first.
+   */
   release?(offset: number, length: number): void;
   /** Moves the bytes into larger pages, without any change that readers could see. Never throws. */
   moveToHugePages?(): Promise<unknown>;

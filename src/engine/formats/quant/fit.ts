@@ -14,7 +14,7 @@ const NO_FRACTION = 12_582_912;
 /** A group below this counts as zeros in ggml (GROUP_MAX_EPS). */
 export const ZERO = 1e-15;
 
-/** The step between the scales that are tried. */
+/** Distance between tried scales, in levels. */
 const STEP = round(0.1);
 
 /** The nearest integer to a float32 below 2^22 in size, ties to even. */
@@ -34,7 +34,9 @@ export interface MinSearch {
   readonly len: number;
   /** Highest level; the lowest is 0. */
   readonly max: number;
-  /** The first scale spreads the group over `max + from` levels; each of `steps` more over 0.1 more. */
+  /**
+   * The first scale spreads the group over `max + from` levels; each of `steps` further scales over 0.1 levels more.
+   */
   readonly from: number;
   readonly steps: number;
   /** Errors are weighted by absolute value instead of square. */
@@ -102,7 +104,7 @@ export function fitMinBlock(x: Float32Array, at: number, search: MinSearch, bloc
     scales[group] = nearestWithin(round(perScale * exactScales[group]!), 0, scaleMax);
     mins[group] = nearestWithin(round(perMin * exactMins[group]!), 0, scaleMax);
     const scale = d * scales[group]!;
-    if (scale === 0) continue; // the levels are meaningless then; ggml leaves the search's
+    if (scale === 0) continue; // the levels have no effect then; ggml keeps the search's
     const min = dmin * mins[group]!;
     for (let j = group * len; j < (group + 1) * len; j++) {
       levels[j] = nearestWithin(round(round(x[at + j]! + min) / scale), 0, max);
@@ -151,7 +153,8 @@ function fitMinGroup(x: Float32Array, blockAt: number, group: number, search: Mi
   let best = errorOf(x, at, scale, min, Infinity, search, block);
   for (let j = 0; j < len; j++) levels[levelsAt + j] = trial[j]!;
   for (let step = 0; step <= steps; step++) {
-    spread = round(round(round(from + round(STEP * step)) + max) / round(top - min)); // from the best minimum so far
+    // Derived from the best minimum so far
+    spread = round(round(round(from + round(STEP * step)) + max) / round(top - min));
     let sumL = 0;
     let sumL2 = 0;
     let sumXL = 0;
@@ -183,7 +186,7 @@ function fitMinGroup(x: Float32Array, blockAt: number, group: number, search: Mi
   block.exactMins[group] = -min;
 }
 
-/** The weighted error of the levels in `trial`. It only grows, so summation stops once it reaches `limit`. */
+/** The weighted error of the levels in `trial`. The sum never decreases, so it stops at `limit`. */
 function errorOf(
   x: Float32Array,
   at: number,

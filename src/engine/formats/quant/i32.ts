@@ -1,4 +1,4 @@
-/** Whole numbers, which tables have. A weight is never of this type, and no kernel reads it. */
+/** Whole numbers, for tables. A weight never has this type, and no kernel reads it. */
 import type { Quant } from "./quant.ts";
 
 export const i32: Quant = {

@@ -87,7 +87,7 @@ export function quantOf(ggmlType: number): Quant | undefined {
   return undefined;
 }
 
-/** An unknown block type in a file: an error only once such a tensor is read. */
+/** An unknown block type in a file: reading such a tensor is an error. */
 export function unreadableQuant(ggmlType: number): Quant {
   if (ggmlType === i32.ggmlType) return i32;
   const unreadable = unsupportedQuant(ggmlType);
@@ -103,7 +103,7 @@ export function unreadableQuant(ggmlType: number): Quant {
   };
 }
 
-/** Why a `ggml_type` id cannot be read: its name if ggml knows it, and the types that we read instead. */
+/** The error for a `ggml_type` id that cannot be read: its name if ggml knows it, and the types that we read. */
 export function unsupportedQuant(ggmlType: number): string {
   const name = UNSUPPORTED[ggmlType];
   const what =

@@ -1,6 +1,6 @@
 /**
- * Runs the quantizers that are compiled to WebAssembly (`kernels/simd/quantize.c`): the bytes of those in this folder,
- * in a fraction of their time.
+ * Runs the quantizers that are compiled to WebAssembly (`kernels/simd/quantize.c`): the same bytes as the quantizers of
+ * this folder, in a fraction of the time.
  */
 import { quants, type QuantName } from "./index.ts";
 
@@ -8,7 +8,10 @@ import { quants, type QuantName } from "./index.ts";
 interface Exports {
   readonly memory: WebAssembly.Memory;
   readonly __heap_base: WebAssembly.Global;
-  /** Types are ggml's numbers. Returns −1, the place of the first weight that is not finite, or −2. */
+  /**
+   * Types are ggml's numbers. Returns −1 on success, the index of the first weight that is not finite, or −2 for an
+   * unknown type.
+   */
   hearth_quantize(from: number, to: number, source: number, count: number, out: number): number;
 }
 
@@ -20,7 +23,7 @@ const PAGE_BYTES = 65_536;
 const ALIGNMENT = 16;
 const FINITE = -1;
 
-/** The kernel in a memory of its own, which grows with the largest job. */
+/** The kernel in a separate memory, which grows with the largest job. */
 export class QuantizeKernel {
   readonly #exports: Exports;
 
@@ -35,7 +38,7 @@ export class QuantizeKernel {
   /**
    * Quantizes whole blocks of `to`.
    * @param fill writes the source's bytes to the view that it gets
-   * @returns a copy of the blocks, or the place of the first weight that is not finite
+   * @returns a copy of the blocks, or the index of the first weight that is not finite
    */
   quantize(
     { from, to, byteLength }: { readonly from: QuantName; readonly to: QuantName; readonly byteLength: number },

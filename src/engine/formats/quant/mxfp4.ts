@@ -6,7 +6,7 @@
  */
 import { byBlocks } from "./blocks.ts";
 
-/** `kvalues_mxfp4`, ggml-common.h: twice 0, ½, 1, 1½, 2, 3, 4, 6 and their negatives (−0 is 0 there). */
+/** `kvalues_mxfp4`, ggml-common.h: twice 0, ½, 1, 1½, 2, 3, 4, 6 and their negatives (−0 becomes 0). */
 export const E2M1_LEVELS = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12] as const;
 
 export const mxfp4 = byBlocks({

@@ -46,12 +46,12 @@ export const q3_K = byBlocks({
     const d = halfAt(out, at + 108);
     out.fill(0, at + 96, at + 108);
     for (let group = 0; group < 16; group++) {
-      // A block of zeros keeps 0 where s = 0 would be 32.
+      // Keeps 0 for a block of zeros, in which s = 0 would be 32.
       const s = perScale === 0 ? 0 : 32 + nearestWithin(Math.fround(perScale * scales[group]!), -32, 31);
       out[at + 96 + (group & 7)]! |= (s & 15) << (group < 8 ? 0 : 4);
       out[at + 104 + (group & 3)]! |= (s >> 4) << (2 * (group >> 2));
       const scale = d * (s - 32);
-      if (scale === 0) continue; // ggml leaves the levels of the search
+      if (scale === 0) continue; // ggml keeps the levels of the search
       for (let j = group * 16; j < group * 16 + 16; j++) {
         levels[j] = 4 + nearestWithin(Math.fround(src[x + j]! / scale), -4, 3);
       }

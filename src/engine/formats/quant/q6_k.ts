@@ -46,7 +46,7 @@ export const q6_K = byBlocks({
       const s = nearestWithin(Math.fround(perScale * scales[group]!), -128, 127);
       out[at + 192 + group] = s;
       const scale = d * s;
-      if (scale === 0) continue; // ggml leaves the levels of the search
+      if (scale === 0) continue; // ggml keeps the levels of the search
       for (let j = group * 16; j < group * 16 + 16; j++) {
         levels[j] = 32 + nearestWithin(Math.fround(src[x + j]! / scale), -32, 31);
       }

@@ -10,7 +10,7 @@ export interface Quant {
   /** Weights per block. */
   readonly blockLen: number;
   readonly blockBytes: number;
-  /** Why weights cannot be of the type; absent if they can. The block size of most such types is unknown. */
+  /** The reason why weights cannot have the type; absent if they can. The block size of most such types is unknown. */
   readonly unreadable?: string;
   /** (points, 4 or 8) the levels of each point, if blocks reference points of a grid. */
   readonly grid?: Int8Array;

@@ -7,7 +7,7 @@
 import { halfAt } from "../half.ts";
 import { byBlocks } from "./blocks.ts";
 
-/** Runs of bytes, and their digits. */
+/** Runs of bytes, and the number of their digits. */
 const RUNS = [
   { at: 0, length: 32, digits: 5 },
   { at: 32, length: 16, digits: 5 },

@@ -23,9 +23,9 @@ const BLOCK = 512;
 const PIECE = 30 * SAMPLE_RATE;
 const FFT = 512;
 const FRAME = 320;
-/** Values of bands smaller than this have no logarithm of their own. */
+/** Floor of band values before the logarithm. */
 const FLOOR = 0.001;
-/** Periods of the distances' sines and cosines. */
+/** Base of the periods of the distances' sines and cosines. */
 const PERIOD = 10_000;
 
 const kernel: Kernel = { time: 3, bins: 3, stride: 2, padding: 1, fastest: "bins" };
@@ -64,7 +64,7 @@ function channelsOf(model: EncoderModel, name: string): number {
   throw new AppError("bad_file", `${model.path}: tensor '${name}.weight': expected ${expected}, got ${channels}`);
 }
 
-/** Stretches of 30 seconds; the last may be shorter. */
+/** Segments of 30 seconds; the last may be shorter. */
 function piecesOf(samples: number): { first: number; end: number }[] {
   return Array.from({ length: Math.max(1, Math.ceil(samples / PIECE)) }, (_, i) => ({
     first: i * PIECE,
@@ -72,11 +72,11 @@ function piecesOf(samples: number): { first: number; end: number }[] {
   }));
 }
 
-/** The logarithms of magnitudes, of frames that begin half a frame before the piece. */
+/** The logarithms of the magnitudes of frames; the first begins half a frame before the piece. */
 function* frames(samples: Float32Array, bins: number) {
   const count = framesOf(samples.length);
   const padded = new Float32Array((count - 1) * HOP + FFT);
-  const before = FRAME / 2 + (FFT - FRAME) / 2; // a frame lies in the middle of a transform
+  const before = FRAME / 2 + (FFT - FRAME) / 2; // a frame is in the middle of its transform
   padded.set(samples.subarray(0, padded.length - before), before);
   const options = {
     bins,
@@ -274,7 +274,7 @@ function distancesOf(model: EncoderModel, name: string): () => Float32Array {
   };
 }
 
-/** A gated linear, a convolution over this row and those before, and a linear; added to the stream. */
+/** A gated linear step, a convolution over this row and earlier ones, and a linear step; added to the stream. */
 function convolution(model: EncoderModel, layer: number): Step[] {
   const { dim } = model;
   const { x, h, y } = streamOf(model);

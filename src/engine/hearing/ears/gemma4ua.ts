@@ -1,11 +1,11 @@
-/** Gemma 4 without an encoder: stretches of 40 milliseconds, normed and projected (tools/mtmd/models/gemma4ua.cpp). */
+/** Gemma 4 without an encoder: segments of 40 milliseconds, normed and projected (tools/mtmd/models/gemma4ua.cpp). */
 import type { Step } from "../../program/step.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
 import { project } from "../../vision/tower.ts";
 import { asRows, type Ear } from "../ear.ts";
 
 const STRETCH = 640;
-/** The norm's, whatever the file says. */
+/** Epsilon of the norm; the file has another. */
 const EPS = 1e-6;
 const BLOCK = 512;
 

@@ -13,7 +13,7 @@ import type { Ear, Sheet, Stage, StageInput } from "../ear.ts";
 import { HOP, whisperFrames, withBeginning } from "../mel.ts";
 
 const BINS_MAX = 1024;
-/** Frames of a chunk; of the chunks that attend to each other there are at most so many. */
+/** Frames of a chunk, and the maximum number of chunks that attend to each other. */
 const CHUNK = 100;
 const CHUNKS_MAX = 8;
 const BLOCK = 512;
@@ -127,7 +127,7 @@ function rowsWith({ values, batches, time, bins, channels }: Sheet, positions: F
   };
 }
 
-/** Frames of a recording, as many as chunks that attend to each other have. */
+/** Numbers of frames in a recording's windows: the chunks of a window attend to each other. */
 function windowsOf(samples: number): { first: number; frames: number; chunks: number }[] {
   const all = Math.floor(samples / HOP) + 1;
   const most = CHUNK * CHUNKS_MAX;
@@ -137,7 +137,7 @@ function windowsOf(samples: number): { first: number; frames: number; chunks: nu
   });
 }
 
-/** Chunks of (frames, bins); the last is filled up with zeros. */
+/** Chunks of (frames, bins); the last is padded with zeros. */
 function* windows(samples: Float32Array, bins: number): Steps<readonly Sheet[]> {
   const mel = yield* whisperFrames(mirrored(samples), bins);
   return windowsOf(samples.length).map(({ first, frames, chunks }) => {
@@ -147,7 +147,7 @@ function* windows(samples: Float32Array, bins: number): Steps<readonly Sheet[]> 
   });
 }
 
-/** The recording between half a frame of its mirrored beginning and end. */
+/** The recording, with half a frame of its mirrored beginning and end added. */
 function mirrored(samples: Float32Array): Float32Array {
   const options = whisperMel(1);
   const padded = withBeginning(samples, samples.length + options.fft, options);

@@ -15,7 +15,7 @@ import { FRAMES, pieceCount, whisperPieces } from "../mel.ts";
 const STACK_MAX = 64;
 const BINS_MAX = 1024;
 const BLOCK = 512;
-/** Epsilon of Ultravox's norms, whatever the file says. */
+/** Epsilon of Ultravox's norms; files have another. */
 const ULTRAVOX_EPS = 1e-6;
 
 const first: Kernel = { time: 3, bins: 1, stride: 1, padding: 1, fastest: "time" };
@@ -50,7 +50,7 @@ export function qwen2a(model: EncoderModel): Ear {
   };
 }
 
-/** Whisper's own: the rows that its decoder reads. */
+/** Whisper's own encoder: its rows are the decoder's input. */
 export const whisper = (model: EncoderModel): Ear => ({
   before: "",
   after: "",
@@ -110,7 +110,7 @@ export function ultravox(model: EncoderModel): Ear {
 const stackOf = ({ keys }: EncoderModel): number =>
   keys.count("audio.projector.stack_factor", { min: 1, max: STACK_MAX });
 
-/** @param rowsOf rows of the text model for the rows of the tower */
+/** @param rowsOf the text model's rows for a number of the tower's rows */
 function heard({ keys }: EncoderModel, rowsOf: (rows: number) => number): Pick<Ear, "rowsOf" | "listen"> {
   const bins = keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   return {
@@ -151,7 +151,7 @@ interface Conv {
   readonly name: string;
   readonly from: number;
   readonly kernel: Kernel;
-  /** Steps after it, which read all rows. */
+  /** Steps after the tower, which read all rows. */
   readonly rest?: readonly Step[];
 }
 
@@ -193,7 +193,7 @@ function averaged(sheet: Sheet): StageInput {
   return asRows({ ...sheet, values: means, time });
 }
 
-/** Neighbours as one row; the last is filled up with zeros. */
+/** Joins neighbouring rows to one; the last is padded with zeros. */
 function stacking(part: Part, stack: number): Stage {
   return {
     part,

@@ -25,8 +25,8 @@ export interface Candidates {
 }
 
 const ID_SPAN = 2 ** 21; // 32 bits of logit and 21 of id fill a double's 53
-const HEAP_MAX = 4096; // above this many, sorting everything is as fast
-const MASS_NATS = 40; // below that, a token has less than 5e-18 of the likeliest one's mass
+const HEAP_MAX = 4096; // with more, sorting all keys is as fast
+const MASS_NATS = 40; // beyond that, a token has less than 5e-18 of the likeliest token's mass
 const BUCKETS_PER_NAT = 32;
 const MASS_BUCKETS = MASS_NATS * BUCKETS_PER_NAT;
 
@@ -198,7 +198,7 @@ export function truncate(c: Candidates, n: number): void {
   for (let i = 0; i < c.length; i++) c.sum += c.weights[i]!;
 }
 
-/** Index of the candidate at a number in [0, 1); each occupies a range proportional to its weight. */
+/** Index of the candidate for a number in [0, 1); each candidate occupies a range proportional to its weight. */
 export function draw(c: Candidates, at: number): number {
   let sum = 0;
   for (let i = 0; i < c.length; i++) sum += c.weights[i]!;
@@ -211,7 +211,7 @@ export function draw(c: Candidates, at: number): number {
   return c.length - 1; // rounding: at · sum reached the sum
 }
 
-/** Changes weights from temperature 1 to `temperature`. */
+/** Converts weights from temperature 1 to `temperature`. */
 export function heat(c: Candidates, temperature: number): void {
   if (temperature === 1) return;
   let max = -Infinity;
@@ -245,7 +245,7 @@ function logitOf({ float, bits }: Scratch, key: number): number {
   return float[0]!;
 }
 
-/** Bits of a float from its bits in ascending order: flips the sign bit if it was clear, all bits if it was set. */
+/** A float's bits from their sort key: flips the sign bit if it was clear, all bits if it was set. */
 export const bitsOfRising = (rising: number): number => (rising >= 0x80000000 ? rising ^ 0x80000000 : ~rising);
 
 const idOf = (key: number): number => key % ID_SPAN;

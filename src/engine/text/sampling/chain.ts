@@ -1,6 +1,6 @@
 /**
  * The samplers between the model's logits and the draw, in their order. They work on all logits until one of them
- * selects candidates, and on these from then on; only samplers that are on have a stage.
+ * selects candidates, and then on these; samplers that are off have no stage.
  */
 import {
   argmax,
@@ -24,9 +24,9 @@ export interface Draw {
   /** All logits; empty if a device selected the candidates. */
   logits: Float32Array;
   readonly candidates: Candidates;
-  /** True once the candidates are selected; from then on `logits` is of no use. */
+  /** True once the candidates are selected; `logits` is unused from then on. */
   isSelected: boolean;
-  /** The number of tokens that are left, masked tokens included. */
+  /** Number of remaining tokens, masked ones included. */
   count: number;
 }
 
@@ -42,7 +42,7 @@ interface ChainParts {
 }
 
 export interface Chain {
-  /** Runs all stages; the draw has its candidates afterwards. */
+  /** Runs all stages; afterwards the draw has its candidates. */
   run(draw: Draw): void;
   /** Runs the stages after top-k of the default order. */
   runAfterTop(draw: Draw): void;
@@ -64,7 +64,7 @@ export function makeStages(parts: ChainParts): Chain {
     },
   };
 
-  /** @param isLast true if the draw follows: candidates need no order, and their logits are of no use any more */
+  /** @param isLast true if the draw follows: then candidates need no order, and their logits are unused */
   function stageOf(name: SamplerName, { penalties, dry }: ChainParts, isLast: boolean): Stage {
     switch (name) {
       case "penalties":
@@ -143,7 +143,7 @@ function topNSigma(n: number): Stage {
   };
 }
 
-/** A sampler that leaves some of the candidates. Without top-k before it, only tokens that it can keep are sorted. */
+/** A sampler that keeps some of the candidates. Without top-k before it, only tokens that it may keep are sorted. */
 function truncation(
   name: Exclude<SamplerName, "penalties" | "dry" | "temperature" | "top_n_sigma">,
   { options, scratch, random }: ChainParts,

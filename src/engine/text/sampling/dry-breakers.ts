@@ -1,19 +1,19 @@
 /**
- * The texts that end a repetition for DRY, as tokens: a token that contains such a text, or one that begins it, with
- * the tokens that finish it.
+ * The texts that end a repetition for DRY, as tokens: tokens that contain such a text, and tokens that begin it, with
+ * the tokens that complete it.
  */
 import { remembering } from "../../../base/index.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
-/** By the first token of a breaker: the tokens after it, empty if it holds a whole breaker. */
+/** By the first token of a breaker: the tokens after it, empty if that token contains a whole breaker. */
 export type Breakers = ReadonlyMap<number, readonly (readonly number[])[]>;
 
-const BREAKER_BYTES_MAX = 40; // llama.cpp cuts longer ones too
+const BREAKER_BYTES_MAX = 40; // llama.cpp truncates longer ones, too
 const TAIL_TOKENS_MAX = 20;
 
 type Vocabulary = Pick<Tokenizer, "vocabSize" | "bytesOf" | "encode">;
 
-/** Makes a function that finds the tokens of breakers. The words of the vocabulary are read at the first use. */
+/** Makes a function that finds the tokens of breakers. The texts of the vocabulary are read at first use. */
 export function makeBreakers(vocabulary: Vocabulary): (texts: readonly string[]) => Breakers {
   let words: readonly string[] | undefined;
   return remembering((texts: readonly string[]) => {
@@ -28,7 +28,7 @@ export function makeBreakers(vocabulary: Vocabulary): (texts: readonly string[])
 const wordsOf = (vocabulary: Vocabulary): string[] =>
   Array.from({ length: vocabulary.vocabSize }, (_, id) => latin1(vocabulary.bytesOf(id, { special: true })));
 
-/** One character per byte: every byte has its own. */
+/** One character per byte. */
 const latin1 = (bytes: Uint8Array): string => new TextDecoder("latin1").decode(bytes);
 
 function addBreaker(

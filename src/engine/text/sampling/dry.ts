@@ -38,7 +38,7 @@ export function makeDry(
   const lowered = new Map<number, number>();
   let total = 0;
 
-  /** The id `i` places before the last one. */
+  /** The id `i` positions before the last one. */
   const fromEnd = (i: number): number => recent[(total - 1 - i) % span]!;
 
   const measure = (): void => {
@@ -98,7 +98,7 @@ interface Recent {
   readonly fromEnd: (i: number) => number;
 }
 
-/** The longest repetition that may count: up to the last sequence breaker. */
+/** The longest repetition that counts: up to the last sequence breaker. */
 function repeatLimit({ count, fromEnd, breakers }: Recent & { readonly breakers: Breakers }): number {
   if (breakers.size === 0) return count;
   for (let i = 0; i < count; i++) {
@@ -112,7 +112,9 @@ function repeatLimit({ count, fromEnd, breakers }: Recent & { readonly breakers:
   return count;
 }
 
-/** Sets `counts[k]` to the number of ids, at most `limit`, before place k from the end that equal the last ids. */
+/**
+ * Sets `counts[k]` to the number of ids, at most `limit`, that end k positions before the end and equal the last ids.
+ */
 function repeatsOf(counts: Int32Array, { count, limit, fromEnd }: Recent & { readonly limit: number }): void {
   let [left, right] = [0, 0]; // the window of the Z-algorithm
   for (let k = 1; k < count; k++) {

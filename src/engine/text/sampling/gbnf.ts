@@ -17,9 +17,9 @@ import {
 
 const CHARS_MAX = 2 ** 18;
 const DEPTH_MAX = 64;
-/** As llama.cpp has it. */
+/** As in llama.cpp. */
 const REPEAT_MAX = 2000;
-/** Members of a class beyond ASCII that are listed; more count as all characters beyond ASCII. */
+/** Maximum members of a class beyond ASCII that are listed; with more, the class has all characters beyond ASCII. */
 const LISTED_MAX = 512;
 
 interface Reader {
@@ -55,7 +55,7 @@ export function gbnfRules(text: string): string {
     .join("");
 }
 
-/** The library has names of its own; so each gets a prefix. */
+/** The library has rule names of its own, so each name gets a prefix. */
 const nameOf = (name: string): string => (name === "root" ? "root" : `g_${name.replaceAll("-", "_m")}`);
 
 /** Throws with a position. */
@@ -69,11 +69,11 @@ function fail({ text, at }: Reader, expected: string, from = at): never {
   throw new AppError("bad_request", `grammar: ${place}: expected ${expected}, got ${got}`);
 }
 
-/** Skips blanks and comments, and line breaks where they mean nothing. */
+/** Skips blanks and comments, and line breaks without a meaning. */
 function skip(reader: Reader, overLines: boolean): void {
   const pattern = overLines ? /(?:[ \t\r\n]|#[^\n]*)*/y : /(?:[ \t\r]|#[^\n]*)*/y;
   pattern.lastIndex = reader.at;
-  reader.at += pattern.exec(reader.text)![0].length; // it matches nothing at least
+  reader.at += pattern.exec(reader.text)![0].length; // the pattern also matches an empty text
 }
 
 function readName(reader: Reader): string | undefined {
@@ -93,7 +93,7 @@ function readAlternatives(reader: Reader, depth: number): string {
   const all = [readSequence(reader, depth)];
   for (;;) {
     const before = reader.at;
-    skip(reader, true); // a rule may go on in a line that begins with a bar
+    skip(reader, true); // a rule may continue in a line that begins with a bar
     if (reader.text[reader.at] !== "|") {
       if (depth === 0) reader.at = before;
       return all.length === 1 ? all[0]! : `(${all.join(" | ")})`;
@@ -202,7 +202,7 @@ function readClass(reader: Reader): string {
   return classExpression(wanted);
 }
 
-/** The library knows classes of ASCII characters, and all characters but some of ASCII. */
+/** The library supports classes of ASCII characters, and all characters except some of ASCII. */
 function classExpression(set: CharSet): string {
   const beyond = subtract(set, ASCII);
   const ascii = subtract(set, complement(ASCII));
@@ -228,7 +228,7 @@ const HEX: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 /** The code point of a character, which may be escaped. */
 function readChar(reader: Reader): number {
   const { text } = reader;
-  const point = text.codePointAt(reader.at)!; // callers look for the end
+  const point = text.codePointAt(reader.at)!; // callers check for the end
   if (point !== 0x5c) {
     reader.at += point > 0xffff ? 2 : 1;
     return point;

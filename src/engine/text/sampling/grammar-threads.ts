@@ -9,11 +9,11 @@ import { checkSize } from "./schema/read.ts";
 
 /** Schemas up to this length compile within 0.2 s. */
 const SMALL_CHARS = 1000;
-/** A grammar's text is about so many times as long as the schema that it is made of. */
+/** Estimated length of a grammar's text, in lengths of the schema that it is made from. */
 const GRAMMAR_CHARS = 6;
-/** Each holds a copy of the library and its vocabulary: up to 100 MB. */
+/** Each thread holds a copy of the library and its vocabulary: up to 100 MB. */
 const THREADS_MAX = 4;
-/** The cache size of a thread's own compiler. */
+/** Cache size of a thread's compiler. */
 const KNOWN_MAX = 16;
 
 /** A matcher's format, or its grammar and the text that it has already accepted. */
@@ -28,12 +28,12 @@ export type ToGrammarThread =
   | { readonly kind: "dispose"; readonly id: number };
 
 /**
- * Messages from a thread, after each start and each accepted token: first whether the value is complete, then the mask.
+ * Messages from a thread, after each start and each accepted token: true if the value is complete, then the mask.
  */
 export type FromGrammarThread =
   | { readonly kind: "over"; readonly id: number; readonly isOver: boolean }
   | { readonly kind: "mask"; readonly id: number; readonly mask: Int32Array | undefined }
-  /** No text of the grammar begins as wanted; the matcher is gone. */
+  /** No text of the grammar begins in the requested way; the matcher is gone. */
   | { readonly kind: "refused"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly code: Code; readonly message: string };
 
@@ -49,7 +49,7 @@ export type OpenGrammarThread = (
   fail: (reason: string) => void,
 ) => GrammarThread;
 
-/** The results that an answer waits for. */
+/** The pending results of an answer. */
 interface Waiting {
   over: PromiseWithResolvers<boolean | "refused">;
   mask: PromiseWithResolvers<Int32Array | undefined>;
@@ -64,7 +64,7 @@ interface Thread {
   failure: AppError | undefined;
 }
 
-/** Notes that a thread has a schema, as the one used last. */
+/** Records that a thread has a schema, as its most recently used one. */
 function know({ known }: Thread, key: string): void {
   known.delete(key);
   known.add(key);
@@ -89,7 +89,7 @@ function makeThreads(vocabulary: GrammarVocabulary, open: OpenGrammarThread) {
     threads.push(own);
     return own;
   };
-  /** A thread that has the schema, else an unused one; undefined: all are in use. */
+  /** A thread that has the schema, else an unused one; undefined: all threads are in use. */
   const find = (key: string): Thread | undefined =>
     threads.find(({ known }) => known.has(key)) ??
     threads.find(({ matchers }) => matchers.size === 0) ??
@@ -107,7 +107,8 @@ export function withThreads(
   let nextId = 1;
   let freed = Promise.withResolvers<void>();
   const begin = async (key: string, source: Source): Promise<GrammarMatcher | undefined> => {
-    // An answer that opens a call stops the loop in which others would free their threads: it cannot wait for one.
+    // An answer that opens a call blocks the loop in which other answers would free their threads, so it must not wait
+    // for one.
     let own = find(key) ?? ("grammar" in source ? leastUsed() : undefined);
     for (; !own; own = find(key)) await freed.promise;
     const id = nextId++;
@@ -214,7 +215,8 @@ export function serveGrammars(
     if (message.kind === "open") return void (compiler = makeCompiler(message.vocabulary));
     assert(compiler, "a thread is asked for a grammar before it has a vocabulary");
     if (message.kind === "prepare") {
-      const matcher = await compiler.begin(message.grammar, "").catch(() => undefined); // said where it is wanted
+      // An error is reported by the call that waits
+      const matcher = await compiler.begin(message.grammar, "").catch(() => undefined);
       return matcher?.dispose();
     }
     const { id } = message;

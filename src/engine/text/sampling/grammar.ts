@@ -2,10 +2,9 @@
  * Constrained decoding: the tokens that keep the answer valid JSON, or valid for a JSON schema. The grammar is ours
  * (`schema/compile.ts`); xgrammar matches it against a vocabulary (arXiv:2411.15100; `@mlc-ai/web-xgrammar`,
  * WebAssembly).
- *
  * That library reports errors by aborting, with the reason on stderr only. So its input is checked completely first,
- * and after an abort its objects are discarded and recreated. It has a megabyte and is loaded with the first request
- * for it.
+ * and after an abort its objects are discarded and recreated. It has a size of one megabyte and is loaded by the first
+ * request that needs it.
  */
 import type {
   CompiledGrammar,
@@ -31,21 +30,21 @@ export type Format = "json" | Readonly<Record<string, unknown>>;
 export interface OwnGrammar {
   /** EBNF whose root rule is `root`. */
   readonly text: string;
-  /** A complete text cannot be continued; else a token that ends the answer must follow it. */
+  /** True if a complete text cannot be continued; else a token that ends the answer must follow it. */
   readonly closes: boolean;
 }
 
 /** The state of one answer. Owned by its sequence, which disposes it. */
 export interface GrammarMatcher {
-  /** Any token may follow now; absent: never. */
+  /** True if any token may follow now; absent: never. */
   readonly isFree?: boolean;
-  /** The token to take instead of the one that was chosen freely; absent: the mask said all there is to say. */
+  /** The token that replaces a freely chosen one; absent: the mask is sufficient. */
   settle?(id: number): Promise<number>;
   /** One bit per id that may follow, bit `id & 31` of word `id >> 5`; undefined: all may. */
   mask(): Promise<Int32Array | undefined>;
   /** Accepts the sampled token; false if the grammar does not allow it. */
   accept(id: number): boolean;
-  /** Resolves with whether the value is complete and cannot continue. */
+  /** Resolves with true if the value is complete and cannot continue. */
   isOver(): Promise<boolean>;
   dispose(): void;
 }
@@ -54,9 +53,9 @@ export interface GrammarMatcher {
 export interface GrammarCompiler {
   /** A matcher at the start of an answer. Throws `bad_request` for an unusable schema, naming the JSON path. */
   matcher(format: Format): Promise<GrammarMatcher>;
-  /** A matcher behind the beginning of a text; undefined: no text of the grammar begins so. */
+  /** A matcher after the beginning of a text; undefined: no text of the grammar begins with it. */
   begin(grammar: OwnGrammar, text: string): Promise<GrammarMatcher | undefined>;
-  /** Says that a grammar may be wanted soon. */
+  /** Announces that a grammar may be needed soon. */
   prepare(grammar: OwnGrammar): void;
   dispose(): void;
 }
@@ -81,7 +80,7 @@ interface Compiled {
 
 interface Started {
   readonly matcher: GrammarMatcher;
-  /** Takes a text as if its characters had been chosen; false where the grammar does not allow it. */
+  /** Accepts a text as if its characters had been sampled; false if the grammar does not allow it. */
   acceptText(text: string): boolean;
 }
 
@@ -125,7 +124,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
       matcher.dispose();
       return undefined;
     },
-    prepare: () => {}, // the thread of the model would wait for it
+    prepare: () => {}, // the model's thread would have to wait for it
     dispose: () => compiledGrammars.close(),
   };
 }
@@ -135,7 +134,7 @@ function release({ cached, users, grammar }: Compiled): void {
   if (!cached && users === 0) grammar.dispose();
 }
 
-/** The grammars that were compiled last, by key. */
+/** Cache of recently compiled grammars, by key. */
 function makeCompiledGrammars(vocabulary: GrammarVocabulary) {
   const library = libraryFor(vocabulary);
   const cache = new Map<string, Promise<Compiled>>();
@@ -148,7 +147,7 @@ function makeCompiledGrammars(vocabulary: GrammarVocabulary) {
         compiled.cached = false;
         release(compiled);
       },
-      () => undefined, // it never compiled, and its request got the error
+      () => undefined, // it failed to compile, which its request has reported
     );
   };
 
@@ -166,7 +165,7 @@ function makeCompiledGrammars(vocabulary: GrammarVocabulary) {
   return {
     get(key: string, textOf: () => OwnGrammar): Promise<Compiled> {
       let compiled = cache.get(key);
-      cache.delete(key); // moves it to the end: the latest
+      cache.delete(key); // moves it to the end, as the latest
       compiled ??= compile(textOf());
       cache.set(key, compiled);
       compiled.catch(() => cache.delete(key)); // failures are not cached
@@ -199,7 +198,7 @@ function libraryFor(vocabulary: GrammarVocabulary) {
           compiler.dispose();
           tokens.dispose();
         },
-        () => undefined, // it never opened, and its request got the error
+        () => undefined, // it failed to open, which its request has reported
       );
       giveUp();
     },

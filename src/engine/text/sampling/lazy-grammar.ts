@@ -1,7 +1,6 @@
 /**
- * A grammar that takes over where an answer opens a call, and lets go where the call is closed. Until then it costs a
- * look at the text of each token: no mask is made, and no token is refused.
- *
+ * A grammar that applies from the opening of a call in an answer to its end. Elsewhere only the text of each token is
+ * searched: no mask is computed, and no token is refused.
  * A token may open a call and continue with a text that cannot begin a call. Then the answer gets only the part of the
  * token that opens the call.
  */
@@ -14,9 +13,9 @@ import { binaryOf, makeWatch, toBinary, type Trigger } from "./trigger-watch.ts"
 export interface LazyGrammar {
   readonly grammars: readonly CallGrammar[];
   readonly triggers: readonly Trigger[];
-  /** Texts around thoughts, in which no trigger counts; absent: there are no thoughts. */
+  /** Texts around thoughts, in which triggers are ignored; absent: there are no thoughts. */
   readonly thinking?: { readonly open: string; readonly close: string };
-  /** The answer ends with its first call. */
+  /** True if the answer ends with its first call. */
   readonly once: boolean;
 }
 
@@ -25,8 +24,8 @@ export interface CallGrammar {
   /** EBNF rules, among them `call`. */
   readonly rules: string;
   /**
-   * Text behind `call`, which some models have as a token that ends their answers; empty: such a token must follow;
-   * absent: the call ends by itself.
+   * Text after `call`, which is a token that ends answers in some models; empty: such a token must follow; absent: the
+   * call ends by itself.
    */
   readonly end?: string;
 }
@@ -37,7 +36,7 @@ interface Parts {
   bytesOf(id: number): Uint8Array;
   /** Returns whether a text is one token that ends answers. */
   isStop(text: string): boolean;
-  /** Most tokens of thoughts, after which the thoughts are closed; Infinity: no limit. */
+  /** Maximum tokens of thoughts, after which the thoughts are closed; Infinity: no limit. */
   readonly thinkingMax: number;
   /** The prompt ends inside thoughts. */
   readonly isThinking: boolean;
@@ -48,13 +47,13 @@ export function makeLazyGrammar(lazy: LazyGrammar, parts: Parts): GrammarMatcher
   const grammars = lazy.grammars.map((grammar) => whole(grammar, parts));
   const watch = makeWatch(lazy, parts.isThinking);
   let inner: GrammarMatcher | undefined; // inside a call
-  let next: GrammarMatcher | undefined; // for the call that the settled token opens
-  let spelled: number[] = []; // tokens that must come next: they open a call
+  let next: GrammarMatcher | undefined; // the matcher for the call that the replaced token opens
+  let spelled: number[] = []; // tokens that must follow: they open a call
   let thoughtTokens = 0;
   const pieceOf = (id: number): string => toBinary(parts.bytesOf(id));
   void parts.compiler().then(
     (compiler) => grammars.forEach((grammar) => compiler.prepare(grammar)),
-    () => undefined, // said where it is wanted
+    () => undefined, // an error is reported by the call that waits
   );
 
   const closing = (): number[] => (lazy.thinking ? spell(binaryOf(lazy.thinking.close), parts) : []);
@@ -116,7 +115,7 @@ function whole({ rules, end }: CallGrammar, { isStop }: Parts): OwnGrammar {
   return { text: `root ::= call ${stops ? "" : literal(end)}\n${rules}`, closes: !stops };
 }
 
-/** Undefined where the bytes end inside a character. */
+/** Undefined if the bytes end inside a character. */
 function textOfBinary(binary: string): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
@@ -127,7 +126,7 @@ function textOfBinary(binary: string): string | undefined {
   }
 }
 
-/** Tokens that give these bytes, the longest first. Looks at the whole vocabulary: this is rare. */
+/** Tokens with these bytes, the longest first. Searches the whole vocabulary, which is rare. */
 function spell(bytes: string, { vocabSize, bytesOf }: Parts): number[] {
   const ids: number[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -143,7 +142,7 @@ function spell(bytes: string, { vocabSize, bytesOf }: Parts): number[] {
   return ids;
 }
 
-/** The mask that lets one token through. */
+/** A mask that allows a single token. */
 function only(id: number, vocabSize: number): Int32Array {
   const mask = new Int32Array(Math.ceil(vocabSize / 32));
   mask[id >> 5] = 1 << (id & 31);

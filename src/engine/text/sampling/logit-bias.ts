@@ -26,7 +26,7 @@ export function parseLogitBias(given: unknown): LogitBias {
 
 /**
  * Makes a function that adds biases to logits (vocabSize), in place; undefined without biases. Throws `bad_request` if
- * the model does not have the token.
+ * the model does not have a token.
  */
 export function makeLogitBias(biases: LogitBias, vocabSize: number): ((logits: Float32Array) => void) | undefined {
   const entries = Object.entries(biases).map(([id, bias]) => ({

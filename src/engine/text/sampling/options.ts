@@ -38,15 +38,18 @@ export interface SamplingOptions {
   readonly mirostat_tau: number;
   readonly mirostat_eta: number;
   readonly stop: readonly string[];
-  /** Added to the logits of tokens before all other steps; empty: none. */
+  /** Added to the logits of tokens before all other steps; empty: no change. */
   readonly logit_bias: LogitBias;
-  /** Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by speed. Answers stay the same. */
+  /**
+   * Maximum tokens that a draft model drafts at once; 0: none, negative: chosen by measured speed. Answers stay the
+   * same.
+   */
   readonly draft_num_predict: number;
   /** Keeps tokens within this many standard deviations of the largest logit; 0: off. */
   readonly top_n_sigma: number;
-  /** Chance that XTC drops all likely tokens but the least likely of them; 0: off. */
+  /** Probability that XTC drops all likely tokens except the least likely of them; 0: off. */
   readonly xtc_probability: number;
-  /** Probability from which XTC takes a token as likely; above 0.5: off. */
+  /** Probability from which XTC counts a token as likely; above 0.5: off. */
   readonly xtc_threshold: number;
   /** The temperature varies by this much with the entropy; 0: off. */
   readonly dynatemp_range: number;
@@ -56,23 +59,25 @@ export interface SamplingOptions {
   /** Below 1: off. */
   readonly dry_base: number;
   readonly dry_allowed_length: number;
-  /** Number of recent tokens among which DRY looks; 0: off, −1: the whole context. */
+  /** Number of recent tokens that DRY searches; 0: off, −1: the whole context. */
   readonly dry_penalty_last_n: number;
-  /** A repetition begins anew after each of these texts. */
+  /** Each of these texts ends a repetition. */
   readonly dry_sequence_breakers: readonly string[];
-  /** Candidates that typical-p, top-p, min-p and XTC leave at least. */
+  /** Minimum number of candidates that typical-p, top-p, min-p and XTC keep. */
   readonly min_keep: number;
   /** The samplers in their order; the others are off. Undefined: the default order. */
   readonly samplers: readonly SamplerName[] | undefined;
   /** Tokens that end answers are never chosen. */
   readonly ignore_eos: boolean;
-  /** Tokens of thinking, after which the thought is closed; negative: no limit. */
+  /** Maximum tokens of thinking, after which the thought is closed; negative: no limit. */
   readonly thinking_budget: number;
-  /** Passes in which a diffusion model fills in its answer; 0: one for each token. */
+  /** Number of passes in which a diffusion model fills in its answer; 0: one per token. */
   readonly diffusion_steps: number;
-  /** Tokens that it fills in before the next ones; 0: all together, negative: as the model was trained. */
+  /**
+   * Number of tokens per block of a diffusion model's answer; 0: the whole answer, negative: as the model was trained.
+   */
   readonly diffusion_block_length: number;
-  /** Ranks the positions, of which it fills in the best first; undefined: as the model was trained. */
+  /** Ranking of the positions of a pass, of which the best are filled in first; undefined: as the model was trained. */
   readonly diffusion_algorithm: DiffusionAlgorithm | undefined;
 }
 
@@ -198,7 +203,7 @@ const RETIRED: ReadonlySet<string> = new Set<Retired>([
 
 const BREAKERS_MAX = 32;
 const INT32_MAX = 2 ** 31 - 1;
-const INT64_MAX = 2 ** 63; // minus one, which a float64 cannot represent
+const INT64_MAX = 2 ** 63; // 2^63 − 1 is not representable in a float64
 const FLOAT32_MAX = 3.4028234663852886e38;
 
 /** Reads `options` of a request: the set options, and the unknown keys (for a warning). Nulls count as absent. */

@@ -49,7 +49,7 @@ export function makePenalties(
     let n = 0;
     for (let i = 0; i < Math.min(seen, span); i++) {
       const id = recent[i]!;
-      if (counts[id]! < 0) continue; // added already; the sign marks it
+      if (counts[id]! < 0) continue; // counted already: the sign marks it
       counts[id] = -counts[id]!;
       distinct[n++] = id;
     }

@@ -4,7 +4,7 @@ import { AppError, shown } from "../../../base/index.ts";
 export type SamplerName =
   "penalties" | "dry" | "top_n_sigma" | "top_k" | "tfs_z" | "typ_p" | "top_p" | "min_p" | "xtc" | "temperature";
 
-/** llama.cpp's default chain; tail-free sampling stands where its old releases had it. */
+/** llama.cpp's default chain, with tail-free sampling at its position in llama.cpp's old releases. */
 export const DEFAULT_ORDER: readonly SamplerName[] = [
   "penalties",
   "dry",
@@ -52,7 +52,10 @@ export function parseOrder(given: unknown): readonly SamplerName[] {
   });
 }
 
-/** Reads a name as llama.cpp spells it: `top_k`, `top-k`, `topk`, or short. Undefined: there is no such sampler. */
+/**
+ * Reads a name as llama.cpp spells it: `top_k`, `top-k`, `topk`, or an abbreviation. Undefined: there is no such
+ * sampler.
+ */
 export function knownSampler(given: unknown): SamplerName | undefined {
   if (typeof given !== "string") return undefined;
   const plain = given.toLowerCase().replaceAll(/[-_]/g, "");

@@ -1,6 +1,6 @@
 /**
  * Samples the next token: biases, suppressed tokens, a grammar's mask, then the samplers in their order (chain.ts), or
- * temperature → mirostat, then one draw. A sampler belongs to one sequence and shares nothing: its draws
+ * temperature → mirostat, then one draw. A sampler belongs to one sequence and has no shared state: its draws
  * depend only on its seed and the number of earlier draws.
  */
 import { makeRng, randomSeed, type Rng } from "../rng.ts";
@@ -24,19 +24,23 @@ export interface Sampler {
    * Throws `runner` if the logits are unusable: NaN, +∞, or all masked.
    */
   sample(logits: Float32Array, mask?: Int32Array): number;
-  /** The candidates with which `choose` returns the same id as `sample`; undefined: it needs all logits. */
+  /**
+   * The candidates that are enough for `choose` to return the same id as `sample`; undefined: all logits are needed.
+   */
   topKRequest(limits: TopKLimits): TopKRequest | undefined;
   /** The next id, from the requested candidates. Throws as `sample` does. */
   choose(top: TopK): number;
   /** Records a token of the prompt or the answer for the penalties. */
   accept(id: number): void;
-  /** A look-ahead sampler, for a draft model's logits, that will choose like this one; this one stays unchanged. */
+  /**
+   * A look-ahead sampler for a draft model's logits, which chooses like this one will. This sampler stays unchanged.
+   */
   ahead(): Ahead;
 }
 
 /** A sampler's upcoming choices. */
 export interface Ahead {
-  /** Resets it to the sampler's state. */
+  /** Resets the look-ahead to the sampler's state. */
   begin(): void;
   /** The id after the previous one, which is recorded. @param logits changed in place */
   next(logits: Float32Array): number;
@@ -70,7 +74,7 @@ function makeState(options: SamplingOptions, parts: SamplerParts): State {
   const mirostat = makeMirostat(options);
   return {
     addBias: makeLogitBias(options.logit_bias, parts.vocabSize),
-    // mirostat replaces all samplers but the temperature
+    // mirostat replaces all samplers except the temperature
     penalties: mirostat ? undefined : makePenalties(options, parts),
     dry: mirostat ? undefined : makeDry(options, { breakers: new Map(), ...parts }),
     rng: makeRng(options.seed === -1 ? randomSeed() : options.seed),
@@ -166,7 +170,7 @@ function suppressIn({ ids, logits }: TopK, suppressed: Int32Array): void {
   for (let i = 0; i < ids.length; i++) if (suppressed.includes(ids[i]!)) logits[i] = -Infinity;
 }
 
-/** Number of likeliest tokens that matter; Infinity: all. */
+/** Number of likeliest tokens that can be chosen; Infinity: all. */
 const topOf = ({ mirostat, top_k, samplers }: SamplingOptions): number =>
   mirostat === 0 && top_k > 0 && samplers === undefined ? top_k : Infinity;
 

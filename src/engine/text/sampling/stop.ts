@@ -9,9 +9,11 @@ import { AppError } from "../../../base/index.ts";
 const MAX_STOP_CHARS = 65_536;
 
 interface StopMatcher {
-  /** Text that cannot be part of a stop string, and the stop string that was found: after it there is no more text. */
+  /**
+   * Text that cannot be part of a stop string, and the stop string that was found, after which there is no more text.
+   */
   push(text: string): { readonly text: string; readonly stop: string | undefined };
-  /** The rest, once the text is over. */
+  /** The remaining text, once the text is over. */
   end(): string;
 }
 
@@ -28,8 +30,8 @@ export interface StopStrings {
 }
 
 /**
- * The stop string that ends first counts, and among several that end there the longest, so that any division of a text
- * gives the same result. Empty stop strings are ignored.
+ * The match is the stop string that ends first, and the longest of several that end there, so that any division of a
+ * text gives the same result. Empty stop strings are ignored.
  */
 export function makeStopMatcher(stops: readonly string[] | StopStrings): StopMatcher {
   const automaton = "next" in stops ? stops : compileStops(stops);

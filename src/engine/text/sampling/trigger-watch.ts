@@ -1,13 +1,13 @@
 /**
- * Looks for triggers in a text that grows: outside thoughts, and some of them only where an answer begins or goes on
- * behind a call. Texts are binary strings, one character a byte, because a token may end inside a character.
+ * Searches a growing text for triggers: outside thoughts, and some triggers only at the start of an answer or after a
+ * call. Texts are binary strings, one character per byte, because a token may end inside a character.
  */
 
 export interface Trigger {
   readonly text: string;
   /** Index of the grammar that follows it. */
   readonly grammar: number;
-  /** It counts only at the start of the answer, or behind a call; blanks, `;` and `,` may stand before it. */
+  /** True if it counts only at the start of the answer or after a call; blanks, `;` and `,` may precede it. */
   readonly atStart?: boolean;
 }
 
@@ -26,24 +26,24 @@ export interface Opened {
 
 interface State {
   readonly phase: "start" | "thinking" | "answer";
-  /** The text of the phase, or its end where it is long. */
+  /** The text since the last call or change of thinking; only its end if it is long. */
   readonly text: string;
   /** `text` has its beginning. */
   readonly isWhole: boolean;
 }
 
 export interface Watch {
-  /** The text so far ends inside thoughts. */
+  /** True if the text so far ends inside thoughts. */
   readonly isThinking: boolean;
-  /** The trigger that a piece would complete. Changes nothing. */
+  /** The trigger that a piece would complete, without changing the state. */
   find(piece: string): Opened | undefined;
-  /** Takes a piece; whether it completed a trigger. */
+  /** Appends a piece; returns whether it completed a trigger. */
   push(piece: string): boolean;
-  /** Begins anew, behind a call. */
+  /** Restarts after a call. */
   restart(): void;
 }
 
-/** Blanks before a trigger that stands at the start. */
+/** Maximum blanks before a trigger at the start. */
 const BLANKS_MAX = 64;
 
 export function makeWatch({ triggers: given, thinking }: Watched, isThinking: boolean): Watch {
@@ -56,7 +56,7 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
   /** The state after a piece. */
   const step = (piece: string): { readonly state: State; readonly found?: Opened } => {
     let { phase, text, isWhole } = state;
-    let seen = text.length; // characters of the answer that were searched before
+    let seen = text.length; // characters of the answer that were searched earlier
     text += piece;
     if (phase === "start" && tags) {
       const said = text.replace(/^[ \t\r\n]+/, "");
@@ -105,7 +105,7 @@ function firstEnd(
   text: string,
   { seen, isWhole }: { seen: number; isWhole: boolean },
 ): { readonly at: number; readonly grammar: number } | undefined {
-  const start = /^[\s;,]*/.exec(text)![0].length; // matches nothing at least
+  const start = /^[\s;,]*/.exec(text)![0].length; // also matches an empty text
   let best: { at: number; grammar: number; length: number } | undefined;
   for (const { text: wanted, grammar, atStart = false } of triggers) {
     const { length } = wanted;

@@ -1,7 +1,7 @@
 /**
- * The truncation samplers. All take and leave sorted candidates, at least one. The formulas are llama.cpp's:
- * `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its releases before b4150 (2024-11), which
- * dropped it.
+ * The truncation samplers. All of them read sorted candidates and keep at least one, in order. The formulas are
+ * llama.cpp's: `src/llama-sampling.cpp`, and for tail-free `llama_sampler_tail_free` of its releases before b4150
+ * (2024-11), which dropped it.
  */
 import { truncate, type Candidates } from "./candidates.ts";
 
@@ -30,9 +30,9 @@ function curvature({ weights, sum }: Candidates, i: number): number {
 }
 
 /**
- * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their share passes p and they
- * are `keep`. p ≥ 1: off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens are a window that
- * grows in both directions.
+ * Locally typical sampling: the tokens whose surprise is nearest to the entropy, until their probability exceeds p and
+ * there are at least `keep`. p ≥ 1: off. (arXiv:2202.00666.) Surprise grows along sorted candidates, so these tokens
+ * are a window that grows in both directions.
  */
 export function typical(c: Candidates, p: number, keep = 0): void {
   if (p >= 1) return;
@@ -56,7 +56,10 @@ export function typical(c: Candidates, p: number, keep = 0): void {
   truncate(c, end - start);
 }
 
-/** Nucleus sampling: the likeliest tokens until their share reaches p, and `keep`. p ≥ 1: off. (arXiv:1904.09751.) */
+/**
+ * Nucleus sampling: the likeliest tokens until their probability reaches p, at least `keep`. p ≥ 1: off.
+ * (arXiv:1904.09751.)
+ */
 export function topP(c: Candidates, p: number, keep = 0): void {
   if (p >= 1) return;
   let seen = 0;
@@ -67,7 +70,7 @@ export function topP(c: Candidates, p: number, keep = 0): void {
   truncate(c, c.length); // makes `sum` the candidates' sum
 }
 
-/** Tokens at least p times as likely as the likeliest, and `keep`. p ≤ 0: off. (arXiv:2407.01082.) */
+/** Tokens at least p times as likely as the likeliest, at least `keep`. p ≤ 0: off. (arXiv:2407.01082.) */
 export function minP(c: Candidates, p: number, keep = 0): void {
   if (p <= 0) return;
   const least = p * c.weights[0]!;
@@ -77,7 +80,7 @@ export function minP(c: Candidates, p: number, keep = 0): void {
 }
 
 /**
- * Top-n-sigma: the least logit that is within n standard deviations of the largest; masked logits, −∞, do not count.
+ * Top-n-sigma: the smallest logit within n standard deviations of the largest; masked logits, −∞, are ignored.
  * (arXiv:2411.07641.)
  */
 export function sigmaCutoff(logits: ArrayLike<number>, n: number, length = logits.length): number {
@@ -96,7 +99,10 @@ export function sigmaCutoff(logits: ArrayLike<number>, n: number, length = logit
   return max - n * Math.sqrt(squares / count);
 }
 
-/** Exclude top choices: drops all tokens of at least this probability but the last of them; `keep` have to be left. */
+/**
+ * Exclude top choices: drops all tokens of at least this probability except the last of them; at least `keep` must
+ * remain.
+ */
 export function xtc(c: Candidates, threshold: number, keep = 0): void {
   let total = 0;
   for (let i = 0; i < c.length; i++) total += c.weights[i]!;
@@ -111,7 +117,7 @@ export function xtc(c: Candidates, threshold: number, keep = 0): void {
 }
 
 /**
- * The temperature for candidates: the more even they are, the higher.
+ * The temperature for candidates: higher if they are more even.
  * @param about.count of candidates, impossible ones included
  */
 export function dynamicTemperature(

@@ -1,11 +1,11 @@
 /**
- * Adapts conversations to a Jinja chat template: folds a system text if it has no place for one, splits messages with
- * several calls, joins thoughts and text if it has a place for only one, and names a thinking level in the template's
- * words.
+ * Adapts conversations to a Jinja chat template: folds a system text into another message if the template has none,
+ * splits messages with several calls, joins thoughts and text if the template prints only one of them, and names a
+ * thinking level in the template's words.
  */
 import type { PromptMessage, Think } from "./messages.ts";
 
-/** Puts each system message at the beginning of the next message; alone, it becomes the user's. */
+/** Puts each system message at the beginning of the next message; without a next one, it becomes a user message. */
 export function foldSystem(messages: readonly PromptMessage[]): PromptMessage[] {
   const folded: PromptMessage[] = [];
   let before = "";
@@ -42,13 +42,13 @@ export function splitCalls(messages: readonly PromptMessage[]): readonly PromptM
   return split;
 }
 
-/** The text of a message, and its calls in a message of their own. */
+/** Splits a message with text and calls into two. */
 export function splitText({ tool_calls: calls, ...message }: PromptMessage): PromptMessage[] {
   const { thinking: _, ...rest } = message;
   return [message, { ...rest, content: "", ...(calls ? { tool_calls: calls } : {}) }];
 }
 
-/** Joins thoughts and text before calls, for a template that has a place for only one of them. */
+/** Joins thoughts and text before calls, for a template that prints only one of them. */
 export function joinThoughts(messages: readonly PromptMessage[]): PromptMessage[] {
   return messages.map((message) =>
     message.thinking && message.content && message.tool_calls?.length
@@ -65,7 +65,7 @@ const CHECKED = /(?:reasoning|thinking)_effort\s+not\s+in\s*[[(]([^\])]*)/;
 
 /**
  * A thinking level in the template's words; undefined if `think` is not a level. If the template accepts only some
- * levels, the nearest one; the higher one of two.
+ * levels, the nearest one; if two are equally near, the higher one.
  */
 export function effortOf(think: Think | undefined, source: string): string | undefined {
   if (typeof think !== "string") return undefined;

@@ -1,6 +1,6 @@
 /**
- * Matches tool results with calls. Clients name the tool or the id of the call; templates want one or the other, and
- * Mistral's refuse the whole request for ids other than nine letters and digits.
+ * Matches tool results with calls. Clients name the tool or the id of the call; templates need one or the other, and
+ * Mistral's refuse requests whose ids are not nine letters and digits.
  */
 import type { PromptMessage, PromptToolCall } from "./messages.ts";
 
@@ -20,7 +20,7 @@ export function nameResults(messages: readonly PromptMessage[]): readonly Prompt
 export const wantsShortIds = (source: string): boolean =>
   /\bid\s*\|\s*length\s*!=\s*9\b|call_id\s*\|\s*length\s*!=\s*9\b/.test(source);
 
-/** Gives every call and result an id of nine letters and digits; valid ids stay. */
+/** Gives every call and result an id of nine letters and digits; valid ids stay unchanged. */
 export function withShortIds(messages: readonly PromptMessage[]): readonly PromptMessage[] {
   const short = new Map<string, string>(); // by the client's id
   const taken = new Set(idsIn(messages).filter(isShort));
@@ -54,7 +54,7 @@ const idsIn = (messages: readonly PromptMessage[]): string[] =>
     .flatMap(({ tool_calls = [], tool_call_id }) => [tool_call_id, ...tool_calls.map(({ id }) => id)])
     .filter((id) => id !== undefined);
 
-/** The first unanswered call of that name, else the first unanswered one. */
+/** The first unanswered call of that name, else the first unanswered call. */
 const idFor = (name: string | undefined, unanswered: readonly { id: string; name: string }[]): string | undefined =>
   (unanswered.find((call) => call.name === name) ?? unanswered[0])?.id;
 

@@ -1,19 +1,19 @@
 /**
  * Chat formats recognised by their turn markers, with their stop strings: files often name another end-of-text token
- * than the one that ends a turn. Only stops come from here; the file's own Jinja template renders the prompt. Formats
- * whose markers are ordinary words are omitted, because such a stop would cut ordinary text.
+ * than the one that ends a turn. Only stop strings are taken from a format; the file's own Jinja template renders the
+ * prompt. Formats whose markers are ordinary words are omitted, because such a stop would cut ordinary text.
  */
 
 export interface ChatFormat {
   readonly name: string;
   readonly stop: readonly string[];
-  /** The stop string that is the end of text in this format's own vocabularies; in others it is ordinary text. */
+  /** The stop string that is the end-of-text token in this format's own vocabularies; in others it is plain text. */
   readonly eos?: string;
   /** Texts that a Jinja template of this format contains, all of them; absent: the stop strings. */
   readonly marks?: readonly string[];
 }
 
-/** Names and stops are familiar from other servers. The first match counts. */
+/** Names and stops are the same as in other servers. The first match counts. */
 const KNOWN: readonly ChatFormat[] = [
   { name: "alfred", stop: ["<start_system>", "<end_message>", "<start_user>", "<start_assistant>"] },
   { name: "chatml", stop: ["<|im_start|>", "<|im_end|>"] },

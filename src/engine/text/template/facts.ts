@@ -1,4 +1,4 @@
-/** Facts on a template for code that does not render it: its capabilities, and the marks in answers. */
+/** Facts about a template for code that does not render it: its capabilities, and the marks in answers. */
 import { toolCallTag } from "./go-prompt.ts";
 import { readingOf } from "./named.ts";
 import { capabilitiesOf, type Capabilities, type PromptTemplate } from "./prompt.ts";

@@ -1,5 +1,5 @@
 /**
- * Prompts from a Go template, in the three forms of such templates: with `.Messages`, rendered once; with `.Prompt` and
+ * Prompts from a Go template, in three forms: with `.Messages`, rendered once; with `.Prompt` and
  * `.Suffix` for filling in the middle, rendered once; with `.System`, `.Prompt`, `.Response` (the older form), rendered
  * once per turn.
  */
@@ -9,13 +9,13 @@ import { goMap, type GoValue } from "./go/value.ts";
 import { goMessages, goTools } from "./go-values.ts";
 import { mergeNeighbours, type PromptMessage, type PromptTool, systemText, type Think } from "./messages.ts";
 
-/** A Go template for prompts: one that uses neither messages nor response gets a response at its end. */
+/** A Go template for prompts. If it uses neither messages nor response, a response is appended. */
 export interface GoPrompt {
   readonly kind: "go";
   readonly source: string;
   readonly vars: ReadonlySet<string>;
   readonly template: GoTemplate;
-  /** The template for the last turn of the older form: its text ends where the answer begins. */
+  /** The template for the last turn of the older form; its text ends at the beginning of the answer. */
   readonly open: GoTemplate;
 }
 
@@ -55,7 +55,7 @@ export const renderGoInsert = (
   request: GoRequest,
 ): string => render(prompt.template, request, { Prompt: text.prompt, Suffix: text.suffix, Response: "" });
 
-/** Renders the template once per finished turn, and finally up to the place where the answer begins. */
+/** Renders the template once per finished turn, and finally up to the beginning of the answer. */
 function renderTurns(prompt: GoPrompt, messages: readonly PromptMessage[], request: GoRequest): string {
   let text = "";
   let turn = { System: "", Prompt: "", Response: "" };

@@ -1,6 +1,6 @@
 /**
  * Messages and tools as Go templates see them: structs with Go's field names, whose tools, arguments and properties
- * print as JSON. The fields, their order in JSON and the omission of empty ones follow `api/types.go` of the server
+ * print as JSON. The fields, their order in JSON and the omission of empty fields follow `api/types.go` of the server
  * that these templates were written for; unknown schema keys are omitted too.
  */
 import { isObject } from "../../../base/index.ts";

@@ -11,11 +11,11 @@ import { type Budget, fromJson } from "./jinja/value.ts";
 interface JinjaLimits {
   /** Characters of the result, and of any intermediate text; also items of any list. */
   readonly outputLength: number;
-  /** Expressions, iterations and parts of printed values; work on long text counts more. */
+  /** Expressions, iterations and parts of printed values; operations on long text count more. */
   readonly steps: number;
 }
 
-/** Output beyond any context window; steps that take about a second. */
+/** The output exceeds any context window; the steps take about a second. */
 const JINJA_LIMITS: JinjaLimits = { outputLength: 32 * 1024 * 1024, steps: 4_000_000 };
 
 /** Characters of text that can be made per step. */

@@ -45,7 +45,7 @@ export function mergeNeighbours(messages: readonly PromptMessage[]): PromptMessa
   return merged;
 }
 
-/** The combined content, thoughts, images and calls. */
+/** Combines the content, thoughts, images and calls of two messages. */
 function joined(first: PromptMessage, second: PromptMessage): PromptMessage {
   const thinking = [first.thinking, second.thinking].filter(Boolean).join(BLANK_LINE);
   const calls = [...(first.tool_calls ?? []), ...(second.tool_calls ?? [])];

@@ -35,12 +35,12 @@ export const RENDERERS = [
 
 export type Renderer = (typeof RENDERERS)[number];
 
-/** Number of parameters from which a Gemma 4 is large. */
+/** Number of parameters from which a Gemma 4 counts as large. */
 const LARGE = 12e9;
 const UNITS: Readonly<Record<string, number>> = { K: 1e3, M: 1e6, B: 1e9, T: 1e12 };
 
 /**
- * The renderer of a model. `gemma4` stands for two variants, which the model's name distinguishes, else its size.
+ * The renderer of a model. `gemma4` has two variants: the model's name decides, else its size.
  * @param model.size as in `25.2B`
  */
 export function rendererOf(renderer: string | undefined, model: { name: string; size?: string | undefined }) {
@@ -74,12 +74,12 @@ const BY_ARCHITECTURE: Readonly<Record<string, Names>> = {
 export const namesFor = (architecture: string): Names | undefined =>
   Object.hasOwn(BY_ARCHITECTURE, architecture) ? BY_ARCHITECTURE[architecture] : undefined;
 
-/** Rules for reading answers, by the parser's name. */
+/** Rules for parsing answers, by the parser's name. */
 interface Reading {
   /** The tool-call format, by its name in `runtime/parse`. */
   readonly format: string;
   readonly tools: boolean;
-  /** Tags around thoughts; undefined: it looks for none. */
+  /** Tags around thoughts; undefined: the parser looks for none. */
   readonly thinking?: ThinkingTags;
 }
 
@@ -124,6 +124,6 @@ export type Parser = keyof typeof READINGS;
 
 export const PARSERS = Object.keys(READINGS) as Parser[]; // the keys of a literal
 
-/** Undefined for an unknown name: answers are then read by the template. */
+/** Undefined for an unknown name: answers are then parsed as the template says. */
 export const readingOf = (parser: string | undefined): Reading | undefined =>
   parser !== undefined && Object.hasOwn(READINGS, parser) ? READINGS[parser as Parser] : undefined; // checked above

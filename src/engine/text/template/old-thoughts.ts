@@ -5,18 +5,18 @@
 
 import type { PromptMessage } from "./messages.ts";
 
-/** Models whose templates do not remove them. */
+/** Models whose templates do not remove old thoughts. */
 const FAMILIES: ReadonlySet<string> = new Set(["qwen3"]);
 const NAMES: ReadonlySet<string> = new Set(["deepseek-r1"]);
 
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
-/** Returns whether old thoughts are removed for a model of that family or name, as its clients expect. */
+/** Returns whether old thoughts are removed for a model of that family or name, which its clients expect. */
 export const forgetsThoughts = ({ family, name }: { family: string | undefined; name: string }): boolean =>
   FAMILIES.has(family ?? "") || NAMES.has(name.toLowerCase());
 
-/** The messages without the thoughts at the beginning of answers before the last question. */
+/** Removes the thoughts at the beginning of answers before the last question. */
 export function withoutOldThoughts<T extends Answer>(messages: readonly T[]): T[] {
   const lastQuestion = messages.findLastIndex(({ role }) => role === "user");
   return messages.map((message, i) =>
@@ -34,7 +34,7 @@ function withoutThoughts<T extends Answer>(message: T): T {
   return { ...message, content, ...(imagesAt && { imagesAt: imagesAt.map((at) => Math.max(0, at - left)) }) };
 }
 
-/** The text after the thoughts at its beginning; empty if these do not end. */
+/** The text after the thoughts at its beginning; empty if the thoughts do not end. */
 function answerOf(content: string): string {
   const text = content.trimStart();
   if (!text.startsWith(OPEN)) return content;

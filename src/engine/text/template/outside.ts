@@ -1,7 +1,6 @@
 /**
- * Renders prompts so that control tokens in messages from outside stay text, whatever a template does with them, while
- * those in the template are tokens, and images keep their place in a message.
- *
+ * Renders prompts so that control tokens in messages from outside stay text, even if a template changes the messages,
+ * while control tokens of the template become tokens, and images keep their position in a message.
  * Each such text and each image is replaced by a placeholder while the template is rendered: noncharacters that encode
  * a number. Templates may trim, cut and join freely: the rest of a cut placeholder is another placeholder or nothing,
  * never a control token. Noncharacters in the messages are replaced too, so that a message cannot contain a
@@ -93,7 +92,7 @@ function checkShown(parts: readonly RenderedPart[], { image, number }: { image: 
 const placeholder = (number: number): string =>
   Array.from(number.toString(BASE), (digit) => String.fromCharCode(DIGIT_0 + parseInt(digit, BASE))).join("") + LAST;
 
-/** A rendered text, divided at its placeholders. The rest of a cut placeholder is dropped. */
+/** A rendered text, divided at its placeholders. Remains of a cut placeholder are dropped. */
 function reveal(text: string, hidden: readonly RenderedPart[]): RenderedPart[] {
   const parts: RenderedPart[] = [];
   let at = 0;
@@ -133,11 +132,11 @@ function withTexts(message: PromptMessage, change: (text: string) => string): Pr
 
 function withCallTexts(call: PromptToolCall, change: (text: string) => string): PromptToolCall {
   const { name, arguments: given } = call.function;
-  const changed = mapTexts(given, change) as Record<string, unknown>; // an object stays an object
+  const changed = mapTexts(given, change) as Record<string, unknown>; // an object remains an object
   return { ...call, function: { ...call.function, name: change(name), arguments: changed } };
 }
 
-/** A JSON value with all its texts changed, keys too. */
+/** A JSON value with all its texts changed, including keys. */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (Array.isArray(value)) return value.map((each) => mapTexts(each, change));

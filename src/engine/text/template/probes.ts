@@ -12,7 +12,7 @@ export function takesSystem(render: (messages: readonly PromptMessage[]) => stri
     try {
       return render(messages);
     } catch {
-      return undefined; // the template refuses, or needs data that a trial does not have
+      return undefined; // the template refuses, or needs data that a probe does not have
     }
   };
   const text = tried([{ role: "system", content: SYSTEM_TRIAL }, user]);

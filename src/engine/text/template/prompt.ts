@@ -1,5 +1,5 @@
 /**
- * From messages to a model's input text: chooses one of a model's templates, and makes its context. A model can have a
+ * From messages to a model's input text: chooses one of a model's templates, and builds its context. A model can have a
  * Go template (a layer of its manifest, or in a request) and a Jinja chat template (in its GGUF); the Go template wins
  * unless the other can do more.
  */
@@ -29,13 +29,13 @@ interface JinjaPrompt {
   readonly source: string;
   readonly template: JinjaTemplate;
   readonly tokens: SpecialTokens;
-  /** True if it wants call ids in the form of `withShortIds`. */
+  /** True if the template needs call ids in the form of `withShortIds`. */
   readonly wantsShortIds: boolean;
-  /** Returns whether it prints system messages; probed once. */
+  /** Returns whether the template prints system messages; probed once. */
   readonly takesSystem: () => boolean;
-  /** Returns whether it renders content only as a list of parts; probed once. */
+  /** Returns whether the template renders content only as a list of parts; probed once. */
   readonly needsParts: () => boolean;
-  /** Returns whether it prints calls only of messages whose content is null; probed once. */
+  /** Returns whether the template prints calls only of messages whose content is null; probed once. */
   readonly callsWithoutText: () => boolean;
 }
 
@@ -48,7 +48,7 @@ interface TemplateSources {
   readonly jinja?: string | undefined;
   readonly go?: string | undefined;
   readonly tokens?: SpecialTokens;
-  /** True: the Go template wins whatever the other can do; false: it loses. */
+  /** True: the Go template wins in any case; false: it loses. */
   readonly prefersGo?: boolean | undefined;
   /** The name of a built-in template in the model's configuration; it overrides the model's own. */
   readonly renderer?: string | undefined;
@@ -142,10 +142,10 @@ interface ChatPrompt {
   readonly tools?: readonly PromptTool[];
   /** Undefined: not set. */
   readonly think?: Think;
-  /** More variables of a Jinja template; they override ours. */
+  /** Additional variables of a Jinja template, which override ours. */
   readonly variables?: Readonly<Record<string, unknown>>;
   readonly now: Date;
-  /** Opens the model's answer; default true. Go templates always do. */
+  /** True if the prompt opens the model's answer; default true. Go templates always do. */
   readonly addGenerationPrompt?: boolean;
 }
 
@@ -171,7 +171,7 @@ function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
   return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
 }
 
-/** The conversation as given, or, if the template refuses that, in the closest accepted form. */
+/** The conversation unchanged, or, if the template refuses it, in the closest accepted form. */
 function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
   const { template } = prompt;
   const hasSystem = request.messages.some(({ role }) => role === "system");
@@ -198,11 +198,11 @@ function renderAdapted(prompt: JinjaPrompt, request: ChatPrompt): string {
   }
 }
 
-/** The tools as given, and in the form of templates that read parts of a schema that may be missing. */
+/** The tools unchanged, then in the form for templates that read parts of a schema that may be missing. */
 const otherTools = (tools: readonly PromptTool[] | undefined): readonly (readonly PromptTool[] | undefined)[] =>
   tools && tools.length > 0 ? [tools, tools.map(withParameters), tools.map(plainTool)] : [tools];
 
-/** Other forms of the messages for templates that refuse ours, the closest first. */
+/** Other forms of the messages for templates that refuse the first one, the closest first. */
 function otherShapes(messages: readonly PromptMessage[], prompt: JinjaPrompt): readonly Record<string, unknown>[][] {
   const joined = joinThoughts(messages);
   const shapes = [messages, splitCalls(messages), joined, splitCalls(joined)].map((each) =>
@@ -226,7 +226,7 @@ function jinjaContext(
     documents: null,
     add_generation_prompt: addGenerationPrompt,
     enable_thinking: think === undefined ? undefined : Boolean(think),
-    thinking: think === false ? false : undefined, // as Kimi's templates call it, which think unless it is false
+    thinking: think === false ? false : undefined, // the name in Kimi's templates, which think unless it is false
     reasoning_effort: effortOf(think, source),
     thinking_effort: effortOf(think, source),
     bos_token: tokens.bos ?? "",
@@ -291,7 +291,7 @@ interface JinjaCall {
 
 interface GeneratePrompt {
   readonly prompt: string;
-  /** The model fills in between `prompt` and this. */
+  /** The text after the gap that the model fills in; `prompt` is the text before it. */
   readonly suffix?: string;
   readonly system?: string;
   /** Messages before the prompt. */

@@ -9,7 +9,7 @@ export interface ThinkingTags {
   readonly close: string;
 }
 
-/** Known tags; a template that contains both means that its model thinks between them. */
+/** Known tags; a model thinks between tags that its template contains. */
 const TAGS: readonly ThinkingTags[] = [
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" }, // Mistral
@@ -24,10 +24,10 @@ const TAGS: readonly ThinkingTags[] = [
   { open: "<|channel|>analysis<|message|>", close: "<|end|>" }, // gpt-oss
 ];
 
-/** Hunyuan 3, whose templates append the suffix of the names. */
+/** Hunyuan 3, whose templates append a suffix to the names. */
 const HUNYUAN: ThinkingTags = { open: "<think:opensource>", close: "</think:opensource>" };
 
-/** Kimi K3, whose template puts its tags together. */
+/** Kimi K3, whose template composes its tags. */
 const KIMI_K3: ThinkingTags = { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" };
 
 /** Undefined if the template shows no thinking. */

@@ -20,7 +20,7 @@ import {
 import { makeSplit, type PreTokenizer } from "./pretokenize.ts";
 import { makeWordsEncoder, type Encode } from "./word-cache.ts";
 
-/** Most merges; the longest published list has 514,906. */
+/** Maximum number of merges; the longest published list has 514,906. */
 const MAX_MERGES = 2 ** 22;
 export const MERGES_KEY = "tokenizer.ggml.merges";
 
@@ -106,7 +106,8 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number | undefin
         at++;
       } else {
         const third = at + 2 < end ? bytes[at + 2]! : 0;
-        if (unit < 0xe1 || unit > 0xec || (third & 0xc0) !== 0x80) return undefined; // the others are rare or invalid
+        // Other characters are rare or invalid
+        if (unit < 0xe1 || unit > 0xec || (third & 0xc0) !== 0x80) return undefined;
         unit = ((unit & 0xf) << 12) | ((second & 0x3f) << 6) | (third & 0x3f);
         at += 2;
       }

@@ -11,7 +11,7 @@ export function byteCharacters(): string[] {
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : next++));
 }
 
-/** The byte that a character stands for. */
+/** The byte for each character. */
 export function bytesOfCharacters(): Map<string, number> {
   return new Map(byteCharacters().map((character, byte) => [character, byte]));
 }

@@ -56,7 +56,10 @@ function makeNormalize(entries: Uint32Array, replacementAt: (offset: number) => 
     return ((packed >>> 10) << ((packed & 0x200) >>> 6)) >>> 0;
   };
   const utf8 = new TextEncoder();
-  /** Length in bytes of the longest known prefix at `start`, and the place of its replacement; length 0: none. */
+  /**
+   * Length in bytes of the longest known prefix at `start`, and the offset of its replacement; length 0: there is no
+   * such prefix.
+   */
   const longestPrefix = (bytes: Uint8Array, start: number): { length: number; offset: number } => {
     let found = { length: 0, offset: 0 };
     let node = base(0);

@@ -73,7 +73,9 @@ function withCharacters({ pieces, index }: Vocabulary): PieceIndex {
   return missing.length === 0 ? index : indexPieces([...pieces, ...missing], PIECES_KEY);
 }
 
-/** Any two symbols whose join is a piece merge; equal scores have equal ranks, so that the leftmost goes first. */
+/**
+ * Two symbols merge if a piece consists of them; equal scores have equal ranks, so that the leftmost pair merges first.
+ */
 function makeScoreMerges(index: PieceIndex, scores: Float32Array): Merges {
   const order = Array.from(scores.keys()).sort((a, b) => scores[b]! - scores[a]!);
   const rank = new Int32Array(index.pieces.length);

@@ -11,8 +11,8 @@ import { worldBytes } from "./world.ts";
 const NOTHING = new Uint8Array(0);
 
 /**
- * Makes `bytesOf`. Ids outside the vocabulary have no bytes: models pad their logits. Callers must not write to the
- * result.
+ * Makes `bytesOf`. Ids outside the vocabulary have no bytes, because models pad their logits. Callers must not change
+ * the result.
  */
 export function makeBytesOf({
   pieces,

@@ -1,12 +1,12 @@
 /**
- * Splits numbers into groups of three digits from the right. Tokenizers express it with a lookahead to the end of the
- * number, which takes quadratic time on long ones; these functions take linear time.
+ * Splits numbers into groups of three digits from the right. Tokenizers express this with a lookahead to the end of the
+ * number, which takes quadratic time for long numbers; these functions take linear time.
  */
 
-/** The places to split a piece: UTF-16 offsets, ascending. */
+/** The positions at which to split a piece: UTF-16 offsets, ascending. */
 export type Cut = (piece: string) => number[];
 
-/** SuperBPE, `(?=(\d{3})+(?!\d))`: before every full group. */
+/** SuperBPE, `(?=(\d{3})+(?!\d))`: splits before every full group of three digits. */
 export const betweenThrees: Cut = (piece) => {
   const cuts: number[] = [];
   for (const { 0: run, index } of piece.matchAll(/\d+/g)) {
@@ -16,8 +16,8 @@ export const betweenThrees: Cut = (piece) => {
 };
 
 /**
- * AFMoE and Tiny Aya: after every group, the short one first. Text before a number stays with its first group, as in
- * `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage splits it off.
+ * AFMoE and Tiny Aya: splits after every group; the first group may be shorter. Text before a number stays with its
+ * first group, as in `unicode_regex_split_custom_afmoe` in unicode.cpp; a later stage splits it off.
  */
 export const afterThrees: Cut = (piece) => {
   const cuts: number[] = [];

@@ -1,7 +1,7 @@
 /**
  * Fill-in-the-middle: a model trained for it reads a marker and the text before the gap, a marker and the text after
- * it, and a third marker, and generates the text between. The markers are named by the file or known by their text.
- * Ported from `llama_vocab::impl::load` (llama-vocab.cpp) and `format_prompt_infill` (llama.cpp's server).
+ * it, and a third marker, and generates the text between. The file names the markers, or they are recognised by their
+ * text. Ported from `llama_vocab::impl::load` (llama-vocab.cpp) and `format_prompt_infill` (llama.cpp's server).
  */
 import type { Metadata } from "../../formats/gguf/gguf.ts";
 import type { FillTokens, Tokenizer } from "./tokenizer.ts";
@@ -75,12 +75,12 @@ export interface FillFile {
   readonly text: string;
 }
 
-/** Names that models were shown in training, as llama.cpp's server gives them. */
+/** Names that models saw in training, as llama.cpp's server gives them. */
 const REPOSITORY = "myproject\n";
 const OWN_FILE = "filename\n";
 const SNIPPET = "\n\n--- snippet ---\n\n";
 
-/** The ids of other files, which stand before the gap's own. */
+/** The ids of other files, which precede the gap's own file. */
 function encodeFiles(
   { file, repository }: FillTokens,
   files: readonly FillFile[],
@@ -100,7 +100,10 @@ interface FillTexts {
   readonly after: string;
   /** The most important last. */
   readonly files?: readonly FillFile[] | undefined;
-  /** Maximum ids of all texts; first the files lose their beginning, then the texts the parts furthest from the gap. */
+  /**
+   * Maximum ids of all texts: truncates first the beginning of the files, then the parts of the texts that are furthest
+   * from the gap.
+   */
   readonly room: number | undefined;
 }
 
@@ -123,7 +126,7 @@ export function encodeFill(
     prefix = prefix.subarray(prefix.length - Math.min(prefix.length, room - suffix.length));
   }
   const [first] = tokenizer.encode("", { addSpecial: true, parseSpecial: false });
-  const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // if the model wants it
+  const bos = first !== undefined && first === tokenizer.bos ? [first] : []; // if the model has a BOS and adds it
   const ids = new Int32Array(bos.length + others.length + 3 + prefix.length + suffix.length);
   let at = 0;
   for (const part of [bos, others, [fill.prefix], prefix, [fill.suffix], suffix, [fill.middle]]) {

@@ -4,7 +4,7 @@ import type { Encode } from "./word-cache.ts";
 
 /** Longer texts are not cached. */
 const MAX_FRAGMENT_CHARS = 65_536;
-/** Total size of texts, at which the cache is cleared. They and their ids take about 6 MB. */
+/** Total size of cached texts at which the cache is cleared. Texts and ids then take about 6 MB. */
 const MAX_CHARS = 2 ** 20;
 
 /** Encodes texts and caches each. */

@@ -21,7 +21,7 @@ interface GrammarSource extends Pick<Tokenizer, "family" | "endOfGeneration"> {
   readonly vocabulary: Vocabulary | undefined;
 }
 
-/** @param visible control tokens that give their texts */
+/** @param visible control tokens that are shown as text */
 export function vocabularyForGrammar(
   { family, vocabulary, endOfGeneration }: GrammarSource,
   visible: ReadonlySet<number> = new Set(),
@@ -31,7 +31,7 @@ export function vocabularyForGrammar(
   const isWorld = family === "world";
   const isByteLevel = isWorld || (family === "bpe" && !escapesSpaces);
   const characters = byteCharacters();
-  /** User-defined pieces are plain text even if the others are in GPT-2's alphabet. */
+  /** User-defined pieces are plain text even if the other pieces are in GPT-2's alphabet. */
   const spell = (piece: string): string =>
     Array.from(isWorld ? worldBytes(piece) : new TextEncoder().encode(piece), (byte) => characters[byte]!).join("");
   const tokens = pieces.map((piece, id) => {

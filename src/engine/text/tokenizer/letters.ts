@@ -18,7 +18,7 @@ export const CASED_LETTERS: string = [
   raw`\u{104D8}-\u{104FB}\u{10C80}-\u{10CB2}\u{10CC0}-\u{10CF2}\u{118A0}-\u{118DF}\u{1E900}-\u{1E943}`,
 ].join("");
 
-/** Han in the definition of `unicode_cpt_is_han` in llama.cpp's unicode.cpp, which differs from `\p{Script=Han}`. */
+/** Han by the definition of `unicode_cpt_is_han` in llama.cpp's unicode.cpp, which differs from `\p{Script=Han}`. */
 export const HAN: string = [
   raw`\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF`,
   raw`\u{20000}-\u{2A6DF}\u{2A700}-\u{2EBEF}\u{2F800}-\u{2FA1F}`,

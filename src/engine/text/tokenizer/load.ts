@@ -26,7 +26,7 @@ import { makeWorld } from "./world.ts";
 
 export { vocabularyForGrammar } from "./grammar-vocabulary.ts";
 
-/** A tokenizer with facts on its pieces; `undefined` if the model has none. */
+/** A tokenizer with facts about its pieces; `undefined` if the model has no tokenizer. */
 export interface LoadedTokenizer extends Tokenizer {
   readonly vocabulary: Vocabulary | undefined;
 }
@@ -48,7 +48,7 @@ const FAMILIES: Readonly<Record<string, (metadata: Metadata, texts: ListsOfTexts
   rwkv: loadWorld,
 };
 const SCORES_KEY = "tokenizer.ggml.scores";
-/** Models whose input is ids: llama.cpp's names for "no tokenizer", and that of its test models. */
+/** Names of "no tokenizer" in llama.cpp, and the name in its test models. */
 const WITHOUT = ["none", "no_vocab", "test"];
 
 type ListsOfTexts = ReadonlyMap<string, Texts>;
@@ -151,7 +151,7 @@ function loadUnigram(metadata: Metadata): Family {
   return { family: "ugm", vocabulary, encode };
 }
 
-/** Never adds special tokens around texts, whatever the file says, as in llama.cpp. */
+/** Never adds special tokens around texts, even if the file says so, as in llama.cpp. */
 function loadPlamo(metadata: Metadata): Family {
   const vocabulary = readVocabulary(metadata, {
     ids: { bos_token_id: 1, eos_token_id: 2, unknown_token_id: 0 },
@@ -237,7 +237,7 @@ function makeTokenizer({ family, vocabulary, encode }: Family, strip: StripRules
   };
 }
 
-/** The tokenizer of a model whose input is ids: it knows their number, and no text. */
+/** The tokenizer of a model whose input is ids: it has their number, and no texts. */
 function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
   const arch = getString(metadata, "general.architecture", "");
   const listed = getStrings(metadata, PIECES_KEY, []).length;

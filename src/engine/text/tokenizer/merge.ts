@@ -76,7 +76,7 @@ function mergeByScan({ find, rank, result }: Merges, symbols: Int32Array, length
   }
 }
 
-/** A heap entry is stale if the pair that starts at its position now has another rank. */
+/** A heap entry is outdated if the pair at its position has another rank now. */
 function mergeByHeap(merges: Merges, symbols: Int32Array, count: number, scratch: MergeScratch): number {
   const { rank, result } = merges;
   const { found, previous, next, heap } = scratch;

@@ -12,7 +12,7 @@ import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 /** Text still to be encoded, or the id of a special token. */
 type Fragment = string | number;
 
-/** The special tokens that strip the white space beside them. */
+/** The special tokens that strip the white space next to them. */
 export interface StripRules {
   readonly before: ReadonlySet<number>;
   readonly after: ReadonlySet<number>;
@@ -132,9 +132,9 @@ function findAll({ edges, ids, begins }: Trie, text: string, found: (id: number,
   }
 }
 
-/** The ends of a text that more text could turn into a piece. */
+/** The ends of a text that could be the beginning of a piece. */
 function findBegun({ edges, ids }: Trie, text: string): { start: number; end: number }[] {
-  const longest = ids.length; // no piece is longer than all of them together
+  const longest = ids.length; // no piece is longer than all pieces together
   const begun: { start: number; end: number }[] = [];
   for (let start = Math.max(0, text.length - longest); start < text.length; start++) {
     let node: number | undefined = 0;

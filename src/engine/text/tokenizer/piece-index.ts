@@ -7,7 +7,7 @@ import { AppError } from "../../../base/index.ts";
 
 /** Longest piece, in UTF-16 units; the longest published one has 1,024 (a run of spaces). */
 const MAX_PIECE_LENGTH = 8192;
-/** Longest search for a slot. A good hash needs about 60 at this load; a file made to collide is refused. */
+/** Maximum number of slots to search. A good hash needs about 60 at this load; a file made to collide is refused. */
 export const MAX_PROBES = 1024;
 const BASE = 0x01000193; // odd, so that powers never vanish modulo 2³²; the prime of FNV-1a
 
@@ -75,7 +75,7 @@ export function extendHash(hash: number, unit: number): number {
   return (Math.imul(hash, BASE) + unit + 1) | 0;
 }
 
-/** Spreads a hash over slots of two numbers. */
+/** Maps a hash to a slot. */
 export function scatter(hash: number): number {
   const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   return (mixed ^ (mixed >>> 13)) << 1;

@@ -15,7 +15,7 @@ const SCORE_STEPS = 1e4;
 const UNKNOWN_COST = 10_000_000;
 /** Pieces of this cost are never used. */
 const COST_MAX = 20_000_000;
-/** llama.cpp parses control tokens in any text; here they are split out before. */
+/** llama.cpp recognises control tokens in any text; here they are split out earlier. */
 const NO_TEXT = BYTE | CONTROL | UNKNOWN;
 const BYTE_ORDER_MARK = "\ufeff";
 
@@ -45,7 +45,7 @@ export function makePlamo(vocabulary: Vocabulary, scores: Float32Array): Encode 
         hash = extendHash(hash, text.charCodeAt(to++));
         const id = findRange(index, text, at, to, hash);
         if (id < 0 || (attributes[id]! & NO_TEXT) !== 0 || costs[id]! >= COST_MAX) continue;
-        if (cost[to]! + costs[id]! > cost[at]!) continue; // the longest of equal ones wins
+        if (cost[to]! + costs[id]! > cost[at]!) continue; // among equal costs the longest piece wins
         cost[at] = cost[to]! + costs[id]!;
         first[at] = id;
         ends[at] = to;
@@ -62,7 +62,7 @@ export function makePlamo(vocabulary: Vocabulary, scores: Float32Array): Encode 
   };
 }
 
-/** Halves round away from 0, as in C; a piece with a NaN score is never used. */
+/** Halves round away from 0, as in C; a piece whose score is NaN is never used. */
 function costOf(score: number): number {
   if (!Number.isFinite(score)) return COST_MAX;
   return -Math.sign(score) * Math.round(Math.abs(score) * SCORE_STEPS);

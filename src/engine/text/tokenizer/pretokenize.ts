@@ -1,8 +1,8 @@
 /**
  * Splits text into words before BPE: one row per rule, with all `tokenizer.ggml.pre` names that use it. A rule's stages
- * run in order, each on the pieces of the previous one; text that a stage does not match stays a separate piece. The
- * patterns are llama.cpp's (`llm_tokenizer_bpe` in llama-vocab.cpp), even where it simplifies the model's own, so that
- * ids are equal.
+ * run in order, each on the pieces of the previous one; text between the matches of a stage becomes a separate piece.
+ * The patterns are llama.cpp's (`llm_tokenizer_bpe` in llama-vocab.cpp), even where it simplifies the model's own, so
+ * that ids are equal.
  */
 import { AppError } from "../../../base/index.ts";
 import { afterThrees, betweenThrees, type Cut } from "./digit-groups.ts";
@@ -16,12 +16,13 @@ type Stage = string | Cut;
 export interface PreTokenizer {
   readonly names: readonly string[];
   readonly stages: readonly Stage[];
-  /** A word that is a piece is not merged from its parts. */
+  /** True if a word that is a piece is not merged from its parts. */
   readonly ignoreMerges?: boolean;
   /** Default for adding BOS. */
   readonly addBos?: boolean;
   /**
-   * Pieces are text with `▁` for a space, not bytes in GPT-2's alphabet, and a run of line feeds is looked up whole.
+   * True if pieces are text with `▁` for a space, not bytes in GPT-2's alphabet, and a run of line feeds is looked up
+   * as a whole.
    */
   readonly escapesSpaces?: boolean;
 }
@@ -46,8 +47,8 @@ const QWEN2 = any(CONTRACTION, WORD, DIGIT, SYMBOLS, LINES, SPACES);
 /** A word: capitals, then small letters, at least one of the two. */
 const cased = (upper: string, lower: string, end: string): string =>
   any(raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${end}`, raw`[^\r\n\p{L}\p{N}]?${upper}+${lower}*${end}`);
-// llama.cpp knows the case of ASCII letters only: all other letters count as both. Without case, one loop is
-// equivalent.
+// llama.cpp knows the case of ASCII letters only: all other letters count as both. For letters without case, one loop
+// is equivalent.
 const CASED = (end: string): string => cased(raw`[\p{L}--[a-z]]`, raw`[\p{L}--[A-Z]]`, end);
 const CASED_MARKED = (end: string): string => cased(raw`[[\p{L}\p{M}]--[a-z]]`, raw`[[\p{L}\p{M}]--[A-Z]]`, end);
 const CASELESS = (end: string): string => raw`[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+${end}`;
@@ -65,7 +66,7 @@ const DEEPSEEK3 = any(WORD_MARKED, raw` ?[\p{P}\p{S}]+[\r\n]*`, LINES, SPACES);
 const FALCON_SYMBOLS = raw`[\p{P}\$\+<=>\^\x7E\|\x60]+`;
 const JAIS2_SPACES = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => raw`\s{${count}}(?!\S)`).join("|");
 
-/** All rules. Names that share one differ in the models' own rules, not in llama.cpp's. */
+/** All rules. Models with the same rule may have different rules of their own, which llama.cpp does not distinguish. */
 export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   { names: ["default"], stages: [raw`[\p{P}\$\+<=>\^\x7E\|]+`, GPT2, raw`\p{N}+`, "[0-9][0-9][0-9]"] },
   {
@@ -85,7 +86,7 @@ export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
       raw`[\r\n]`,
       raw`\s?[${CASED_LETTERS}]+`,
       raw`\s?[!-\/:-\x7E\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3001\u3002]+`,
-      raw`(?<!\s)\s+$`, // from the first blank: otherwise each blank would search for the end again
+      raw`(?<!\s)\s+$`, // begins at the first blank: otherwise the search for the end would restart at each blank
       CJK,
       raw`\p{N}+`,
     ],
@@ -241,7 +242,7 @@ export function makeSplit({ stages }: PreTokenizer): (text: string) => string[] 
 
 type Cutter = (piece: string, into: string[]) => void;
 
-/** Splits out each match, and the text between. */
+/** Splits a text into matches and the texts between them. */
 function cutByPattern(source: string): Cutter {
   const unicode = source.replaceAll(raw`\s`, raw`\p{White_Space}`).replaceAll(raw`\S`, raw`\P{White_Space}`);
   const pattern = new RegExp(unicode, "gv");
@@ -250,7 +251,7 @@ function cutByPattern(source: string): Cutter {
     let matched = 0;
     if (matches !== null) for (const match of matches) matched += match.length;
     if (matches !== null && matched === piece.length) {
-      for (const match of matches) into.push(match); // the usual case: no gaps, so no positions are needed
+      for (const match of matches) into.push(match); // the usual case without gaps needs no positions
       return;
     }
     let start = 0;

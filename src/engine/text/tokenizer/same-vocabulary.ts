@@ -6,10 +6,10 @@ import { PIECES_KEY } from "./vocabulary.ts";
 const MODEL_KEY = "tokenizer.ggml.model";
 const TYPES_KEY = "tokenizer.ggml.token_type";
 const NORMAL_TYPE = 1;
-/** Ids that only one of them has, as padding. */
+/** Maximum number of additional ids in one vocabulary, which are padding. */
 const LONGER_MAX = 1024;
 
-/** Undefined if they match; else the expected and the actual value. Control tokens may have other names. */
+/** Undefined if the vocabularies match; else the expected and the actual value. Control tokens may have other names. */
 export function vocabularyDifference(model: Metadata, draft: Metadata): string | undefined {
   const kinds = [model, draft].map((metadata) => getString(metadata, MODEL_KEY, ""));
   if (kinds[0] !== kinds[1]) return `expected a tokenizer '${kinds[0]}' as the model has, got '${kinds[1]}'`;

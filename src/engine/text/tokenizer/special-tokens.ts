@@ -84,7 +84,7 @@ export function overrideByText(
     const id = named.get(key);
     if (id !== undefined) ends.add(id);
   }
-  /** Removes a token from the ends, if all of the others are among them. */
+  /** Removes a token from the end tokens if all of `others` are end tokens. */
   const keepGoing = (text: string, others: readonly string[], attribute: number): void => {
     const id = idOf(text);
     const among = (other: string): boolean => ends.has(idOf(other) ?? -1);

@@ -2,7 +2,7 @@
 import type { StreamDetokenizer, Tokenizer } from "./tokenizer.ts";
 
 /**
- * The detokenizer of one sequence. A leading space stays, because a stream continues a text.
+ * The detokenizer of one sequence. A leading space is kept, because a stream continues a text.
  * @param visible control tokens that are shown as text; the others are silent
  */
 export function makeStreamDetokenizer(

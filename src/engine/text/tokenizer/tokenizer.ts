@@ -40,7 +40,7 @@ export interface Tokenizer {
   readonly endOfGeneration: ReadonlySet<number>;
   /** Distinct ids that never occur in an answer, whatever their logits. */
   readonly suppressed: Int32Array;
-  /** Adjacent segments are one text: only control tokens cannot span the border between them. */
+  /** Adjacent segments are one text; only control tokens cannot span the boundary between them. */
   encode(text: string | readonly TextSegment[], options: EncodeOptions): Int32Array;
   /** Ranges of control tokens in a text, including overlapping ones, and a possible beginning of one at its end. */
   findControl(text: string): { readonly start: number; readonly end: number }[];

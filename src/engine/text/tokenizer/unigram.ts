@@ -17,7 +17,7 @@ interface UnigramOptions {
   /** (pieces) log-probability of each. */
   readonly scores: Float32Array;
   readonly normalize: Normalize;
-  /** True if a run of spaces, also at the ends, counts as one before each word. */
+  /** True if a run of spaces counts as one space before each word, and is removed at the ends. */
   readonly removeExtraSpaces: boolean;
 }
 
@@ -76,7 +76,7 @@ function spaced(text: string, options: { addSpacePrefix: boolean; removeExtraSpa
     const words = text.match(/[^ ]+/g) ?? [];
     return words.map((word) => SPACE + word).join("");
   }
-  // The prefix goes before the first character other than a space.
+  // The prefix is added before the first character other than a space.
   const marked = options.addSpacePrefix ? text.replace(/[^ ]/u, ` $&`) : text;
   return marked.replaceAll(" ", SPACE);
 }

@@ -107,7 +107,7 @@ function readAttributes(metadata: Metadata, count: number): Uint8Array {
   const attributes = new Uint8Array(count).fill(NORMAL);
   for (let id = 0; types && id < count; id++)
     attributes[id] = types[id]! >= 1 && types[id]! <= 6 ? 1 << (types[id]! - 1) : 0;
-  return attributes; // `from` with a function would take as long as the whole index
+  return attributes; // `from` with a function would take as long as the rest of the index
 }
 
 /** One number per piece; undefined if absent. */

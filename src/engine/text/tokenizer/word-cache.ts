@@ -12,7 +12,7 @@ const IDS_RANGE = 256;
 
 /** Encodes a list of words and caches each. */
 export function makeWordsEncoder(encodeWord: Encode): (words: readonly string[], out: IdList) => void {
-  const known = new Map<string, number>(); // word → the place of its ids: start · IDS_RANGE + count
+  const known = new Map<string, number>(); // by word: the position and the number of its ids, start · IDS_RANGE + count
   const store = makeIdList(MAX_WORDS);
   return (words, out) => {
     for (const word of words) {

@@ -19,7 +19,7 @@ interface Normalizer {
 
 /** A longer word is unknown. */
 const WORD_CHARACTERS_MAX = 100;
-const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // characters that are words of their own
+const ALONE = `\\p{P}$+<=>\\^\`\\|~${HAN_WORD_PIECE}`; // characters that are separate words
 
 export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: Normalizer): Encode {
   const longest = index.powers.length - 1;
@@ -47,7 +47,10 @@ export function makeWordPiece({ index, unknown = -1 }: Vocabulary, normalizer: N
   return (text, out) => encodeWords(normalize(text, normalizer).match(words) ?? [], out);
 }
 
-/** Drops controls, nonspacing marks (accents) and case. Case is folded per character: no sigma is a final one. */
+/**
+ * Drops controls, nonspacing marks (accents) and case. Case is folded per character, so that a sigma never becomes a
+ * final one.
+ */
 function normalize(text: string, { lowercase, stripAccents }: Normalizer): string {
   const visible = text.replaceAll(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\uFFFD]/gu, "");
   const bare = stripAccents ? visible.normalize("NFD").replaceAll(/\p{Mn}/gu, "") : visible;

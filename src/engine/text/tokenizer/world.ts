@@ -1,6 +1,7 @@
 /**
- * RWKV's World vocabulary: pieces spell bytes, and the longest one that fits is taken, from left to right. Ported from
- * `llm_tokenizer_rwkv` in llama-vocab.cpp, which never returns from the mere beginning of a piece; here it is unknown.
+ * RWKV's World vocabulary: pieces spell bytes, and a text is divided from left to right into the longest matching
+ * pieces. Ported from `llm_tokenizer_rwkv` in llama-vocab.cpp, which never returns for a text that is only the
+ * beginning of a piece; here such a text is unknown.
  */
 import { AppError } from "../../../base/index.ts";
 import { pushId } from "./id-list.ts";
@@ -9,9 +10,9 @@ import { CONTROL, UNKNOWN } from "./special-tokens.ts";
 import { PIECES_KEY, type Vocabulary } from "./vocabulary.ts";
 import type { Encode } from "./word-cache.ts";
 
-/** llama.cpp takes control tokens in any text; here they are split out before. */
+/** llama.cpp recognises control tokens in any text; here they are split out earlier. */
 const NO_TEXT = CONTROL | UNKNOWN;
-/** Begins the name of a piece that no text contains: text is one character for each byte. */
+/** First character of the name of a piece that no text contains: text is one character per byte. */
 const NOTHING = "\uffff";
 const ESCAPES: Readonly<Record<string, number>> = { t: 9, n: 10, r: 13 };
 /** Bytes per call of `String.fromCharCode`. */
@@ -29,7 +30,7 @@ export function worldBytes(piece: string): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** Throws `bad_file` if two pieces are alike, or if a byte has no piece and the vocabulary no unknown token. */
+/** Throws `bad_file` if two pieces are equal, or if a byte has no piece and the vocabulary has no unknown token. */
 export function makeWorld({ pieces, attributes, unknown }: Vocabulary): Encode {
   const texts = pieces.map((piece, id) => {
     const text = (attributes[id]! & NO_TEXT) === 0 ? oneUnitEach(worldBytes(piece)) : "";

@@ -15,9 +15,12 @@ const ROWS = { min: 70, max: 1120 };
 const SIDE_MAX = 16;
 const TABLE_MAX = 65_536;
 const ROPE_BASE = 100;
-/** Epsilon of the norms of `gemma4uv`, whatever the file says. */
+/** Epsilon of the norms of `gemma4uv`; files have another. */
 const PATCH_EPS = 1e-5;
-/** Text models that read the parts of an image causally: E2B and E4B, recognised by width because no key says so. */
+/**
+ * Text models that read the parts of an image causally: E2B and E4B, recognised by their width because no key
+ * identifies them.
+ */
 const ONE_WAY_DIMS: ReadonlySet<number> = new Set([1536, 2560]);
 
 const around = { before: "<|image>", after: "<image|>" };

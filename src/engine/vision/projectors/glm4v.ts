@@ -11,7 +11,7 @@ import { halves } from "../rotations.ts";
 import { buffersOf, inputSteps, layers, norm, patchEmbedding, project } from "../tower.ts";
 import { mergedPatches } from "./qwen.ts";
 
-/** Epsilon of the merger's norm, whatever the file says. */
+/** Epsilon of the merger's norm; files have another. */
 const MERGER_EPS = 1e-5;
 
 export function glm4v(model: ClipModel): Projector {
@@ -67,7 +67,7 @@ function byChannel(rows: Float32Array, dim: number): Float32Array {
   return out;
 }
 
-/** A convolution of two by two, a linear with its norm, a gated MLP. */
+/** A convolution of two by two, a linear step with its norm, a gated MLP. */
 function merger(model: ClipModel): Part {
   const { dim } = model;
   const inner = model.shape("mm.patch_merger")?.[3] ?? dim;

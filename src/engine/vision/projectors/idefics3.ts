@@ -94,7 +94,7 @@ function tilingOf(tiles: Tiles): Tiling {
   };
 }
 
-/** The sizes of an image scaled to the wanted longer side, and then to whole tiles. */
+/** The sizes of an image scaled so that its longer side has the given length, and then to whole tiles. */
 function sizesOf({ width, height }: Size, { longest, tile }: Tiles): { scaled: Size; whole: Size } {
   const aspect = Math.fround(width / height);
   const even = (side: number): number => Math.max(2, Math.trunc(side) + (Math.trunc(side) % 2));

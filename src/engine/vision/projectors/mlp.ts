@@ -62,7 +62,7 @@ function tilingOf({ keys, imageSize: tile, path }: ClipModel): Pick<Projector, "
   throw new AppError("bad_file", `${path}: 'clip.${GRID}': expected ${expected}, got ${sizes}`);
 }
 
-/** One linear, two with an activation between them, or (Yi-VL) two with a norm after each. */
+/** One linear step, two with an activation between them, or (Yi-VL) two with a norm after each. */
 function projectionOf(model: ClipModel): Part {
   const given = { name: "given", dim: model.dim };
   const input: Step = { op: "input", out: given };

@@ -16,7 +16,7 @@ const ROWS = { min: 8, max: 4096 };
 /** Pixels of a window of Qwen2.5-VL; the reference ignores the file's key too. */
 const WINDOW = 112;
 
-/** The common part of these and GLM-V: patches merged by blocks. */
+/** The common part of Qwen-VL and GLM-V: patches merged by blocks. */
 export function mergedPatches(model: ClipModel) {
   const { patch, keys, path } = model;
   const merged = keys.count("vision.spatial_merge_size", { min: 1, max: 16, fallback: MERGED });
@@ -52,7 +52,7 @@ export function qwen2vl(model: ClipModel): Projector {
       const order = blockOrder(grid);
       return { count: order.length, order, positions: positionsOf(grid, order) };
     },
-    merge: (rows) => rows, // four rows of the tower are adjacent
+    merge: (rows) => rows, // the four rows of a block are adjacent
     projection: mergedProjection(model, "layer"),
   };
 }
@@ -97,7 +97,7 @@ export function qwen25vl(model: ClipModel): Projector {
   };
 }
 
-/** The merged patches window by window, each line by line; windows at the right and the bottom may be smaller. */
+/** The merged patches window by window, each in line order; windows at the right and the bottom may be smaller. */
 function windowsOf(grid: Grid, side: number): { cells: number[]; spans: { first: number; end: number }[] } {
   const [width, height] = [grid.width / MERGED, grid.height / MERGED];
   const cells: number[] = [];
@@ -166,7 +166,7 @@ function stretchedPositions(model: ClipModel): Projector["rowsOf"] {
   };
 }
 
-/** Projects four rows, each normed, to one of the text model. */
+/** Projects four rows, each normed, to one row of the text model. */
 function mergedProjection(model: ClipModel, kind: NormKind): Part {
   const { dim } = model;
   const merged = { name: "merged", dim: dim * MERGED * MERGED };

@@ -19,7 +19,7 @@ const BASE = 10_000;
 const QUERIES_MAX = 1024;
 /** Four times the patches of a slice of published models. */
 const PATCHES_MAX = 4096;
-/** Version 2 (MiniCPM-V 2.5) puts an image mark around each slice, later ones a slice mark. */
+/** Version 2 (MiniCPM-V 2.5) puts an image mark around each slice, later versions a slice mark. */
 const VERSIONS: ReadonlySet<number> = new Set([2, 3, 4, 5, 6, 100_045]);
 const QUERIES_OF_2 = 96;
 const QUERIES = 64;
@@ -84,7 +84,10 @@ function tilingOf(rule: SliceRule, version: number): Tiling {
   };
 }
 
-/** Patches line by line; a grid of learned positions is stretched over any picture, and each patch gets the nearest. */
+/**
+ * Positions of the patches in line order: a grid of learned positions is stretched over any picture, and each patch
+ * gets the nearest.
+ */
 function placesOf(model: ClipModel): Projector["rowsOf"] {
   const { dim } = model;
   const table = model.matrix("v.position_embd", { inDim: dim, outDim: PLACES * PLACES });

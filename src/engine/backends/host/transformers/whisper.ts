@@ -151,7 +151,7 @@ function windowOf({
   };
 }
 
-/** Keys and values of the text are new; keys and values of the sound stay as the first run made them. */
+/** Keys and values of the text are from this run; keys and values of the sound stay unchanged since the first run. */
 function pastOf(outputs: Readonly<Record<string, Tensor>>, before: Readonly<Record<string, Tensor>>) {
   const named = Object.entries(outputs).filter(([name]) => name.startsWith("present."));
   return Object.fromEntries(
@@ -176,7 +176,7 @@ function lastRow(logits: Tensor | undefined, vocabSize: number): Float32Array {
   return values;
 }
 
-/** The engine's view of a model that only writes down speech. */
+/** The engine's view of a model that only transcribes speech. */
 function silentProgram(gguf: Gguf): Program {
   const size = (key: string): number => getNumber(gguf.metadata, `onnx.${key}`, 1);
   const [dim, vocabSize] = [size("embedding_length"), size("vocab_size")];
@@ -186,7 +186,7 @@ function silentProgram(gguf: Gguf): Program {
 
 function silentSession({ device, model, weights }: { device: string; model: LibraryModel; weights: number }): Session {
   const refuse = async (): Promise<never> => {
-    throw new AppError("bad_request", "the model writes down speech: it has no embeddings and no answers");
+    throw new AppError("bad_request", "the model transcribes speech: it has no embeddings and no answers");
   };
   return {
     backend: "transformers",

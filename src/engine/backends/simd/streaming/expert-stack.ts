@@ -1,6 +1,6 @@
 /**
- * Weights of experts in slots. Layers whose experts have the same shape share slots; a slot has the weights of one
- * expert that are multiplied by the same input. Kernels take the number of a slot for that of an expert.
+ * Slots with the weights of experts. Layers whose experts have the same shape share slots; a slot holds those matrices
+ * of one expert that are multiplied by the same input. Kernels get slot numbers in place of expert numbers.
  */
 import type { Block } from "../memory.ts";
 import { alignDown, alignUp, type FileReads } from "./file-reads.ts";
@@ -39,7 +39,7 @@ interface SlotMatrix {
   readonly scales: number;
 }
 
-/** By part: what kernels find by the number of an expert, for each slot. */
+/** Biases and scales of the experts in the slots, for kernels that look them up by slot. */
 export interface PartCopies {
   readonly bias: Block | undefined;
   readonly scales: Block | undefined;
@@ -88,7 +88,7 @@ export class ExpertStack {
     this.#parts = parts;
   }
 
-  /** Most experts of a step's wave: meanwhile, as many are read for the next one. */
+  /** Maximum experts in one wave, half of the slots: the other half loads the next wave. */
   get together(): number {
     return Math.max(1, Math.floor(this.shared.cache.slots / 2));
   }
@@ -103,7 +103,7 @@ export class ExpertStack {
     }));
   }
 
-  /** Undefined: it has none. */
+  /** Undefined: the expert has no slot. */
   slotOf(expert: number): number | undefined {
     return this.shared.cache.slotOf(this.#first + expert);
   }
@@ -118,9 +118,9 @@ export class ExpertStack {
     this.shared.cache.use(this.#first + expert, count);
   }
 
-  /** Keeps the slot of an expert from being given away. */
+  /** Keeps an expert's slot from being reused. */
   hold(expert: number): void {
-    this.shared.cache.hold(this.slotOf(expert)!); // a caller has given it one
+    this.shared.cache.hold(this.slotOf(expert)!); // the caller has found or taken a slot
   }
 
   release(expert: number): void {

@@ -8,7 +8,7 @@ export interface FileRead {
   readonly offset: number;
   readonly bytes: number;
   readonly address: number;
-  /** Bytes that the file must have there; the last range of a file may end before `bytes`. */
+  /** Bytes that the file must have in this range, which may end after the file does. */
   readonly least: number;
 }
 

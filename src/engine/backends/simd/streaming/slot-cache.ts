@@ -1,13 +1,12 @@
 /**
- * The units of weights that are in memory, each in a slot. A unit that needs a slot gets the one whose unit was used
- * least, where older uses count less.
+ * The cache of weight units in memory, each in a slot. A new unit replaces the least used one; older uses count less.
  */
 import { assert } from "../../../../base/index.ts";
 
 /** Passes after which a use counts half. */
 const HALF_LIFE = 128;
 const GROWTH = 2 ** (1 / HALF_LIFE);
-/** Weights of uses are scaled down before they leave the range of numbers. */
+/** Weights of uses are scaled down before they exceed the range of floats. */
 const WEIGHT_MAX = 1e100;
 const NONE = -1;
 
@@ -48,7 +47,7 @@ export class SlotCache {
     this.#uses[unit]! += this.#weight * count;
   }
 
-  /** Gives a slot to a unit that has none. It is not given away while it is held. */
+  /** Assigns a slot to a unit that has none. A held slot is not reused. */
   take(unit: number): number {
     const isNew = this.#filled < this.slots;
     const slot = isNew ? this.#filled++ : this.#leastUsed();

@@ -23,7 +23,7 @@ export interface StreamedLayer {
   readonly records: readonly StreamedRecord[];
 }
 
-/** An expert that rows of the pass use, as an entry of the table has it. */
+/** An expert that rows of the pass use, as an entry of the table. */
 interface Group {
   readonly expert: number;
   readonly first: number;
@@ -37,7 +37,7 @@ interface Wave {
   readonly groups: readonly Group[];
 }
 
-/** Runs a range of records; the tables are stamped as the pass's own. */
+/** Runs a range of records; the tables are stamped with the pass's number. */
 type Go = (from: number, to: number, tables: readonly Int32Array[]) => void;
 
 /** Words of a table of groups. */
@@ -80,7 +80,7 @@ export function runStreamed(
       held = waves;
       if (waves.every(isReady)) {
         for (const { record, groups } of waves) tables.push(fill(record, groups, layer));
-        continue; // the next part runs them
+        continue; // the next call runs these
       }
     }
     at = runWaves(waves, layer, { at, streams, go, isRequested: held.length > 0 });
@@ -125,7 +125,7 @@ function runWaves(
   return at;
 }
 
-/** The experts that the rows use, first those in memory, in waves for which there are slots. */
+/** The experts that the rows use, those in memory first, in waves that fit the slots. */
 function wavesOf({ groups, records }: StreamedLayer): Wave[] {
   const all = Array.from({ length: groups[0]! }, (_, i): Group => {
     const at = HEAD_WORDS + ENTRY_WORDS * i;
@@ -156,7 +156,7 @@ const isReady = ({ record, groups }: Wave): boolean => groups.every(({ expert })
 
 /** Writes the groups of some experts to a record's table. */
 function fill({ stack, table }: StreamedRecord, some: readonly Group[], layer: StreamedLayer): Int32Array {
-  // A late thread of an earlier pass may read the first two words: it must not see its own stamp with a new count.
+  // A late thread of an earlier pass may read the first two words: it must not combine its own stamp with a new count.
   Atomics.store(table, 1, 0);
   const { groups, experts } = layer;
   let next = HEAD_WORDS + ENTRY_WORDS * experts;

@@ -1,8 +1,8 @@
 /**
- * Weights of a model that does not fit in memory: the weights of experts are read when a router picks them, and all
- * others are kept in memory; of a model without experts, some matrices are read for each pass. The file cache would
- * give each page the same chance to stay, and a kernel that misses one waits for a small read; here whole matrices are
- * read at once, past the file cache, and the most used experts stay.
+ * Weights of a model that does not fit in memory. Experts are read when a router picks them, and all other weights are
+ * kept in memory; in a model without experts, some matrices are read for each pass. The file cache would treat all
+ * pages alike, and a kernel that misses one would wait for a small read; here whole matrices are read at once, past the
+ * file cache, and the most used experts stay.
  */
 import { rowBytesOf } from "../../../formats/quant/blocks.ts";
 import type { ByteSource, FilePlace } from "../../../formats/gguf/source.ts";
@@ -18,27 +18,27 @@ import { runOrdered, spread, TensorStream, type TensorReader } from "./tensor-st
 
 /** Bytes of one read of weights that are kept. */
 const PIECE_BYTES = 2 ** 20;
-/** Tensors that are read in order: so many times the largest one are in memory at once. */
+/** Memory for tensors that are read in order, in units of the largest one. */
 const WINDOW_LARGEST = 4;
-/** Rows of the widest activation that the buffers of passes may hold together. */
+/** Rows of the widest activation that all buffers of passes together may hold. */
 const BUFFER_ROWS = 4096;
-/** Longer ones are logits, of few rows. */
+/** Wider activations are logits, which have few rows. */
 const WIDEST = 32_768;
-/** Runs in parts have buffers of their own: all together take at most so many times as much as the first ones. */
+/** Limit of the buffers of all runs, in units of the first ones: runs in parts have buffers of their own. */
 const BUFFERS_MAX = 1.5;
 
 /** Services of the host. */
 export interface StreamingHost {
   /** Undefined: this system has no such reads. */
   openReads(): FileReads | undefined;
-  /** Throws `too_large` if the system refuses so many addresses. */
+  /** Throws `too_large` if the system refuses that many addresses. */
   reserve(bytes: number): Area;
   /** Frees the pages of a reserved range, which then reads as zeros. */
   discard(address: number, bytes: number): void;
   closeFile(fd: number): void;
   /** Releases everything that was reserved. */
   release(): void;
-  /** Bytes of weights that fit in memory beside `taken` bytes. */
+  /** Bytes of weights that fit in memory besides `taken` bytes. */
   room(taken: number): number;
 }
 
@@ -88,7 +88,7 @@ export function makeStreams(steps: readonly Step[], options: Options): Streams |
     return streams;
   } catch (error) {
     streams.close();
-    if (error instanceof AppError) return undefined; // it runs from the mapped file, as where there are no such reads
+    if (error instanceof AppError) return undefined; // then runs from the mapped file
     throw error;
   }
 }
@@ -99,7 +99,9 @@ interface Ordered {
   readonly window: number;
 }
 
-/** The matrices that leave memory, in the order of their use, apart from matrices that other roles use, too. */
+/**
+ * The matrices that are read for each pass, in the order of their use. Excludes matrices that also have another role.
+ */
 function orderedOf(steps: readonly Step[], kept: ReadonlyMap<string, FilePlace>, room: number): Ordered {
   const matrices = steps.flatMap((step) => weightsOf(step, "matrix"));
   const others = steps.flatMap((step) => weightsOf(step, "experts", "router", "embedding", "table", "vector"));
@@ -130,7 +132,7 @@ function placesOf(steps: readonly Step[], source: WeightSource): Map<string, Fil
   return places;
 }
 
-/** Without tables of which a token reads one row. */
+/** The weights to keep, without tables of which a token reads one row. */
 function keptPlaces(steps: readonly Step[], places: ReadonlyMap<string, FilePlace>): Map<string, FilePlace> {
   const read = steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "vector"));
   return new Map(read.flatMap(({ name }) => (places.has(name) ? [[name, places.get(name)!] as const] : [])));
@@ -163,7 +165,7 @@ export class Streams {
     return { ...this.#counts, bytes: this.#counts.bytes + (this.#ordered?.bytes ?? 0) };
   }
 
-  /** Bytes of weights in memory, once all slots are used. */
+  /** Bytes of weights in memory once all slots are used. */
   get memory(): number {
     const kinds = [...this.#classes.values()].map(({ shared }) => shared);
     return kinds.reduce((sum, { slotBytes, cache }) => sum + slotBytes * cache.slots, sumOf(this.#kept.values()));
@@ -235,7 +237,7 @@ export class Streams {
   }
 
   /**
-   * Divides the memory that is left among the slots.
+   * Divides the remaining memory among the slots.
    * @param taken bytes of the session's buffers
    */
   begin(taken: number): void {
@@ -254,7 +256,10 @@ export class Streams {
     return this.#stacks.get(keyOf(weights));
   }
 
-  /** Reads a tensor that stays in memory. Returns its address, or that of one to be read; undefined: neither. */
+  /**
+   * Reads a tensor that stays in memory. Returns its address, or the address that it will be read to; undefined: it is
+   * neither.
+   */
   keep(name: string): number | undefined {
     const place = this.#kept.get(name);
     if (!place) return this.#ordered?.addressOf(name);

@@ -1,6 +1,6 @@
 /**
- * Tensors that are read in the order in which records use them, since not all fit in memory: ahead of use as far as
- * there is room, and released behind. A cache of the last ones used would hold none when a pass comes round again.
+ * Tensors that are read in the order in which records use them, because not all fit in memory: read ahead as far as
+ * there is room, and released after use. A cache of the most recently used tensors would hold none of the next pass's.
  */
 import type { FilePlace } from "../../../formats/gguf/source.ts";
 import { alignDown, alignUp, type FileReads } from "./file-reads.ts";
@@ -25,7 +25,7 @@ interface Unit extends StreamedTensor {
   /** The address of its pages, and their size. */
   readonly address: number;
   readonly bytes: number;
-  /** Reads that have not ended; undefined: it is not in memory. */
+  /** Reads that have not ended; undefined: the tensor is not in memory. */
   pending: number | undefined;
 }
 
@@ -61,7 +61,7 @@ export class TensorStream {
     return this.#read;
   }
 
-  /** Undefined: it is not streamed. */
+  /** Undefined: the tensor is not streamed. */
   addressOf(name: string): number | undefined {
     const unit = this.#byName.get(name);
     return unit && unit.address + (unit.place.offset - alignDown(unit.place.offset));
@@ -79,7 +79,7 @@ export class TensorStream {
     const missing = needed.filter(({ pending }) => pending === undefined);
     const bytes = missing.reduce((sum, unit) => sum + unit.bytes, 0);
     for (const other of this.#units) {
-      // a program with another order may have left tensors that this one needs later
+      // a program with another order may have kept tensors that this one needs later
       if (missing.length === 0 || this.#inMemory + bytes <= this.#options.window) break;
       if (other.pending === 0 && !needed.includes(other)) this.#release(other);
     }
@@ -88,7 +88,7 @@ export class TensorStream {
     for (const unit of needed) while (unit.pending! > 0) this.#options.reads.wait();
   }
 
-  /** Releases tensors, and begins to read the tensors that are needed next, in this order, as far as there is room. */
+  /** Releases tensors, and begins to read the next ones in order, as far as there is room. */
   passOn(used: readonly number[], next: Iterable<number>): void {
     for (const unit of used) this.#release(this.#units[unit]!);
     for (const index of next) {
@@ -137,8 +137,8 @@ export class TensorStream {
 const pagesOf = ({ offset, byteLength }: FilePlace): number => alignUp(offset - alignDown(offset) + byteLength);
 
 /**
- * The tensors that leave memory for `lacking` bytes: spread evenly, so that each is read during the products of the
- * ones before it.
+ * Chooses tensors of `lacking` bytes to read for each pass: spread evenly, so that each is read during the products
+ * before it.
  */
 export function spread<T extends { readonly place: FilePlace }>(tensors: readonly T[], lacking: number): T[] {
   const all = tensors.reduce((sum, { place }) => sum + place.byteLength, 0);
@@ -167,7 +167,7 @@ export function runOrdered(
     stream.need(units);
     check();
     go(index, index + 1);
-    const next = [...readers.slice(i + 1), ...readers.slice(0, i)]; // the first ones begin the next pass
+    const next = [...readers.slice(i + 1), ...readers.slice(0, i)]; // the first records begin the next pass
     stream.passOn(
       units,
       next.flatMap((reader) => reader.units),

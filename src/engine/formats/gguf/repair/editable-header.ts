@@ -1,6 +1,6 @@
 /**
- * A header under repair: its metadata as a writable map, and its tensors renamed, hidden or cut, each still a run of
- * bytes of one tensor in the file.
+ * A header under repair: metadata as a writable map, and tensors that can be renamed, hidden or cut. Each tensor
+ * remains a range of bytes of one tensor in the file.
  */
 import { AppError } from "../../../../base/index.ts";
 import { getNumber, getNumbers } from "../keys.ts";
@@ -10,7 +10,7 @@ import type { MetadataValue, ModelHeader, TensorInfo } from "../gguf.ts";
 export interface Part {
   readonly info: TensorInfo;
   readonly from: { readonly name: string; readonly start: number };
-  /** Derives its bytes from a number of the file's bytes, if they differ. */
+  /** Set if the bytes differ from the file's: computes them from `sourceBytes` bytes of the file. */
   readonly made?: { readonly sourceBytes: number; of(source: Uint8Array): Uint8Array };
 }
 
@@ -31,7 +31,7 @@ export class EditableHeader {
     return typeof arch === "string" ? arch : "";
   }
 
-  /** Changes the file's architecture. The keys under the old name stay and are also there under the new one. */
+  /** Changes the file's architecture. Keys under the old name are kept and copied to the new name. */
   set arch(arch: string) {
     const old = `${this.arch}.`;
     for (const [key, value] of Array.from(this.metadata)) {
@@ -144,14 +144,12 @@ export class EditableHeader {
     for (const [to, part] of cut) this.#add(to, part);
   }
 
-  /** Adds a tensor that is part of another one, which stays: rows of a matrix, or values of a vector. */
+  /** Adds a tensor that is part of another one, which is kept: rows of a matrix, or values of a vector. */
   view(to: string, from: string, { shape, first }: { shape: readonly number[]; first: number }): void {
     this.#add(to, this.#slice(from, { shape, first }));
   }
 
-  /**
-   * Adds a tensor made of rows of another one, which stays: `rows` has the index of each among the `count` rows there.
-   */
+  /** Adds a tensor of rows of another one, which is kept: `rows` has their indexes among the `count` rows there. */
   gather(
     to: string,
     from: string,

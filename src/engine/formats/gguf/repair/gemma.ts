@@ -20,7 +20,7 @@ export const embeddingGemma: Repair = {
   apply(header) {
     header.arch = "gemma-embedding";
     header.delete("attention.causal");
-    header.delete("attention.sliding_window_pattern"); // its default of six layers says the same
+    header.delete("attention.sliding_window_pattern"); // the key's default of six layers is equivalent
     header.setDefault("rope.freq_base_swa", 10_000);
     for (const [i, name] of ["dense_2", "dense_3"].entries()) {
       const [inDim = 0, outDim = 0] = header.shape(`dense.${i}.weight`);

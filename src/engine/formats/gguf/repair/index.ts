@@ -66,7 +66,7 @@ export function withDraftBlock(gguf: Gguf): Gguf {
   return edited ? readThrough(gguf, edited) : gguf;
 }
 
-/** A file seen through a edited. */
+/** Reads a file through an edited header. */
 function readThrough(gguf: Gguf, edited: EditableHeader): Gguf {
   const kept = new Map<string, Uint8Array>(); // because callers keep their addresses
   const make = (name: string, { from, made }: Part): Uint8Array | undefined => {

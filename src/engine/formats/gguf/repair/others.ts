@@ -64,7 +64,7 @@ export const charsmap: Repair = {
 };
 
 const TEMPLATE = "tokenizer.chat_template";
-/** A turn ends with an empty line, which is a token that ends an answer. */
+/** A turn ends with an empty line: this token ends an answer. */
 export const WORLD_TURNS =
   "{% for message in messages %}{{ (message.role | capitalize) ~ ': ' ~ (message.content | trim) ~ '\n\n' }}" +
   "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}";

@@ -57,14 +57,14 @@ function repairLinearLayers(header: EditableHeader): void {
   header.rename(STEP_BIAS, ".ssm_dt.bias");
 }
 
-/** The draft layer's own norms, stored minus 1. */
+/** Norms of the draft layer, which files store minus 1. */
 const DRAFT_NORMS: Readonly<Record<string, string>> = {
   "mtp.norm": "shared_head_norm",
   "mtp.pre_fc_norm_embedding": "enorm",
   "mtp.pre_fc_norm_hidden": "hnorm",
 };
 
-/** If there is a draft layer with all its own parts. */
+/** Moves the draft layer if the file has all of its parts. */
 function moveDraftLayer(header: EditableHeader): void {
   const parts = ["mtp.fc", ...Object.keys(DRAFT_NORMS)].map((name) => `${name}.weight`);
   if (!parts.every((name) => header.hasTensor(name)) || header.hasTensor(/^mtp\.layers\.[1-9]/)) return;

@@ -6,7 +6,7 @@
 import type { EditableHeader } from "./editable-header.ts";
 
 export interface Repair {
-  /** The family's usual name, for people. */
+  /** The family's usual name, for display. */
   readonly family: string;
   /** Returns whether the file has the layout, by a mark that files in llama.cpp's layout never have. */
   applies(header: EditableHeader): boolean;

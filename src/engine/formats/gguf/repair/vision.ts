@@ -17,7 +17,7 @@ interface Layout {
   readonly archs: readonly string[];
   /** `clip.projector_type` */
   readonly kind: string;
-  /** Under `clip.`, if the file has no such key under `ARCH.vision`. */
+  /** Default values under `clip.`, if the file has no such key under `ARCH.vision`. */
   readonly defaults: Keys;
   /** Keys under `ARCH` with another name under `clip`. */
   readonly moved?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ const CLIP_COLOURS = {
   "vision.image_std": Float32Array.of(0.26862954, 0.26130258, 0.27577711),
 };
 const EPS = { "vision.attention.layer_norm_epsilon": Math.fround(1e-6) };
-/** Kernels of two frames, which the files count from 0. */
+/** Names of the kernels of two frames, which files count from 0. */
 const FRAMES = [
   [/^v\.patch_embd_0\./, "v.patch_embd."],
   [/^v\.patch_embd_1\.weight$/, "v.patch_embd.weight.1"],
@@ -59,7 +59,7 @@ const gemma3: Layout = {
   ],
 };
 
-/** Linears of a layer, in the order of their limits. */
+/** Linear steps of a layer, in the order of their limits. */
 const LIMITED = ["attn_q", "attn_k", "attn_v", "attn_out", "ffn_gate", "ffn_up", "ffn_down"];
 const LAYERS_MAX = 256;
 const LIMITS = ["input_min", "input_max", "output_min", "output_max"];
@@ -78,7 +78,8 @@ const gemma4: Layout = {
   names: [],
   before(header) {
     if (!header.hasTensor("v.clamp_data")) return;
-    const [count = 0] = header.shape("v.clamp_data"); // four per linear of each layer, and for the projection
+    // Four limits per linear step of each layer, and four for the projection
+    const [count = 0] = header.shape("v.clamp_data");
     const layers = header.number("vision.block_count");
     const linears = Math.floor(count / LIMITS.length);
     if (layers > LAYERS_MAX || linears > LIMITED.length * layers + 1) {
@@ -98,7 +99,7 @@ const gemma4: Layout = {
 
 /** Layers whose rows also go to the text model. */
 const STACKED_MAX = 64;
-/** Kernels of patches: one per colour and dimension. */
+/** Maximum number of patch kernels: one per colour and dimension. */
 const KERNELS_MAX = 3 * 25_600;
 
 const qwen3: Layout = {
@@ -131,7 +132,7 @@ const qwen3: Layout = {
   },
 };
 
-/** One kernel over two frames, (side, side, 2, channel of each output), as one kernel a frame. */
+/** Divides a kernel over two frames, (side, side, 2, channel of each output), into one kernel per frame. */
 function splitFrames(header: EditableHeader): void {
   const name = "v.patch_embed.weight";
   if (!header.hasTensor(name)) return;
@@ -211,8 +212,8 @@ const mistral3: Layout = {
 };
 
 /**
- * Rows of each head, reordered so that rows which RoPE rotates together are neighbours; in the file they are half a
- * head apart.
+ * Indexes of a head's rows, reordered so that rows which RoPE rotates together are neighbours; in the file they are
+ * half a head apart.
  */
 function inPairs(count: number, heads: number): Int32Array {
   const headDim = count / heads;
@@ -265,7 +266,7 @@ function visionRepair({ family, archs, kind, defaults, moved = {}, names, before
 
 const KIND_KEYS = ["clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type"];
 
-/** A projector file. LLaVA's first ones do not name their kind. */
+/** A projector file. The first files of LLaVA do not name their kind. */
 const projector: Repair = {
   family: "projectors",
   applies: (header) => header.arch === "clip",

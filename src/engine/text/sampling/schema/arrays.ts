@@ -30,7 +30,7 @@ export function arrayGrammar(flat: Flat, parts: ArrayParts): string {
   const { rules, path, inside } = parts;
   const legacy = Array.isArray(flat["items"]);
   const listed = listAt(flat, legacy ? "items" : "prefixItems", path) ?? [];
-  const end = listed.indexOf(false); // no array has so many items
+  const end = listed.indexOf(false); // no array has this many items
   const prefix = end < 0 ? listed : listed.slice(0, end);
   const given = flat[legacy ? "additionalItems" : "items"] ?? unevaluated(flat);
   const others = end < 0 ? (given ?? prefix.length === 0) : false;
@@ -60,7 +60,7 @@ export function arrayGrammar(flat: Flat, parts: ArrayParts): string {
   return define(rules, fixed.length === 0 && min === 0 ? `"[" ws (${list})? "]"` : `"[" ws ${list} "]"`);
 }
 
-/** The schema of items that no keyword evaluates; what fits `contains` is evaluated. */
+/** The schema of items that no keyword evaluates. Items that fit `contains` count as evaluated. */
 function unevaluated({ unevaluatedItems, contains }: Flat): unknown {
   if (unevaluatedItems === undefined || contains === undefined) return unevaluatedItems;
   return { anyOf: [contains, unevaluatedItems] };
@@ -95,7 +95,7 @@ function uniqueGrammar(
   if (min > texts.length) failAt(path, `minItems ${min} is more than the ${texts.length} values that its items have`);
   if (texts.length > 30 || states(texts.length, max) > UNIQUE_STATES_MAX) return undefined;
   const made = new Map<number, string>();
-  /** The rest of the array once a set of values was used. */
+  /** The rest of the array after a set of values was used. */
   const after = (used: number, count: number): string => {
     const known = made.get(used);
     if (known !== undefined) return known;

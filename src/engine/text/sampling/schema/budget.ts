@@ -1,10 +1,10 @@
 /**
- * Limits the states of a grammar. The library computes a token mask for every state when it compiles, and a state that
- * most tokens fit costs it tens of milliseconds. So counts, bounds and patterns are enforced while a budget lasts;
+ * Limits the states of a grammar. The library computes a token mask for every state when it compiles, which takes tens
+ * of milliseconds for a state that most tokens fit. So counts, bounds and patterns are enforced while a budget lasts;
  * beyond it counts become "or more", and the client's validator checks the rest.
  */
 
-/** Budget units of a state that few tokens fit, and of one that most tokens fit. */
+/** Budget units of a state that few tokens fit, and of a state that most tokens fit. */
 const NARROW_UNITS = 1;
 const WIDE_UNITS = 32;
 
@@ -18,7 +18,7 @@ export interface Budget {
 
 export const makeBudget = (): Budget => ({ units: BUDGET_UNITS });
 
-/** `{min,max}` copies, and the number of states per copy. */
+/** Copies of an expression, `{min,max}`, and the number of states per copy. */
 export interface Copies {
   readonly min: number;
   readonly max: number;
@@ -26,7 +26,7 @@ export interface Copies {
   readonly wide: number;
 }
 
-/** Other prices: a state of a key that most tokens fit, a number with bounds, a string with a pattern. */
+/** Budget units of a state of a key that most tokens fit, of a number with bounds, and of a string with a pattern. */
 const PRICES = { state: WIDE_UNITS, bounds: 20, pattern: 8 } as const;
 
 /** Returns whether the budget allows this many. */

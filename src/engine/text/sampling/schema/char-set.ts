@@ -86,7 +86,7 @@ export function grammarChar(point: number): string {
 export const literal = (text: string): string =>
   `"${Array.from(text, (c) => grammarChar(c.codePointAt(0)!)).join("")}"`;
 
-/** The place of a pattern's texts, which decides the characters that need an escape. */
+/** The position of a pattern's texts in a grammar, which decides which characters must be escaped. */
 export interface Spelling {
   readonly excluded: CharSet;
   /** Writes an excluded character; absent: such a character cannot be written. */
@@ -96,7 +96,7 @@ export interface Spelling {
 export const IN_JSON: Spelling = { excluded: ESCAPED, escape: (char) => JSON.stringify(char).slice(1, -1) };
 
 /**
- * One character of a set, inside a JSON string or elsewhere; undefined if none of them can stand there. Members that
+ * One character of a set, inside a JSON string or elsewhere; undefined if no member can be written there. Members that
  * need an escape are omitted unless the set has no others: a narrower grammar, whose masks are far cheaper. Beyond
  * ASCII the library's classes are all or nothing (positive ones match bytes, negated ones ignore the exclusion), so up
  * to 256 such members are listed, and more count as all.

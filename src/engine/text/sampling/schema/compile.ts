@@ -54,8 +54,8 @@ export function schemaGrammar(given: Schema): GrammarText {
 }
 
 /**
- * An expression for the values of a schema, among the rules of a larger grammar. Throws as `schemaGrammar` does, and
- * then leaves the rules as they were.
+ * An expression for the values of a schema, among the rules of a larger grammar. Throws like `schemaGrammar`, and then
+ * restores the rules.
  * @param root the schema that references point into
  */
 export function valueExpression(rules: Rules, given: Schema, root: Schema = given): string {
@@ -95,8 +95,8 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
 }
 
 /**
- * A reference with constraints beside it gets no rule of its own: one that adds constraints on each recursion would
- * never end.
+ * A reference with constraints beside it gets no rule of its own, because a reference that adds constraints at each
+ * recursion would never end.
  */
 function rootOf(context: Context, schema: Schema, place: Place): string {
   try {
@@ -162,7 +162,7 @@ function refRule(context: Context, ref: unknown, place: Place): string {
   return name;
 }
 
-/** Throws if a reference leads back to itself without a value in between; `ends` collects the valid ones. */
+/** Throws if a reference leads to itself without a value in between; `ends` collects valid references. */
 function checkEnds(context: Context, ref: string, seen: { trail: Set<string>; ends: Set<string> }): void {
   const { trail, ends } = seen;
   if (ends.has(ref)) return;
@@ -187,8 +187,8 @@ function valueGrammar(context: Context, flat: Flat, place: Place): string {
 }
 
 /**
- * Returns whether excluded values are enforceable: of types that the value cannot have, or texts without counted
- * constraints.
+ * Returns whether excluded values are enforceable: if they have types that the value cannot have, or if the value is a
+ * text without counts.
  */
 function holdsExcluded(flat: Flat, types: readonly Type[] | undefined): boolean {
   const isPlain = ["pattern", "format", "minLength", "maxLength"].every((key) => flat[key] === undefined);

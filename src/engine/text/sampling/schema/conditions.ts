@@ -10,20 +10,20 @@ export const CONDITIONS: readonly string[] = ["not", "if", "dependentRequired", 
 
 const NEGATIONS_MAX = 32; // alternatives of one negation
 
-/** A keyword as alternatives of which one must fit; undefined: not expressible in a grammar. */
+/** A keyword as alternatives of which one must fit; undefined: a grammar cannot express it. */
 interface Condition {
   readonly key: string;
   readonly anyOf: readonly unknown[] | undefined;
 }
 
-/** A schema's demands beyond constraints on its own value. */
+/** The requirements of a schema beyond constraints on its own value. */
 export function conditionsOf(schema: Schema, path: string): Condition[] {
   const found: Condition[] = [];
   if (schema["not"] !== undefined) found.push({ key: "not", anyOf: negate(asSchema(schema["not"], `${path}.not`)) });
   const { if: when, then, else: otherwise } = schema;
   const isClosed = schema["unevaluatedItems"] !== undefined || schema["unevaluatedProperties"] !== undefined;
   if (when !== undefined && then === undefined && otherwise === undefined) {
-    if (isClosed) found.push({ key: "if", anyOf: [when, true] }); // places that `when` names count as evaluated
+    if (isClosed) found.push({ key: "if", anyOf: [when, true] }); // properties that `when` names count as evaluated
   } else if (when !== undefined) {
     const unfit = negate(asSchema(when, `${path}.if`));
     const fit = { allOf: [when, then ?? true] };
@@ -37,7 +37,7 @@ export function conditionsOf(schema: Schema, path: string): Condition[] {
   return found;
 }
 
-/** Without the property, or with it and its demands, or no object. */
+/** Three alternatives: without the property, with it and its requirements, or no object. */
 function dependent(map: Schema, name: string, path: string): unknown[] {
   const demand = map[name];
   if (Array.isArray(demand)) return [lacking(name), { required: [name, ...stringsAt(map, name, path)] }];
@@ -47,17 +47,17 @@ function dependent(map: Schema, name: string, path: string): unknown[] {
 
 const lacking = (name: string): Schema => ({ type: "object", not: { required: [name] } });
 
-/** The most parts of a `oneOf` that exclude one another. */
+/** Maximum number of parts of a `oneOf` that exclude one another. */
 const EXCLUSIVE_MAX = 4;
 
-/** The parts of a `oneOf`, each without the others, if all of them only name required properties. */
+/** The parts of a `oneOf`, each excluding the others, if all of them only name required properties. */
 export function onlyOne(parts: readonly unknown[]): readonly unknown[] | undefined {
   const isPlain = parts.every((part) => isObject(part) && Object.keys(part).join() === "required");
   if (!isPlain || parts.length === 1 || parts.length > EXCLUSIVE_MAX) return undefined;
   return parts.map((part, i) => ({ allOf: [part, ...parts.toSpliced(i, 1).map((other) => ({ not: other }))] }));
 }
 
-/** The name that an object must not have, of a `not` that demands only that. */
+/** The name that an object must not have, if a `not` has no other content. */
 export function lackedBy(schema: Schema): string | undefined {
   const not = schema["not"];
   if (!isObject(not)) return undefined;
@@ -150,7 +150,7 @@ export function negate(schema: Schema | boolean): readonly unknown[] | undefined
   return all && all.length > NEGATIONS_MAX ? undefined : all;
 }
 
-/** The values of a `not` that only lists some. */
+/** The values that a `not` excludes, if it only lists values. */
 export function unlistedBy(schema: Schema, path: string): readonly unknown[] | undefined {
   const not = asSchema(schema["not"] ?? {}, `${path}.not`);
   if (typeof not === "boolean") return undefined;

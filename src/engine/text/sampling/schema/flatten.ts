@@ -7,7 +7,7 @@ import { constraintsOf, EXCLUDED, LACKS, merge, type Flat } from "./merge.ts";
 import { asSchema, failAt, listAt, mapAt, resolvePointer, stringsAt, type Schema } from "./read.ts";
 import type { Rules } from "./rules.ts";
 
-const MAX_NODES = 20_000; // visited schemas; one reached in two ways counts twice
+const MAX_NODES = 20_000; // visited schemas; a schema that is reached twice counts twice
 const MAX_BRANCHES = 256; // branches of a union with constraints beside it
 const MAX_REFS_DEEP = 64; // references followed to merge one schema
 const MAX_TRIALS = 2; // nesting of properties that are checked to drop unsatisfiable alternatives

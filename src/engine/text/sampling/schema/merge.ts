@@ -1,5 +1,5 @@
 /**
- * `allOf`, and constraints beside `anyOf` or `$ref`: merges several schemas that a value must fit at once. Exact for
+ * Merges several schemas that a value must fit at once: `allOf`, and constraints beside `anyOf` or `$ref`. Exact for
  * everything that a grammar can express; an `additionalProperties: false` closes the merged object, not each part of
  * it.
  */
@@ -110,8 +110,8 @@ export function merge(left: Flat, right: Flat): Flat | undefined {
 }
 
 /**
- * A schema that also says what its `items` and `additionalProperties` demand of the places that only the other one
- * names. `false` demands nothing there: it closes the merged object.
+ * A schema that also says what its `items` and `additionalProperties` require of the properties that only the other
+ * schema names. `false` requires nothing there: it closes the merged object.
  */
 function withOthers(flat: Flat, other: Flat): Flat {
   const { items, additionalProperties: pairs, prefixItems, properties } = flat;
@@ -146,7 +146,7 @@ function withoutExcluded(flat: Record<string, unknown>): Flat | undefined {
   return left.length > 0 ? { ...rest, enum: left } : undefined;
 }
 
-/** A common multiple of both, if easy to find. */
+/** A common multiple of both, if it is easy to find. */
 function commonMultiple(a: number, b: number): number {
   const [small, large] = a < b ? [a, b] : [b, a];
   const isWhole = Math.abs(large / small - Math.round(large / small)) < 1e-9;
@@ -204,7 +204,7 @@ function commonValues(a: readonly unknown[], b: readonly unknown[]): unknown[] |
 }
 
 function mergeMaps(a: unknown, b: unknown): unknown {
-  if (!isObject(a)) return a; // the reader of the keyword reports the problem
+  if (!isObject(a)) return a; // the reader of the keyword reports the error
   if (!isObject(b)) return b;
   const out: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) out[key] = Object.hasOwn(out, key) ? both(out[key], value) : value;

@@ -37,7 +37,8 @@ function listed(step: number, { min, max }: Range, keep?: (value: number) => boo
   if (!min || !max) return undefined;
   const from = Math.ceil(min.value / step - 1e-9);
   const to = Math.floor(max.value / step + 1e-9);
-  const isExact = Number.isSafeInteger(from) && Number.isSafeInteger(to); // beyond, adding one changes nothing
+  // In a larger range, adding one changes nothing
+  const isExact = Number.isSafeInteger(from) && Number.isSafeInteger(to);
   if (!isExact || to - from > LISTED_MAX) return undefined;
   const decimals = Math.min(decimalsOf(step), 20);
   const values: string[] = [];

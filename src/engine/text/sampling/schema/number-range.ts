@@ -1,7 +1,7 @@
 /**
  * Numbers in a range as a grammar that compares digits from the left. Integers have up to 15 digits; bounded numbers
- * have no exponent and up to `BOUNDED_FRACTION_DIGITS` decimals, which excludes values that differ from a bound only
- * beyond that.
+ * have no exponent and up to `BOUNDED_FRACTION_DIGITS` decimals, so values that differ from a bound only in later
+ * decimals are excluded.
  */
 
 /** Inclusive unless `open`. */
@@ -73,7 +73,7 @@ function naturals(from: number, to: number): string {
   return choice(parts);
 }
 
-/** Digit strings of equal length in a range. */
+/** Digit strings of equal length between two bounds. */
 function sameLength(low: string, high: string): string {
   if (low === "") return '""';
   const rest = low.length - 1;
@@ -143,7 +143,7 @@ function fractionDigits({ low, high }: FractionRange, room: number): string | un
   return possible.length > 0 ? choice(possible) : undefined;
 }
 
-/** A digit that equals the bound's first one, followed by anything that the rest of the bound allows. */
+/** A digit that equals the bound's first digit, followed by all texts that the rest of the bound allows. */
 function afterDigit(digit: number, rest: FractionRange, room: number): string | undefined {
   const more = fractionDigits(rest, room - 1);
   const alone = admitsZero(rest);

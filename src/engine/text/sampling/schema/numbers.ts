@@ -30,7 +30,7 @@ export function numericGrammar(rules: Rules, flat: Flat, { type, path, leave }: 
   return pay(rules.budget, "bounds") ? define(rules, grammar) : use(rules, type);
 }
 
-/** The tighter of two bounds; in draft 4 the open one is a flag of the closed one. */
+/** The tighter of two bounds; in draft 4 the open bound is a flag of the closed one. */
 function boundAt(
   flat: Flat,
   keys: { closed: string; open: string; path: string; nearer: (a: number, b: number) => number },

@@ -10,7 +10,7 @@ import { choice, define, use, type Rules } from "./rules.ts";
 import { otherKeyGrammar, stringGrammar } from "./strings.ts";
 
 const MAX_OPTIONAL = 256; // optional properties of one object; the cost of compiling grows with their square
-/** The most required properties in any order; each set of written properties is a state. */
+/** Maximum number of required properties in any order; each set of written properties is a state. */
 const MAX_UNORDERED = 6;
 
 interface ObjectParts {
@@ -38,7 +38,7 @@ export function objectGrammar(flat: Flat, parts: ObjectParts): string {
   const wanted = names.filter((name) => required.has(name) || (valueOf(name) !== false && !lacks.includes(name)));
   const optional = wanted.filter((name) => !required.has(name)).length;
   if (optional > MAX_OPTIONAL) failAt(path, `at most ${MAX_OPTIONAL} optional properties, got ${optional}`);
-  const isOpen = declared.length === 0; // then a required name has the value of any other
+  const isOpen = declared.length === 0; // a required name then has the value of any undeclared property
   const other = otherPairs(flat, { declared, excluded: isOpen ? lacks : [...names, ...lacks] }, parts);
   const pairOf = (name: string): string => {
     const value = lacks.includes(name) ? false : valueOf(name);
@@ -56,7 +56,7 @@ export function objectGrammar(flat: Flat, parts: ObjectParts): string {
   const next = other ? repeat(rules.budget, `"," ws ${other}`, counted) : "";
   const others = other && max > 0 ? (min > 0 ? `${other} ${next}` : `(${other} ${next})?`) : min > 0 ? undefined : '""';
   const rest = other && wanted.length > 0 ? `("," ws ${other})*` : "";
-  // the last ones first: they are paid from the budget in this order
+  // the last pairs first, because they are paid from the budget in this order
   const pairs = wanted.toReversed().map((name) => ({ pair: pairOf(name), isRequired: required.has(name) }));
   const all = inOrder(rules, pairs, { first: others, rest });
   return all === undefined
@@ -64,7 +64,7 @@ export function objectGrammar(flat: Flat, parts: ObjectParts): string {
     : define(rules, `"{" ws ${all} ws "}"`);
 }
 
-/** The schema of a property by its name; false: it has no place. */
+/** The schema of a property by its name; false: the property is forbidden. */
 function valuesByName(flat: Flat, path: string): (name: string) => unknown {
   const declared = mapAt(flat, "properties", path);
   const patterns = Object.entries(mapAt(flat, "patternProperties", path));
@@ -77,7 +77,7 @@ function valuesByName(flat: Flat, path: string): (name: string) => unknown {
   };
 }
 
-/** Each pair once, and then `rest`. */
+/** Each pair once, in any order, then `rest`. */
 function inAnyOrder(rules: Rules, pairs: readonly string[], rest: string): string {
   const states = 2 ** pairs.length;
   if (pairs.length > MAX_UNORDERED || rules.budget.units < states) return `${pairs.join(' "," ws ')} ${rest}`;
@@ -122,11 +122,14 @@ function fits(pattern: string, text: string): boolean {
   try {
     return new RegExp(pattern, "u").test(text);
   } catch {
-    return false; // if other keys need it, `patternGrammar` reports the problem
+    return false; // `patternGrammar` reports the error if other keys need the pattern
   }
 }
 
-/** Returns whether no name fits a pattern, and the patterns begin with texts of which none begins another. */
+/**
+ * Returns whether patterns cannot overlap: no required name fits one, and they begin with different texts, none of
+ * which begins another.
+ */
 function areApart(patterns: readonly string[], names: readonly string[]): boolean {
   if (names.some((name) => patterns.some((pattern) => fits(pattern, name)))) return false;
   const starts = patterns.map((pattern) => /^\^([\w-]+)(?![?*{|\w-])/.exec(pattern)?.[1] ?? "");

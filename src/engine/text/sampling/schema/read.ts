@@ -42,7 +42,7 @@ const PLACE_CHARS = 200;
 
 /**
  * The first place with too deep nesting, as a JSON path; undefined: none. Counts schemas, not the maps and lists
- * between them; a definition starts anew.
+ * between them; counting restarts in a definition.
  */
 export function tooDeepAt(schema: unknown, path = "$", depth = 1): string | undefined {
   if (typeof schema !== "object" || schema === null) return undefined;
@@ -120,7 +120,7 @@ export function resolvePointer(root: Schema, ref: unknown, path: string): unknow
   return target ? target.value : failAt(`${path}.$ref`, `'${ref.slice(0, 80)}' points at nothing`);
 }
 
-/** As `resolvePointer`, but undefined for a reference that points at nothing, or outside the schema. */
+/** Like `resolvePointer`, but undefined for a reference without a target or to a target outside the schema. */
 export function targetOf(root: unknown, ref: string): { readonly value: unknown } | undefined {
   if (ref !== "#" && !ref.startsWith("#/")) return undefined;
   let value = root;

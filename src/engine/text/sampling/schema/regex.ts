@@ -1,6 +1,6 @@
 /**
- * Regular expressions (ECMA-262, for JSON Schema's `pattern`) → the inside of a JSON string in a grammar's notation.
- * Refused by name: look-around, back-references, word boundaries, property classes; anchors other than at the ends.
+ * Regular expressions (ECMA-262, for JSON Schema's `pattern`) → the content of a JSON string in a grammar's notation.
+ * Refuses look-around, back-references, word boundaries, property classes, and anchors that are not at the ends.
  */
 import { AppError } from "../../../../base/index.ts";
 import {
@@ -20,7 +20,7 @@ import { repeat, type Budget } from "./budget.ts";
 
 const MAX_PATTERN_CHARS = 4096; // longest known: zod's e-mail and IPv6 patterns, under 1,000
 const MAX_GROUP_DEPTH = 32;
-const WIDE_CHARS = 16; // a larger class, such as letters, fits a good part of a vocabulary
+const WIDE_CHARS = 16; // Size from which a class, such as letters, fits a large part of a vocabulary.
 
 type Node =
   | { readonly kind: "set"; readonly set: CharSet }
@@ -98,7 +98,7 @@ function written(node: Node, writer: Writer): string {
   }
 }
 
-/** The number of characters that a match of a node takes in the grammar, narrow and wide classes separately. */
+/** The number of characters of a node's match, separately for narrow and wide classes. */
 function sizeOf(node: Node): { narrow: number; wide: number } {
   if (node.kind === "set") return charCount(node.set) > WIDE_CHARS ? { narrow: 0, wide: 1 } : { narrow: 1, wide: 0 };
   if (node.kind !== "choice" && node.kind !== "repeat") return { narrow: 0, wide: 0 };
@@ -170,7 +170,7 @@ function parseRepeat(reader: Reader, of: Node): Node {
     range = c === "*" ? [0, Infinity] : c === "+" ? [1, Infinity] : [0, 1];
   } else if (c === "{") {
     const counts = /^\{(\d{1,9})(,(\d{0,9}))?\}/.exec(reader.chars.slice(reader.at, reader.at + 24).join(""));
-    if (!counts) return of; // a plain brace, as ECMAScript reads it outside unicode mode
+    if (!counts) return of; // a literal brace, as in ECMAScript outside unicode mode
     reader.at += counts[0].length;
     const min = Number(counts[1]);
     range = [min, counts[2] === undefined ? min : counts[3] ? Number(counts[3]) : Infinity];

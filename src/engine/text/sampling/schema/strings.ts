@@ -62,7 +62,8 @@ export function countedGrammar(rules: Rules, { min, max, char, end, after = "" }
     const more = `${char} ${rest}`;
     const body = left <= max - min ? `(${end} | ${more})${after}` : `${more}${after}`;
     if (!rules.names.has(body)) {
-      if (!affords(rules.budget, "state", max - left + 1)) return undefined; // the rest of the chain is missing too
+      // The rest of the chain would be missing, too
+      if (!affords(rules.budget, "state", max - left + 1)) return undefined;
       pay(rules.budget, "state");
     }
     rest = define(rules, body);
@@ -110,8 +111,8 @@ function exceptGrammar(rules: Rules, names: readonly string[], role: Role): stri
 }
 
 /**
- * A name as units of JSON text: a character, or a two-character escape. Spellings are unique, because `\u` and `\/` are
- * not allowed.
+ * Divides a name into units of JSON text: a character, or a two-character escape. Spellings are unique, because `\u`
+ * and `\/` are not allowed.
  */
 const spelt = (name: string): string[] =>
   JSON.stringify(name)
@@ -136,7 +137,7 @@ function otherThan(
   const parts: string[] = names.every((name) => name.length > 0) ? ['"\\u0022"'] : [];
   const taken = union([...next.keys()].filter((unit) => !unit.startsWith("\\")).map((unit) => rangeOf(unit)));
   const excluded = union(ESCAPED, taken);
-  // a class cannot exclude single characters beyond ASCII: if one is taken, all are
+  // a class cannot exclude single characters beyond ASCII: if one is excluded, all are
   const others = subtract(excluded, ASCII).length > 0 ? classOf(subtract(ASCII, excluded)) : negatedClass(excluded);
   parts.push(`${others} ${rest}`);
   const escapes = Array.from('"\\bfnrt').filter((letter) => !next.has(`\\${letter}`));

@@ -81,8 +81,8 @@ function operandIdentifiers(operand: Operand, found: Set<string>): void {
 
 /**
  * A copy that ends right after the first action that prints `.Response`: the open end of a prompt. In a branch, each
- * side ends at its own. Conditions are not searched, so `{{ if .Response }}` alone does not cut. Without such an action
- * the copy is complete.
+ * side ends at its own action. Conditions are not searched, so `{{ if .Response }}` alone does not cut. Without such an
+ * action the copy is complete.
  */
 export function cutAfterResponse(nodes: readonly Node[]): { readonly nodes: readonly Node[]; readonly cut: boolean } {
   const kept: Node[] = [];

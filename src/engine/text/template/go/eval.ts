@@ -14,11 +14,11 @@ import { type GoValue, isTrue, typeName } from "./value.ts";
 export interface RenderLimits {
   /** Characters of the result, and of any intermediate text. */
   readonly outputLength: number;
-  /** Actions, commands and iterations; the ones on long texts and large values count more. */
+  /** Actions, commands and iterations; steps on long texts and large values count more. */
   readonly steps: number;
 }
 
-/** Output beyond any context window; steps that take about a second. */
+/** The output exceeds any context window; the steps take about a second. */
 export const RENDER_LIMITS: RenderLimits = { outputLength: 32 * 1024 * 1024, steps: 10_000_000 };
 
 /** Pipelines, branches and invoked templates inside each other; a few frames of the stack each. */
@@ -309,7 +309,7 @@ function spend(state: State, steps: number): void {
   }
 }
 
-/** Charges for values as much as for the work on them. */
+/** Charges for values by the work on them. */
 function charge(state: State, values: readonly GoValue[], cost: CostOf = outerCost): void {
   let textLength = 0;
   for (const value of values) {

@@ -206,7 +206,7 @@ function formatFloat(value: number, spec: Spec): string | undefined {
 }
 
 /**
- * strconv.FormatFloat with 64 bits; precision −1: the fewest digits that read back the same.
+ * strconv.FormatFloat with 64 bits; precision −1: the fewest digits that give the same number when read.
  * `g` takes an exponent below 1e−4 and from 10^precision on; the shortest form from 1e6 on.
  */
 function floatText(value: number, form: "e" | "f" | "g", precision: number): string {

@@ -14,11 +14,11 @@ export interface FunctionContext {
   readonly charge: (cost: CostOf, value: GoValue) => void;
 }
 
-/** `max` absent: any number. Failures are AppErrors without a place; the evaluator adds it. */
+/** `max` absent: any number. Failures are AppErrors without a position; the evaluator adds it. */
 interface GoFunction {
   readonly min: number;
   readonly max?: number;
-  /** Steps for an argument; absent: it does not read inside lists, maps and structs. */
+  /** Steps for an argument; absent: the parts of lists, maps and structs are not read. */
   readonly cost?: CostOf;
   readonly call: (args: readonly GoValue[], context: FunctionContext) => GoValue;
 }

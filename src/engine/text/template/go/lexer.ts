@@ -36,7 +36,7 @@ export interface Token {
   readonly at: number;
 }
 
-/** The place behind a token. */
+/** The position after a token. */
 export const endOf = (token: Token): number => token.at + token.text.length;
 
 const KEYWORDS: ReadonlySet<string> = new Set(

@@ -63,7 +63,7 @@ type Item = { readonly kind: "node"; readonly node: Node } | { readonly kind: "e
 
 const END_TOKEN_KINDS: ReadonlySet<TokenKind> = new Set(["end", "error"]);
 
-/** The next token; the last one repeats. */
+/** The next token; at the end, the last one again. */
 const peek = (c: Cursor): Token => c.tokens[Math.min(c.at, c.tokens.length - 1)]!;
 
 function next(c: Cursor): Token {
@@ -86,7 +86,7 @@ const isKeyword = (token: Token, word: string): boolean => token.kind === "keywo
 
 const fail = (c: Cursor, token: Token, message: string): AppError => templateError(c.source, token.at, message);
 
-/** The error for a token here: the lexer's own message if it has one. */
+/** The error for an unexpected token: the lexer's own message if it has one. */
 function unexpected(c: Cursor, token: Token, context: string): AppError {
   if (token.kind === "error") return fail(c, token, token.text);
   const shown = token.text.length > 20 ? `${token.text.slice(0, 20)}…` : token.text;
@@ -109,7 +109,7 @@ function nested<T>(c: Cursor, inner: () => T): T {
   return result;
 }
 
-/** `{{define "name"}} … {{end}}` at the top level, where the cursor is at one. */
+/** `{{define "name"}} … {{end}}` at the top level, at which the cursor is. */
 function takeDefinition(c: Cursor): boolean {
   if (peek(c).kind !== "open") return false;
   const before = c.at;
@@ -306,7 +306,7 @@ function declare(c: Cursor, scope: Scope, variable: Token): void {
   scope.variables.push(variable.text);
 }
 
-/** Operands up to a pipe character, which is taken, or a closing token, which is left. */
+/** Operands up to a pipe character, which is consumed, or a closing token, which is not. */
 function parseCommand(c: Cursor, scope: Scope): Command {
   const at = peekPastSpace(c).at;
   const operands: Operand[] = [];
@@ -341,7 +341,7 @@ function parseOperand(c: Cursor, scope: Scope): Operand | undefined {
   throw templateError(c.source, term.at, `unexpected . after ${JSON.stringify(c.source.slice(term.at, term.end))}`);
 }
 
-/** Undefined if the next token starts no operand; it is left in place. */
+/** Undefined if the next token starts no operand; then it is not consumed. */
 function parseTerm(c: Cursor, scope: Scope): Operand | undefined {
   const token = peek(c);
   const spot = { at: token.at, end: endOf(token) };

@@ -50,7 +50,7 @@ interface State {
   depth: number;
 }
 
-/** The text of a list of statements, and whether `break` or `continue` ended it. */
+/** The text of a list of statements, and the statement that ended it, if it is `break` or `continue`. */
 interface Rendered {
   readonly text: string;
   readonly flow: "next" | "break" | "continue";
@@ -233,7 +233,7 @@ interface Definition {
   readonly body: readonly Node[];
 }
 
-/** Sees the names around its definition. `caller` is the call block's body. */
+/** A macro sees the names around its definition. `caller` is the call block's body. */
 function makeMacro(state: State, { name, parameters, body }: Definition, scope: Scope): Callable {
   return callable(name, ({ positional, named }) => {
     const inner = innerScope(scope);

@@ -173,7 +173,7 @@ const FILTERS: Readonly<Record<string, Filter>> = {
 
 const textOrNone = (value: Value): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** Limit for indentation: a larger one would only inflate a template's output. */
+/** Limit for indentation, which would only inflate a template's output. */
 function boundedIndent(width: number): number {
   if (width > 100) throw fail(`indent of ${width} is over 100`);
   return Math.max(width, 0);
@@ -205,7 +205,7 @@ function filterBy(value: Value, args: Arguments, budget: Budget, wanted: boolean
   return list(items.filter((item) => passes(attributePath(item, path, budget), args, 1, budget) === wanted));
 }
 
-/** The input of `map`, `select` and `reject`: None has no items here, though it is an error elsewhere. */
+/** The input of `map`, `select` and `reject`, where None counts as empty, though it is an error elsewhere. */
 const givenItems = (value: Value, budget: Budget): readonly Value[] => (value === null ? [] : itemsOf(value, budget));
 
 function mapItems(value: Value, args: Arguments, budget: Budget): Value {

@@ -1,6 +1,6 @@
 /**
  * Python's two ways to format text inside a template: `"%s and %d" % (a, b)`, which is also the `format` filter, and
- * `"{} and {name}".format(a, name=b)`. The common directives; the others are refused by name.
+ * `"{} and {name}".format(a, name=b)`. Supports the common directives, and refuses others by name.
  */
 import {
   type Arguments,

@@ -85,7 +85,7 @@ function makeJoiner({ positional: [separator = ", "] }: Arguments): Value {
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
 
-/** Python's strftime in the C locale and local time. Unknown directives stay as they are. */
+/** Python's strftime in the C locale and local time. Unknown directives stay unchanged. */
 function strftime(date: Date, format: string): string {
   const pad = (n: number, width = 2): string => String(n).padStart(width, "0");
   const month = MONTHS[date.getMonth()]!;

@@ -29,7 +29,7 @@ import {
 
 type Method<T> = (self: T, args: Arguments, budget: Budget) => Value;
 
-/** The method of that name bound to a value. Undefined: it has none. */
+/** The method with that name, bound to a value. Undefined: the value has no such method. */
 export function methodOf(self: Value, name: string, budget: Budget): Callable | undefined {
   if (typeof self === "string") {
     spendOn(self, budget);
@@ -190,7 +190,7 @@ function pop(self: Sequence, index: Value, { mayShrink }: Budget): Value {
   return self.own.splice(at, 1)[0]!; // checked above
 }
 
-/** Returns whether a value is a list or contains it. */
+/** Returns whether a value is the searched list or contains it. */
 function holds(value: Value, wanted: Sequence, budget: Budget, depth = 0): boolean {
   budget.spend(1);
   if (depth > MAX_DEPTH) throw fail(`append: lists nested deeper than ${MAX_DEPTH}`);
@@ -265,7 +265,7 @@ function partition(text: string, at: number, args: Arguments, side: "first" | "l
   return tuple([text.slice(0, at), separator, text.slice(at + separator.length)]);
 }
 
-/** `replace(old, new, count)`; an empty `old` stands before every character and at the end. */
+/** `replace(old, new, count)`; an empty `old` matches before every character and at the end. */
 export function replace(text: string, args: Arguments, budget: Budget): string {
   const old = textArgument(args, 0, "old");
   const replacement = textArgument(args, 1, "new");

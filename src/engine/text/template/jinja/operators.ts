@@ -55,7 +55,7 @@ export function negate(operator: string, value: Value): Value {
     throw fail(isUndefined(value) ? value.reason : `bad operand type for unary ${operator}: '${typeName(value)}'`);
   }
   const result = operator === "-" ? -number : number;
-  return isFloat(value) ? float(result) : result + 0; // + 0: ints have no minus zero
+  return isFloat(value) ? float(result) : result + 0; // + 0: ints have no negative zero
 }
 
 const isFloat = (value: Value): boolean => isObject(value) && value.kind === "float";
@@ -101,7 +101,7 @@ function power(a: Value, b: Value): Value {
   return isFloat(a) || isFloat(b) || (numberOf(b) ?? 0) < 0 ? float(result) : safeInt(result);
 }
 
-/** For arithmetic, which is free. */
+/** Budget for arithmetic, which costs nothing. */
 const UNUSED: Budget = { spend() {}, check() {}, make() {} };
 
 const sum = arithmetic("+", (a, b) => a + b);

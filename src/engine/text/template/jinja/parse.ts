@@ -9,7 +9,9 @@ import type { Node } from "./ast.ts";
 
 /** The longest known has 30 kB. */
 const MAX_TEMPLATE_LENGTH = 1024 * 1024;
-/** Length of a run of white space: no template indents by more, and the tokenizer is quadratic in it. */
+/**
+ * Maximum length of a run of white space: no template indents by more, and the tokenizer takes quadratic time on it.
+ */
 const MAX_SPACE_RUN = 500;
 
 type Token = ReturnType<typeof tokenize>[number];
@@ -27,14 +29,17 @@ export function parseTemplate(source: string): Node {
   }
   try {
     const tokens = tokenize(source.replaceAll("\r\n", "\n"), { trim_blocks: true, lstrip_blocks: true });
-    // The parser types its nodes as classes with `type: string`; ast.ts says the same as a union.
+    // The parser types its nodes as classes with `type: string`; ast.ts describes the same as a union.
     return parse(testsAsFilters(tokens) as Token[]) as unknown as Node;
   } catch (error) {
     throw new AppError("bad_request", `chat template: ${reasonOf(error)}`, { cause: error });
   }
 }
 
-/** The parser reads past the last token if a template ends too early, and overflows the stack if it nests too deep. */
+/**
+ * The error of a failed parse: the parser reads past the last token if a template ends too early, and overflows the
+ * stack if it nests too deep.
+ */
 function reasonOf(error: unknown): string {
   if (error instanceof TypeError) return "unexpected end, expected an end tag or a closing bracket";
   if (error instanceof RangeError) return "nested too deeply";

@@ -1,7 +1,7 @@
 /**
  * Values of Jinja templates with Python's meaning: truth, equality, order, `str` and `repr`. An int is a number, a
- * float is boxed so that 1.0 stays a float, None is null. Walks over a value charge for each part: a value may contain
- * one part many times, and then prints exponentially long.
+ * float is boxed so that 1.0 stays a float, None is null. Each part that is visited is charged: a value may contain one
+ * part many times, so its text may have an exponential length.
  */
 import { AppError } from "../../../../base/index.ts";
 
@@ -16,7 +16,7 @@ interface Float {
 export interface Sequence {
   readonly kind: "list" | "tuple";
   readonly items: readonly Value[];
-  /** The same array, if the template created the list and so may append to it. */
+  /** The same array, if the template created the list and may therefore append to it. */
   readonly own?: Value[];
 }
 
@@ -45,8 +45,8 @@ export interface Arguments {
 }
 
 /**
- * The value of a missing name or attribute: prints as nothing, is false and empty, and fails on any other use with
- * `reason`.
+ * The value of a missing name or attribute: prints an empty text, is false and empty, and fails with `reason` in any
+ * other use.
  */
 export interface Undefined {
   readonly kind: "undefined";
@@ -75,7 +75,7 @@ export const dict = (entries: Iterable<readonly [Key, Value]>): Dict => ({ kind:
 export const float = (value: number): Float => ({ kind: "float", value });
 export const undefinedOf = (reason: string): Undefined => ({ kind: "undefined", reason });
 
-/** An item of a list, possibly None; undefined with the reason if the list has no such item. */
+/** An item of a list, possibly None; if the list has no such item, an undefined value with the reason. */
 export const presentOr = (item: Value | undefined, reason: string): Value =>
   item === undefined ? undefinedOf(reason) : item;
 
@@ -155,7 +155,7 @@ export function lengthOf(value: Value): number {
   throw fail(`object of type '${typeName(value)}' has no len()`);
 }
 
-/** Charges for reading a whole text, which a loop may do repeatedly with a long one. */
+/** Charges for reading a whole text, which a loop may do repeatedly. */
 export const spendOn = (text: string, budget: Budget): void => budget.spend(text.length >> 6);
 
 /** Returns whether code points and UTF-16 units differ in number. */
@@ -242,7 +242,7 @@ export function reprOf(value: Value, budget: Budget): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** In single quotes, or in double quotes if that saves escapes. The placeholders of ../outside.ts stay. */
+/** In single quotes, or in double quotes if that saves escapes. The placeholders of ../outside.ts stay unchanged. */
 function quote(text: string, budget: Budget): string {
   budget.make(text.length);
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
@@ -259,7 +259,9 @@ function quote(text: string, budget: Budget): string {
   return mark + body + mark;
 }
 
-/** repr of a float: the fewest digits that read back the same, an exponent below 1e-4 and from 1e16 on. */
+/**
+ * repr of a float: the fewest digits that give the same number when read, with an exponent below 1e-4 and from 1e16 on.
+ */
 export function floatText(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
   const short = value.toExponential();
