@@ -36,7 +36,7 @@ export interface EncoderModel extends Tensors {
   /** The section of its keys. */
   readonly section: "vision" | "audio";
   /** The first part of its tensors' names. */
-  readonly prefix: "v" | "a";
+  readonly prefix: "v" | "v.global" | "a";
   /** `clip.projector_type` */
   readonly kind: string;
   readonly weights: WeightSource;

@@ -5,6 +5,7 @@
 import type { Program, Session, StateRows } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
 import { AppError } from "../../base/index.ts";
+import { memoryDim } from "../program/memory.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openClip, type ClipModel } from "./clip.ts";
 import { loadPart, type EncoderOptions } from "./encoder-part.ts";
@@ -92,9 +93,13 @@ export const twoWayRowsOf = (gguf: Gguf): number => projectorOf(openClip(gguf)).
 const hasSections = (text: Program | undefined): boolean =>
   text?.steps.some((step) => step.op === "rope" && step.rope.sections !== undefined) ?? false;
 
-function checkWidth({ path, kind }: ClipModel, { tower, projection }: Projector, text: Program): void {
+function checkWidth({ path, kind }: ClipModel, { tower, projection, isMemory }: Projector, text: Program): void {
   const width = (projection ?? tower).result.dim;
-  const expected = vectorDimOf(text.steps);
+  const expected = isMemory ? text.memory && memoryDim(text.memory) : vectorDimOf(text.steps);
+  if (expected === undefined) {
+    const why = `'${text.shape.arch}' of ${text.weights.path} runs without cross attention`;
+    throw new AppError("unsupported", `${path}: projector '${kind}': ${why}`);
+  }
   if (width === expected) return;
   const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
   throw new AppError("bad_file", `${path}: projector '${kind}': ${reads}, got a projector to ${width}`);
@@ -117,6 +122,7 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
   };
   /** The rows of one picture, and their positions. */
   const layoutOf = (size: Size): Pick<ImageRows, "rows" | "positions"> => {
+    if (projector.isMemory) return { rows: 1 };
     const { width, height } = target(size);
     const grid = { width: width / patch, height: height / patch };
     const shape = projector.shapeOf(grid);
@@ -161,7 +167,8 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
       return partsOf(projector, image).map((part): ImagePart<ImageRows> => {
         if (part !== "picture") return { kind: "marker", text: part.marker };
         const rows = vectors.next().value!; // one per picture
-        return { kind: "rows", ...layoutOf(image), vectors: rows, isTwoWay: twoWayRows > 0 };
+        const read = projector.isMemory ? { vectors: new Float32Array(), memory: rows } : { vectors: rows };
+        return { kind: "rows", ...layoutOf(image), ...read, isTwoWay: twoWayRows > 0 };
       });
     },
     close() {

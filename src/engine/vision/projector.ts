@@ -47,6 +47,8 @@ export interface Projector {
   readonly after: string;
   /** Maximum rows of a picture, if they attend to each other in both directions; default 0: they do not. */
   readonly twoWayRows?: number;
+  /** Its rows are a memory for cross attention; the prompt has one token for them. */
+  readonly isMemory?: true;
   readonly size: SizeRule;
   readonly filter: FilterName;
   /** Omitted: an image is one picture. */

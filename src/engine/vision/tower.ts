@@ -81,6 +81,8 @@ export interface LayerOptions {
   readonly mayBeSwapped?: boolean;
   /** Steps after a layer. */
   readonly after?: (layer: number) => readonly Step[];
+  /** Tensors `attn_gate` and `ffn_gate` have factors on the outputs of attention and MLP. */
+  readonly isGated?: boolean;
   /** True for layers in which rows attend only to their span. */
   readonly inSpans?: (layer: number) => boolean;
 }
@@ -99,20 +101,20 @@ export function layers(model: EncoderModel, options: LayerOptions): Step[] {
 function layerSteps(model: EncoderModel, layer: number, options: LayerOptions): Step[] {
   const { x, h, y } = streamOf(model);
   const blk = `${model.prefix}.blk.${layer}`;
-  const join = (name: string): Step[] => [
-    ...(model.has(`${blk}.${name}.weight`)
-      ? [norm(model, options.norm, { out: y, x: y, name: `${blk}.${name}` })]
+  const join = (part: "attn" | "ffn"): Step[] => [
+    ...(model.has(`${blk}.${part}_post_norm.weight`)
+      ? [norm(model, options.norm, { out: y, x: y, name: `${blk}.${part}_post_norm` })]
       : []),
-    { op: "add", out: x, a: x, b: y, scale: 1 },
+    { op: "add", out: x, a: x, b: y, scale: options.isGated ? model.scalar(`${blk}.${part}_gate`) : 1 },
   ];
   const scale = model.has(`${blk}.out_scale.weight`) ? model.values(`${blk}.out_scale`, 1)![0]! : 1;
   return [
     norm(model, options.norm, { out: h, x, name: `${blk}.ln1` }),
     ...attention(model, layer, options),
-    ...join("attn_post_norm"),
+    ...join("attn"),
     norm(model, options.norm, { out: h, x, name: `${blk}.ln2` }),
     ...feedForward(model, layer, options),
-    ...join("ffn_post_norm"),
+    ...join("ffn"),
     ...(scale === 1 ? [] : [{ op: "scale", x, by: scale } as const]),
     ...(options.after?.(layer) ?? []),
   ];

@@ -6,6 +6,7 @@ import { gemma3 } from "./gemma3.ts";
 import { gemma4uv, gemma4v } from "./gemma4.ts";
 import { glm4v } from "./glm4v.ts";
 import { idefics3 } from "./idefics3.ts";
+import { mllama } from "./mllama.ts";
 import { mlp } from "./mlp.ts";
 import { pixtral } from "./pixtral.ts";
 import { qwen25vl, qwen2vl, qwen3vl } from "./qwen.ts";
@@ -17,6 +18,7 @@ const projectors: Readonly<Record<string, (model: ClipModel) => Projector>> = {
   gemma4v,
   glm4v,
   idefics3,
+  mllama,
   mlp,
   pixtral,
   "qwen2.5vl_merger": qwen25vl,

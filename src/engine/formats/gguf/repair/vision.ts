@@ -234,6 +234,19 @@ function addRowEnd(header: EditableHeader): void {
   header.view("v.token_embd.img_break", "token_embd.weight", { shape: [dim], first });
 }
 
+/** Factors are stored after their tanh. */
+const mllama: Layout = {
+  family: "Llama 3.2 Vision",
+  archs: ["mllama"],
+  kind: "mllama",
+  defaults: { ...CLIP_COLOURS, use_gelu: true },
+  names: [
+    [/^(v\..*)\.attn_output\./, "$1.attn_out."],
+    [/^(v\..*)\.attn_norm\./, "$1.ln1."],
+    [/^(v\..*)\.ffn_norm\./, "$1.ln2."],
+  ],
+};
+
 /** The width of the blocks' MLPs, which some files omit. */
 function setInnerSize(header: EditableHeader, set: (key: string, value: MetadataValue) => void, name: string): void {
   if (header.has("vision.feed_forward_length") || !header.hasTensor(name)) return;
@@ -279,5 +292,5 @@ const projector: Repair = {
 export const VISION_REPAIRS: readonly Repair[] = [
   projector,
   whisperEncoder,
-  ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3].map(visionRepair),
+  ...[gemma3, gemma4, qwen3, qwen25, glmOcr, mistral3, mllama].map(visionRepair),
 ];
