@@ -3,6 +3,7 @@
 # Each model is a folder as people publish it (config.json, model.safetensors, tokenizer.json), with `original.f32`:
 # logits (ids, vocabulary), and `original.json`: the ids, and for each tensor its shape, middle and width, from which
 # `weights` makes its values: the same everywhere, with float16's precision, so that a file of float16 has all of them.
+import base64
 import json
 import math
 import os
@@ -11,11 +12,13 @@ import sys
 import zlib
 
 import numpy
+import PIL.Image
 import sentencepiece
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from sentencepiece import sentencepiece_model_pb2
+from transformers.models.mllama.image_processing_pil_mllama import MllamaImageProcessorPil
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 VOCAB, LENGTH = 320, 24
@@ -54,6 +57,17 @@ WHISPER |= dict(vocab_size=VOCAB, pad_token_id=1, bos_token_id=0, eos_token_id=1
 LENGTHS = {"DeepseekV4 2": 200, "T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
 
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
+SEEING = dict(
+    image_token_index=VOCAB,
+    text_config=SIZES | dict(num_hidden_layers=4, cross_attention_layers=[1, 3], rope_parameters=LLAMA3, pad_token_id=0),
+    vision_config=dict(
+        hidden_size=32, num_hidden_layers=4, num_global_layers=2, attention_heads=2, intermediate_size=48, vision_output_dim=96, image_size=28, patch_size=7, max_num_tiles=4, intermediate_layers_indices=[1, 3],
+    ),
+)
+SEES = {"Mllama images"}
+SIDES = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)]
+# Every so many rows of a picture are recorded.
+SEEN_STEP = 7
 MODELS = {
     "Mllama": SIZES | HEADS | dict(num_hidden_layers=4, cross_attention_layers=[1, 3], rope_parameters=LLAMA3),
     "Llama": SIZES,
@@ -156,8 +170,11 @@ MODELS = {
     "UMT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
     "MT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
     "Whisper": WHISPER,
+    "Mllama images": SEEING,
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
 }
+# Width and height of pictures: 1, 2, 4, 4, 4 and 3 tiles, of which one is much reduced.
+PICTURES = [(20, 25), (3, 40), (30, 110), (70, 65), (310, 290), (60, 25)]
 # Other architectures look both ways: the class whose layers they have, and what else their configurations say.
 MASK = VOCAB - 1
 BOTH_WAYS = {
@@ -182,6 +199,40 @@ RANKERS = {
     "ModernBert mean ranker": ("ModernBert", dict(classifier_pooling="mean")),
     "Qwen3 ranker": ("Qwen3", dict(pad_token_id=0)),
 }
+
+
+def picture(width, height):
+    values = weights("picture", (height, width, 3), 0.0, 1.0).astype(numpy.float64)
+    return numpy.minimum(numpy.floor((values + 1) * 128), 255).astype(numpy.uint8)
+
+
+def seen(model, to):
+    """Records what the encoder makes of pictures, and returns what the model takes for the last one."""
+    # transformers 5.24 keeps the outputs of these layers; Meta's code and earlier transformers keep their inputs
+    eyes = model.model.vision_model
+    eyes.intermediate_layers_indices = [layer - 1 for layer in eyes.config.intermediate_layers_indices]
+    side = eyes.config.image_size
+    colours = dict(image_mean=[0.48145466, 0.4578275, 0.40821073], image_std=[0.26862954, 0.26130258, 0.27577711])
+    prepare = MllamaImageProcessorPil(size={"height": side, "width": side}, max_image_tiles=4, **colours)
+    pictures = []
+    for width, height in PICTURES:
+        inputs = prepare([[PIL.Image.fromarray(picture(width, height))]], return_tensors="pt")
+        tiles = inputs.pop("num_tiles")[0][0]
+        with torch.no_grad():
+            rows = model.model.multi_modal_projector(eyes(**inputs).last_hidden_state)
+        rows = rows.reshape(-1, rows.shape[-1])[: tiles * eyes.num_patches]
+        # the canvas of an arrangement (down, across), as planes of bytes
+        down, across = SIDES[int(inputs["aspect_ratio_ids"]) - 1]
+        values = inputs["pixel_values"][0, 0, :tiles].numpy().reshape(down, across, 3, side, side)
+        values = values.transpose(2, 0, 3, 1, 4).reshape(3, down * side, across * side)
+        mean, std = (numpy.array(each).reshape(3, 1, 1) for each in colours.values())
+        pixels = numpy.rint((values * std + mean) * 255).astype(numpy.uint8)
+        made = rows[::SEEN_STEP].numpy().astype("<f4")
+        pictures.append(dict(width=width, height=height, canvas=[across * side, down * side], pixels=zlib.crc32(pixels.tobytes()), rows=base64.b64encode(made.tobytes()).decode()))
+    json.dump(pictures, open(os.path.join(to, "pictures.json"), "w"))
+    mask = torch.zeros(1, LENGTH, 1, 4)
+    mask[..., :tiles] = 1
+    return dict(inputs) | {"cross_attention_mask": mask}
 
 
 def weights(name, shape, middle, width):
@@ -217,7 +268,7 @@ def build(name, to):
     if name in RANKERS:
         base, more = RANKERS[name]
         MODELS[name] = MODELS[base] | dict(num_labels=1) | more
-    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForConditionalGeneration" if base == "Whisper" else "ForCausalLM"
+    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForConditionalGeneration" if base == "Whisper" or name in SEES else "ForCausalLM"
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
@@ -230,7 +281,7 @@ def build(name, to):
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
         gain = 5.0 if ".mixer." in part else 2.0  # a recurrence that matters beside the skip connection
-        fan = old[0].numel() if "encoder.conv" in part else old.shape[-1]
+        fan = old[0].numel() if "encoder.conv" in part or "patch_embedding" in part else old.shape[-1]
         width = round(gain / fan**0.5, 4) if is_matrix else 0.3
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
@@ -316,13 +367,16 @@ def main(folder, *names):
             types = {"token_type_ids": torch.tensor([[int(i >= second) for i in range(LENGTH)]])} if name == "Bert ranker" else {}
             with torch.no_grad():
                 heard = {"input_features": torch.from_numpy(weights("features", (1, 80, 3000), 0.0, 1.0))} if name == "Whisper" else {}
-                said = {"decoder_input_ids" if heard else "input_ids": torch.tensor([ids])}
+                if name in SEES:
+                    heard = seen(model, to)
+                    ids[0] = VOCAB  # the token of a picture
+                said = {"decoder_input_ids" if name == "Whisper" else "input_ids": torch.tensor([ids])}
                 out = model(**said, **heard, **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if is_encoder else out.logits
             words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)
             rows[0].numpy().astype("<f4").tofile(os.path.join(to, "original.f32"))
-            if heard:
+            if name == "Whisper":
                 out.encoder_last_hidden_state[0].numpy().astype("<f4").tofile(os.path.join(to, "sound.f32"))
             texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "T5Encoder", "Gemma4") else []
             made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts, "second": second}

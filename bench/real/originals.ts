@@ -2,8 +2,10 @@
  * Hearth beside the original implementations: small random models of transformers, converted from their folders, and
  * the logits of both.
  *
- *   python3 -m venv VENV && VENV/bin/pip install torch transformers sentencepiece   (some gigabytes)
+ *   python3 -m venv VENV && VENV/bin/pip install torch transformers sentencepiece 'pillow<12'   (some gigabytes)
  *   bun bench/real/originals.ts VENV/bin/python [--only NAME,…] [--folder FOLDER] [--record]
+ *
+ * Pillow 13 resizes some pictures in the other order, vertically first, which rounds other pixels.
  *
  * The bound is an NMSE of 1e-6, in float32 on both sides. Models that `--folder` has already are not made again.
  * `--record` also writes what test/library/convert/originals.test.ts compares with: with `--only`, of those models.
@@ -15,6 +17,7 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../../src/base/index.ts";
 import { cpuBackend } from "../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../src/engine/backends/host/simd.ts";
+import { loadProgram } from "../../src/engine/architectures/index.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
 import { convertModel } from "../../src/library/convert/convert.ts";
@@ -27,10 +30,12 @@ import {
   scoreError,
   type Original,
 } from "../../test/library/convert/originals.ts";
+import { seenBy, type Picture } from "../../test/library/convert/pictures.ts";
 import { writeRecord, type Figure } from "../report/record.ts";
 
 const NMSE_MAX = 1e-6;
 const SOUND_NMSE_MAX = 1e-9;
+const SEEN_NMSE_MAX = 1e-11;
 /** Recorded of an encoder: the last rows. */
 const SOUND_BYTES = 512;
 const BACKENDS = { cpu: cpuBackend, simd: simdBackend } as const;
@@ -83,9 +88,11 @@ async function compare(name: string): Promise<void> {
     checkTexts(name, to, made.texts);
     const expected = await floatsIn(join(source, "original.f32"));
     const hears = await hearsIn(source, to);
+    const pictures = await picturesIn(source);
+    await compareSeen(name, to, pictures);
     for (const backend of ["cpu", "simd"] as const) {
       const error = errorOf(
-        await answerOf(to, { ids: made.ids, hears, ...secondOf(made) }, BACKENDS[backend]),
+        await answerOf(to, { ids: made.ids, hears, pictures, ...secondOf(made) }, BACKENDS[backend]),
         expected,
       );
       const goal = { of: "value", atMost: NMSE_MAX } as const;
@@ -113,6 +120,27 @@ async function hearsIn(source: string, path: string): Promise<boolean> {
   figures.push({ what, measure: "NMSE to transformers", unit: "", ours: [error], goal });
   console.log(`${error < SOUND_NMSE_MAX ? "  " : "! "}${what}: ${error.toExponential(1)}`);
   return true;
+}
+
+async function picturesIn(source: string): Promise<readonly Picture[]> {
+  const file = Bun.file(join(source, "pictures.json"));
+  return (await file.exists()) ? await file.json() : [];
+}
+
+/** Compares pixels and rows of pictures with the original's. */
+async function compareSeen(name: string, path: string, pictures: readonly Picture[]): Promise<void> {
+  if (pictures.length === 0) return;
+  const gguf = openGguf(path);
+  for (const [level, backend] of Object.entries(BACKENDS)) {
+    const seen = await seenBy(backend, { gguf, program: loadProgram(gguf), pictures });
+    const errors = seen.map(({ pixels, error }, i) => (pixels === pictures[i]!.pixels ? error : Infinity));
+    const error = Math.max(...errors);
+    const goal = { of: "value", atMost: SEEN_NMSE_MAX } as const;
+    const what = `${name}'s encoder, ${level}`;
+    figures.push({ what, measure: "NMSE to transformers", unit: "", ours: [error], goal });
+    console.log(`${error < SEEN_NMSE_MAX ? "  " : "! "}${what}: ${error.toExponential(1)}`);
+  }
+  gguf.close();
 }
 
 /** Texts and their ids. */
@@ -153,7 +181,9 @@ async function writeOriginals(): Promise<void> {
     const heard = Bun.file(join(folder, name, "sound.f32"));
     const sound =
       (await heard.exists()) && Buffer.from((await heard.bytes()).subarray(-SOUND_BYTES)).toString("base64");
-    originals[name] = { config, ids, tensors, last, ...secondOf({ second }), ...(sound && { sound }) };
+    const pictures = await picturesIn(join(folder, name));
+    const more = { ...(sound && { sound }), ...(pictures.length > 0 && { pictures }) };
+    originals[name] = { config, ids, tensors, last, ...secondOf({ second }), ...more };
   }
   await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));
 }

@@ -87,6 +87,11 @@ export interface Architecture {
   /** Whole metadata keys, unless the tokenizer says otherwise. */
   readonly whole?: Readonly<Record<string, WriteValue>>;
   tensors(config: Config): TensorTable;
+  /** The image encoder in the same file; `vision` is its configuration. */
+  readonly encoder?: {
+    metadata(vision: Config): Record<string, WriteValue>;
+    tensors(vision: Config): TensorTable;
+  };
   computed?(config: Config): Computed;
   /** Metadata keys, whole, by the names of one-value tensors; each gets a list of the layers' values. */
   readonly layerValues?: Readonly<Record<string, string>>;

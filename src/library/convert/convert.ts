@@ -88,7 +88,8 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const architecture = findArchitecture(json, label);
   const text = textConfig(json);
   const config = configOf(text, `${label}: 'config.json'`);
-  const table = architecture.tensors(config);
+  const encoder = encoderOf(architecture, configOf(json, `${label}: 'config.json'`));
+  const table = { ...architecture.tensors(config), ...encoder.tensors };
   const takesDense = Object.hasOwn(table, DENSE);
   const pooling = await poolingType(folder, takesDense);
   const weights = await readWeights(folder, await findJson(folder, "model.safetensors.index.json"));
@@ -108,7 +109,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const plan = { ...whole, tensors: withAnswers(whole.tensors, metadata, { ...architecture, label }) };
   const generation = (await findJson(folder, "generation_config.json")) ?? {};
   const settings = architecture.settings?.(configOf(generation, `${label}: 'generation_config.json'`));
-  const hyperparameters = Object.entries({ ...architecture.metadata(config), ...settings }).map(
+  const hyperparameters = Object.entries({ ...architecture.metadata(config), ...encoder.metadata, ...settings }).map(
     ([key, value]) => [`${architecture.arch}.${key}`, value] as const,
   );
   const model = {
@@ -130,6 +131,12 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const notes = notesOf(plan, leftOut.length);
   if (hasOutput && config.find("tie_word_embeddings") === false && !whole.tensors.some(isOutput)) notes.push(TIED);
   return { model, notes, ctxLen: config.findCount("max_position_embeddings") ?? Infinity };
+}
+
+/** The image encoder of a model that has it in its own file. */
+function encoderOf({ encoder }: Architecture, whole: Config) {
+  const vision = encoder && whole.findPart("vision_config");
+  return { tensors: vision && encoder.tensors(vision), metadata: vision && encoder.metadata(vision) };
 }
 
 /** The tensors with a head of the rows of some tokens in place of the output, if the architecture names such tokens. */

@@ -10,7 +10,7 @@ import type { SafeTensor } from "./safetensors.ts";
 import { isBytes, plannedExperts, type ExpertSource } from "./expert-data.ts";
 import { checkFactor, checkHeads, shapeOf, sourceType, type TensorSource } from "./tensor-data.ts";
 
-/** Encoder parts of multimodal models; the text model is converted without them. */
+/** Encoder parts of multimodal models; most text models are converted without them. */
 const ENCODERS =
   /^(vision_tower|vision_model|visual|multi_modal_proj|audio_tower|mm_proj|model\.(vision|visual|audio|multi_modal))/;
 /** Tables that some files store although every engine computes them. */
@@ -54,14 +54,14 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
         : planTensor(tensor, each, among);
   let encoderCount = 0;
   for (const tensor of tensors) {
-    if (ENCODERS.test(tensor.name)) {
+    const name = bareName(tensor.name);
+    const found = findRules(table, name, nLayers);
+    if (ENCODERS.test(tensor.name) && found.length === 0) {
       encoderCount++;
       continue;
     }
-    const name = bareName(tensor.name);
     const isUnused = COMPUTED.test(name) || architecture.unused?.test(name) || (isTied && name === "lm_head.weight");
     if (isUnused || isScales(tensor.name, among.byName)) continue;
-    const found = findRules(table, name, nLayers);
     if (found.length === 0) {
       const why = `'${architecture.arch}' has no such weight, and without it the answers would be wrong`;
       throw new AppError("unsupported", `${label}: tensor '${tensor.name}': ${why}`);
@@ -123,7 +123,8 @@ interface FoundRule {
   readonly expert: number | undefined;
 }
 
-const LAYER = /^(?:(?:(?:en|de)coder\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
+const LAYER =
+  /^(?:(?:(?:en|de)coder\.|vision_model\.(?:global_)?transformer\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
 /** Matrices that a GGUF stacks: of experts, or of streams. */
 const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1,6})(?=\.|$)/;
 

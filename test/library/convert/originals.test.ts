@@ -12,10 +12,13 @@ import { convertModel } from "../../../src/library/convert/convert.ts";
 import { makeModel } from "../../engine/architectures/models.ts";
 import { nmse } from "../../engine/backends/compare.ts";
 import { byteTokenizer, encodeSafetensors, pack, writeFolder } from "./hugging-face.ts";
+import { everyLevel } from "../../engine/backends/simd/levels.ts";
+import { seenBy } from "./pictures.ts";
 import { answerOf, heardRows, readOriginals, ROWS, scoreError, tensorsOf, type Original } from "./originals.ts";
 
 const NMSE_MAX = 1e-6;
 const SOUND_NMSE_MAX = 1e-9;
+const SEEN_NMSE_MAX = 1e-11;
 const originals = await readOriginals();
 const folder = mkdtempSync(join(tmpdir(), "hearth-originals-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -56,6 +59,21 @@ test("the encoder of Whisper gives the original's rows", async () => {
   expect(nmse((await heardRows(gguf)).subarray(-expected.length), expected)).toBeLessThan(SOUND_NMSE_MAX);
   gguf.close();
 });
+
+test.each([{ level: "cpu", backend: cpuBackend }, ...everyLevel])(
+  "the encoder of Llama 3.2 Vision gives the original's pixels and rows: $level",
+  async ({ level, backend }) => {
+    const original = originals["Mllama-images"]!;
+    const gguf = openGguf(await convert(`Mllama-${level}`, original));
+    const pictures = original.pictures!;
+    const seen = await seenBy(backend, { gguf, program: loadProgram(gguf), pictures });
+    expect(seen.map(({ canvas, pixels }) => ({ canvas, pixels }))).toEqual(
+      pictures.map(({ canvas, pixels }) => ({ canvas, pixels })),
+    );
+    for (const { error } of seen) expect(error).toBeLessThan(SEEN_NMSE_MAX);
+    gguf.close();
+  },
+);
 
 describe("a matrix after the pooling of sentence-transformers", () => {
   const [inDim, outDim] = [64, 48];

@@ -12,6 +12,8 @@ import type { Backend, Program, Session } from "../../../src/engine/program/back
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { openAudioEncoder } from "../../../src/engine/hearing/index.ts";
 import { pack, type PlainTensor } from "./hugging-face.ts";
+import { seenBy, type Picture } from "./pictures.ts";
+import { hashed, valuesOf } from "./values.ts";
 
 export const ORIGINALS = join(import.meta.dir, "originals.json.gz");
 /** Rows of logits that are recorded, the last ones. */
@@ -25,6 +27,8 @@ export interface Original {
   readonly last: string;
   /** The last rows of an encoder of recordings, as `last`. */
   readonly sound?: string;
+  /** The original answered for the last of them. */
+  readonly pictures?: readonly Picture[];
   /** For rerankers: the ids from here on are of the document. */
   readonly second?: number;
 }
@@ -32,15 +36,17 @@ export interface Original {
 /** Logits of all rows, the states of an encoder, or the score of a reranker. */
 export async function answerOf(
   path: string,
-  { ids, second, hears = false }: Pick<Original, "ids" | "second"> & { readonly hears?: boolean },
+  { ids, second, pictures = [], hears = false }: Pick<Original, "ids" | "second" | "pictures"> & { hears?: boolean },
   backend: Backend,
 ): Promise<Float32Array> {
   const gguf = openGguf(path);
   const options = { ctxLen: 256, slots: 1, precise: true, threads: 1, cacheDir: undefined };
   const program = loadProgram(gguf);
   const session = await backend.load(program, options);
-  const memory = hears ? { memory: { id: "sound", rows: await heardRows(gguf) } } : {};
-  const rows = { slot: 0, start: 0, tokens: Int32Array.from(ids), ...memory };
+  const [picture] = await seenBy(backend, { gguf, program, pictures: pictures.slice(-1) });
+  const memory = picture?.memory ?? (hears ? await heardRows(gguf) : undefined);
+  const tokens = Int32Array.from(ids);
+  const rows = { slot: 0, start: 0, tokens, ...(memory && { memory: { id: "seen or heard", rows: memory } }) };
   try {
     if (second !== undefined) return Float32Array.of(await scoreOf(gguf, { program, session, second, ...rows }));
     const answer = program.logits
@@ -95,17 +101,6 @@ export function tensorsOf({ tensors }: Original): Record<string, PlainTensor> {
   return Object.fromEntries(all);
 }
 
-function valuesOf(
-  name: string,
-  count: number,
-  { middle, width }: { middle: number; width: number },
-): Float32Array<ArrayBuffer> {
-  const seed = Bun.hash.crc32(name);
-  return Float32Array.from({ length: count }, (_, i) =>
-    Math.f16round(middle + width * (hashed(seed + i) / 2 ** 31 - 1)),
-  );
-}
-
 const [BINS, FRAMES] = [80, 3000];
 
 /** The rows of a Whisper's encoder for the spectrogram that the original heard. */
@@ -119,14 +114,4 @@ export async function heardRows(gguf: Gguf): Promise<Float32Array> {
   } finally {
     encoder.close();
   }
-}
-
-/** The last step of MurmurHash 3. */
-function hashed(seed: number): number {
-  let x = seed >>> 0;
-  x ^= x >>> 16;
-  x = Math.imul(x, 0x85ebca6b);
-  x ^= x >>> 13;
-  x = Math.imul(x, 0xc2b2ae35);
-  return (x ^ (x >>> 16)) >>> 0;
 }

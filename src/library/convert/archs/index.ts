@@ -103,6 +103,7 @@ export const convertible = {
   MistralForCausalLM: llama,
   MixtralForCausalLM: experts.mixtral,
   MllamaForCausalLM: mllama,
+  MllamaForConditionalGeneration: mllama,
   ModernBertForMaskedLM: encoders.modernBert,
   ModernBertForSequenceClassification: rankers.modernBertRanker,
   ModernBertModel: encoders.modernBert,
