@@ -1,6 +1,6 @@
 /**
- * Decode steps of several streams with adapters that rows choose: none, the same one, one each, and one for one stream
- * only, by turns.
+ * Decode steps of several streams with adapters that rows choose: no adapter, the same one, one each, and an adapter
+ * for one stream only, alternated.
  *
  *   bun bench/adapters.ts FILE.gguf [--streams 8] [--rank 16] [--steps 20] [--rounds 5] [--threads 0]
  *

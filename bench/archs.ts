@@ -30,7 +30,7 @@ import {
   type Reference,
 } from "../test/engine/architectures/references.ts";
 
-/** Largest errors: in float32 and with 8-bit activations; `exact` models have bounds of their own. */
+/** Largest errors: in float32 and with 8-bit activations; `exact` models have other bounds. */
 const BOUNDS = { reference: 1e-5, precise: 1e-4, rounded: 1e-2 };
 
 /** The largest error of an image's rows. */
@@ -41,7 +41,7 @@ interface Kind {
   readonly precise: boolean;
   readonly bound: number;
   missing(program: Program): readonly string[];
-  /** Reads images: their text models have bounds of their own. */
+  /** True if it reads images: text models of projectors have other bounds. */
   readonly sees: boolean;
 }
 
@@ -122,7 +122,7 @@ async function checkPictures(name: string, { backend }: Kind, counts: { good: nu
   }
 }
 
-/** The error (a number) of a passing model, a text for a failing one; undefined for an unsupported one. */
+/** The error (a number) of a passing model, a text for a failing model; undefined for an unsupported one. */
 async function check(reference: Reference, kind: Kind): Promise<number | string | undefined> {
   const opened = openReference(reference);
   const { model, arch } = opened;
@@ -132,7 +132,7 @@ async function check(reference: Reference, kind: Kind): Promise<number | string 
     if (kind.missing(program).length > 0) return "lacking";
     const { got, expected } = await answerOn(kind, reference, opened);
     const error = nmse(got, expected);
-    // Experts that llama.cpp itself rounds have a bound of their own.
+    // Experts that llama.cpp itself rounds have another bound.
     const bound = Math.max(kind.bound, reference.nmseMax);
     if (!(error < bound)) return `NMSE ${error.toExponential(1)}, expected less than ${bound}`;
     return (program.logits && (await wrongInParts(program, reference.tokens, kind))) || error;

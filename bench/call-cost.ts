@@ -1,7 +1,7 @@
 /**
- * What do the grammars of calls cost a decode step? The same prompt in turns: without tools, with tools that the answer
- * never calls, and inside a call that does not end. Medians of the time between two tokens, and of the processor time
- * of all threads, which other load changes less.
+ * What do the grammars of calls cost a decode step? The same prompt, alternating: without tools, with tools that the
+ * answer never calls, and inside a call that does not end. Medians of the time between two tokens, and of the processor
+ * time of all threads, which other load changes less.
  *
  *   bun bench/call-cost.ts [--model FILE] [--backend NAME] [--answer 128] [--turns 9] [--tools 8]
  */
@@ -74,7 +74,7 @@ let id = 0;
 for (let turn = -1; turn < Number(flags.turns); turn++) {
   for (const [way, calls] of Object.entries(WAYS)) {
     const step = await decode(turn, calls);
-    if (turn >= 0) steps.get(way)!.push(step); // it has each way; the first turn is warm-up
+    if (turn >= 0) steps.get(way)!.push(step); // each way has a list; the first turn is warm-up
   }
 }
 /** A median. */

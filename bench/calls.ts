@@ -5,7 +5,7 @@
  *
  *   bun bench/calls.ts [--count 300] [--from 0] [--formats hermes,glm] [--templates FOLDER]
  *
- * `--from` goes on where another run ended. `--templates` adds a folder of Jinja templates, such as llama.cpp's
+ * `--from` continues after another run. `--templates` adds a folder of Jinja templates, such as llama.cpp's
  * `models/templates`. An answer that comes to no end within its tokens counts as cut.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -82,7 +82,8 @@ async function check(name: ToolFormatName): Promise<void> {
   for (const fault of faults.slice(0, 20)) console.log(`  ${fault.slice(0, 600)}`);
   const reasonFor = (file: string): string | undefined => EXPLAINED.find(([pattern]) => pattern.test(file))?.[1];
   for (const [file, each] of changed) {
-    console.log(`  ${file}: ${each.length} changed: ${reasonFor(file) ?? each[0]!.slice(0, 900)}`); // it has one at least
+    // At least one entry
+    console.log(`  ${file}: ${each.length} changed: ${reasonFor(file) ?? each[0]!.slice(0, 900)}`);
   }
   if (faults.length > 0 || [...changed.keys()].some((file) => reasonFor(file) === undefined)) process.exitCode = 1;
 }
@@ -97,6 +98,7 @@ function templatesIn(folder: string | undefined): Map<ToolFormatName, { file: st
   };
   for (const renderer of RENDERERS) add(renderer, choosePrompt({ renderer }));
   const files = folder === undefined ? [] : readdirSync(folder).filter((file) => file.endsWith(".jinja"));
-  for (const file of files) add(file, choosePrompt({ jinja: readFileSync(join(folder!, file), "utf8") })); // it has files
+  // The list has files
+  for (const file of files) add(file, choosePrompt({ jinja: readFileSync(join(folder!, file), "utf8") }));
   return found;
 }

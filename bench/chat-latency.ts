@@ -1,6 +1,6 @@
 /**
  * Time to the first token of each turn of a long chat, streamed by the real server: the delay between sending a message
- * and the first word of the answer. Several source trees are measured in turn, A B A B, on the same machine.
+ * and the first word of the answer. Several source trees are measured alternately, A B A B, on the same machine.
  *
  *   bun bench/chat-latency.ts [TREE…] [--rounds 5] [--turns 20] [--words 24] [--tokens 16] [--model FILE.gguf]
  *

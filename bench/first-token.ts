@@ -39,7 +39,7 @@ await intoPageCache(file);
 const child = Bun.spawn([process.execPath, import.meta.path, file, "--phases"], { stdout: "inherit" });
 await child.exited;
 
-const SETTINGS = { HEARTH_SPARE_RUNNER: "true" }; // the default, which our tests' environment changes
+const SETTINGS = { HEARTH_SPARE_RUNNER: "true" }; // the defaults, which our tests' environment changes
 const seconds: number[] = [];
 const besides: number[] = [];
 let written = 0;
@@ -103,7 +103,7 @@ function residentBytes(pid: number): number {
   return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
 }
 
-/** Bytes of all files below a folder, except snapshots of prompts, which are kept on purpose. */
+/** Bytes of all files below a folder, except snapshots of prompts, which are stored on purpose. */
 async function bytesOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !/\/prefixes(\/|$)/.test(entry.parentPath));

@@ -1,5 +1,5 @@
 /**
- * Kills the real server again and again under load and reports the fate of accepted requests.
+ * Kills the real server many times under load, and reports the fate of accepted requests.
  *
  *   bun bench/gateway-kill.ts [--kills 100]
  */

@@ -57,7 +57,7 @@ interface Sample {
 interface Server extends Hearth {
   /** Number of servers on the database. */
   readonly nodes: number;
-  /** Processor seconds of its processes, and of its database's. */
+  /** Processor seconds of the servers' processes and of their database. */
   processorSeconds(): Promise<number>;
 }
 
@@ -155,7 +155,7 @@ function print(name: string, samples: readonly Sample[], first: readonly Sample[
   );
 }
 
-/** One stream after the other. */
+/** One stream after another. */
 async function generate(server: Hearth, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const body = { model: "hearth", prompt: "Tell me a story about a fox.", options: { num_predict: 400 } };
@@ -164,7 +164,7 @@ async function generate(server: Hearth, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** One wake. Resolves with true if it was accepted. */
+/** Sends one wake. Resolves with true if it was accepted. */
 async function wake({ url }: Hearth): Promise<boolean> {
   const response = await fetch(`${url}/hooks/wake`, {
     method: "POST",

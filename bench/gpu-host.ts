@@ -35,7 +35,7 @@ import { loadTokenizer } from "../src/engine/text/index.ts";
 import { makeStreamDetokenizer } from "../src/engine/text/tokenizer/stream.ts";
 import { writeRecord, type Figure } from "./report/record.ts";
 
-/** The dispatches that the figures are for. */
+/** Number of dispatches that the figures refer to. */
 const DISPATCHES = 200;
 /** The goal for the time that a token waits for the host. */
 const PATH_MS = 0.3;
@@ -78,7 +78,8 @@ for (const [adapter, open] of Object.entries({ null: openNull, driver: openDrive
     const spent = await measure(device, made, k);
     const kinds = (["path", "thread", "process"] as const).filter((kind) => adapter === "null" || kind !== "process");
     for (const kind of kinds) {
-      const share = kind === "path" ? 1 : DISPATCHES / count; // the path has 16 dispatches of any number
+      // The path has 16 dispatches for any number of dispatches in the step
+      const share = kind === "path" ? 1 : DISPATCHES / count;
       const sorted = spent.map((each) => each[kind] * share).toSorted((a, b) => a - b);
       const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => sorted[Math.floor(part * sorted.length)]!);
       const what = `${adapter} adapter, ${mode}, ${kind}`;
@@ -99,10 +100,10 @@ async function openNull(): Promise<Device> {
   const named = {
     wgslLanguageFeatures: gpu.wgslLanguageFeatures,
     async requestAdapter() {
-      const adapter = (await gpu.requestAdapter())!; // asked for by name
+      const adapter = (await gpu.requestAdapter())!; // requested by name
       return Object.defineProperty(adapter, "info", { value: { device: NULL, description: NULL } });
     },
-  } as unknown as GPU; // the part that opening a device uses
+  } as unknown as GPU; // the members that opening a device uses
   const provider: GpuProvider = { pump: makePump(), open: () => Promise.resolve(named) };
   Object.assign(globalThis, { [Symbol("null adapter")]: gpu });
   return openDevice(provider);
@@ -116,7 +117,7 @@ async function openDriver(): Promise<Device> {
   passes.dispatchWorkgroups = function (this: GPUComputePassEncoder) {
     return dispatch.call(this, 1, 1, 1);
   };
-  runOn(~1n); // inherited by the threads that the driver makes
+  runOn(~1n); // inherited by threads that the driver starts
   await dawn().open({ software: true });
   const device = await openDevice(dawn());
   await device.flush();
@@ -144,7 +145,7 @@ function dispatchesOf({ passes }: Plan): number {
   const nothing = (): void => {};
   const pass = { setPipeline: nothing, setBindGroup: nothing, dispatchWorkgroups: nothing };
   const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1 };
-  const encoder = pass as unknown as GPUComputePassEncoder; // the part that a replay uses
+  const encoder = pass as unknown as GPUComputePassEncoder; // the members that a replay uses
   return passes.one.dispatches.filter((each) => replay(encoder, each, counts)).length;
 }
 
@@ -201,7 +202,9 @@ async function hostTimes<T>(run: () => Promise<T>, { device, plan }: { device: D
   return { result, spent: { path: begin! + read, thread: before + read, process: all } };
 }
 
-/** A function that does the rest of a token's work: draws it, finds its text, and writes that to a client. */
+/**
+ * Returns a function that does the rest of a token's work: draws it, decodes its text, and writes the text to a client.
+ */
 async function restOfToken(): Promise<(at: number) => Promise<void>> {
   const tokenizer = loadTokenizer(openGguf(VOCABULARY).metadata, VOCABULARY);
   const { vocabSize } = tokenizer;

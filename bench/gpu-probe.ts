@@ -123,7 +123,10 @@ async function products(quant: QuantName, kind: TrialKind, tunings: readonly Tun
   trial.destroy();
 }
 
-/** Attention of a prompt by both kernels, with the heads of a model of 8 B weights, and half and twice as long ones. */
+/**
+ * Attention of a prompt by both kernels, with the heads of a model of 8 B weights, and with heads half and twice as
+ * long.
+ */
 async function attention(rows: number, headDim: number): Promise<void> {
   const [nHeads, nKvHeads] = facts.software ? [2, 1] : [32, 8];
   const shape = { nHeads, nKvHeads, headDim, valueDim: headDim, cacheType: "f16" } as const;

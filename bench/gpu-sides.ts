@@ -1,5 +1,5 @@
 /**
- * The measurements of gpu.ts, each in a process of its own: `bun bench/gpu-sides.ts SIDE FILE PROMPT TOKENS` prints one
+ * The measurements of gpu.ts, each in a separate process: `bun bench/gpu-sides.ts SIDE FILE PROMPT TOKENS` prints one
  * line of JSON. A side that cannot run here exits with the reason on standard error.
  */
 import { join } from "node:path";

@@ -64,7 +64,8 @@ for (const few of [false, true]) await step(0, few); // warm-up compiles the dri
 for (let i = 1; i <= count; i++) {
   for (const [name, few] of Object.entries(SIDES) as [Side, boolean][]) {
     if (i % 2 === 0) {
-      timed[name].push(await hostTimes(() => step(i, few), device.gpu.queue, plan.readback)); // counting takes time
+      // Counting takes time, which must not be measured
+      timed[name].push(await hostTimes(() => step(i, few), device.gpu.queue, plan.readback));
       continue;
     }
     const seen = watch(device.gpu, plan.readback);
@@ -146,7 +147,9 @@ async function hostTimes(run: () => Promise<unknown>, queue: GPUQueue, readback:
   return { beforeMs, beginMs, submitMs, readMs };
 }
 
-/** The least processor time of encoding a step, when the code is compiled and in the cache as between two tokens. */
+/**
+ * The minimum processor time of encoding a step: the code is compiled, and in the cache as it is between two tokens.
+ */
 function encodingMs({ dispatches }: Pass): number {
   const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1 };
   let least = Infinity;

@@ -1,6 +1,6 @@
 /**
  * The GPU work of a run, from WebGPU's side: dispatches, time to encode them, and each kernel's own time if the device
- * has timestamps. While a trace is on, every dispatch is a pass of its own between two timestamps.
+ * has timestamps. While a trace is on, every dispatch is a separate pass between two timestamps.
  */
 import { USAGE } from "../src/engine/backends/webgpu/usage.ts";
 import type { Device } from "../src/engine/backends/webgpu/device.ts";
@@ -50,7 +50,7 @@ async function encodeMsOf(gpu: GPUDevice, run: () => Promise<unknown>): Promise<
   return endedMs - startedMs;
 }
 
-/** Makes each dispatch a pass of its own, with timestamps if there is a query set; undone when disposed of. */
+/** Makes each dispatch a separate pass, with timestamps if there is a query set; undone when disposed of. */
 function splitPasses(gpu: GPUDevice, labels: string[], querySet: GPUQuerySet | undefined): Disposable {
   return replaceMethod(gpu, "createCommandEncoder", (own) => (...args) => {
     const encoder = own(...args);

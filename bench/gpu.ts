@@ -1,7 +1,7 @@
 /**
  * Hearth on the GPU, compared with llama.cpp's Vulkan build and ONNX Runtime's WebGPU provider on the same device and
  * files: prefill, decode, decode's share of the device's copy rate, and the time in each kernel. Makes its own models,
- * runs each side in a process of its own, and continues without a side that cannot run, with the reason. Exits with 1
+ * runs each side in a separate process, and continues without a side that cannot run, with the reason. Exits with 1
  * if Hearth itself failed on a file.
  *
  *   bun bench/gpu.ts [q4_0 q4_k_m f16 …] [--size tiny|1.2b|8b] [--rounds 3] [--minutes 9] [--json FILE]
@@ -23,9 +23,9 @@ import { ensureModel, MIXES, SHAPES, type Mix, type Size } from "./make-model.ts
 
 /** Layers of the products: more weights than any cache holds, and few enough to be quick. */
 const PRODUCT_LAYERS = 4;
-/** One process's share of a file's time: one that hangs leaves room for the others. */
+/** Share of a file's time limit for one process: a process that hangs leaves time for the others. */
 const SHARE = 0.3;
-/** Most kernels shown for a pass. */
+/** Maximum number of kernels shown for a pass. */
 const KERNELS_SHOWN = 12;
 
 const { values: flags, positionals } = parseArgs({
@@ -35,14 +35,14 @@ const { values: flags, positionals } = parseArgs({
     rounds: { type: "string", default: "3" },
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "64" },
-    minutes: { type: "string", default: "9" }, // for each file
+    minutes: { type: "string", default: "9" }, // per file
     out: { type: "string", default: join(import.meta.dir, "out") }, // models are made here, and kept
     json: { type: "string", default: join(import.meta.dir, "out", "gpu-results.json") },
-    file: { type: "string" }, // uses this model instead of making some
+    file: { type: "string" }, // measures this file instead of generated models
   },
 });
 
-/** A side's result, or the reason why it has no result. */
+/** A side's result, or the reason why there is no result. */
 type Outcome<T> = { readonly value: T } | { readonly reason: string };
 
 /** The results for one file. */
@@ -134,7 +134,7 @@ async function productsOf(mix: Mix, size: Size, { work, left, noted }: ProductsP
   return noted("onnx", await ask("products", { ...work, file }, left()));
 }
 
-/** Runs a side in a process of its own, killed at its time limit. */
+/** Runs a side in a separate process, killed at its time limit. */
 async function ask<Name extends SideName>(side: Name, work: Work, ms: number): Promise<Outcome<Answers[Name]>> {
   if (ms <= 0) return { reason: `no time was left of ${flags.minutes} minutes` };
   const args = [join(import.meta.dir, "gpu-sides.ts"), side, work.file, String(work.prompt), String(work.tokens)];

@@ -29,7 +29,7 @@ static bool is_over(llama_grammar * grammar) {
     return false;
 }
 
-// False where the grammar does not allow it; the grammar is of no use then.
+// False if the grammar does not allow it; then the grammar is unusable.
 static bool take(llama_grammar * grammar, const std::string & text) {
     try { llama_grammar_accept_str(*grammar, text); } catch (const std::exception &) { return false; }
     return !llama_grammar_get_stacks(grammar).empty();

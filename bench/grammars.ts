@@ -40,7 +40,7 @@ const OWN: Readonly<Record<string, string>> = {
 };
 /** Grammars with large classes beyond ASCII, for which we may allow more texts. */
 const LARGE_CLASSES = ["japanese.gbnf"];
-/** Grammars that neither may take. */
+/** Grammars that neither program may accept. */
 const WRONG = [
   'root ::= "a',
   "root ::= [a",
@@ -93,7 +93,7 @@ async function check(name: string, text: string): Promise<void> {
   if (!isSame) process.exitCode = 1;
 }
 
-/** Our form of a grammar, or why it is refused. */
+/** Our form of a grammar, or the reason why it is refused. */
 function grammarOf(text: string): OwnGrammar | string {
   try {
     return answerGrammar({ kind: "gbnf", text });
@@ -125,7 +125,7 @@ function hexOf(text: string): string {
   return Buffer.from(text).toString("hex");
 }
 
-/** The program's answers, a line each. */
+/** The program's answers, one per line. */
 function llama(lines: readonly string[]): Promise<string[]> {
   return linesOf(source, { program: join(folder, "grammar-texts"), name: "grammar-texts", lines });
 }

@@ -81,7 +81,7 @@ function agreement(ours: readonly number[], theirs: readonly number[]): number {
 
 interface Answer {
   readonly tokens: readonly number[];
-  /** Our logit of our first differing token minus that of llama.cpp's. */
+  /** Our logit of our first differing token minus our logit of llama.cpp's token. */
   readonly gap: number | undefined;
 }
 

@@ -78,7 +78,7 @@ async function measure({ name, script, serve }: Way): Promise<string> {
   const began = performance.now();
   const output = join(home, "output");
   writeFileSync(output, "");
-  // a group of its own: npx passes no signal on
+  // a separate process group, because npx passes no signals on
   const child = Bun.spawn(
     ["setsid", "sh", "-ec", `cd $HOME; { ${script}; } >output 2>&1; exec env ${serve} >>output 2>&1`],
     { env },

@@ -1,5 +1,5 @@
 /**
- * Decode steps behind a long context with each format of the KV cache, by turns.
+ * Decode steps after a long context with each format of the KV cache, alternated.
  *
  *   bun bench/kv-types.ts FILE.gguf [--depth 16384] [--steps 6] [--rounds 5] [--threads 0] [--level LEVEL]
  *     [--types f16,q8_0,q4_0]

@@ -1,6 +1,6 @@
 /**
  * Models larger than memory: tokens per second of this backend and of llama.cpp in a control group that may use a share
- * of the file's bytes, in turns; medians of the rounds. Linux, as root.
+ * of the file's bytes, alternated; medians of the rounds. Linux, as root.
  *
  *   bun bench/larger-than-memory.ts FILE [--share 0.5 --share 0.33] [--llama FOLDER] [--prompt 64] [--tokens 32]
  *     [--rounds 3] [--threads 2]
@@ -35,7 +35,7 @@ const [prompt, tokens, threads] = [Number(values.prompt), Number(values.tokens),
 interface Figures {
   readonly prompt: number;
   readonly decode: number;
-  /** Share of experts that were in memory, of the answer's tokens. */
+  /** Share of experts that were in memory, over the answer's tokens. */
   readonly hitRate?: number;
 }
 
@@ -95,7 +95,7 @@ async function compare(file: string, share: number): Promise<object[]> {
   return [line("hearth", ours), ...(theirs.length > 0 ? [line("llama-bench", theirs)] : [])];
 }
 
-/** Prompt and answer are runs of their own. */
+/** Prompt and answer are separate runs. */
 async function llamaBench(folder: string, file: string, bytes: number): Promise<Figures> {
   const command = [resolve(folder, "llama-bench"), "-m", file, "-t", values.threads, "-r", "1"];
   const rate = async (...sizes: string[]): Promise<number> => {
@@ -107,7 +107,7 @@ async function llamaBench(folder: string, file: string, bytes: number): Promise<
   return { prompt: await rate("-p", values.prompt, "-n", "0"), decode };
 }
 
-/** Runs a command in a control group of its own. Throws if it fails. */
+/** Runs a command in a separate control group. Throws if it fails. */
 async function limited(
   command: readonly string[],
   bytes: number,

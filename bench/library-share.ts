@@ -12,7 +12,7 @@ import { projectorKinds, type CheckedModels } from "./models/table.ts";
 
 const kinds = projectorKinds();
 const checked = (await Bun.file(join(import.meta.dir, "models/checked.json")).json()) as CheckedModels;
-/** Steps of the architectures without a GPU kernel. An unchecked architecture counts as lacking. */
+/** Steps of the architectures without a GPU kernel. An unchecked architecture counts as lacking one. */
 const lacksOnGpu = ({ archs: needed }: Pulled): string[] =>
   needed.flatMap((arch) => (checked[arch] ? (checked[arch].missing["webgpu"] ?? []) : [`a check of ${arch}`]));
 

@@ -1,4 +1,4 @@
-/** The programs of llama.cpp and of ik_llama.cpp, its fork, built for this CPU, each run in a process of its own. */
+/** The programs of llama.cpp and of ik_llama.cpp, its fork, built for this CPU, each run in a separate process. */
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 
@@ -10,7 +10,7 @@ export interface Rates {
 export interface LlamaPrograms {
   /** A prompt, and tokens after it, measured separately: medians of `rounds`. */
   bench(file: string, sizes: { prompt: number; tokens: number; rounds: number }): Promise<Rates>;
-  /** Streams with their own prompts; all of their tokens count. */
+  /** Streams with prompts of their own; the tokens of all streams count. */
   batched(file: string, sizes: { prompt: number; tokens: number; streams: number }): Promise<Rates>;
   /** A server that embeds texts; `embed` sends them all in one call and returns the number of tokens. */
   embedder(
@@ -30,7 +30,7 @@ export type Project = "llama.cpp" | "ik_llama.cpp";
 
 const START_TIMEOUT_MS = 30_000;
 const PARALLEL = 4;
-/** Columns of a row that `llama-batched-bench` prints where it knows no JSON. */
+/** Columns of a row that `llama-batched-bench` prints if it does not support JSON. */
 const [PROMPT_COLUMN, DECODE_COLUMN, COLUMNS] = [5, 7, 10];
 
 export interface ProgramOptions {
@@ -53,7 +53,7 @@ export function llamaPrograms(
       LD_LIBRARY_PATH: [resolve(folder), process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":"),
     };
     const command = [resolve(folder, name), ...given, "-t", String(threads)];
-    const cwd = isIk ? tmpdir() : process.cwd(); // its batched-bench writes a log where it runs
+    const cwd = isIk ? tmpdir() : process.cwd(); // its batched-bench writes a log to the current folder
     return Bun.spawn(command, { env, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   };
   const run: Run = (name, given) => textsOf(start(name, given), name);
@@ -115,7 +115,7 @@ function ratesBy(
   return {
     async bench(file, { prompt, tokens, rounds }) {
       const sizes = ["-p", prompt, "-n", tokens, "-r", rounds, "-o", "json"].map(String);
-      const own = isIk ? ["-rtr", "1", ...attention] : []; // weights are interleaved when they are loaded
+      const own = isIk ? ["-rtr", "1", ...attention] : []; // weights are interleaved at load time
       const { out } = await run("llama-bench", ["-m", resolve(file), ...sizes, ...own]);
       const tests = JSON.parse(out) as {
         n_gen: number;
@@ -150,9 +150,9 @@ interface Server {
   stop(): void;
 }
 
-/** Resolves when it is up. */
+/** Resolves when the server answers. */
 async function serverOf(child: Bun.Subprocess<"ignore", "pipe", "pipe">, url: string): Promise<Server> {
-  const errors = child.stderr.text(); // drained, so that the pipe does not fill up
+  const errors = child.stderr.text(); // read, so that the pipe does not fill up
   void child.stdout.text();
   const isUp = async (): Promise<boolean> => (await fetch(`${url}/health`).catch(() => undefined))?.ok ?? false;
   for (const deadline = Date.now() + START_TIMEOUT_MS; !(await isUp()); await Bun.sleep(50)) {

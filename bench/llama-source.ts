@@ -27,7 +27,7 @@ export async function programBeside(
   return (given) => run([program, ...given], { LD_LIBRARY_PATH: built });
 }
 
-/** Writes lines to a program that was built beside `source`; returns the lines that it answers. */
+/** Writes lines to a program that was built beside `source`; returns the lines of its answer. */
 export async function linesOf(
   source: string,
   { program, name, lines }: { program: string; name: string; lines: readonly string[] },

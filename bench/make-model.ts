@@ -22,7 +22,7 @@ import type { Quant } from "../src/engine/formats/quant/quant.ts";
 export const SHAPES = {
   tiny: { dim: 256, nLayers: 4, nHeads: 4, nKvHeads: 2, ffnDim: 768, vocabSize: 1024, ctxLen: 4096 },
   two: { dim: 1024, nLayers: 2, nHeads: 8, nKvHeads: 2, ffnDim: 2816, vocabSize: 2048, ctxLen: 4096 },
-  /** Narrow, with the dispatches of a large model. */
+  /** Narrow, but with as many dispatches as a large model. */
   deep: { dim: 256, nLayers: 40, nHeads: 4, nKvHeads: 2, ffnDim: 256, vocabSize: 1024, ctxLen: 4096 },
   "135m": { dim: 576, nLayers: 30, nHeads: 9, nKvHeads: 3, ffnDim: 1536, vocabSize: 49_152, ctxLen: 8192 },
   "1.2b": { dim: 2048, nLayers: 16, nHeads: 32, nKvHeads: 8, ffnDim: 8192, vocabSize: 128_256, ctxLen: 131_072 },
@@ -201,8 +201,8 @@ function* tensorsOf(mix: Mix, shape: Shape, rng: Rng): Generator<WriteTensor> {
 
 /** Offsets of a block's float16 scales, and their values for the wanted deviation of the weights. */
 const SCALES: Readonly<Record<string, readonly (readonly [at: number, value: number])[]>> = {
-  q4_0: [[0, DEVIATION / 4.6]], // the deviation of uniform nibbles is 4.6
-  q8_0: [[0, DEVIATION / 74]], // that of uniform bytes is 74
+  q4_0: [[0, DEVIATION / 4.6]], // uniform nibbles have a deviation of 4.6
+  q8_0: [[0, DEVIATION / 74]], // uniform bytes have a deviation of 74
   q4_K: [
     [0, DEVIATION / 170],
     [2, (DEVIATION / 170) * 7.5],

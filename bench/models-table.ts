@@ -35,7 +35,7 @@ const { values, positionals } = parseArgs({ options: { check: { type: "boolean" 
 const recordPath = join(import.meta.dir, "models/checked.json");
 const tablePath = resolve(import.meta.dir, "../docs/models.md");
 const backends = { simd: simdBackend, webgpu: webGpuBackend, onnx: onnxBackend };
-const QUANTIZED = 1e-5; // larger bounds belong to files that llama.cpp itself rounds
+const QUANTIZED = 1e-5; // larger bounds apply to files that llama.cpp itself rounds
 
 if (values.check) await Bun.write(recordPath, `${JSON.stringify(await check(positionals[0]), null, 2)}\n`);
 await Bun.write(tablePath, makeTable((await Bun.file(recordPath).json()) as CheckedModels));
@@ -44,7 +44,7 @@ Bun.spawnSync([process.execPath, "fmt", tablePath, recordPath]);
 interface Found {
   readonly references: Set<string>;
   nmse: number;
-  /** Error of references with a larger bound: used only without others. */
+  /** Error of references with a larger bound: used only if there are no others. */
   looseNmse: number;
   readonly missing: Map<string, Set<string>>;
 }
@@ -84,7 +84,7 @@ async function check(more: string | undefined): Promise<CheckedModels> {
   return Object.fromEntries(sorted.map(([arch, entry]) => [arch, plain(entry)]));
 }
 
-/** Decoders with bidirectional attention, which few of their files and fewer backends have. */
+/** Decoders with bidirectional attention, which few of their files ask for, and few backends support. */
 function isTurned(name: string, { arch }: Outline): boolean {
   return name.endsWith("-two-sided") && arch !== "llama-embed";
 }
@@ -121,7 +121,7 @@ async function madeIn(folder: string): Promise<Reference[]> {
   return made;
 }
 
-/** The earlier results of models that are absent now. */
+/** Keeps the earlier results of models that are absent now. */
 async function before(here: ReadonlySet<string>): Promise<Map<string, Found>> {
   const last = (await Bun.file(recordPath).json()) as CheckedModels;
   const kept = new Map<string, Found>();

@@ -1,6 +1,6 @@
 /**
  * Tests that the recorded logits reveal mistakes: runs every reference model with each mistake of
- * test/engine/architectures/mutations.ts, and counts it as blind if its logits stay within the bound. `bun
+ * test/engine/architectures/mutations.ts, and counts the model as blind if its logits stay within the bound. `bun
  * bench/mutations.ts`: the outlines, and with `HEARTH_GOLDEN` the models there too. Exits with 1 if an outline is blind
  * to a wrong rotation or a lost window.
  */

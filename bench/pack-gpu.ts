@@ -8,9 +8,9 @@
  * hearth-gpu/results.json. Needs `tar` and `xz`, and minutes, because it uses xz's highest level. Prints the archive's
  * size; without llama and onnx it is two thirds.
  *
- * With --lean it has only the things that the machine lacks beside a copy of this tree, in at most 45 MiB: the runtime,
- * Dawn, the loader, and packages of tests. There, in the tree:
- * `tar xf FILE.tar.xz -C /tmp && /tmp/hearth-gpu/run bench/gpu-probe.ts`, or `run test FILE`.
+ * With --lean it has only the things that the machine needs in addition to a copy of this tree, in at most 45 MiB: the
+ * runtime, Dawn, the loader, and packages of tests. There, in the tree: `tar xf FILE.tar.xz -C /tmp &&
+ * /tmp/hearth-gpu/run bench/gpu-probe.ts`, or `run test FILE`.
  */
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,7 +39,7 @@ ldconfig -p 2>/dev/null | grep -q 'libvulkan\\.so\\.1' || export LD_LIBRARY_PATH
 exec ./bun bench/gpu.ts --json results.json "$@"
 `;
 
-/** Runs in a tree without packages. */
+/** Starts a command in a tree without packages. */
 const RUN_LEAN = `#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 [ -e node_modules ] || ln -s "$here/node_modules" node_modules

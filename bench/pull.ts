@@ -49,7 +49,7 @@ try {
     await rm(copy, { force: true });
     const response = await fetch(`${hearth.url}/api/delete`, { method: "DELETE", body: JSON.stringify({ model }) });
     await response.text();
-    await run(["sync"]); // so that no contender writes back another's data
+    await run(["sync"]); // so that no program writes another one's data to the disk
   };
   const rates = await alternate(contenders, clean);
   const base = median(rates["curl"] ?? []);

@@ -7,7 +7,7 @@
  *     [--out FOLDER] [--record]
  *
  * --peer-program: a `llama-quantize`, built for this CPU; else `llama_model_quantize`, which it calls, of
- * node-llama-cpp's library. --out: where the results are, which are removed; else a temporary folder.
+ * node-llama-cpp's library. --out: the folder for results, which are removed; default: a temporary folder.
  */
 import { dlopen, ptr } from "bun:ffi";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -59,7 +59,7 @@ function compareType(type: string, file: string, folder: string): Figure[] {
   const name = flags["peer-program"] ? "llama-quantize" : "llama.cpp";
   const times = (["clock", "processor"] as const).map((measure): Figure => {
     const [ours, rounds] = [seconds.hearth, seconds["llama.cpp"]].map((all) => all.map((s) => s[measure]));
-    const [left, right] = [median(ours!), median(rounds!)]; // two sides
+    const [left, right] = [median(ours!), median(rounds!)]; // there are two sides
     console.log(
       `${type.padEnd(8)} ${measure} ${left.toFixed(1)} : ${right.toFixed(1)} s = ${(left / right).toFixed(2)}`,
     );
@@ -123,7 +123,7 @@ function median(values: readonly number[]): number {
 function quantizeByLlama([from, to, type]: [string, string, string]): void {
   const { symbols } = dlopen(findLibrary(), {
     llama_backend_init: { args: [], returns: "void" },
-    llama_model_quantize_default_params: { args: ["ptr"], returns: "ptr" }, // returned by a hidden first argument
+    llama_model_quantize_default_params: { args: ["ptr"], returns: "ptr" }, // returned through a hidden first argument
     llama_model_quantize: { args: ["cstring", "cstring", "ptr"], returns: "u32" },
   });
   const params = new Int32Array(64);

@@ -24,7 +24,7 @@ try {
     const [base = name, adapter] = name.split("+");
     const outline = outlines.get(base);
     const made = outline ? makeOutline(base, outline) : makeModel(base);
-    const model = base === "mllama" ? withoutCrossLayers(made) : made; // llama.cpp does not know such layers
+    const model = base === "mllama" ? withoutCrossLayers(made) : made; // llama.cpp does not support such layers
     const tokens = outline ? OUTLINE_TOKENS : TOKENS;
     const modelPath = join(folder, `${base}.gguf`);
     await writeGguf(modelPath, model);
@@ -56,7 +56,7 @@ async function logitsOf(
     experimentalKvCacheValueType: "F32",
     ...more,
   });
-  // requests all rows: for some rows only, llama.cpp returns wrong ones for an architecture or two
+  // requests all rows: for some rows only, llama.cpp returns wrong logits for an architecture or two
   const input = Array.from(tokens, (id): [Token, { generateNext: { logits: true } }] => {
     return [id as Token, { generateNext: { logits: true } }]; // a branded number
   });

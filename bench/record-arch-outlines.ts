@@ -12,10 +12,10 @@ import type { Outline } from "../test/engine/architectures/outlines.ts";
 
 /** A window as long as the tested prompt would have no effect. */
 const WINDOW = 8;
-/** With as many experts as are used, routing would have no effect. */
+/** If all experts were used, routing would have no effect. */
 const EXPERTS = 4;
 
-/** Unreal models: with experts that llama.cpp ignores, and without the 32 layers that it rotates. */
+/** Models that no real file matches: with experts that llama.cpp ignores, or without the 32 layers that it rotates. */
 const LEFT_OUT = ["refact-moe", "baichuan-dense"];
 /** Tensors that no real file has: factors that llama.cpp takes from another layer, a norm that it ignores. */
 const UNREAL: Readonly<Record<string, RegExp>> = { hrm_text: /\.scale$/, mpt: /attn_k_norm/ };
@@ -69,7 +69,7 @@ function isNothing(value: MetadataValue): boolean {
   return each.every((one) => one === 0 || one === "" || one === -1 || one === 0xffff_ffff || one === -Infinity);
 }
 
-/** Groups tensors of layers with one shape under one name: `blk.0,1.attn_q.weight`. */
+/** Groups tensors of layers with the same shape under one name: `blk.0,1.attn_q.weight`. */
 function together(shapes: Readonly<Record<string, readonly number[]>>): Record<string, readonly number[]> {
   const layers = new Map<string, { rest: string; shape: readonly number[]; ids: string[] }>();
   const found: Record<string, readonly number[]> = {};

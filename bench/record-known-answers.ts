@@ -1,5 +1,5 @@
 /**
- * Writes what the kernel libraries answer in their self-test (`kernels/simd/lib/KNOWN_ANSWERS`), after the sources in
+ * Writes the results of the kernel libraries' self-test (`kernels/simd/lib/KNOWN_ANSWERS`), after the sources in
  * `kernels/simd` or the sheets in `src/engine/backends/selftest` have changed. Lines of libraries that this machine
  * cannot run stay as they are; a test refuses them where the library is another. AVX-512 VNNI needs such a processor,
  * arm64 `qemu-aarch64`.

@@ -10,7 +10,7 @@ import { isObject } from "../src/base/index.ts";
 const MODEL = resolve(import.meta.dir, "../models/hearth/hearth.gguf");
 const RECORDED = resolve(import.meta.dir, "../test/server/llama-server-answers.json");
 const START_MS = 30_000;
-/** Values of a vector, and characters of a text, that are kept. */
+/** Number of kept values of a vector, and of characters of a text. */
 const [VALUES_KEPT, CHARS_KEPT] = [3, 200];
 
 type Asked = readonly [path: string, body?: object];
@@ -85,7 +85,7 @@ async function ask(url: string, [path, body]: Asked): Promise<unknown> {
   return lines.map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-/** The same with short vectors and texts. */
+/** The same answer with shortened vectors and texts. */
 function cut(value: unknown): unknown {
   if (typeof value === "string") return value.replace(MODEL, "hearth.gguf").slice(0, CHARS_KEPT);
   if (Array.isArray(value)) {

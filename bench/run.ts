@@ -1,7 +1,7 @@
 /**
  * Compares Hearth with llama.cpp as `node-llama-cpp` ships it, on the same files and cores: prompts, decode, load times
- * and memory, alternated A B A B, each run in its own process, medians with their spread. `simd-peers.ts` compares with
- * llama.cpp's own programs, which have no JavaScript around each token.
+ * and memory, alternated A B A B, each run in a separate process, medians with their spread. `simd-peers.ts` compares
+ * with llama.cpp's own programs, which have no JavaScript around each token.
  *
  *   bun bench/run.ts [q4_0 q8_0 q4_k_m f16 …] [--rounds 3] [--threads N] [--out FOLDER] [--record]
  */
@@ -58,10 +58,10 @@ async function compare(mix: Mix): Promise<Figure[]> {
   ];
 }
 
-/** Runs one side in a process of its own. */
+/** Runs one side in a separate process. */
 async function measure(side: SideName, file: string): Promise<Measurement> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "sides.ts"), side, file, flags.threads], {
-    env: { ...process.env, MALLOC_MMAP_THRESHOLD_: "65536" }, // as for runners
+    env: { ...process.env, MALLOC_MMAP_THRESHOLD_: "65536" }, // the same as for runners
     stdout: "pipe",
     stderr: "inherit",
   });
@@ -69,7 +69,7 @@ async function measure(side: SideName, file: string): Promise<Measurement> {
   const line = output.trim().split("\n").at(-1) ?? "";
   if ((await child.exited) !== 0 || !line.startsWith("{"))
     throw new Error(`${side} on ${file} failed: ${output.slice(-500)}`);
-  return JSON.parse(line) as Measurement; // the output of sides.ts
+  return JSON.parse(line) as Measurement; // sides.ts printed it
 }
 
 type Row = { hearth: string; "llama.cpp": string; ratio: string };

@@ -1,6 +1,6 @@
 // llama.cpp's samplers on given logits, for samplers.ts. Reads lines of one word and its values:
 //   model FILE | logits N FILE | history ID… | case NAME WHAT… | draws N SEED
-// and after each case writes a line: its name, then ID:PROBABILITY of what is left, then (draws > 0) ID:COUNT.
+// and after each case writes a line: its name, then ID:PROBABILITY of the remaining tokens, then (draws > 0) ID:COUNT.
 
 #include "llama.h"
 
@@ -72,7 +72,7 @@ static void run(const std::string & line) {
     for (int i = 0; i < draws; i++) {
         auto again = candidates();
         llama_token_data_array given = { again.data(), again.size(), -1, false };
-        llama_sampler_apply(chain, &given); // without accept: each draw sees the same history
+        llama_sampler_apply(chain, &given); // without accept, so that each draw has the same history
         counts[given.data[given.selected].id]++;
     }
     for (auto & each : counts) printf(" %d:%d", each.first, each.second);

@@ -75,7 +75,7 @@ function difference(id: number, a: ReadonlyMap<number, number>, b: ReadonlyMap<n
   return Math.abs((a.get(id) ?? 0) - (b.get(id) ?? 0));
 }
 
-/** Two samples of the same size; `z` is about normal where both have one distribution. */
+/** Compares two samples of the same size; `z` is about normal if both have the same distribution. */
 function chiSquared(
   a: ReadonlyMap<number, number>,
   b: ReadonlyMap<number, number>,
@@ -138,7 +138,7 @@ async function llamas(llamaCpp: string): Promise<[Map<string, Map<number, number
   }
 }
 
-/** The chain as llama.cpp's server makes it of the same options (`common_sampler_init`). */
+/** The chain that llama.cpp's server makes from the same options (`common_sampler_init`). */
 function chainOf(options: SamplingOptions): string {
   const keep = options.min_keep;
   if (options.mirostat > 0) {

@@ -1,5 +1,5 @@
 /**
- * The two sides of the comparison, each in a child process of its own: `bun bench/sides.ts hearth|llama FILE THREADS`
+ * The two sides of the comparison, each in a separate child process: `bun bench/sides.ts hearth|llama FILE THREADS`
  * loads the file, measures, and prints one line of JSON. Both read the same tokens and pick the likeliest next one.
  */
 import { readFileSync } from "node:fs";
@@ -100,7 +100,7 @@ export function argmax(logits: Float32Array): number {
   return best;
 }
 
-/** A field of /proc/self/status in bytes; elsewhere the runtime's own figure. */
+/** A field of /proc/self/status in bytes; on other systems the runtime's own figure. */
 function memory(field: "VmHWM" | "VmRSS"): number {
   try {
     const kilobytes = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync("/proc/self/status", "utf8"))?.[1];

@@ -78,7 +78,7 @@ interface Sizes {
 }
 /** Relative to a peer's rate. */
 type Goals = Partial<Record<keyof Rates, number>>;
-/** For one stream. */
+/** Goals for one stream. */
 const BESIDE_IK: Goals = { prompt: 1.5, decode: 1.05 };
 
 interface Runs {
@@ -117,7 +117,7 @@ const TITLES: Readonly<Record<keyof typeof PARTS, string>> = {
   busy: "Beside other work",
 };
 
-/** With the goal of decode beside llama.cpp. */
+/** Each file with its goal of decode relative to llama.cpp. */
 const FILES = [
   ["q4_0", "1.2b", 1.1],
   ["q8_0", "1.2b", 1.1],
@@ -226,7 +226,7 @@ async function served(): Promise<void> {
   );
 }
 
-/** One round each: a prompt of 16,384 takes minutes. */
+/** One round per program, because a prompt of 16,384 takes minutes. */
 async function contexts(): Promise<void> {
   const file = await fileOf("q4_0");
   for (const prompt of flags.contexts.split(",").map(Number)) {
@@ -253,9 +253,9 @@ async function busy(): Promise<void> {
   }
 }
 
-/** Through both servers, the usual way to embed. */
+/** Through both servers, which is the usual way to embed. */
 async function embeddings(): Promise<void> {
-  const [count, words] = [Number(flags.texts), 126]; // without the tokens that a text begins and ends with
+  const [count, words] = [Number(flags.texts), 126]; // without the tokens that begin and end a text
   const texts = Array.from({ length: count }, (_, i) =>
     Array.from({ length: words }, (__, at) => wordOf((i * 7919 + at * 104_729) % 20_000)).join(" "),
   );

@@ -5,7 +5,7 @@
  *     [--rounds 3] [--mapped] [--json]
  *
  * --depth: tokens of context before the measurement. --mapped: the file stays in the system's pages; otherwise it is
- * moved into pages of 2 MB first, as while a model is used. Rates are medians of the rounds. `bench/simd-peers.ts`
+ * first moved into pages of 2 MB, as for a loaded model. Rates are medians of the rounds. `bench/simd-peers.ts`
  * compares it with llama.cpp.
  */
 import { parseArgs } from "node:util";

@@ -15,7 +15,7 @@ import { writeRecord } from "./report/record.ts";
 
 /** Requests until caches are full. */
 const WARM_UP = 1500;
-/** Time until idle processes have returned their memory. */
+/** Time after which idle processes have returned their memory. */
 const REST_MS = 5000;
 const SLOTS = 4;
 

@@ -15,7 +15,7 @@ export interface Answer {
   readonly end: Readonly<Record<string, unknown>>;
 }
 
-/** Starts the server with a home that is deleted after `use`, which may start others there. */
+/** Starts the server with a home that is deleted after `use`, which may start other servers with it. */
 export async function withServer(
   file: string | undefined,
   use: (server: { start: () => Promise<Hearth>; model: string; home: string }) => Promise<void>,

@@ -1,5 +1,5 @@
 /**
- * Compares chat templates rendered by us and by Python's jinja2, to the byte: every template found, times the thirteen
+ * Compares chat templates rendered by us and by Python's jinja2, byte by byte: every template found, times the thirteen
  * conversations of the tests.
  *
  *   bun bench/templates.ts [FOLDER…]
@@ -72,7 +72,7 @@ function add(source: string | undefined, name: string): void {
   if (source !== undefined && !templates.has(source)) templates.set(source, name);
 }
 
-/** Every template file under a folder, except ours, which are listed above. */
+/** Every template file below a folder, except our own, which are listed above. */
 function filesIn(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder}: expected a folder`);
   const found = readdirSync(folder, { recursive: true, withFileTypes: true });

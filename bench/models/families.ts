@@ -16,7 +16,7 @@ export interface Family {
   readonly hears?: readonly string[];
   /** `only`: it only makes embeddings; `too`: some of its models do. */
   readonly embeds?: "only" | "too";
-  /** Backends that run it, for a family that no reference model tries. */
+  /** Backends that run it, for a family without a reference model. */
   readonly runs?: readonly string[];
   /** Other names in files, which are mapped to it. */
   readonly also?: readonly string[];

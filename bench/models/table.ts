@@ -15,7 +15,7 @@ export interface Checked {
   readonly references: readonly string[];
   /** The largest normalised mean square error among float weights. */
   readonly nmse: number;
-  /** Unsupported parts of any of them, by backend. */
+  /** Unsupported parts of any reference model, by backend. */
   readonly missing: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -39,7 +39,7 @@ function kindsOf(open: (model: EncoderModel) => unknown): ReadonlySet<string> {
   throw new Error("a projector without a kind was expected to be refused with the list of those that there are");
 }
 
-/** Architectures with trained weights in the tests of `bun run test real`. */
+/** Architectures whose trained weights are tested by `bun run test real`. */
 const TRAINED: ReadonlySet<string> = new Set(["bert", "gemma3"]);
 const ORIGINALS = join(import.meta.dir, "../../test/library/convert/originals.json.gz");
 

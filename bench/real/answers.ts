@@ -1,6 +1,7 @@
 /**
- * A hundred questions through the server, greedily, judged as a person would: an answer ends by itself, is in the
- * question's language and writing, has no rest of a template, and is right. llama.cpp's answers are judged alike.
+ * A hundred questions through the server, greedily, judged by four rules: an answer ends by itself, is in the
+ * question's language and script, has no remains of a template, and is correct. llama.cpp's answers are judged by the
+ * same rules.
  */
 import { join } from "node:path";
 import { runHearth, startHearth, type Hearth } from "../../test/e2e/hearth.ts";

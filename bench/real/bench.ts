@@ -1,4 +1,4 @@
-/** The parts of the comparison share this: the model and its tokens, llama.cpp beside it, and the figures. */
+/** Shared parts of the comparison: the model and its tokens, llama.cpp beside it, and the figures. */
 import { join } from "node:path";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";
@@ -15,11 +15,11 @@ export interface Bench {
   readonly peer: Peer;
   readonly threads: number;
   readonly figures: readonly Figure[];
-  /** The same weights widened, in a file that is made once. */
+  /** The same weights in a wider type, in a file that is written once. */
   wide(type: "f32" | "f16"): Promise<string>;
-  /** The tokens of a text behind the one that begins texts. */
+  /** The tokens of a text, without the token that begins texts. */
   encode(text: string): Int32Array;
-  /** Keeps a figure, and prints it. */
+  /** Records a figure, and prints it. */
   tell(figure: Figure): void;
 }
 
@@ -46,5 +46,5 @@ export async function openBench(threads: number): Promise<Bench> {
   };
 }
 
-/** Five digits of it. */
+/** The number rounded to five digits. */
 export const tidy = (value: number): number => Number(value.toPrecision(5));

@@ -1,7 +1,7 @@
 /**
  * Starts real coding agents from npm by `hearth launch` against this server with a scripted model, which calls the
  * agent's own shell tool and then answers. Prints for each agent: started, streamed, a call arrived and its result came
- * back, and that no file that was there before changed. Arguments: the folder of an `npm install --prefix FOLDER` of
+ * back, and that no file changed that existed before. Arguments: the folder of an `npm install --prefix FOLDER` of
  * @anthropic-ai/claude-code, @openai/codex, opencode-ai, @qwen-code/qwen-code, @continuedev/cli,
  * @earendil-works/pi-coding-agent and cline; names of agents, by default all.
  */
@@ -18,10 +18,10 @@ const PROMPT = `Run the shell command: echo ${MARK}`;
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 
 interface Agent {
-  /** The name of its command, if it is another. */
+  /** The name of its command, if it differs. */
   readonly command?: string;
   readonly args: readonly string[];
-  /** A settings file of the agent below the home folder, which must stay as it is. */
+  /** A settings file of the agent below the home folder, which must not change. */
   readonly settings: readonly [path: string, text: string];
 }
 
@@ -31,7 +31,7 @@ const AGENTS: Readonly<Record<string, Agent>> = {
     args: ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", PROMPT],
     settings: [".codex/config.toml", '# mine\nmodel = "other"\n'],
   },
-  // these two add the first key themselves where it is absent
+  // these two agents add the first key themselves if it is missing
   opencode: {
     args: ["run", PROMPT],
     settings: [

@@ -4,17 +4,17 @@ export interface Difference {
   readonly positions: number;
   /** Σ (got − expected)² / Σ expected², of all logits. */
   readonly nmse: number;
-  /** Positions whose likeliest token is the same, of all. */
+  /** Share of positions with the same likeliest token. */
   readonly top1: number;
   /** Σ p ln(p / q), p the reference's probabilities: the mean over positions, in nats. */
   readonly kl: number;
-  /** The same, at the worst position. */
+  /** The same at the worst position. */
   readonly klMax: number;
   /** Our perplexity, over the tokens that were passed. */
   readonly perplexity: number;
 }
 
-/** Sums up the differences between rows of logits. */
+/** Accumulates the differences between rows of logits. */
 export class Differences {
   #error = 0;
   #power = 0;

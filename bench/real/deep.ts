@@ -1,4 +1,6 @@
-/** A context filled to the model's limit, far behind the sliding windows: text there is as likely as for llama.cpp. */
+/**
+ * A context filled to the model's limit, far beyond the sliding windows: text there must be as likely as for llama.cpp.
+ */
 import { tidy, type Bench } from "./bench.ts";
 import { lossesOf, openSide } from "./side.ts";
 

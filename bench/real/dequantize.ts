@@ -1,4 +1,4 @@
-/** A model's weights widened, to quantize them to all types, and to compare sums without 8-bit rounding. */
+/** Widens a model's weights, to quantize them to all types, and to compare sums without 8-bit rounding. */
 import { existsSync } from "node:fs";
 import { readHeader } from "../../src/engine/formats/files/header.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
@@ -7,11 +7,11 @@ import type { Gguf } from "../../src/engine/formats/gguf/gguf.ts";
 import { quants } from "../../src/engine/formats/quant/index.ts";
 import { writableMetadata } from "../../src/library/create/quantize-metadata.ts";
 
-/** `general.file_type` of each. */
+/** `general.file_type` of each type. */
 const FILE_TYPES = { f32: 0, f16: 1 } as const;
 const CHUNK_ROWS = 1024;
 
-/** Writes `from` at `to` unless a file is there. Vectors stay float32. */
+/** Writes `from` to `to` unless that file exists. Vectors stay float32. */
 export async function dequantize(from: string, to: string, type: keyof typeof FILE_TYPES): Promise<string> {
   if (existsSync(to)) return to;
   const header = await readHeader(from);

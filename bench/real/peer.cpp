@@ -28,7 +28,7 @@ static FILE * open(const char * path, const char * mode) {
     return file;
 }
 
-/** Reads a count and as many elements; false at the end of the file. */
+/** Reads a count and that many elements; false at the end of the file. */
 template <class T> static bool read(FILE * file, std::vector<T> & list) {
     uint32_t count;
     if (fread(&count, 4, 1, file) != 1) return false;
@@ -67,7 +67,9 @@ static llama_context * make_context(llama_model * model, int ctx, ggml_type k, g
     return context;
 }
 
-/** Evaluates `ids` behind `start` tokens in pieces, and hands over the logits of the last one and of those from `wanted` on. */
+/**
+ * Evaluates `ids` after `start` tokens in pieces, and passes on the logits of the last one and of all from `wanted` on.
+ */
 template <class F> static void evaluate(llama_context * context, const Ids & ids, int start, size_t wanted, F each) {
     const int size = llama_n_batch(context);
     llama_batch batch = llama_batch_init(size, 0, 1);

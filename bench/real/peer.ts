@@ -8,15 +8,15 @@ import { join } from "node:path";
 import { realFolder } from "./fetch.ts";
 
 export interface Peer {
-  /** Ids of each text, no special tokens added. @param special read texts of control tokens as those tokens */
+  /** Ids of each text, no special tokens added. @param special true: texts of control tokens become these tokens */
   tokens(model: string, texts: readonly string[], special: boolean): Promise<Int32Array[]>;
   /** The ids that end an answer, ascending. */
   ends(model: string): Promise<Int32Array>;
   /** Logits of all positions of each sequence, (positions, vocabulary). */
   logits(model: string, sequences: readonly Int32Array[], cache: Cache): Promise<LogitsFile>;
-  /** −ln p of the tokens behind position `first` of each sequence; by default of every token but the first. */
+  /** −ln p of the tokens after position `first` of each sequence; by default of all tokens except the first. */
   losses(model: string, sequences: readonly Int32Array[], cache: Cache, first?: number): Promise<Float32Array[]>;
-  /** Greedy continuation of each sequence: at most `count` tokens, the one that ends it included. */
+  /** Greedy continuation of each sequence: at most `count` tokens, including the one that ends it. */
   greedy(model: string, sequences: readonly Int32Array[], count: number): Promise<Int32Array[]>;
   /** The pooled vector of each sequence, not normalised. */
   vectors(model: string, sequences: readonly Int32Array[]): Promise<Float32Array[]>;
@@ -28,7 +28,7 @@ interface Cache {
   /** Type of the keys and of the values. */
   readonly kv: "f32" | "f16" | "q8_0" | "q4_0";
 }
-/** Logits of many positions in a file, since they may be more than fits in memory. */
+/** Logits of many positions in a file, because they may exceed the memory. */
 export interface LogitsFile {
   /** Reads the logits of one sequence, or of `count` of its positions from `first` on: (positions, vocabulary). */
   read(index: number, first?: number, count?: number): Promise<Float32Array>;
@@ -37,7 +37,7 @@ export interface LogitsFile {
 
 const BENCH = join(import.meta.dir, "..");
 
-/** Throws where g++ or the package is missing (`bun install --cwd bench`). */
+/** Throws if g++ or the package is missing (`bun install --cwd bench`). */
 export async function openPeer({ threads = 2 } = {}): Promise<Peer> {
   const platform = `${process.platform}-${process.arch}`;
   const backends = join(BENCH, "node_modules/@node-llama-cpp", platform, "bins", platform);
@@ -45,7 +45,7 @@ export async function openPeer({ threads = 2 } = {}): Promise<Peer> {
   const program = await build(backends);
   const env = { ...process.env, BACKENDS: backends, THREADS: `${threads}` };
   const run = (given: readonly string[]): Promise<void> => command([program, ...given], env);
-  /** Runs it with an input file, and leaves what it wrote in a folder. */
+  /** Runs the program on an input file, and keeps its output in a folder. */
   const start = async (given: readonly [string, string], input: Uint8Array[], more: readonly string[] = []) => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-peer-"));
     const remove = (): void => rmSync(folder, { recursive: true });
@@ -98,7 +98,7 @@ export async function openPeer({ threads = 2 } = {}): Promise<Peer> {
   };
 }
 
-/** Builds it unless this source was built before; the headers come from the sources in the package. */
+/** Builds the program unless the same source was built before; the headers come from the sources in the package. */
 async function build(backends: string): Promise<string> {
   const source = await Bun.file(join(import.meta.dir, "peer.cpp")).text();
   const program = join(realFolder(), `peer-${Bun.hash(source + backends).toString(16)}`);

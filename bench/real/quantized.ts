@@ -1,6 +1,6 @@
 /**
  * Rounding judged on trained weights: the weights quantized to each type by Hearth and by llama.cpp, and a KV cache of
- * each type. Each program answers for its own file. The reference is llama.cpp with float32 weights and cache.
+ * each type. Each program runs its own file. The reference is llama.cpp with float32 weights and cache.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,10 +23,10 @@ const CACHES = ["f16", "q8_0", "q4_0"] as const;
 /** Two sliding windows. */
 const LENGTH = 1024;
 const CHUNK = 128;
-/** Float weights are this near, in nats: Hearth multiplies prompts with them as 16-bit integers. */
+/** Maximum difference for float weights, in nats: Hearth multiplies prompts with them as 16-bit integers. */
 const EQUAL_KL = 1e-4;
 
-/** @param types of the files, and of the caches behind a plus sign: `Q4_K_M,+q8_0`; empty: all */
+/** @param types of the files, and of the caches after a plus sign: `Q4_K_M,+q8_0`; empty: all */
 export async function compareRounded(bench: Bench, types: readonly string[]): Promise<void> {
   const isWanted = (name: string): boolean => types.length === 0 || types.includes(name);
   const tokens = bench.encode(await Bun.file(LOSSES.text).text());

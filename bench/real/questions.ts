@@ -4,9 +4,9 @@ export interface Language {
   readonly examples: readonly (readonly [question: string, answer: string])[];
   /** Questions and right answers, in the order of the facts. */
   readonly questions: readonly (readonly [question: string, right: RegExp])[];
-  /** The writing: all letters of an answer are of it. */
+  /** The script: all letters of an answer belong to it. */
   readonly script: RegExp;
-  /** Words of a neighbour that do not belong in an answer. */
+  /** Words of a related language that do not belong in an answer. */
   readonly foreign: RegExp;
 }
 

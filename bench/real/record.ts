@@ -4,7 +4,7 @@
  *   bun install --cwd bench && bun bench/real/record.ts
  *
  * Logits, losses and answers are of the weights as float32 with a float32 cache: llama.cpp rounds activations to 8 bits
- * where weights are quantized, and those sums are further from the exact ones than Hearth's.
+ * where weights are quantized, and its sums are then further from exact sums than Hearth's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -8,13 +8,13 @@ export const LOGITS = {
   texts: 5000,
   /** Prompts, by their numbers. */
   prompts: [0, 2, 6, 9, 12, 16, 17, 23, 28, 31, 38, 41],
-  /** Tokens of each, at most. */
+  /** Maximum tokens of each text. */
   length: 32,
-  /** One position out of so many is kept. */
+  /** Every n-th position is kept. */
   every: 4,
-  /** Likeliest tokens of a position that are kept. */
+  /** Number of likeliest tokens kept per position. */
   top: 12,
-  /** Tokens of an answer, at most. */
+  /** Maximum tokens of an answer. */
   answer: 24,
 } as const;
 

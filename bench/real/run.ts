@@ -6,10 +6,10 @@
  *   bun bench/real/run.ts [--record] [--parts ids,logits,…] [--threads 2] [--sides simd,wasm+precise,…]
  *     [--depths 8192,32768] [--tokens 4096] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
  *
- * All parts take an hour and 4 GB of temporary files. `--record` writes real.json, or real-PART.json
- * for a single part. `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of
- * caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM.
- * `--show`: also prints the answers.
+ * All parts take an hour and 4 GB of temporary files. `--record` writes real.json, or real-PART.json for a single part.
+ * `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of caches after a plus
+ * sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM. `--show`: also prints
+ * the answers.
  */
 import { parseArgs } from "node:util";
 import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
@@ -25,9 +25,9 @@ import { envOf, lossesOf, openSide } from "./side.ts";
 import { mixedTexts, PROMPTS } from "./texts.ts";
 import { compareVectors } from "./vectors.ts";
 
-/** Tokens of a prompt for logits: 2,000 positions in all. Two texts are joined, so that all have enough. */
+/** Tokens of a prompt for logits: 2,000 positions in all. Two texts are joined to get enough of them. */
 const PROMPT_LENGTH = 40;
-/** Sides that are slow without a GPU get so many prompts only. */
+/** Number of prompts for sides that are slow without a GPU. */
 const SLOW: Readonly<Record<string, number>> = { webgpu: 5 };
 const levels = levelsHere().flatMap(({ level }) => [`simd:${level}`, `simd:${level}+precise`]);
 const { values: flags } = parseArgs({
@@ -46,7 +46,7 @@ const { values: flags } = parseArgs({
 const listOf = (text: string): string[] => text.split(",").filter((word) => word !== "");
 
 if (process.env["ORT_DISABLE_TELEMETRY"] !== "1") {
-  const env = await envOf(flags.sides); // native code reads the variables that the process started with
+  const env = await envOf(flags.sides); // native code reads the variables with which the process was started
   const command = [process.execPath, ...process.argv.slice(1)];
   process.exit(await Bun.spawn(command, { env, stdio: ["ignore", "inherit", "inherit"] }).exited);
 }

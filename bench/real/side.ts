@@ -1,5 +1,5 @@
 /**
- * Hearth's side of a comparison of logits. A side is a backend, `simd` with a level behind a colon, with `+precise` for
+ * Hearth's side of a comparison of logits. A side is a backend, `simd` with a level after a colon, with `+precise` for
  * float32 activations, `+q8_0` or `+q4_0` for that cache: `simd:avx2+precise`.
  */
 import { loadProgram } from "../../src/engine/architectures/index.ts";
@@ -19,10 +19,10 @@ const BACKENDS: Readonly<Record<string, Backend>> = {
 };
 /** Tokens of one run: the logits of a large vocabulary are a megabyte each. */
 const CHUNK = 128;
-/** Probabilities below e to this power change no sum. */
+/** Logarithm below which probabilities change no sum. */
 const LEAST = -40;
 
-/** Variables that a process of these sides starts with. */
+/** Environment variables with which a process of these sides is started. */
 export async function envOf(sides: string): Promise<Record<string, string | undefined>> {
   const gpu = sides.includes("webgpu") ? await swiftShaderEnv() : {};
   return { ...process.env, ORT_DISABLE_TELEMETRY: "1", ...gpu };
@@ -68,7 +68,7 @@ export async function openSide(path: string, side: string, { ctxLen, threads = 2
   };
 }
 
-/** ln Σ e^logit of a row: less the logit of a token, it is −ln p of that token. */
+/** ln Σ e^logit of a row; minus the logit of a token, it is −ln p of that token. */
 export function logSum(row: Float32Array): number {
   let max = -Infinity;
   for (const value of row) if (value > max) max = value;
@@ -77,7 +77,7 @@ export function logSum(row: Float32Array): number {
   return Math.log(sum) + max;
 }
 
-/** −ln p of the tokens of a text behind position `first`. */
+/** −ln p of the tokens of a text after position `first`. */
 export async function lossesOf({ logits, vocabSize }: Side, ids: Int32Array, first = 0): Promise<Float32Array> {
   const losses = new Float32Array(ids.length - 1 - first);
   let at = 0;

@@ -1,7 +1,7 @@
-/** Texts for comparisons on real weights: the same ones on every run, since recorded answers belong to them. */
+/** Texts for comparisons on real weights: the same on every run, because recorded answers belong to them. */
 import { makeRng, type Rng } from "../../src/engine/text/rng.ts";
 
-/** Some sentences of each language, by its code. */
+/** A few sentences of each language, by its code. */
 export const LANGUAGES: Readonly<Record<string, string>> = {
   ar: "وصل القطار إلى المحطة في الساعة ٧:٣٠ صباحًا. هل تريد كوبًا من الشاي؟ كتبت المعلّمة رسالة طويلة إلى أختها.",
   bg: "Влакът пристигна на гарата в 7:30 сутринта. Искате ли чаша чай? Учителката написа дълго писмо на сестра си.",
@@ -90,7 +90,7 @@ const ODD: readonly string[] = [
 
 const HIGHEST = 0x10ffff;
 
-/** `count` texts of a few characters to some hundred, in all languages, code, and what is in between. */
+/** `count` texts of between a few and some hundred characters, in all languages, in code, and in mixtures of them. */
 export function mixedTexts(count: number, seed = 35): string[] {
   const rng = makeRng(seed);
   const whole = [...Object.values(LANGUAGES), ...CODE].map((text) => [...text]);
@@ -116,7 +116,7 @@ function slice(rng: Rng, text: readonly string[]): string {
   return text.slice(start, start + 1 + below(rng, 60)).join("");
 }
 
-/** Any but half a surrogate pair. */
+/** Any character except half a surrogate pair. */
 function character(rng: Rng): string {
   const code = below(rng, pick(rng, [0x80, 0x800, 0x10000, HIGHEST]));
   return code >= 0xd800 && code < 0xe000 ? "\ufffd" : String.fromCodePoint(code);
@@ -125,7 +125,7 @@ function character(rng: Rng): string {
 const below = (rng: Rng, end: number): number => Math.floor(rng.float() * end);
 const pick = <T>(rng: Rng, list: readonly T[]): T => list[below(rng, list.length)]!;
 
-/** Beginnings of texts, to be continued: one of each language, the code, and English of several kinds. */
+/** Beginnings of texts, to be continued: one of each language, the code, and several kinds of English. */
 export const PROMPTS: readonly string[] = [
   ...Object.values(LANGUAGES),
   ...CODE.slice(0, 11),
@@ -141,7 +141,7 @@ export const PROMPTS: readonly string[] = [
   "The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy dog. The quick brown fox",
 ];
 
-/** Texts whose continuations by a pretrained model end in few words; each shows how. */
+/** Texts that a pretrained model continues with a few words; each contains examples. */
 export const ASKED: readonly string[] = [
   ["What is the capital of Spain?", "Madrid", "What is the capital of Italy?"],
   ["How many days has a week?", "Seven", "How many months has a year?"],
@@ -153,7 +153,7 @@ export const ASKED: readonly string[] = [
   ["Столица Франции?", "Париж", "Столица Японии?"],
 ].map(([question, answer, next]) => `Question: ${question}\nAnswer: ${answer}\nQuestion: ${next}\nAnswer:`);
 
-/** English sentences, some of them near in meaning. */
+/** English sentences, some with similar meanings. */
 export const SENTENCES: readonly string[] = [
   ..."A cat sleeps on the sofa.|A kitten naps on the couch.|The dog chases a ball in the park.".split("|"),
   ..."A puppy runs after a toy outside.|She is playing the violin.|A woman plays a stringed instrument.".split("|"),
@@ -168,7 +168,7 @@ export const SENTENCES: readonly string[] = [
   ..."Install the package with one command.|The program crashes at startup.".split("|"),
 ];
 
-/** Texts for encoders: languages, code, sentences, and texts at the edges of tokenizing and of the context. */
+/** Texts for encoders: languages, code, sentences, and texts at the limits of tokenization and of the context. */
 export const EMBEDDED: readonly string[] = [
   ...SENTENCES,
   ...Object.values(LANGUAGES),

@@ -13,11 +13,11 @@ import { RECORDED } from "./recorded.ts";
 import { EMBEDDED, SENTENCES } from "./texts.ts";
 
 const DIM = 384;
-/** Texts of each backend. A GPU in software takes minutes for texts that fill the context. */
+/** Number of texts per backend. A GPU in software takes minutes for texts that fill the context. */
 const BACKENDS = { simd: EMBEDDED, wasm: EMBEDDED, onnx: EMBEDDED, webgpu: SENTENCES };
-/** Texts of a request: none lasts long, even in software. */
+/** Texts per request: no request takes long, even in software. */
 const BATCH = 8;
-/** Scores this close may change places: the weights are converted to half floats. */
+/** Scores that are this close may swap their order, because the weights are converted to half floats. */
 const TIE = 1e-3;
 
 type Vector = readonly number[];
@@ -89,7 +89,7 @@ function compare(tell: (figure: Figure) => void, what: string, ours: Vector[], t
   });
 }
 
-/** Pairs that a pair of lower score overtakes. */
+/** Pairs whose order differs between the two lists of scores. */
 function inverted(pairs: readonly { ours: number; theirs: number }[]): number {
   const ranked = pairs.toSorted((a, b) => b.theirs - a.theirs);
   return ranked.filter((pair, i) =>

@@ -1,4 +1,4 @@
-/** Whisper base as a folder of ONNX, made of CTranslate2's files. */
+/** Whisper base as a folder of ONNX, made from CTranslate2's files. */
 import { isObject } from "../../src/base/untrusted.ts";
 import { readCtranslate2 } from "./ctranslate2.ts";
 import { whisperFiles } from "./whisper-graph.ts";
@@ -8,7 +8,7 @@ export const BASE = { dim: 512, heads: 8, layers: 6, ffn: 2048, vocab: 51_865, b
 /** @param read returns a file of the packages, by its name */
 export function whisperFolder(read: (name: string) => Uint8Array): ReadonlyMap<string, Uint8Array> {
   const weights = readCtranslate2(Buffer.concat([read("model.bin.part1"), read("model.bin.part2")]));
-  const kept = new Map<string, Float32Array>(); // some matrices lie in one weight
+  const kept = new Map<string, Float32Array>(); // some matrices are parts of one weight
   const weight = (name: string): Float32Array => {
     const values = kept.get(name) ?? weights.get(name)?.();
     if (!values) throw new Error(`the file of weights has no '${name}'`);

@@ -60,7 +60,7 @@ function partsOf(builder: Builder, weight: WeightOf, dim: number) {
       );
       return node("LayerNormalization", [x, gamma!, beta!], `${name}/out`, { attributes: { axis: -1 } });
     },
-    /** @param part of the rows, if the weight holds several matrices, and their number */
+    /** @param part index of the rows' part, if the weight holds several matrices, and the number of parts */
     linear(x: string, name: string, size: { from: number; to: number; part?: number; of?: number }): string {
       const { from, to, part = 0, of = 1 } = size;
       const own = `${name}/${part}`;

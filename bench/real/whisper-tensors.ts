@@ -1,11 +1,14 @@
-/** Whisper base as its authors' folder of safetensors, made of CTranslate2's files. */
+/** Whisper base as its authors' folder of safetensors, made from CTranslate2's files. */
 import { encodeSafetensors, pack, type PlainTensor } from "../../test/library/convert/hugging-face.ts";
 import { f16 } from "../../src/engine/formats/quant/f16.ts";
 import { readCtranslate2 } from "./ctranslate2.ts";
 import { BASE, idsOf } from "./whisper-folder.ts";
 import { configOf } from "./whisper-graph.ts";
 
-/** CTranslate2's places of a layer's norms and linears, and transformers'; a linear may hold several matrices. */
+/**
+ * CTranslate2's names of a layer's norms and linear steps, and transformers' names; a linear step may hold several
+ * matrices.
+ */
 const ENCODER = {
   "self_attention/layer_norm": ["self_attn_layer_norm"],
   "self_attention/linear_0": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],

@@ -12,7 +12,7 @@ export function ratioOf({ ours, peer }: Figure): number | undefined {
   return peer && median(ours) / median(peer.rounds);
 }
 
-/** By the names of their files; others come after them. */
+/** By file name; other records come after these. */
 const ORDER = [
   "files",
   "contexts",
@@ -54,7 +54,7 @@ export function reportOf(records: readonly BenchRecord[]): string {
   ].join("\n");
 }
 
-/** Breaks a paragraph as the formatter does: at spaces outside of code, into lines of at most 100 columns. */
+/** Breaks a paragraph like the formatter: at spaces outside of code, into lines of at most 100 columns. */
 function wrapped(paragraph: string): string[] {
   const lines: string[] = [];
   for (const word of paragraph.match(/(?:`[^`]*`|[^ `])+/g) ?? []) {

@@ -111,7 +111,7 @@ function levels(): string {
   return Object.entries(known).find(([flag]) => flags.includes(flag))?.[1] ?? process.arch;
 }
 
-/** Bytes per second that threads read together, each from its own memory beyond the caches; the best of six. */
+/** Bytes per second that threads read together, each from its own memory outside the caches; the best of six runs. */
 export async function readBandwidth(threads: number): Promise<number> {
   const source = `const memory = Buffer.alloc(256 * 2 ** 20, 1);
     let best = 0;

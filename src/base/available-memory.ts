@@ -1,5 +1,5 @@
 /**
- * Memory that a process can still take before Linux's OOM killer ends one: limits of the machine and of its control
+ * Memory that a process can still allocate before Linux's OOM killer ends one: limits of the machine and of its control
  * groups.
  */
 import { readFileSync } from "node:fs";
@@ -35,7 +35,7 @@ const VERSIONS: readonly Version[] = [
 ];
 
 /**
- * Bytes, file cache included; on systems other than Linux, what the system calls free.
+ * Bytes, file cache included; on systems other than Linux, the memory that the system calls free.
  * @param swaps also counts memory of other processes that can be swapped out
  * @param root for tests
  */
@@ -46,14 +46,14 @@ export function availableMemory({ swaps = false, root = "/" } = {}): number {
   return Math.min(bytesOf("MemAvailable") + (swaps ? bytesOf("SwapFree") : 0), ...roomsOfGroups(root));
 }
 
-/** Bytes that a process could take at most: the machine's, or the smallest limit of our control groups. */
+/** Maximum bytes that a process could allocate: the machine's memory, or the smallest limit of our control groups. */
 export function totalMemory({ root = "/" } = {}): number {
   const limits = groupsAround(root).map(({ folder, version }) => numberIn(join(folder, version.limit)));
   const kilobytes = /^MemTotal:\s+(\d+) kB$/m.exec(read(join(root, "proc/meminfo")) ?? "")?.[1];
   return Math.min(kilobytes === undefined ? totalmem() : 1024 * Number(kilobytes), ...limits.filter(Number.isFinite));
 }
 
-/** Bytes that our control groups and their parents leave, for each that has a limit. */
+/** Free bytes of our control groups and their parents, for each that has a limit. */
 function roomsOfGroups(root: string): number[] {
   return groupsAround(root)
     .map(({ folder, version }) => roomOf(folder, version))
@@ -81,7 +81,7 @@ function roomOf(folder: string, { limit, used, cache }: Version): number | undef
   return Math.max(0, most - taken + [...cached].reduce((sum, [, bytes]) => sum + Number(bytes), 0));
 }
 
-/** NaN where there is no such file, or no limit: `max` is not a number. */
+/** NaN if there is no such file or no limit: `max` is not a number. */
 const numberIn = (path: string): number => Number(read(path) ?? NaN);
 
 function read(path: string): string | undefined {

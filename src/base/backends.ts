@@ -2,9 +2,9 @@
 interface Traits {
   /** Runs on a GPU. */
   readonly onGpu?: true;
-  /** Accepts no vectors as rows, so it encodes no images. */
+  /** True if it accepts no vectors as rows, so it encodes no images. */
   readonly tokensOnly?: true;
-  /** Copies the weights into another layout, beside the mapped file. */
+  /** True if it copies the weights into another layout in addition to the mapped file. */
   readonly repacks?: true;
   /** The rows of a run may have different adapters. */
   readonly adaptersByRow?: true;
@@ -32,6 +32,6 @@ export function backendTraits(name: string): Traits {
     name.split("+").includes(each) ? [own] : [],
   );
   const { adaptersByRow, ...either } = Object.assign({}, ...traits) as Traits;
-  // a row passes through both
+  // a row passes through both backends
   return { ...either, ...(adaptersByRow && traits.every((each) => each.adaptersByRow) && { adaptersByRow }) };
 }

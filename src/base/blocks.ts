@@ -1,6 +1,6 @@
 /**
- * Whole blocks (huge pages): content written in them is mapped at once instead of page by page on Linux file systems
- * that have such pages, and is read faster.
+ * Whole blocks (huge pages): a file written in such blocks is mapped block by block instead of page by page on Linux
+ * file systems that have such pages, and is read faster.
  */
 
 /** A huge page of most processors. */

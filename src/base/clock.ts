@@ -33,7 +33,7 @@ export const nowNs = (): number => Math.round(performance.now() * 1e6);
 export const isRecent = (atMs: number, nowMs: number, spanMs: number): boolean =>
   atMs <= nowMs && nowMs - atMs < spanMs;
 
-/** Smaller differences are the uncertainty of another machine's clock. */
+/** Smaller differences may be the uncertainty of another machine's clock. */
 const SET_BACK_MS = 1000;
 
 /** Makes a function that returns whether the clock was set back since its last call. */

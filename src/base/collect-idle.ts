@@ -8,7 +8,7 @@ import { heapSize } from "bun:jsc";
 const EVERY_MS = 2000;
 /** Share of one core; a process that uses less is idle. */
 const IDLE_SHARE = 0.05;
-/** Collects once the heap has grown by this many bytes and by this share since the last time. */
+/** Collects once the heap has grown by this many bytes and by this share since the last collection. */
 const GROWN_BYTES = 2 * 2 ** 20;
 const GROWN_SHARE = 0.1;
 

@@ -36,7 +36,7 @@ export async function writeDurably(path: string, fill: (temporary: string) => Pr
     const target = (await fill(temporary)) ?? path;
     await putInPlace({ from: temporary, to: target });
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {}); // the first failure says more
+    await rm(temporary, { force: true }).catch(() => {}); // the first error explains more
     throw storageError(error, folder);
   }
 }
@@ -48,7 +48,7 @@ export async function putInPlace({ from, to }: { from: string; to: string }): Pr
   await syncFolder(dirname(to));
 }
 
-/** Has the disk keep which files are in a folder. Windows cannot open folders, and keeps that by itself. */
+/** Syncs a folder, so that its list of files survives. Windows cannot open folders, and syncs them by itself. */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform !== "win32") await sync(folder);
 }
@@ -70,7 +70,7 @@ export function storageError(error: unknown, folder: string): unknown {
   return reason ? new AppError("storage", `cannot write to '${folder}': ${reason}`, { cause: error }) : error;
 }
 
-/** Removes a file that may be gone already. Throws `storage`. */
+/** Removes a file that may not exist. Throws `storage`. */
 export async function removeFile(path: string): Promise<void> {
   await removeHeld(path).catch((error: unknown) => {
     throw storageError(error, dirname(path));
@@ -81,7 +81,7 @@ export async function writeBytes(path: string, bytes: Uint8Array): Promise<void>
   await Bun.write(path, bytes);
 }
 
-/** Copies to a new file, sharing blocks where the file system can. */
+/** Copies to a new file; shares blocks if the file system supports it. */
 export async function copyBytes({ from, to }: { from: string; to: string }): Promise<void> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);

@@ -5,21 +5,21 @@
 
 /** Every expected failure is one of these. */
 export type Code =
-  | "bad_request" // the caller's fault: malformed, out of range, contradictory
+  | "bad_request" // a request that is malformed, out of range, or contradictory
   | "unauthorized"
   | "forbidden"
   | "not_found"
   | "conflict"
   | "bad_file" // a file that is not what it claims to be
-  | "storage" // a disk that is full or may not be written
+  | "storage" // the disk is full or not writable
   | "too_large" // over a named limit
   | "busy" // a queue or the memory is full
   | "cancelled" // the caller went away
-  | "timeout" // the caller went quiet in the middle of a request
-  | "unsupported" // understood, but this build or machine cannot do it
+  | "timeout" // the caller sent nothing more in the middle of a request
+  | "unsupported" // understood, but not possible in this build or on this machine
   | "unsupported_coding" // a body in an unsupported compression
   | "runner" // a model's process failed
-  | "registry" // a registry failed or refused; separate, because clients know it as a 500
+  | "registry" // a registry failed or refused; separate, because clients expect status 500
   | "upstream"; // another server failed
 
 interface ErrorDetails {
@@ -29,13 +29,13 @@ interface ErrorDetails {
   readonly errorCode?: string;
 }
 
-/** An expected failure. The message names the thing, its place, the expected value and the actual one. */
+/** An expected failure. The message names the thing, its place, the expected and the actual value. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: Code;
   /** Time after which a repeat may succeed, if known. */
   readonly retryAfterMs: number | undefined;
-  /** True if nothing was begun: the peer is down, or accepted no requests. */
+  /** True if nothing was begun: the peer is down, or accepts no requests. */
   readonly isUntried: boolean;
   /** A word for clients of a dialect, besides the code. */
   readonly errorCode: string | undefined;

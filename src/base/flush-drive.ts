@@ -4,8 +4,8 @@ import { openLibc } from "./libc.ts";
 const F_FULLFSYNC = 51; // sys/fcntl.h of macOS
 
 /**
- * Has the drive write an open file that was synced before. Returns whether it did: only macOS needs it, and some file
- * systems there refuse it. Blocks for as long as the drive takes, some milliseconds.
+ * Makes the drive write an open file that was synced before. Returns whether it did: only macOS needs this, and some
+ * file systems there refuse it. Blocks while the drive writes, some milliseconds.
  */
 export function flushDrive(fd: number, platform: NodeJS.Platform = process.platform): boolean {
   if (platform !== "darwin") return false;

@@ -1,28 +1,28 @@
 /**
  * Files that another program holds. Windows neither removes nor replaces a file that is mapped, or that a scanner has
- * just opened; it can be moved away. Other systems give its name to another file at any time.
+ * just opened; it can be moved away. Other systems allow its name to be reused at any time.
  */
 import { rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Names of files that may go as soon as nothing uses them. */
+/** Prefix of the names of files that may be removed as soon as no process uses them. */
 export const TEMPORARY_PREFIX = ".tmp-";
 
-/** Errors of a file that another program holds; a file that may not be changed at all has the same. */
+/** Errors for a file that another program holds; a file that may never be changed gives the same errors. */
 const HELD = new Set(["EPERM", "EACCES", "EBUSY", "EFAULT"]);
-/** Pauses between tries: 0.6 seconds in all. A scanner has done with a small file by then. */
+/** Pauses between attempts: 0.6 seconds in all, after which a scanner has finished with a small file. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 300];
-/** Between tries to remove a file that was moved away because it is mapped. */
+/** Time between attempts to remove a file that was moved away because it is mapped. */
 const FREE_EVERY_MS = 20_000;
 
-/** Flags that open a file to sync it: Windows syncs only a file that may be written. */
+/** Flags for opening a file to sync it: Windows syncs only files that are opened for writing. */
 export const SYNC_FLAGS = process.platform === "win32" ? "r+" : "r";
 
 interface On {
   readonly platform?: NodeJS.Platform;
 }
 
-/** Does work on a file, again after a pause while another program holds it. Throws what the last try threw. */
+/** Does work on a file, and repeats it after a pause while another program holds the file. Throws the last error. */
 export async function patiently<T>(work: () => Promise<T>, { platform = process.platform }: On = {}): Promise<T> {
   for (const pauseMs of platform === "win32" ? PAUSES_MS : []) {
     try {
@@ -35,7 +35,7 @@ export async function patiently<T>(work: () => Promise<T>, { platform = process.
   return work();
 }
 
-/** Gives a file the name of another of the same folder, which is gone then. */
+/** Gives a file the name of another file in the same folder, which is replaced. */
 export async function replaceFile({ from, to }: { from: string; to: string }, on: On = {}): Promise<void> {
   try {
     await patiently(() => rename(from, to), on);
@@ -52,7 +52,7 @@ export async function replaceFile({ from, to }: { from: string; to: string }, on
   }
 }
 
-/** Removes a file, which may be gone already. Where it is mapped, its name is free at once, and its bytes later. */
+/** Removes a file, which may be missing. If it is mapped, its name is free at once, and its bytes later. */
 export async function removeHeld(path: string, on: On = {}): Promise<void> {
   try {
     await rm(path, { force: true });
@@ -76,7 +76,7 @@ async function moveAway(path: string, first: unknown): Promise<string> {
   return aside;
 }
 
-/** Retries until this process ends. A later start removes what is left, like every temporary file. */
+/** Retries until this process ends. A later start removes the file, like every temporary file. */
 function removeWhenFree(path: string): void {
   const remove = (): Promise<void> => rm(path, { force: true }).then(() => clearInterval(timer));
   const timer = setInterval(() => void remove().catch(() => {}), FREE_EVERY_MS);

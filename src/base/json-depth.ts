@@ -13,7 +13,7 @@ export interface JsonLimits {
 export const nestsDeeper = (text: string, max: number): boolean =>
   jsonExcess(text, { depth: max, texts: Infinity, values: Infinity }) === "depth";
 
-/** The first limit that a text exceeds; the text may be invalid JSON. Undefined: it is within all. */
+/** The first limit that a text exceeds; the text may be invalid JSON. Undefined: it is within all limits. */
 export function jsonExcess(text: string, limits: JsonLimits): keyof JsonLimits | undefined {
   let depth = 0;
   let texts = 0;

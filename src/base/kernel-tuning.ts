@@ -45,7 +45,7 @@ export interface SubgroupMatrix {
   readonly width: number;
 }
 
-/** Runs on every device; precise mode uses it, except for the sizes. */
+/** Runs on every device; precise mode uses it, apart from the sizes. */
 export const PLAIN: Tuning = {
   threads: 64,
   columns: 4,
@@ -82,7 +82,7 @@ export const ATTENTION_BYTES = 31_120;
 export const attendsByMatrix = (matrix: SubgroupMatrix | undefined): boolean =>
   matrix?.type === "f16" && matrix.n % 8 === 0;
 
-/** Rows that a workgroup takes at once in kernels for few rows: each sum is finished by a thread of its own. */
+/** Rows that a workgroup takes at once in kernels for few rows: each sum is completed by a separate thread. */
 export const rowsAtOnce = ({ threads, columns }: Pick<Tuning, "threads" | "columns">): number =>
   Math.min(ROWS_AT_ONCE[threads * (columns + 1) <= ROWS_AT_ONCE.sumsMax ? "narrow" : "wide"], threads / columns);
 
@@ -102,7 +102,7 @@ export function fits(
   const sumBytes = (4 * rowsAtOnce({ threads, columns }) * sums * threads) / (subgroups ? 4 : 1);
   const tileThreads = (tileRows / 4) * (tileColumns / 8);
   const buffers = double ? 2 : 1;
-  // Beside subgroup matrices, the few float32 weights have one tile.
+  // With subgroup matrices, the few float32 weights have one tile.
   const floatBytes = (matrix ? 1 : buffers) * TILE_DEPTH * (4 * tileRows + (f16 ? 2 : 4) * tileColumns);
   const matrixBytes =
     buffers * MATRIX.rowBytes[device.matrix?.type ?? "f16"] * (tileRows + tileColumns) +

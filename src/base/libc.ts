@@ -8,7 +8,7 @@ export function libcNames(platform: NodeJS.Platform = process.platform, arch: st
   return ["libc.so.6", `libc.musl-${arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
 }
 
-/** Returns undefined if native functions cannot be called here, or the C library lacks one of these. */
+/** Returns undefined if native functions cannot be called here, or if the C library lacks one of them. */
 export function openLibc<F extends Record<string, FFIFunction>>(functions: F): Library<F> | undefined {
   for (const name of libcNames()) {
     try {

@@ -1,6 +1,6 @@
 /**
  * Writes lines to a stream whose other end may be full, slow or gone: a log's disk, an unread pipe. A line that cannot
- * be written is dropped and counted. There is no error, no waiting, and a limit on memory.
+ * be written is dropped and counted. It never throws or waits, and its memory is limited.
  */
 
 /** The part of `process.stderr` that is used here. */

@@ -9,7 +9,7 @@ export async function* linesOf(
   let rest = "";
   for await (const bytes of body ?? []) {
     const [more = "", ...begun] = decoder.decode(bytes, { stream: true }).split("\n");
-    rest += more; // joined only at the end of the line, which may come in many pieces
+    rest += more; // joined only at the end of the line, which may arrive in many pieces
     for (const next of begun) {
       if (rest !== "") yield rest;
       rest = next;

@@ -1,4 +1,4 @@
-/** File names of models: at most one folder and a name, without `..` or absolute parts. */
+/** File names of models: a name in at most one folder, without `..` and absolute paths. */
 const PLAIN = /^(?!\.)[\w.+@-]{1,128}(\/(?!\.)[\w.+@-]{1,128})?$/;
 
 /** Returns whether a model's file may have this name. */

@@ -8,13 +8,13 @@ export function unknownKeyMessage(key: string, known: readonly string[]): string
   return near === undefined ? "unknown key" : `unknown key; did you mean '${near}'?`;
 }
 
-/** `what`, followed by the nearest known name, or by all of them. */
+/** `what`, followed by the nearest known name, or by all names. */
 export function unknownNameMessage(what: string, name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   return near === undefined ? `${what}; known: ${known.join(", ")}` : `${what}: did you mean '${near}'?`;
 }
 
-/** @param known names; returns undefined if none is near */
+/** @param known names; returns undefined if no name is near */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const near = known.map((each) => ({ each, edits: editsBetween(name.toLowerCase(), each.toLowerCase()) }));
   const [best] = near.toSorted((a, b) => a.edits - b.edits);

@@ -1,4 +1,4 @@
-/** A function that calls `make` the first time, and gives the same result from then on. */
+/** A function that calls `make` at its first call, and returns the same result from then on. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;

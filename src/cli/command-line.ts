@@ -1,6 +1,6 @@
 /**
- * The command line. Each command imports its code when it runs: `hearth serve` needs no terminal, and `hearth list` no
- * kernels, and imports are most of the time that a process takes to start.
+ * The command line. Each command imports its code when it runs: `hearth serve` needs no terminal, `hearth list` no
+ * kernels, and imports take most of a process's start time.
  */
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
@@ -282,7 +282,7 @@ function serverSettings(env: Env): Pick<ModelRun, "backend" | "kernels" | "gpu" 
   };
 }
 
-/** The same with flags in their place, and the level of CPU kernels that passed its self-test. */
+/** The options with flags in their documented form, and the level of CPU kernels that passed its self-test. */
 async function runOptions<T extends object>(
   { env, terminal }: Pick<CliParts, "env" | "terminal">,
   flags: T,

@@ -1,6 +1,6 @@
 /**
  * The scripts that `hearth completion SHELL` prints. Each asks the program for candidates, and falls back to file
- * names. No answer is evaluated: names come from a server.
+ * names. No candidate is evaluated, because names come from a server.
  */
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 export type Shell = (typeof SHELLS)[number];

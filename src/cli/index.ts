@@ -34,7 +34,7 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   addElsewhere(program, parts);
 }
 
-/** Headings of the help, most wanted first. */
+/** Headings of the help, the most used commands first. */
 export const GROUPS = {
   everyday: "Everyday:",
   models: "Models:",
@@ -57,7 +57,7 @@ export function addCompletion(program: Command, parts: CliParts): void {
     .action(
       failing(parts, async (terminal, words: string[]) => {
         const { candidates } = await import("./completion.ts");
-        const typed = words.map((word) => (word === '""' ? "" : word)); // PowerShell sends an empty word like this
+        const typed = words.map((word) => (word === '""' ? "" : word)); // PowerShell sends an empty word in this form
         const found = await candidates(program, typed, () => new Client(clientSettings(parts).server));
         terminal.write(found.map((each) => `${each}\n`).join(""));
       }),
@@ -216,7 +216,7 @@ function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void 
     });
 }
 
-/** Commands of other programs, for people who try them here. */
+/** Commands of other programs that users may try here. */
 const ELSEWHERE: readonly (readonly [names: readonly string[], what: string])[] = [
   [["signin", "login"], "there is nothing to sign in to: every model runs on this machine"],
   [["signout", "logout"], "Hearth has no accounts: every model runs on this machine"],

@@ -8,17 +8,17 @@ import { machineCache } from "../base/system.ts";
 import { formatTable } from "./terminal/format.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
-/** Backends that run a kernel library, or may have a CPU backend take some layers. */
+/** Backends that run a kernel library, or may give some layers to a CPU backend. */
 const BACKENDS: ReadonlySet<string> = new Set(["auto", "simd", "webgpu"]);
 
 export interface Kernels {
-  /** The level to load a model with; undefined: no backend asks for one. The first call may test libraries. */
+  /** The level to load a model with; undefined: no backend needs one. The first call may test libraries. */
   level(): Promise<string | undefined>;
-  /** The CPU for people, with the level where it is known. Tests nothing. */
+  /** The CPU's displayed name, with the level if it is known. Tests nothing. */
   device(): Promise<string>;
 }
 
-/** The level that the configuration asks for; undefined: the best. */
+/** The level that the configuration names; undefined: the best. */
 export const forcedLevel = ({ simd }: Pick<Config, "simd">): string | undefined => (simd === "auto" ? undefined : simd);
 
 interface KernelOptions {

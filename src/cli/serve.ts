@@ -382,7 +382,7 @@ function spareOf(
   if (!config.spareRunner) return undefined;
   return new SpareRunner({
     spawn: () => {
-      // runs the self-test before a request waits for it; a request reports a failure
+      // tests libraries before a request waits for that; a request reports a failure
       kernels.level().catch(() => undefined);
       return spawnRunner(spawnOptions(options, config));
     },

@@ -1,4 +1,4 @@
-/** The end of a server: what it waits for, in which order, and for how long. */
+/** The end of a server: the parts that it waits for, their order, and the time limits. */
 import type { Config } from "../base/config/index.ts";
 import type { Gateway } from "../gateway/index.ts";
 import type { Library, Registry } from "../library/index.ts";
@@ -12,7 +12,7 @@ const LAST_WORDS_MS = 1000;
 /** Additional time for the last spans and metrics to reach a collector. */
 const LAST_EXPORT_MS = 3000;
 
-/** Share of the grace that the gateway keeps for messages under way and its last writes. */
+/** Time of the grace that the gateway keeps for messages under way and its last writes. */
 const GATEWAY_LAST_MS = 3000;
 
 interface Stoppable {
@@ -44,7 +44,7 @@ export function stopOnSignal(parts: Stoppable): void {
     spare?.close();
     registry.close();
     const created = library.close();
-    // before the models, which its turns need
+    // stopped before the models, which its turns need
     await gateway?.stop(Math.max(0, graceMs - GATEWAY_LAST_MS));
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
@@ -55,7 +55,8 @@ export function stopOnSignal(parts: Stoppable): void {
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));
-  // Windows: Ctrl+Break, and a console that is closed. Elsewhere SIGHUP stays as the shell set it, for `nohup`.
+  // Windows: Ctrl+Break, and a console that is closed. On other systems SIGHUP stays as the shell has set it, for
+  // `nohup`.
   const more = process.platform === "win32" ? (["SIGBREAK", "SIGHUP"] as const) : [];
-  for (const signal of ["SIGINT", ...more] as const) process.on(signal, () => stop(0)); // a person is waiting
+  for (const signal of ["SIGINT", ...more] as const) process.on(signal, () => stop(0)); // the user waits
 }

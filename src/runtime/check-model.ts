@@ -10,8 +10,8 @@ import { type CheckModel, HEADER_ARRAY_ITEMS_MAX } from "../library/making.ts";
 const TENSOR_BYTES_MAX = 2 ** 20;
 
 /**
- * Throws `unsupported`, in a load's words, for an unknown architecture variant or tokenizer. Damaged or incomplete
- * files are left for their load to report.
+ * Throws `unsupported`, with the message of a load, for an unknown architecture variant or tokenizer. Damaged or
+ * incomplete files are left for their load to report.
  */
 export const checkModel: CheckModel = async ({ label, path }) => {
   try {

@@ -26,7 +26,8 @@ export function makeRuntime(options: LocalRuntimeOptions): Runtime {
     over: async (model) => adaptersOver(await options.store.list(), model),
     scales: new Map(),
   };
-  let callGrammars: Promise<CallGrammars> | undefined; // with the first answer: a server starts without the parsers
+  // Loaded with the first answer, so that a server starts without the parsers
+  let callGrammars: Promise<CallGrammars> | undefined;
   const parts: RuntimeParts = {
     pool,
     store: options.store,

@@ -2,7 +2,7 @@
  * Settings, and the only reader of environment variables, flags and the configuration file. Later wins: default, file
  * (`--config`, else `$HEARTH_CONFIG`, else `~/.hearth/hearth.json5`), environment, flags. Each `HEARTH_X` falls back to
  * the `OLLAMA_X` that people already have set. A value that does not parse is an error, never a default; only an
- * `OLLAMA_X` with which Ollama itself would start gives a warning instead.
+ * `OLLAMA_X` with which Ollama itself would start gives a warning.
  */
 import { join } from "node:path";
 import { AppError, messageOf } from "../errors.ts";
@@ -36,7 +36,7 @@ export interface Config extends Omit<Values, Joined> {
   readonly responses: { readonly count: number; readonly bytes: number; readonly ageMs: number };
   /** Undefined: no traces. */
   readonly tracing: TracingConfig | undefined;
-  /** Undefined: metrics are sent nowhere; `/metrics` has them. */
+  /** Undefined: metrics are not sent; `/metrics` has them. */
   readonly metricExport: MetricExportConfig | undefined;
   /** Warnings about the environment, a line each. */
   readonly warnings: readonly string[];
@@ -50,7 +50,7 @@ export interface TlsFiles {
 
 export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** By setting name; undefined where not given. Also `config` (a path) and `home`. */
+  /** By setting name; undefined if absent. Also `config` (a path) and `home`. */
   readonly flags: Readonly<Record<string, unknown>>;
   /** The user's home folder. */
   readonly home: string;
@@ -103,7 +103,7 @@ export function readConfig(sources: ConfigSources, document = readConfigFile(sou
 
 type ValueOf = <T>(name: string, row: Setting<T>) => T;
 
-/** Throws `bad_request` for one without the other. */
+/** Throws `bad_request` if only one of the two is given. */
 function tlsFiles(certificate: string | undefined, key: string | undefined): TlsFiles | undefined {
   if (certificate !== undefined && key !== undefined) return { certificate, key };
   if (certificate === undefined && key === undefined) return undefined;

@@ -28,7 +28,7 @@ export interface Document {
   readonly root: Readonly<Record<string, unknown>>;
   /** All files that were read; the main file comes first. */
   readonly files: readonly string[];
-  /** Keys that occur twice in an object (the last one counts), each with its `file:line`. */
+  /** Keys that occur twice in an object, each with its `file:line`; the last one counts. */
   readonly repeated: readonly Repeated[];
   /** `file:line` of a value, or of the nearest enclosing one. */
   where(path: Path): string;
@@ -142,7 +142,7 @@ function readNode({ path, text, reading, chain }: FileToRead): Node {
   return include(node, { reading, folder: dirname(path), chain: [...chain, realpathSync(path)] });
 }
 
-/** @param at the path for line lookups; a value without a line gets that of the enclosing value */
+/** @param at the path for line lookups; a value without a line gets the line of the enclosing value */
 function annotate(
   value: unknown,
   at: { file: string; lines: ReadonlyMap<string, number>; path: Path; line?: number },

@@ -10,7 +10,7 @@ const PREFIX = "OLLAMA_";
 
 export const isForeign = (name: string): boolean => name.startsWith(PREFIX);
 
-/** A value, and the warning for the person who set it. */
+/** A value, and the warning for the user who set it. */
 export interface Tolerated<T> {
   readonly value: T;
   readonly warning?: string;
@@ -49,7 +49,7 @@ export function tolerateAddress(text: string): Tolerated<Address> {
   return warnings.length > 0 ? { value, warning: warnings.join("; ") } : { value };
 }
 
-/** The other format of 4 bits takes a little more memory for the same precision. */
+/** The other 4-bit format takes a little more memory for the same precision. */
 export function tolerateKvCacheType(about: Parameters<Tolerate<KvCacheType>>[0]): Tolerated<KvCacheType> {
   if (!/^q4_1$/i.test(about.text)) return orDefault(about);
   return { value: "q4_0", warning: "4 bits of keys and values are kept as q4_0, so q4_0 is taken" };
@@ -61,7 +61,7 @@ function portOf(text: string | undefined, scheme: string | undefined): number | 
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : undefined;
 }
 
-/** Read here under their own names, or irrelevant to a server without a cloud. */
+/** Variables that are read here under our own names, or that only matter to a server with a cloud. */
 const QUIET: ReadonlySet<string> = new Set(
   [
     "HOST MODELS NUM_PARALLEL MAX_LOADED_MODELS MAX_QUEUE KEEP_ALIVE CONTEXT_LENGTH LOAD_TIMEOUT ORIGINS NOPRUNE",
@@ -69,7 +69,7 @@ const QUIET: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(" ").map((name) => PREFIX + name)),
 );
 
-/** Variables that people rely on, and why they do nothing here. */
+/** Variables that users rely on, and the reason why they have no effect here. */
 const REASONS: Readonly<Record<string, string>> = {
   FLASH_ATTENTION: "attention is always computed in tiles",
   SCHED_SPREAD: "a model runs on one GPU",

@@ -46,7 +46,7 @@ export function positionsOf(text: string): Positions {
     const frame = frames.at(-1);
     if (token.startsWith("//") || token.startsWith("/*")) continue;
     if (token === "{" || token === "[") {
-      if (!(frame && !frame.isArray)) place(); // in an object the key has its place already
+      if (!(frame && !frame.isArray)) place(); // in an object, the key has a position already
       frames.push({ isArray: token === "[", key: token === "[" ? 0 : "", wantsKey: token === "{", keys: new Set() });
     } else if (token === "}" || token === "]") frames.pop();
     else if (token === ",") {

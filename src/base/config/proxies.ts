@@ -1,6 +1,7 @@
 /**
- * `HTTP_PROXY` and similar variables, which `fetch` obeys. It would also use the proxy for this machine, where curl
- * needs `NO_PROXY` and Go's programs do not; a proxy elsewhere cannot reach a server that listens here.
+ * `HTTP_PROXY` and similar variables, which `fetch` obeys. For addresses of this machine, `fetch` and curl use the
+ * proxy unless `NO_PROXY` excludes them, and Go's programs do not; a proxy on another machine cannot reach a server
+ * that listens only here.
  */
 
 const HERE = ["localhost", "127.0.0.1", "::1"];

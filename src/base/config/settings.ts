@@ -24,7 +24,7 @@ import {
 const METRICS_DIALECTS = ["hearth", "vllm"] as const;
 export type MetricsDialect = (typeof METRICS_DIALECTS)[number];
 const HOUR_MS = 3_600_000;
-/** With less, a healthy runner on a busy machine would be killed. */
+/** With a lower limit, a healthy runner on a busy machine would be killed. */
 const STEP_MS_MIN = 1000;
 export type BackendSetting = (typeof BACKEND_CHOICES)[number];
 /** Instruction sets that have SIMD kernels. */
@@ -197,7 +197,7 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => 512,
   }),
-  /** Infinity: models stay loaded. */
+  /** Infinity: models are never unloaded. */
   keepAliveMs: setting<number>({
     key: "keepAlive",
     env: ["HEARTH_KEEP_ALIVE", "OLLAMA_KEEP_ALIVE"],
@@ -224,7 +224,7 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
-  /** The longest time without progress of a runner that requests wait for. */
+  /** Maximum time without progress of a runner for which requests wait. */
   stepTimeoutMs: setting<number>({
     key: "stepTimeout",
     env: ["HEARTH_STEP_TIMEOUT"],
@@ -232,7 +232,7 @@ export const SETTINGS = {
     parse: (value) => parseMs(value, (ms) => (ms <= 0 ? Infinity : Math.max(STEP_MS_MIN, ms))),
     initial: () => 10 * 60_000,
   }),
-  /** Time that answers and turns have to finish after a stop. */
+  /** Time in which answers and turns may finish after a stop. */
   shutdownGraceMs: setting<number>({
     key: "shutdownGrace",
     env: ["HEARTH_SHUTDOWN_GRACE"],

@@ -8,7 +8,7 @@ import { parseInteger, parseWebAddress } from "./values.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Share of new traces to record; for traces that come with a request, their sender has decided. */
+/** Share of new traces to record. For traces that come with a request, the sender has decided. */
 export interface Sampling {
   /** Between 0 and 1. */
   readonly share: number;
@@ -88,7 +88,7 @@ function readerOf(env: Env): Reader {
 
 /** Undefined: the signal is not exported. */
 function targetOf({ get, count, check }: Reader, signal: Signal): OtlpTarget | undefined {
-  /** The variable of the signal, or the general one. */
+  /** The variable for the signal, or else the general one. */
   const nameOf = (what: string): string => {
     const own = `OTEL_EXPORTER_OTLP_${signal}_${what}`;
     return get(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own;

@@ -148,7 +148,7 @@ function unreachable(url: string, error: unknown): string {
   return `could not connect to a hearth server at ${url}${why}; ${next}`;
 }
 
-/** The `error` of a reply, or all of it; with advice for a refused key or address. */
+/** The `error` of a reply, or the whole reply; with advice if a key or an address was refused. */
 async function errorText(
   response: Response,
   { url, apiKey, keyVariable = "HEARTH_API_KEY" }: ServerAddress,

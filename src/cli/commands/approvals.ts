@@ -1,4 +1,4 @@
-/** `hearth approvals`: calls of tools that wait for an operator's word. */
+/** `hearth approvals`: calls of tools that wait for an operator's decision. */
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import type { Json } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -16,7 +16,7 @@ export async function listApprovals({ client, terminal, nowMs }: CliContext, { j
   if (json) return terminal.write(`${JSON.stringify(found, null, 2)}\n`);
   const list = found["approvals"] as Json[];
   if (list.length === 0) return terminal.note("no call waits for an approval");
-  // arguments are a model's words: one line each
+  // arguments are a model's text, shown on one line each
   const rows = list.map(({ code, tool, arguments: args, runId, createdAt }) => [
     code,
     oneLine(tool),

@@ -46,7 +46,7 @@ async function readModelfile(given: string | undefined): Promise<{ file: Modelfi
   return { file: parseModelfile("FROM ."), folder };
 }
 
-/** Throws early for a weights file given as the Modelfile. */
+/** Throws early if the Modelfile is a file of weights. */
 async function checkText(path: string): Promise<void> {
   const found = await stat(path);
   if (!found.isFile()) return; // a pipe: `-f <(…)`
@@ -105,7 +105,9 @@ async function uploadAll(
   return { ...(from === undefined ? {} : { from }), files };
 }
 
-/** Files of two folders may share a name: GGUF files identify themselves, so they get a new one. */
+/**
+ * A name for a file whose name another folder's file has: GGUF files are identified by content, so any name will do.
+ */
 function freeName(name: string, { files, digest }: { files: Record<string, string>; digest: string }): string {
   if ((files[name] ?? digest) === digest) return name;
   if (/\.gguf$/i.test(name)) return `${Object.keys(files).length}-${name}`;

@@ -29,7 +29,7 @@ export interface SetupOptions {
 
 const OPTIONS = { caFile: "--ca-file", secure: "--starttls", port: "--port" };
 
-/** Asks for missing options, logs in, and only then writes. */
+/** Asks for missing options and logs in before it writes anything. */
 export async function setupMail({ terminal, sources }: LocalContext, options: SetupOptions): Promise<void> {
   const context = { terminal, sources };
   const user = options.user ?? (await asked(context, { flag: "--user", about: "Mail address" }));

@@ -19,7 +19,7 @@ export async function remove(context: CliContext, models: readonly string[]): Pr
   }
 }
 
-/** With `force` the model's requests fail; otherwise it is unloaded when they are done. */
+/** With `force` the model's requests fail; otherwise the model is unloaded when they are done. */
 export async function stop(context: CliContext, model: string, { force = false }: { force?: boolean }): Promise<void> {
   await withModel(context.client, model, () => unload(context, model, force));
 }

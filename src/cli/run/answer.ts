@@ -15,14 +15,14 @@ interface AnswerOptions {
   readonly wordWrap: boolean;
   readonly hideThinking: boolean;
   readonly verbose: boolean;
-  /** True if the caller makes the model's calls; otherwise they are shown. */
+  /** True if the caller executes the model's calls; otherwise they are shown. */
   readonly takesCalls?: boolean;
 }
 
 export interface Answer {
   readonly text: string;
   readonly thinking: string;
-  /** The model's calls, if the caller makes them. */
+  /** The model's calls, if the caller executes them. */
   readonly calls: readonly Json[];
   /** Ids to send with the next generate request. */
   readonly context: readonly number[] | undefined;

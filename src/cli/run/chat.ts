@@ -19,7 +19,7 @@ export interface ChatSettings {
   hideThinking: boolean;
   wordWrap: boolean;
   verbose: boolean;
-  /** Files whose paths in a prompt are sent as files. */
+  /** The files that a prompt may name by path. */
   takes: Takes;
 }
 
@@ -64,7 +64,7 @@ export class Chat {
     }
   }
 
-  /** One answer of the model, and the results of its calls. Returns true if it has to answer again. */
+  /** One answer of the model, and the results of its calls. Returns true if the model must answer again. */
   async #answer(context: CliContext, signal: AbortSignal, round: number): Promise<boolean> {
     const { wordWrap, hideThinking, verbose } = this.settings;
     const tools = round === ROUNDS_MAX ? undefined : this.#tools;

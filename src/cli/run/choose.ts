@@ -13,7 +13,7 @@ interface Choice {
   readonly columns: readonly string[];
 }
 
-/** Asks a person. Throws `Interrupted` at Ctrl+C. */
+/** Asks the user. Throws `Interrupted` at Ctrl+C. */
 export async function chooseModel(context: CliContext): Promise<string> {
   const { client, terminal } = context;
   const { models } = await client.get("/api/tags");

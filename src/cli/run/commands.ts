@@ -68,7 +68,7 @@ const HELP_SHORTCUTS = `Available keyboard shortcuts:
   Ctrl + d              Exit
 `;
 
-/** Runs a command. False: the person wants to leave. Throws an error to show. */
+/** Runs a command. False: the user wants to leave. Throws an error to show. */
 export async function runCommand(desk: Desk, line: string): Promise<boolean> {
   const [name = ""] = line.split(/\s/, 1);
   if (name === "/bye" || name === "/exit") return false;

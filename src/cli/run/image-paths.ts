@@ -1,6 +1,6 @@
 /**
  * Paths of images and recordings in a prompt: typed, quoted, or dropped on the terminal, which escapes blanks and
- * brackets. Existing files are sent and removed from the text; other paths stay text.
+ * brackets. Existing files are sent, and their paths removed from the text; other paths stay text.
  */
 import { stat, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -57,7 +57,7 @@ export async function readImages(text: string, takes: Takes, { note }: Pick<Term
   };
 }
 
-/** Like `readImages`, for words of a command line: a word that is such a path becomes the file. */
+/** Like `readImages`, for words of a command line: a word that is the path of such a file is replaced by the file. */
 export async function readImageWords(
   words: readonly string[],
   takes: Takes,
@@ -79,7 +79,7 @@ export async function readImageWords(
 }
 
 /**
- * Warns that a model gets the paths of files that it does not take as text.
+ * Warns that a model gets paths as text, because it does not read files of that kind.
  * @param words each may be a whole path
  */
 export async function warnOfImages(

@@ -1,4 +1,4 @@
-/** The conversation at a terminal: prompts and answers until the person leaves. */
+/** The conversation at a terminal: prompts and answers until the user leaves. */
 import { join } from "node:path";
 import { messageOf } from "../../base/index.ts";
 import type { CliContext } from "../terminal/context.ts";

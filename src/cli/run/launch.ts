@@ -1,6 +1,6 @@
 /**
  * `hearth launch`: starts an installed coding agent with a model of this server, by its environment and arguments. An
- * agent that reads its models only from a file gets one for this start. The agent's own settings stay as they are.
+ * agent that reads its models only from a file gets a temporary one. The agent's own settings stay unchanged.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
@@ -27,12 +27,12 @@ interface Launch {
 
 interface Tool {
   readonly install: string;
-  /** The name of its command, if it is another. */
+  /** The name of its command, if it differs. */
   readonly command?: string;
   launch(target: Target): Launch;
 }
 
-/** Tokens that agents send before the first question, at least; and a context in which they work well. */
+/** Minimum tokens that agents send before the first question, and a context in which they work well. */
 const CONTEXT_MIN = 16_384;
 const CONTEXT = 65_536;
 
@@ -130,7 +130,7 @@ const TOOLS = {
       const all = { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
       return {
         env: { OPENAI_API_KEY: apiKey ?? ANY_KEY },
-        // other places for the address are in the agent's own settings
+        // the agent's own settings have other keys for the address
         args: ["--data-dir", kept("settings/providers.json", JSON.stringify(all))],
       };
     },
@@ -166,10 +166,10 @@ export async function launch(cli: CliContext, options: LaunchOptions): Promise<n
   using files = new Files();
   const kept = (name: string, text: string): string => writeIn(join(cli.home, "launch", tool), name, text);
   const made = make({ ...server, model, context, file: (name, text) => files.write(name, text), kept });
-  return await run([program, ...made.args, ...args], { ...env, ...made.env }); // before its files are removed
+  return await run([program, ...made.args, ...args], { ...env, ...made.env }); // awaited before its files are removed
 }
 
-/** Warns of a model that agents cannot work with. Returns the tokens of its context, if they are known. */
+/** Warns about a model that agents cannot work with. Returns the tokens of its context, if known. */
 async function checkModel({ client, terminal }: CliContext, model: string): Promise<number | undefined> {
   const { capabilities = [], model_info: info = {} } = await withModel(client, model, () =>
     client.post("/api/show", { model }),
@@ -187,7 +187,7 @@ async function checkModel({ client, terminal }: CliContext, model: string): Prom
   return context;
 }
 
-/** Tokens of a model's context: in memory, or as it was trained, up to the server's setting. */
+/** Tokens of a model's context: of the loaded model, or its trained length, up to the server's setting. */
 async function contextOf(client: Client, model: string, info: Json): Promise<number | undefined> {
   const none = (): Json => ({});
   const [{ models = [] }, { settings = {} }] = await Promise.all([

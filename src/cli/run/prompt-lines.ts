@@ -13,7 +13,7 @@ import { HistorySearch } from "./search.ts";
 const PROMPT = ">>> ";
 const CONTINUATION = "... ";
 const PLACEHOLDER = plain("Send a message (/? for help)");
-/** A command whose text may continue over several lines, up to the quote. */
+/** A command whose text may continue over several lines, until its closing quote. */
 const QUOTING_COMMAND = /^\s*\/set\s+system\s+(?=""")/;
 
 type KeyListener = (typed: string | undefined, key: Key | undefined) => void;
@@ -58,7 +58,7 @@ export class PromptLines {
       output: terminal.output,
       terminal: true,
       history: [...history.prompts],
-      historySize: Infinity, // its own history is replaced with each prompt
+      historySize: Infinity, // readline's own history is replaced for each prompt
     }) as Lines;
     this.#edit = terminal.input.listeners("keypress").at(-1) as KeyListener; // added by the line above
     // a recalled message of several lines contains returns
@@ -76,7 +76,7 @@ export class PromptLines {
     this.#wanted = resolve;
     this.#lines.resume();
     this.#ask();
-    for (const line of this.#ahead.splice(0)) this.#onLine(line); // restores lines that no prompt took
+    for (const line of this.#ahead.splice(0)) this.#onLine(line); // restores lines that no prompt has read
     return promise;
   }
 
@@ -232,7 +232,7 @@ export class PromptLines {
     this.#ask();
   }
 
-  /** After SIGCONT: the shell had the terminal, and the editor has paused. */
+  /** After SIGCONT: the shell has used the terminal, and the editor has paused. */
   #goOn(): void {
     this.#terminal.draw(sequences.reportPastes);
     this.#lines.prompt(true);

@@ -1,4 +1,4 @@
-/** Tools of tool servers in `hearth run --tools`: a call is made once the person at the terminal allows it. */
+/** Tools of tool servers in `hearth run --tools`: a call is made once the user at the terminal allows it. */
 import { messageOf } from "../../base/index.ts";
 import { oneLine } from "../../gateway/agent/boundary/index.ts";
 import type { Json } from "../client/client.ts";
@@ -22,7 +22,7 @@ export class RunTools {
   readonly #context: CliContext;
   /** By the model's name. */
   readonly #offered: ReadonlyMap<string, Offered>;
-  /** Tools that the person decided about until the end of the conversation. */
+  /** Tools about which the user decided until the end of the conversation. */
   readonly #settled = new Map<string, "always" | "never">();
 
   constructor(context: CliContext, offered: ReadonlyMap<string, Offered>) {
@@ -35,7 +35,7 @@ export class RunTools {
     return [...this.#offered.values()].map(({ definition }) => definition);
   }
 
-  /** The result of a call, as the next message for the model; a refused call has one too. */
+  /** Executes a call and returns its result as the next message for the model; a refused call has a result, too. */
   async run({ id, function: { name, arguments: args } }: Json, signal: AbortSignal): Promise<Json> {
     const content = await this.#resultOf(String(name), args, signal);
     return { role: "tool", tool_name: name, content, ...(id === undefined ? {} : { tool_call_id: id }) };
@@ -62,7 +62,7 @@ export class RunTools {
     }
   }
 
-  /** Without a person at the terminal, only harmless tools are called. */
+  /** Without a user at the terminal, only harmless tools are called. */
   async #mayCall(name: string, { harmless }: Offered): Promise<boolean> {
     const { terminal } = this.#context;
     const settled = this.#settled.get(name);
@@ -82,7 +82,7 @@ const ANSWERS = ["yes", "always", "no", "never"] as const;
 
 /**
  * The tools of all tool servers of the server's configuration, or of some.
- * @param wanted names with commas between them; true: all
+ * @param wanted names, separated by commas; true: all
  */
 export async function offerTools(context: CliContext, wanted: string | true): Promise<RunTools> {
   const { client, terminal } = context;

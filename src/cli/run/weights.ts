@@ -1,6 +1,6 @@
 /**
  * `hearth run ./model.gguf`: creates a model from a local file or folder, under a name derived from its content, so
- * that the same files give the same model the next time.
+ * that the same files always give the same model.
  */
 import { basename } from "node:path";
 import type { CliContext } from "../terminal/context.ts";

@@ -1,6 +1,6 @@
 /**
- * Wraps streamed text at blanks. A word is shown as it arrives; if it turns out too long for its line, it is erased and
- * moved to the next one.
+ * Wraps streamed text at blanks. A word is shown as it arrives; if it becomes too long for its line, it is erased and
+ * written on the next one.
  */
 import { joined, plain, sequences, type Drawing } from "../terminal/drawing.ts";
 
@@ -40,7 +40,7 @@ export class WordWrap {
     return joined([broken, char]);
   }
 
-  /** Erases the current word and starts a line with it; a word as long as the line is cut. */
+  /** Erases the current word and writes it on the next line; a word as long as the line is cut. */
   #moveWord(): Drawing {
     const width = Bun.stringWidth(this.#word);
     if (width === 0 || width >= this.#width / 2) return this.#newLine(plain(""));

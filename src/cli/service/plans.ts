@@ -1,6 +1,6 @@
 /**
- * A person's own service on each system: the file that describes it, and the commands that take it up, stop it and show
- * it. It starts at login. A service of the whole machine is `packaging/hearth.service`.
+ * A user's own service on each system: the file that describes it, and the commands that install, stop and show it. It
+ * starts at login. A service of the whole machine is `packaging/hearth.service`.
  */
 import { join, win32 } from "node:path";
 import { AppError } from "../../base/index.ts";
@@ -11,7 +11,7 @@ export interface Plan {
   readonly install: readonly (readonly string[])[];
   readonly uninstall: readonly (readonly string[])[];
   readonly status: readonly string[];
-  /** A line for people. */
+  /** A line to display. */
   readonly hint: string;
 }
 

@@ -1,4 +1,4 @@
-/** `hearth service`: installs, removes and shows this person's own service. */
+/** `hearth service`: installs, removes and shows the user's own service. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname } from "node:path";
@@ -11,7 +11,7 @@ import { planFor, type Plan } from "./plans.ts";
 const planHere = (): Plan =>
   planFor(process.platform, { command: selfCommand(), home: homedir(), userId: process.getuid?.() ?? 0 });
 
-/** @param isShown true: prints the file and the commands, and does nothing */
+/** @param isShown true: only prints the file and the commands */
 export async function installService(
   terminal: Terminal,
   { print: isShown = false }: { print?: boolean },
@@ -47,7 +47,9 @@ export async function uninstallService(terminal: Terminal): Promise<void> {
   terminal.note("the service is removed; models and settings stay");
 }
 
-/** Shows the words of the system's own command. Fails as it does, such as for a service that does not run. */
+/**
+ * Shows the output of the system's own command. Fails if the command fails, such as for a service that does not run.
+ */
 export async function showService(terminal: Terminal): Promise<void> {
   const { status } = planHere();
   const child = start(status, "pipe");

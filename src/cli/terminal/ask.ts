@@ -1,4 +1,4 @@
-/** Questions to a person at a terminal: one line each, with a default for an empty answer; secrets are not echoed. */
+/** Questions to the user at a terminal: one line each, with a default for an empty answer; secrets are not echoed. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Interrupted } from "./context.ts";

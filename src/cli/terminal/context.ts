@@ -14,7 +14,7 @@ export interface CliContext {
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** Ctrl+C ended the command. Its message, if any, says what remains. */
+/** Ctrl+C ended the command. Its message, if any, names the remaining files or processes. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }

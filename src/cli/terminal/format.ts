@@ -1,4 +1,4 @@
-/** Sizes, times and tables for people. */
+/** Displayed sizes, times and tables. */
 
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
 

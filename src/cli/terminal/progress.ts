@@ -10,7 +10,7 @@ import type { Terminal } from "./terminal.ts";
 
 export interface Progress {
   show(event: Json): void;
-  /** Leaves the drawn bars as they are. */
+  /** Ends drawing; the drawn bars remain. */
   end(): void;
 }
 

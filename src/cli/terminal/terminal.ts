@@ -8,11 +8,11 @@ import { grey, plain, PlainText, type Drawing } from "./drawing.ts";
 
 export interface Terminal {
   readonly input: ReadStream;
-  /** For libraries that draw by themselves; pass them only plain text. */
+  /** For libraries that draw by themselves; give them only plain text. */
   readonly output: NodeJS.WriteStream;
   /** Like `output`, for standard error. */
   readonly errors: NodeJS.WriteStream;
-  /** True if a person types and reads. */
+  /** True if a user types and reads. */
   readonly isInteractive: boolean;
   /** True if standard error may be redrawn. */
   readonly showsProgress: boolean;

@@ -2,7 +2,7 @@
 
 export const THINK_VALUES: ReadonlySet<string> = new Set(["true", "false", "low", "medium", "high", "max"]);
 
-/** Gives a `--think` without a value of its own one: the parser would take the first word of the question for it. */
+/** Gives a `--think` without a value an explicit one, because the parser would use the first word of the question. */
 export function withThinkValue(words: readonly string[]): string[] {
   const isBare = (word: string, i: number): boolean => word === "--think" && !THINK_VALUES.has(words[i + 1] ?? "");
   const end = words.indexOf("--"); // no options follow it

@@ -1,4 +1,4 @@
-/** Uploads local files: computes their digests, then sends the missing ones. */
+/** Uploads local files: computes their digests, then sends the files that the server lacks. */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -15,7 +15,9 @@ export interface Upload {
   readonly signal: AbortSignal;
 }
 
-/** A folder's model, or a file with the other parts of a split one; a safetensors file stands for its folder. */
+/**
+ * Files of a folder's model, or a file with the other parts of a split model; a safetensors file stands for its folder.
+ */
 export async function filesAt(path: string, isFolder: boolean): Promise<readonly ModelFile[]> {
   if (isFolder) return modelFiles(path);
   const beside = /\.safetensors$/i.test(path) ? await modelFiles(dirname(path)).catch(() => []) : [];
@@ -34,7 +36,7 @@ export async function filesAt(path: string, isFolder: boolean): Promise<readonly
 }
 
 export async function digestOf({ path, name }: ModelFile, { progress, signal }: Upload): Promise<string> {
-  // it is read twice
+  // a pipe is refused, because the file is read twice
   if (!(await stat(path)).isFile()) throw new Error(`expected a file, got a pipe or a device: ${path}`);
   const total = Bun.file(path).size;
   const hasher = new Bun.CryptoHasher("sha256");

@@ -3,7 +3,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { AppError, messageOf } from "../../base/index.ts";
 import type { ReleaseFile } from "./manifest.ts";
 
-/** A download that brings nothing for this long has failed. */
+/** A download that receives nothing for this long has failed. */
 const STALL_MS = 30_000;
 
 export interface FetchOptions {
@@ -25,7 +25,7 @@ export async function fetchSmall(url: string, maxBytes: number, options: FetchOp
 
 /**
  * Downloads a file of a release and unpacks it into `path`, which must not exist. Nothing is unpacked before the
- * download's digest is right. The caller removes `path` after a failure, and `path` with `.zst` behind it always.
+ * download's digest is checked. The caller removes `path` after a failure, and `path` with `.zst` behind it always.
  * @param onBytes receives the number of bytes so far
  */
 export async function fetchUnpacked(

@@ -13,7 +13,7 @@ const MANAGERS: readonly (readonly [path: RegExp, command: string])[] = [
 ];
 
 /**
- * The command that updates a program which does not update itself; undefined: it does.
+ * The command that updates a program which does not update itself; undefined: it updates itself.
  * @param program its path, with links resolved
  */
 export const updatedBy = (program: string): string | undefined => MANAGERS.find(([path]) => path.test(program))?.[1];

@@ -1,7 +1,7 @@
 /** The list of a release's files, `release.json`: `packaging/release.ts` writes and signs it. */
 import { AppError, readFields, readList, readName, unexpected, type Read } from "../../base/index.ts";
 
-/** The name of the list at a release's address; its signature has `.minisig` behind it. */
+/** The name of the list at a release's address; `.minisig` is appended for its signature. */
 export const MANIFEST = "release.json";
 /** Larger files of a release are refused, and larger programs. */
 const BYTES_MAX = 1 << 30;

@@ -8,7 +8,7 @@ const ID_BYTES = 8;
 const KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const ED25519 = "Ed";
-/** Ed25519 over the BLAKE2b-512 of the file; minisign writes nothing else by now. */
+/** Ed25519 over the BLAKE2b-512 of the file; current versions of minisign write nothing else. */
 const HASHED = "ED";
 const TRUSTED = "trusted comment: ";
 

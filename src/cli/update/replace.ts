@@ -1,6 +1,6 @@
 /**
- * Replaces the program that runs. Its name never lacks a program; the one before stays beside it. Windows replaces no
- * file that runs, but lets it be renamed.
+ * Replaces the running program. A program exists under its name at all times, and the previous one is kept beside it.
+ * Windows replaces no running program, but allows it to be renamed.
  */
 import { copyFile, link, lstat, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -11,7 +11,7 @@ interface On {
   readonly platform?: NodeJS.Platform;
 }
 
-/** The place of the program before: `hearth.previous`, or `hearth.previous.exe`. */
+/** The path of the previous program: `hearth.previous`, or `hearth.previous.exe`. */
 export function previousOf(program: string): string {
   const name = basename(program);
   const [, stem, extension = ""] = /^(.*?)(\.exe)?$/i.exec(name)!;
@@ -19,9 +19,9 @@ export function previousOf(program: string): string {
 }
 
 /**
- * Puts a complete file in the place of the program, and the program where `previousOf` says.
- * @param next an executable file in the same folder, which is gone then
- * Throws `storage` where the folder may not be written; the program is as before then.
+ * Moves a complete file to the program's path, and the program to `previousOf`.
+ * @param next an executable file in the same folder, which is moved
+ * Throws `storage` if the folder is not writable; then the program is unchanged.
  */
 export async function putProgram(program: string, next: string, on: On = {}): Promise<void> {
   try {
@@ -55,7 +55,7 @@ async function putBesideRunning(program: string, next: string, on: On): Promise<
   }
 }
 
-/** Swaps the program and the one before: a second time goes forward again. Throws `not_found`, `storage`. */
+/** Swaps the program and the previous one, so that a second call undoes the first. Throws `not_found`, `storage`. */
 export async function rollBack(program: string, on: On = {}): Promise<void> {
   const previous = previousOf(program);
   const found = await lstat(previous).catch(() => undefined);
@@ -65,7 +65,7 @@ export async function rollBack(program: string, on: On = {}): Promise<void> {
     await rename(previous, next);
     await putProgram(program, next, on);
   } catch (error) {
-    await rename(next, previous).catch(() => {}); // it has its name already, if the program was replaced
+    await rename(next, previous).catch(() => {}); // the file has its name already if the program was replaced
     throw storageError(error, dirname(program));
   }
 }

@@ -1,4 +1,4 @@
-/** `hearth update`: replaces this program by a signed release, or goes back to the one before. */
+/** `hearth update`: replaces this program by a signed release, or by the previous program. */
 import { realpathSync } from "node:fs";
 import { chmod, rm } from "node:fs/promises";
 import { AppError, messageOf, VERSION } from "../../base/index.ts";
@@ -16,7 +16,7 @@ import { previousOf, putProgram, rollBack } from "./replace.ts";
 /** More than a list of some hundred files. */
 const MANIFEST_BYTES_MAX = 1 << 20;
 const SIGNATURE_BYTES_MAX = 4096;
-/** A first start unpacks nothing for `--version`; a virus scanner may read the whole program. */
+/** Time for a first start: `--version` unpacks nothing, but a virus scanner may read the whole program. */
 const START_MS = 60_000;
 const RESTART = "restart servers that run now: they start this program for each model that they load";
 
@@ -108,7 +108,7 @@ async function readManifest({ url, key }: Source, signal?: AbortSignal): Promise
 function ownProgram({ program }: UpdateContext, kind: Kind): string {
   if (program === undefined)
     throw new AppError("unsupported", "Hearth runs from its sources here: git pull && bun install");
-  const by = kind === "program" ? updatedBy(program) : undefined; // a library goes into the user's cache
+  const by = kind === "program" ? updatedBy(program) : undefined; // a library is stored in the user's cache
   if (by !== undefined) throw new AppError("unsupported", `'${program}' is updated by: ${by}`);
   return program;
 }
@@ -119,10 +119,10 @@ function report({ terminal, program }: UpdateContext, { version }: Manifest): vo
   terminal.write(`${version} is available; here is ${VERSION}. Update: ${by}\n`);
 }
 
-/** By https://semver.org: a version with a suffix comes before the one without. */
+/** By https://semver.org: a version with a suffix is older than the same version without one. */
 const isNewer = (a: string, b: string): boolean => Bun.semver.order(a, b) > 0;
 
-/** Throws `conflict` for an older release, unless that is asked for. */
+/** Throws `conflict` for an older release, unless the user allows it. */
 function mayInstall(terminal: Terminal, version: string, { downgrade = false }: UpdateOptions): boolean {
   if (isNewer(version, VERSION)) return true;
   if (version === VERSION) {
@@ -169,7 +169,7 @@ async function install(
   }
 }
 
-/** Throws `bad_file` unless the new program runs here and says its version. */
+/** Throws `bad_file` unless the new program runs here and prints its version. */
 async function checkStarts(program: string, version: string): Promise<void> {
   await chmod(program, 0o755);
   let said: string;

@@ -1,6 +1,6 @@
 /**
- * The grammars of the calls that a model may open. Clients send the same tools with every request, and 40 of them take
- * up to 20 ms: the last few are kept.
+ * The grammars of the calls that a model may open. Clients send the same tools with every request, and compiling 40 of
+ * them takes up to 20 ms, so the last few results are kept.
  */
 import { remembering } from "../../base/index.ts";
 import type { LazyGrammar } from "../../engine/index.ts";
@@ -26,7 +26,7 @@ export function makeCallGrammars(): CallGrammars {
   return ({ format, tools, isParallel }) => kept([JSON.stringify({ format, tools, isParallel })]);
 }
 
-/** Tools that are too many for a grammar leave calls free. */
+/** Without a grammar, if there are too many tools for one; calls are then unconstrained. */
 function grammarsOf({ format, tools, isParallel }: Calls): LazyGrammar | undefined {
   return orElse(
     () => {

@@ -1,5 +1,5 @@
 /**
- * The common part of generate and chat: leases a runner, asks it in one or several passes, and turns its events into
+ * The common part of generate and chat: leases a runner, sends it one or several requests, and turns its events into
  * the client's.
  */
 import type { GenerateMessage } from "../../engine/index.ts";

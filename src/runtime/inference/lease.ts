@@ -38,7 +38,7 @@ interface LeaseRequest extends NamedModel {
   readonly signal: AbortSignal;
 }
 
-/** A loaded model for one request, and the time that loading took. */
+/** A loaded model for one request, and the duration of the load. */
 export interface Loaded {
   readonly lease: Lease;
   readonly model: ModelRef;
@@ -81,7 +81,8 @@ export async function lease(parts: RuntimeParts, model: ModelRef, request: Lease
 }
 
 /**
- * A runner's answer to a request; asks a fresh runner once more if the first one died before it received the request.
+ * A runner's answer to a request; repeats the request once on a fresh runner if the first one ended before it received
+ * it.
  */
 export async function onRunner<T>(
   parts: RuntimeParts,
@@ -111,7 +112,7 @@ export const weightsOf = ({ paths }: Pick<ModelRef, "paths">): PoolWeights => ({
   files: paths.files,
 });
 
-/** The model's Go template, and whether it wins over the one in its file. */
+/** The model's Go template, and true if it is used instead of the one in the file. */
 export function templateOf(model: ModelRef): TemplateChoice {
   const { renderer, parser, model_type: size } = model.config;
   return {
@@ -192,6 +193,6 @@ export function refuseEmbedder({ lease: { runner } }: Loaded, { model, task }: {
   if (runner.info.embedsOnly) throw new AppError("bad_request", `${JSON.stringify(model)} does not support ${task}`);
 }
 
-/** The template's `think` value: on for models that can think, unless the request says otherwise. */
+/** The template's `think` value: true for models that can think, unless the request sets it. */
 export const thinkOf = ({ capabilities }: TemplateFacts, think: Think | undefined): Think | undefined =>
   think ?? (capabilities.thinking ? true : undefined);

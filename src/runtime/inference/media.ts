@@ -5,7 +5,7 @@ import type { Message } from "../requests/runtime.ts";
 
 type Media = Pick<EngineInfo, "media" | "visionMissing" | "hearingMissing">;
 
-/** The kind of a file, by its first bytes: an image unless it is a recording. */
+/** The kind of a file, by its first bytes: a recording if it begins like one, else an image. */
 const kindOf = (file: Uint8Array): EngineInfo["media"][number] => (isAudio(file) ? "audio" : "image");
 
 /** Throws `bad_request` for files of a kind that the model does not take. */
@@ -20,7 +20,7 @@ export function refuseMedia(
 }
 
 /**
- * Replaces what a model does not take by a line of text: images and recordings in tool results and in answered
+ * Replaces images and recordings that a model does not read by a line of text, in tool results and in answered
  * messages. Clients send the whole conversation each time, so one image would otherwise make every later request fail.
  * Throws `bad_request` for such a file in the user's new message.
  */
@@ -37,7 +37,7 @@ export function withoutUnreadable(
   });
 }
 
-/** Puts a line at the position of each file that is left out. */
+/** Inserts a line at the position of each file that is left out. */
 function withLines(
   { images = [], imagesAt, ...message }: Message,
   { model, info }: { model: string; info: Media },

@@ -42,7 +42,7 @@ export interface OutputFormat {
   readonly tools: readonly Tool[];
   /** An answer may have several calls; absent: true. */
   readonly isParallel?: boolean | undefined;
-  /** One of these must be called. */
+  /** Tools of which one must be called. */
   readonly required?: readonly Tool[] | undefined;
   readonly callGrammars: CallGrammars;
 }
@@ -131,7 +131,7 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
   };
 }
 
-/** The grammars of the calls that a model may open, and the end of thoughts; undefined: neither matters. */
+/** The grammars of the calls that a model may open, and the end of thoughts; undefined: the request needs neither. */
 function callsOf(
   { settings: { options } }: AnswerRequest,
   { tools, formatName, format, tags, isParallel = true, callGrammars }: OutputFormat & ParserSettings,
@@ -259,7 +259,7 @@ function thinking(loaded: Loaded, question: AnswerRequest, { id, tags, answer }:
       text += event.text;
       const found = splitter.push(event.text);
       if (!found.some(({ kind }) => kind === "text")) return withLogprobs(found, event);
-      thought = unthought; // it answers at once, but without the grammar
+      thought = unthought; // the model answers at once, but without the grammar
       isOver = true;
       return [];
     },

@@ -4,7 +4,7 @@ import { AppError } from "../../base/index.ts";
 import { lease, modelOf, type RuntimeParts } from "./lease.ts";
 import type { TranscribeRequest } from "../requests/runtime.ts";
 
-/** Asks a fresh runner once more if the first one died before it received the request. */
+/** Repeats the request once on a fresh runner if the first one ended before it received it. */
 export async function* runTranscribe(
   parts: RuntimeParts,
   request: TranscribeRequest,

@@ -48,7 +48,7 @@ const server = refined(
     callTimeout: timeout("2m"),
     /** Tools that turns of webhooks may use without an approval. */
     harmless: Type.Array(toolName, { maxItems: 256, default: [] }),
-    /** Tools that do nothing twice with an equal key, each with the argument that takes the key. */
+    /** Tools that repeat nothing if called twice with an equal key, each with the argument for the key. */
     idempotencyKeys: Type.Record(Type.String(), toolName, { default: {} }),
   }),
   ({ command, args, env, url, headers }) => {

@@ -1,4 +1,6 @@
-/** Reads what a tool server says: its list of tools, and the result of a call. All of it is bounded and checked. */
+/**
+ * Reads the messages of a tool server: its list of tools, and the result of a call. All of it is bounded and checked.
+ */
 import { type Fields, isObject } from "../../base/index.ts";
 
 export const TOOLS_MAX = 256;
@@ -25,7 +27,7 @@ export interface McpResult {
   readonly isError: boolean;
 }
 
-/** A tool of a list; a text says why it cannot be used. */
+/** A tool of a list; a text is the reason why it cannot be used. */
 export function readTool(value: unknown): McpTool | string {
   if (!isObject(value)) return "a tool is not an object";
   const { name, description, inputSchema, annotations } = value;

@@ -1,5 +1,5 @@
 /**
- * A tool server as others use it. It is connected at the first use and, if the connection ended, again at the next one.
+ * A configured tool server. It is connected at its first use and, if the connection has ended, again at the next use.
  * Every request has a time limit; a server that exceeds a bound loses its connection.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -9,7 +9,7 @@ import { type McpResult, type McpTool, readResult, readTool, TOOLS_MAX } from ".
 import { makeTransport, type TransportParts } from "./transport.ts";
 
 const PAGES_MAX = 32;
-/** Messages that a server may send between two requests; progress reports are the honest ones. */
+/** Messages that a server may send between two requests; only progress reports are legitimate ones. */
 const MESSAGES_MAX = 10_000;
 const MESSAGE_CHARS_MAX = 600;
 
@@ -60,7 +60,7 @@ export class McpServer {
     return { server: `${name} ${version}`.slice(0, 200) };
   }
 
-  /** The server's tools, as it lists them now. Throws `upstream`, or as `about`. */
+  /** The tools that the server lists now. Throws `upstream`, or the reason of an ended connection. */
   async tools(signal?: AbortSignal): Promise<McpTools> {
     const tools = new Map<string, McpTool>();
     const problems: string[] = [];
@@ -97,12 +97,12 @@ export class McpServer {
     return this.#config.harmless.includes(tool);
   }
 
-  /** The argument of the tool that takes an idempotency key; undefined: none. */
+  /** The argument of the tool for an idempotency key; undefined: the tool has none. */
   keyArgument(tool: string): string | undefined {
     return ownValue(this.#config.idempotencyKeys, [tool]) as string | undefined; // the configuration was checked
   }
 
-  /** Ends the connection, and the program behind it. */
+  /** Ends the connection, and the server's program. */
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#connection = undefined;
@@ -116,7 +116,7 @@ export class McpServer {
     return answer.result;
   }
 
-  /** The answer to a request, or the server's error in its place. */
+  /** The result of a request, or the server's error. */
   async #ask(
     request: Request,
     signal: AbortSignal | undefined,
@@ -165,8 +165,8 @@ export class McpServer {
       connection.ended ??= reason;
       forget();
       dead.reject(new Error(reason));
-      kill(); // a program that sends too much does not read that it should stop
-      void transport.close().catch(() => {}); // it has a reason already
+      kill(); // a program that sends too much would not read a request to stop
+      void transport.close().catch(() => {}); // the connection has its reason already
     };
     const count = (): void => {
       if (++connection.received === MESSAGES_MAX) end(`it sent ${MESSAGES_MAX} messages that no request asked for`);

@@ -19,7 +19,9 @@ export interface TransportParts {
   readonly remote?: { readonly headers: Readonly<Record<string, string>>; readonly isPublicOnly: boolean };
 }
 
-/** A transport that is not connected yet; `kill` ends its program at once, `lastWords` is its last error output. */
+/**
+ * A transport that is not connected yet; `kill` ends its program at once, `lastWords` returns its last error output.
+ */
 export async function makeTransport(config: ServerConfig, parts: TransportParts) {
   const { name, env, folder, remote } = parts;
   if (config.url !== undefined) {
@@ -68,8 +70,8 @@ function named(
 }
 
 /**
- * `fetch` with a bound on the body. The stream of messages that no request asked for is refused: nothing here reads
- * them, and it has no end. A stream that continues an interrupted answer is not.
+ * `fetch` with a bound on the body. Refuses the endless stream of messages without a request, which no code here reads,
+ * but not a stream that continues an interrupted answer.
  */
 async function boundedFetch(
   send: (url: string | URL, init: RequestInit) => Promise<Response>,

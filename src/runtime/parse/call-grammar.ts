@@ -1,6 +1,6 @@
 /**
- * Writes the grammars of calls that a model opens by itself. Each format says, beside its parser, what its calls look
- * like; what all of them share is here: names, arguments in JSON, lists.
+ * Writes the grammars of calls that a model opens by itself. Each format defines its calls beside its parser; shared
+ * parts are here: names, arguments in JSON, lists.
  */
 import { AppError } from "../../base/index.ts";
 import {
@@ -104,7 +104,7 @@ export function inOrder(
   return all;
 }
 
-/** The grammars of a format's calls, and what opens them. */
+/** The grammars of a format's calls, and the texts that open them. */
 export function lazyGrammar(
   w: CallWriter,
   calls: readonly OpenedCall[],

@@ -11,12 +11,12 @@ export interface CallableTool {
 
 /** The texts that open a call, and the rest of the call. */
 export interface OpenedCall {
-  /** Texts that open it; with `atStart`, only where nothing stands before them but other calls. */
+  /** Texts that open a call; with `atStart`, only if nothing but other calls precedes them. */
   readonly opens: readonly string[];
   readonly atStart?: boolean;
   /** An expression for the rest of the call. */
   readonly rest: string;
-  /** As `CallGrammar` has it. */
+  /** As in `CallGrammar`. */
   readonly end?: string;
 }
 
@@ -36,9 +36,9 @@ export interface CallWriter {
   readonly tools: readonly CallableTool[];
   text(text: string): string;
   define(expression: string): string;
-  /** One of them for each tool. */
+  /** Alternatives, one per tool. */
   perTool(write: (tool: CallableTool) => string): string;
-  /** One, or several with a separator between them where a model may make several calls. */
+  /** One call, or several with a separator between them if a model may make several. */
   many(one: string, separator?: string): string;
   /** A call as one JSON object. */
   json(keys?: JsonKeys): string;

@@ -4,7 +4,7 @@ import type { CallEvent, CutCallEvent } from "./format.ts";
 import { parseJson } from "./json-calls.ts";
 
 interface CutBody {
-  /** The body as the model wrote it, with the white space before it. */
+  /** The body as the model wrote it, including the white space before it. */
   readonly text: string;
   readonly callsIn: (body: string) => readonly CallEvent[];
   /** Texts, besides brackets, that can complete a body of this format; tried in order. */

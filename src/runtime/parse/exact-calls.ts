@@ -1,6 +1,6 @@
 /**
  * Calls that are written to the letter: a value may contain any tag but its own end, and a list or an object in JSON
- * may contain that too, in its strings.
+ * may contain even that in its strings.
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallEvent, TextParser } from "./format.ts";
@@ -9,13 +9,13 @@ import { scanToTag, type ToTag } from "./scan.ts";
 import { makeTaggedParser } from "./tagged.ts";
 import { hasJsonStrings } from "./typed-values.ts";
 
-/** The parts of a call. The patterns are sticky, and take the blanks after a part. */
+/** The parts of a call. The patterns are sticky, and include the blanks after a part. */
 interface CallPatterns {
   /** The first group is the name. */
   readonly open: RegExp;
   /** The text in front of a value; the first group is the argument. Without it, the value is all arguments in JSON. */
   readonly argument: RegExp;
-  /** The text behind a value, from the match of its argument. */
+  /** The text after a value, from the match of its argument. */
   readonly end: (argument: RegExpExecArray) => string;
   /** Absent: a call ends with its last argument. */
   readonly close?: RegExp;
@@ -24,7 +24,7 @@ interface CallPatterns {
 export interface ExactCalls {
   readonly patterns: CallPatterns;
   readonly tools: readonly Tool[];
-  /** The name of a tool or an argument from its group; absent: as it is. */
+  /** The name of a tool or an argument from its group; absent: the group itself. */
   readonly nameOf?: (group: string) => string;
   /** An argument's value from its text and the match of its pattern. */
   readonly valueOf: (
@@ -34,7 +34,9 @@ export interface ExactCalls {
   ) => unknown;
 }
 
-/** The calls in a text that has nothing else; "open": it ends inside a string of JSON; undefined for any other text. */
+/**
+ * The calls in a text that consists of calls; "open": it ends inside a string of JSON; undefined for any other text.
+ */
 function read(
   text: string,
   { patterns, tools, nameOf = String, valueOf }: ExactCalls,
@@ -73,7 +75,7 @@ function read(
 
 const BLANKS = /\s*/y;
 
-/** Makes the parser of such a format. Its models may write a call as JSON between its tags, too. */
+/** Makes the parser of such a format. Its models may also write a call as JSON between its tags. */
 export function makeExactParser({
   opens,
   closes,
@@ -94,25 +96,25 @@ export function makeExactParser({
   });
 }
 
-/** The calls in a text that has nothing else; undefined for any other text. */
+/** The calls in a text that consists of calls; undefined for any other text. */
 export function exactCalls(text: string, exact: ExactCalls): CallEvent[] | undefined {
   const calls = read(text, exact);
   return calls === "open" ? undefined : calls;
 }
 
-/** Returns whether a body ends inside a string of JSON: a tag behind it is a part of that. */
+/** Returns whether a body ends inside a string of JSON, so that a tag after it is part of the string. */
 export const isInsideJson = (body: string, exact: ExactCalls): boolean => read(body, exact) === "open";
 
 interface ValuePlace {
   readonly from: number;
-  /** The text behind the value. */
+  /** The text that ends the value. */
   readonly end: string;
   readonly isJson: boolean;
 }
 
 /**
- * The end of a value; "open": the text ends inside a string of it; undefined: it has none.
- * @param place.isJson lists, objects and strings are in JSON
+ * The end of a value; "open": the text ends inside a string of the value; undefined: the value does not end.
+ * @param place.isJson true if lists, objects and strings are in JSON
  */
 export function endOfValue(text: string, { from, end, isJson }: ValuePlace): number | "open" | undefined {
   let to = text.indexOf(end, from);

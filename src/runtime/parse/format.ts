@@ -20,7 +20,7 @@ export type CutCallEvent = {
 };
 export type ParsedEvent = TextEvent | CallEvent | CutCallEvent | { readonly kind: "thinking"; readonly text: string };
 
-/** Takes a model's text in pieces. Any division yields the same text and calls, each as early as it is certain. */
+/** Reads a model's text in pieces. Any division yields the same text and calls, each as early as it is certain. */
 export interface TextParser {
   push(text: string): ParsedEvent[];
   /**
@@ -32,7 +32,7 @@ export interface TextParser {
 
 /** The form of a grammar-forced call: JSON, as close as possible to the format's own calls. */
 export interface ForcedCall {
-  /** Text before the JSON object; it goes into the prompt. */
+  /** Text before the JSON object, which is added to the prompt. */
   readonly open: string;
   /** Key of the function's name. */
   readonly name: string;
@@ -44,7 +44,7 @@ export interface ForcedCall {
 interface AnswerMarks {
   /** Around thinking; absent: its models do not think. */
   readonly thinking?: ThinkingTags;
-  /** Before the part that follows thinking, or any other part. */
+  /** Text before the part that follows thinking, or before any other part. */
   readonly next: string;
   /** Before the answer. */
   readonly answer: string;

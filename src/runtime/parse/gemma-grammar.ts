@@ -1,4 +1,4 @@
-/** The grammar of arguments in braces with bare keys, and texts between marks: what Gemma's parser reads. */
+/** The grammar of arguments in braces with bare keys and texts between marks, which Gemma's parser reads. */
 import { isObject } from "../../base/index.ts";
 import { add, ANNOTATIONS, reserve } from "../../engine/index.ts";
 import { inOrder } from "./call-grammar.ts";
@@ -18,7 +18,7 @@ interface Value {
   readonly schema: Schema;
   /** Around texts. */
   readonly quote: string;
-  /** The rules of schemas, which references may want again. */
+  /** The rules of schemas, to which references may lead again. */
   readonly made: Map<unknown, string>;
   readonly depth: number;
 }
@@ -67,6 +67,6 @@ function objectOf(w: CallWriter, tool: CallableTool, value: Value): string {
   return `"{" ${inOrder(w, pairs, '","')} "}"`;
 }
 
-/** A key as it is, if it is a word that cannot be read as a value. */
+/** A bare key, if it is a word that cannot be read as a value. */
 const keyOf = (key: string): string =>
   /^[\p{L}_][\p{L}\p{N}_.-]*$/u.test(key) && parseJson(key) === undefined ? key : JSON.stringify(key);

@@ -63,7 +63,7 @@ function toJson(text: string, quote: string): string {
 /** Python's constants, which templates print. */
 const CONSTANTS: Readonly<Record<string, string>> = { None: "null", True: "true", False: "false" };
 
-/** Parts of arguments: a marked text, a quoted text (the last mark or quote may be missing), a word and its colon. */
+/** Parts of arguments: a marked text, a quoted text (its last mark or quote may be missing), a word and its colon. */
 function partsOf(quote: string): RegExp {
   const mark = quote.replaceAll("|", String.raw`\|`);
   const marked = `${mark}([^]*?)(?:${mark}|$)`;

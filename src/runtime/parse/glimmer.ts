@@ -54,7 +54,7 @@ export const glimmer: ToolFormat = {
   },
 };
 
-/** A body without the tags around its calls; a value may have them. */
+/** A body without the tags around its calls, which values may contain. */
 function withoutTags(body: string): string {
   const text = body.replace(new RegExp(`^\\s*${OPEN}`), "");
   return text.replace(new RegExp(`${CLOSE}\\s*$`), "");

@@ -28,14 +28,14 @@ export const glm: ToolFormat = {
   makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactPairs(tools) }),
 };
 
-/** @param sign the end of each tag's name */
+/** @param sign suffix of each tag's name */
 export function pairs(w: CallWriter, tool: CallableTool, sign = ""): string {
   const tag = (name: string): string => `<${name}${sign}>`;
   const open = (key: string): string => `${tag("arg_key")}${key}${tag("/arg_key")}\n${tag("arg_value")}`;
   return rawArguments(w, tool, { open, close: tag("/arg_value") });
 }
 
-/** @param sign the end of each tag's name */
+/** @param sign suffix of each tag's name */
 export const exactPairs = (tools: readonly Tool[], sign = ""): ExactCalls => ({
   patterns: {
     open:

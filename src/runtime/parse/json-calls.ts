@@ -10,7 +10,7 @@ export function callsInJson(text: string): CallEvent[] {
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** Objects and lists that stand one behind the other. */
+/** Objects and lists in sequence. */
 function valuesIn(text: string): unknown[] {
   const values: unknown[] = [];
   for (let rest = text; rest.trim() !== "";) {
@@ -31,7 +31,7 @@ export function callsByName(text: string): CallEvent[] {
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
-/** A call with arguments from an object or JSON text; undefined if they are neither. */
+/** A call with arguments from an object or from JSON text; undefined for other arguments. */
 export function makeCall(name: unknown, args: unknown): CallEvent | undefined {
   if (typeof name !== "string" || name === "") return undefined;
   const given = typeof args === "string" ? parseJson(args) : args;

@@ -48,7 +48,8 @@ export const minicpm: ToolFormat = {
 
 /** Any text up to the first `]]>`, and that. The library's own expression would miss the mark in `]]]>`. */
 function upToRawEnd(w: CallWriter): string {
-  const [none, one, two] = [reserve(w.rules), reserve(w.rules), reserve(w.rules)]; // by the brackets that end the text
+  // By the number of brackets that end the text
+  const [none, one, two] = [reserve(w.rules), reserve(w.rules), reserve(w.rules)];
   add(w.rules, none, `[^\\u005d] ${none} | "]" ${one}`);
   add(w.rules, one, `[^\\u005d] ${none} | "]" ${two}`);
   add(w.rules, two, `[^\\u005d\\u003e] ${none} | "]" ${two} | ">"`);

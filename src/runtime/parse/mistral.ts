@@ -34,7 +34,7 @@ function callsIn(body: string): CallEvent[] {
   if (/^\s*[[{]/.test(body)) return callsInJson(body);
   const start = body.indexOf("{");
   const head = body.slice(0, Math.max(0, start)).trim();
-  const name = head.split("[", 1)[0]!.trim(); // at least one part
+  const name = head.split("[", 1)[0]!.trim(); // split returns at least one part
   const isMarked = /^(?:\[CALL_ID\][^[]*)?(?:\[ARGS\])?$/.test(head.slice(name.length).trim());
   const call = isMarked && !/\s/.test(name) ? makeCall(name, body.slice(start)) : undefined;
   return call ? [call] : [];

@@ -1,5 +1,5 @@
 /**
- * Calls in bare JSON, which look like an answer until they name a tool: the grammar takes over behind the name.
+ * Calls in bare JSON, which look like an answer until they name a tool: the grammar applies after the name.
  *
  *     {"name": "get_weather", "parameters": {"city": "Oslo"}}
  */

@@ -1,4 +1,4 @@
-/** The grammar of calls that are written as Python, with JSON for literals: what `callsInPython` reads. */
+/** The grammar of calls in Python with JSON literals, which `callsInPython` reads. */
 import { isObject } from "../../base/index.ts";
 import { inOrder } from "./call-grammar.ts";
 import type { CallableTool, CallWriter } from "./call-writer.ts";
@@ -11,7 +11,7 @@ const KEY = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 export const isPython = (tool: CallableTool): boolean =>
   NAME.test(tool.name) && isClosed(tool) && propertiesOf(tool).every(({ key }) => KEY.test(key));
 
-/** @param suffix the text behind the name */
+/** @param suffix the text after the name */
 export function pythonCall(w: CallWriter, tool: CallableTool, suffix = ""): string {
   const keywords = propertiesOf(tool).map(({ key, schema, isRequired }) => {
     const value = w.value(isObject(schema) ? schema : {}, tool);

@@ -1,6 +1,6 @@
 /**
- * The grammar of arguments that a format writes one by one, as text between marks. A text of the schema stands there as
- * it is, everything else as JSON: what `typedValue` reads back.
+ * The grammar of arguments that a format writes one by one, as text between marks. Texts are written unchanged, all
+ * other values as JSON, which `typedValue` reads.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import {
@@ -18,15 +18,15 @@ import { declaredIn, isLoose, namedTypes, partsOf, resolved, typedValue } from "
 
 /** The marks around one argument. */
 interface ArgumentMarks {
-  /** In front of the value. */
+  /** The text before the value. */
   readonly open: (key: string, type: string) => string;
   /** An expression between `open` and the value, from the types that the schema names; undefined: it names none. */
   readonly stated?: (types: ReadonlySet<string> | undefined) => string;
   /** Behind the value. */
   readonly close: string;
-  /** The part of `close` whose first appearance ends a text, where blanks before it do not count; absent: all of it. */
+  /** The part of `close` whose first occurrence ends a text, without the blanks before it; absent: all of `close`. */
   readonly stop?: string;
-  /** An expression for any text and what closes it; absent: it ends where the closing mark first appears. */
+  /** An expression for any text and the mark that closes it; absent: a text ends at the first closing mark. */
   readonly free?: string;
 }
 
@@ -46,7 +46,7 @@ export function propertiesOf({ schema }: CallableTool, root: Schema = schema): P
     .map((key) => ({ key, schema: declared.get(key) ?? {}, isRequired: required.has(key) }));
 }
 
-/** Returns whether a tool takes only the properties that it declares. */
+/** Returns whether a tool allows only the properties that it declares. */
 export const isClosed = ({ schema }: CallableTool): boolean => {
   const { properties, additionalProperties } = schema;
   return additionalProperties === undefined || additionalProperties === false
@@ -54,13 +54,13 @@ export const isClosed = ({ schema }: CallableTool): boolean => {
     : false;
 };
 
-/** Pairs of keys and values, one behind the other, with blanks between them. */
+/** Pairs of keys and values in sequence, with blanks between them. */
 export function rawArguments(w: CallWriter, tool: CallableTool, marks: ArgumentMarks): string {
   const pairs = propertiesOf(tool).map((property) => rawArgument(w, tool, { ...property, marks }));
   return pairs.length > 0 ? pairs.join(" ") : '""';
 }
 
-/** One of them; it may be missing where it is not required. */
+/** One argument, which may be missing unless it is required. */
 export function rawArgument(
   w: CallWriter,
   tool: CallableTool,
@@ -81,7 +81,7 @@ interface Value {
   readonly types: ReadonlySet<string> | undefined;
 }
 
-/** A value and what closes it. */
+/** A value and its closing mark. */
 function rawValue(w: CallWriter, tool: CallableTool, value: Value): string {
   const { key, marks, types } = value;
   const schema = resolved(value.schema, tool.schema) ?? {};
@@ -124,10 +124,10 @@ const UNIONS_DEEP = 8;
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** A letter that no JSON value and no constant begins with: a text behind it is a text. */
+/** Letters that begin no JSON value and no constant: text after such a letter is text. */
 const UNLIKE_JSON = "[a-eg-mo-su-zA-EG-MO-SU-Z]";
 
-/** A text with a pattern, a format or lengths; undefined: it has none that a grammar can hold here. */
+/** A text with a pattern, a format or lengths; undefined: no such constraint that a grammar can express. */
 function boundedText(
   w: CallWriter,
   schema: Schema,

@@ -16,7 +16,7 @@ interface RawPart {
 }
 
 interface BodyTags {
-  /** Texts that begin another call, and so end this one before them. */
+  /** Texts that begin another call, and so end the call before them. */
   readonly opens: readonly string[];
   /** Texts that end a call. */
   readonly closes: readonly string[];
@@ -27,11 +27,11 @@ const INSIDE_MAX = 64;
 
 export interface ToTag extends BodyTags {
   readonly raw?: RawPart;
-  /** Returns whether a body ends inside a value, so that a tag behind it is a part of that. */
+  /** Returns whether a body ends inside a value, so that a tag after it is part of the value. */
   readonly isInside?: (body: string) => boolean;
 }
 
-/** Ends at the first tag outside raw parts and values, whatever stands in front of it. */
+/** Ends at the first tag outside raw parts and values, regardless of the text before it. */
 export function scanToTag({ opens, closes, raw, isInside = () => false }: ToTag): Scan {
   const tags = [...opens, ...closes, ...(raw ? [raw.from] : [])];
   let at = 0;
@@ -134,7 +134,7 @@ export function scanBalanced({
 
 const isBracket = (body: string, at: number): boolean => body[at] === "{" || body[at] === "[";
 
-/** The longest tag at a place; "maybe" if the text ends inside one. */
+/** The longest tag at a position; "maybe" if the text ends inside a tag. */
 export function tagAt(text: string, at: number, tags: readonly string[]): string | undefined {
   let found: string | undefined;
   for (const tag of tags) {

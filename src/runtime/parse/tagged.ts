@@ -38,7 +38,7 @@ export function makeTaggedParser(format: Tagged): TextParser {
     return true;
   };
 
-  /** Takes a call without a tag, at the start or after another; false: needs more text. */
+  /** Reads a call without a tag, at the start or after another call; false: needs more text. */
   const takeStart = (open: string): boolean => {
     const text = pending.replace(isAfterCall ? /^[\s;,]+/ : /^\s+/, "");
     if (text.length < open.length && open.startsWith(text)) return false;
@@ -47,7 +47,7 @@ export function makeTaggedParser(format: Tagged): TextParser {
     return text.startsWith(open) ? enter("", { before, rest: text }) : true;
   };
 
-  /** Takes text up to an opening tag; false: needs more text. */
+  /** Reads text up to an opening tag; false: needs more text. */
   const takeText = (events: ParsedEvent[]): boolean => {
     const { text, gap, open, rest } = splitText(pending, { opens: format.opens, isAfterCall });
     isAfterCall &&= text === "";

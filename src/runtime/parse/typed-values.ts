@@ -24,7 +24,7 @@ export function typedValue(tools: readonly Tool[], at: { name: string; argument:
   return value;
 }
 
-/** Returns whether any text is a value of an argument, even one that looks like another type. */
+/** Returns whether any text is a valid value of an argument, even one that looks like another type. */
 export function takesAnyText(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
   const found = schemaOf(tools, at);
   const types = found && namedTypes(found.schema, found.root);
@@ -34,8 +34,8 @@ export function takesAnyText(tools: readonly Tool[], at: { name: string; argumen
 }
 
 /**
- * Returns whether an argument may be written with strings in JSON: in a list or an object, or as a text whose schema
- * allows other types too, with constraints.
+ * Returns whether an argument may be written with JSON strings: in a list or an object, or as a text if its schema also
+ * allows other types, with constraints.
  */
 export function hasJsonStrings(tools: readonly Tool[], at: { name: string; argument: string }): boolean {
   const found = schemaOf(tools, at);
@@ -46,7 +46,7 @@ export function hasJsonStrings(tools: readonly Tool[], at: { name: string; argum
   return types.has("string") && types.size > 1 && !("enum" in schema || "const" in schema || isLoose(schema));
 }
 
-/** Returns whether a schema has no constraints but types that are not nested, and unions of those. */
+/** Returns whether a schema has no constraints except types that are not nested, and unions of such types. */
 export function isLoose(schema: Record<string, unknown>): boolean {
   const { type, anyOf, oneOf } = schema;
   const branches = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
@@ -100,7 +100,7 @@ export function partsOf(schema: unknown, root: unknown): Record<string, unknown>
 export const declaredIn = (parts: readonly Record<string, unknown>[]): ReadonlyMap<string, unknown> =>
   new Map(parts.flatMap(({ properties }) => (isObject(properties) ? Object.entries(properties) : [])));
 
-/** JSON types that a schema names, integers as numbers; undefined: it allows some without naming them. */
+/** JSON types that a schema names, integers as numbers; undefined: it also allows types that it does not name. */
 export function namedTypes(schema: unknown, root: unknown): ReadonlySet<string> | undefined {
   const types = new Set<string>();
   return collectTypes(schema, root, { types, seen: new Set(), depth: 0 }) && types.size > 0 ? types : undefined;
@@ -127,10 +127,10 @@ function collectTypes(given: unknown, root: unknown, at: Found): boolean {
   return branches.every((branch) => collectTypes(branch, root, { ...at, depth: at.depth + 1 }));
 }
 
-/** References that lead to references. */
+/** Maximum length of a chain of references. */
 const REFS_DEEP = 8;
 
-/** A schema, or what its reference points at in a whole one; undefined: that is not an object. */
+/** A schema, or the target of its reference; undefined: the target is not an object. */
 export function resolved(schema: unknown, root: unknown): Record<string, unknown> | undefined {
   let found = schema;
   for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < REFS_DEEP; depth++) {

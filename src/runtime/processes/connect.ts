@@ -45,7 +45,7 @@ export interface RunnerProgress {
   count: number;
   isLeaving: boolean;
   heartbeat: Heartbeat;
-  /** The last counts that came; undefined: all weights are in memory, or nothing ran yet. */
+  /** The latest counts; undefined: all weights are in memory, or nothing ran yet. */
   streamed?: StreamedCounts;
 }
 

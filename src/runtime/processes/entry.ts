@@ -50,7 +50,7 @@ function hasLayers({ load, runner }: Entry, { gpuLayers: wanted }: LoadMessage):
   return runner !== undefined && (wanted === 0 || load.gpuLayers !== 0); // no GPU, or none that the backend can use
 }
 
-/** Returns whether a model takes new requests: neither it nor its process is about to end. */
+/** Returns whether a model accepts new requests: neither the model nor its process is about to end. */
 export const stays = ({ expiring, runner }: Entry): boolean => !expiring && runner?.alive !== false;
 
 /** Returns whether a loaded model serves a request; load options that the request omits match anything. */

@@ -8,11 +8,11 @@ export interface Evictable {
   readonly users: number;
 }
 
-/** Sorts models by eviction: the first to go comes first. */
+/** Sorts models by eviction: the first one is evicted first. */
 export const evictionOrder = <E extends Evictable>(entries: readonly E[]): E[] =>
   entries.toSorted((a, b) => a.keepAliveMs - b.keepAliveMs || a.usedAtMs - b.usedAtMs);
 
-/** The first idle model to go, else the first busy one. Asserts that there is one. */
+/** The first idle model in that order, else the first busy one. Asserts that there is one. */
 export function victimOf<E extends Evictable>(entries: readonly E[]): E {
   const order = evictionOrder(entries);
   const victim = order.find((entry) => entry.users === 0) ?? order[0];

@@ -1,13 +1,13 @@
 /**
  * Detects a runner that hangs: an endless kernel, a deadlock, a stopped process. While requests wait for a runner, it
- * is pinged regularly and answers between two steps. Time is counted in beats of a timer instead of read from a clock:
- * after the machine slept, or the server was stopped, one beat at most is added.
+ * is pinged regularly and answers between two steps. Time is counted in beats of a timer, not read from a clock: after
+ * the machine slept or the server was stopped, at most one beat is added.
  */
 
 /** An idle runner only has to answer, so its limit is lower even if steps may take longer. */
 const IDLE_MS_MAX = 30_000;
 
-/** Beats per limit (the shorter of both): the precision of a limit. */
+/** Beats per limit (of the shorter one): the precision of a limit. */
 const BEATS = 10;
 
 interface HeartbeatParts {
@@ -42,7 +42,7 @@ export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatP
   let turns: number | undefined;
   let isAsked = false;
   const ask = (): void => {
-    if (isAsked) return; // a stopped process reads nothing: one unanswered ping is enough
+    if (isAsked) return; // a stopped process reads nothing, so one unanswered ping is enough
     isAsked = true;
     ping();
   };
@@ -75,7 +75,7 @@ export function makeHeartbeat({ timeoutMs, ping, isAwaited, onHang }: HeartbeatP
       isAsked = false;
       if (limit !== beatsMax || now !== turns) progress();
       turns = now;
-      if (!isAwaited()) stop(); // the pong was queued behind the work, which has ended
+      if (!isAwaited()) stop(); // the pong was queued after the work, which has ended
     },
     stop,
   };

@@ -1,4 +1,4 @@
-/** Facts on models and the pool's settings, and the message that loads a model with them. */
+/** Facts about models, the pool's settings, and the message that loads a model with them. */
 import { availableParallelism } from "node:os";
 import { backendTraits } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage, TemplateChoice } from "../../engine/index.ts";
@@ -7,7 +7,7 @@ import type { RunnerProcess } from "./runner-process.ts";
 /** The files of a loaded model: names with the same files share a runner. */
 export type PoolWeights = Pick<LoadMessage, "path" | "adapters" | "projector" | "draft" | "files">;
 
-/** A stored model, as the pool needs it. */
+/** A stored model in the form that the pool needs. */
 export interface PoolModel extends PoolWeights {
   /** Name with tag, for messages. */
   readonly name: string;
@@ -24,7 +24,7 @@ export interface PoolModel extends PoolWeights {
   readonly offers?: () => Promise<readonly Offer[]>;
 }
 
-/** An adapter that a runner loads beside a base, for the requests that choose it. */
+/** An adapter that a runner loads in addition to its base, for requests that choose it. */
 export interface Offer {
   readonly path: string;
   readonly bytes: number;

@@ -1,4 +1,4 @@
-/** Activity by model name: loaded models, loading ones, and ones that requests wait for. */
+/** Activity by model name: loaded models, models being loaded, and models for which requests wait. */
 import type { ModelActivity } from "../requests/runtime.ts";
 import { slotsOf, type Entry } from "./entry.ts";
 import type { PoolModel } from "./load-message.ts";

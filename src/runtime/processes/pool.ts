@@ -18,7 +18,7 @@ import type { Activity, HungModel, LoadedModel } from "../requests/runtime.ts";
 
 /** Default number of loaded models on a machine without a GPU. */
 const MAX_LOADED_AUTO = 3;
-/** A model is loaded besides others only if it fits into this share of the free memory. */
+/** A model is loaded in addition to others only if it fits into this share of the free memory. */
 const MEMORY_SHARE = 0.8;
 /** setTimeout's longest delay. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -78,7 +78,7 @@ export class Pool {
     }
   }
 
-  /** Unloads a model once it is idle; forced, at once, and its requests fail. */
+  /** Unloads a model once it is idle, or, if forced, at once; then its requests fail. */
   unload(weights: PoolWeights, isForced = false): void {
     const entry = entryOf(this.#entries.values(), weights);
     if (!entry) return;
@@ -114,7 +114,7 @@ export class Pool {
     };
   }
 
-  /** Refuses requests that wait for a model, lets the others finish for `graceMs` at most, then ends every runner. */
+  /** Refuses requests that wait for a model, lets the others finish for at most `graceMs`, then ends every runner. */
   async close(graceMs: number): Promise<void> {
     this.#closing.abort(shuttingDown());
     const deadline = Date.now() + graceMs;
@@ -212,7 +212,7 @@ export class Pool {
     entry.closed.resolve();
   }
 
-  /** Runs `work` after all earlier work; refuses if too many requests wait. */
+  /** Runs `work` after all earlier work; refuses it if too many requests wait. */
   async #inTurn<T>(model: PoolModel, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (this.#queued.length >= this.#options.maxQueue) throw tooBusy();
     this.#queued.push(model);
@@ -297,7 +297,7 @@ export class Pool {
     });
   }
 
-  /** Half of the memory that the model would leave free: other programs, and the next model, need some too. */
+  /** Half of the memory that the model would leave free: other programs and the next model need memory, too. */
   #cacheMemory(model: PoolModel): number {
     const promised = promisedBytes(this.#residents());
     return Math.max(0, this.#freeBytes() - promised - neededBytes(model, this.#options.backend)) / 2;

@@ -16,7 +16,7 @@ interface Resident {
   readonly info: Pick<EngineInfo, "bytes" | "vramBytes"> | undefined;
 }
 
-/** Bytes that a model takes once loaded. The KV cache grows with use. */
+/** Bytes that a loaded model takes. The KV cache grows with use. */
 export const neededBytes = ({ weightBytes }: { readonly weightBytes: number }, backend: string): number =>
   backendTraits(backend).repacks ? REPACKED * weightBytes : weightBytes + RUNNER_BYTES;
 

@@ -2,6 +2,7 @@
  * Constrained decoding: the tokens that keep the answer valid JSON, or valid for a JSON schema. The grammar is ours
  * (`schema/compile.ts`); xgrammar matches it against a vocabulary (arXiv:2411.15100; `@mlc-ai/web-xgrammar`,
  * WebAssembly).
+ *
  * That library reports errors by aborting, with the reason on stderr only. So its input is checked completely first,
  * and after an abort its objects are discarded and recreated. It has a size of one megabyte and is loaded by the first
  * request that needs it.

@@ -1,6 +1,7 @@
 /**
  * A grammar that applies from the opening of a call in an answer to its end. Elsewhere only the text of each token is
  * searched: no mask is computed, and no token is refused.
+ *
  * A token may open a call and continue with a text that cannot begin a call. Then the answer gets only the part of the
  * token that opens the call.
  */

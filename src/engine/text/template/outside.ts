@@ -1,6 +1,7 @@
 /**
  * Renders prompts so that control tokens in messages from outside stay text, even if a template changes the messages,
  * while control tokens of the template become tokens, and images keep their position in a message.
+ *
  * Each such text and each image is replaced by a placeholder while the template is rendered: noncharacters that encode
  * a number. Templates may trim, cut and join freely: the rest of a cut placeholder is another placeholder or nothing,
  * never a control token. Noncharacters in the messages are replaced too, so that a message cannot contain a
