@@ -24,10 +24,15 @@ export class HeldMemories {
   }
 
   /** Runs `compute` unless the slot holds that memory. After a failed computation the slot holds none. */
-  hold(slot: number, { id }: Memory, compute: () => void): void {
+  hold(slot: number, memory: Memory, compute: () => void): void {
+    for (const done of this.holdInParts(slot, memory, () => [compute()])) void done;
+  }
+
+  /** As `hold`, for a computation in parts, which may be given up. */
+  *holdInParts(slot: number, { id }: Memory, compute: () => Iterable<void>): Generator<void> {
     if (this.#ids[slot] === id) return;
     this.#ids[slot] = undefined;
-    compute();
+    yield* compute();
     this.#ids[slot] = id;
   }
 }

@@ -14,22 +14,25 @@ interface RememberParts {
   readonly memory: Memory;
 }
 
-/** Computes the memories that a batch names and its slots do not hold yet. */
+/** Rows of a part, for which others wait. */
+const PART_ROWS = 128;
+
+/** Computes the memories that a batch names and its slots lack, in parts; other passes may run in between. */
 export function makeRemember(
   program: Program,
   { slots }: Pick<LoadOptions, "slots">,
   { passes, limits, lowered, memory: room }: RememberParts,
-): (batch: readonly StateRows[]) => void {
+): (batch: readonly StateRows[]) => Iterable<void> {
   const { memory: own } = program;
   const held = new HeldMemories(own, { slots });
   const place = { ...room.allocate(64, "results"), dim: 1 }; // empty: these steps return no result
-  const given = { ...limits, inputDim: own ? memoryDim(own) : 0, vectorDim: 0 };
-  return (batch) => {
-    for (const { slot, memory } of batch) {
-      if (!memory) continue;
-      held.hold(slot, memory, () => {
-        for (const pass of passesOf([held.entryOf(slot, memory)], given)) passes.run(pass, lowered, place);
-      });
-    }
+  const maxRows = Math.min(PART_ROWS, limits.maxRows);
+  const given = { ...limits, maxRows, inputDim: own ? memoryDim(own) : 0, vectorDim: 0 };
+  function* compute(entry: StateRows): Generator<void> {
+    for (const pass of passesOf([entry], given)) yield passes.run(pass, lowered, place);
+  }
+  return function* remember(batch) {
+    for (const { slot, memory } of batch)
+      if (memory) yield* held.holdInParts(slot, memory, () => compute(held.entryOf(slot, memory)));
   };
 }

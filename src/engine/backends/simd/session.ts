@@ -60,12 +60,15 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let closed = false;
-  const prepare = (batch: readonly StateRows[]): void => {
+  const check = (batch: readonly StateRows[]): void => {
     assert(!closed, "run of a closed session");
     checkRows(batch, limits);
     slotStates?.check(batch);
     reachPositions(shared, batch);
-    remember?.(batch);
+  };
+  const prepare = (batch: readonly StateRows[]): void => {
+    check(batch);
+    for (const done of remember?.(batch) ?? []) void done;
   };
   const { run, runWithPauses } = makeRuns(program, parts, { passes, lowered, slotStates, prepare });
 
@@ -83,7 +86,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
     verifies: limits.keeps,
     ...(shared.streams && { streamed: shared.streams }),
     ...(limits.keeps && { blocks: makeKvBlocks(layers, shared.kv, { engine, checkpoints: slotStates }) }),
-    ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare }) }),
+    ...(program.logits && { slices: slicesOf(program, parts, { passes, slotStates, prepare: check, remember }) }),
     async run(batch) {
       assert(program.logits, "an encoder has no logits");
       return run(
@@ -115,7 +118,7 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
 function slicesOf(
   program: Program,
   { memory, shared, limits }: Parts,
-  parts: Pick<SliceOptions, "passes" | "slotStates" | "prepare">,
+  parts: Pick<SliceOptions, "passes" | "slotStates" | "prepare" | "remember">,
 ): SlicedRuns {
   const { steps, logits, weights } = program;
   assert(logits, "an encoder has no logits");

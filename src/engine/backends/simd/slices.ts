@@ -22,6 +22,8 @@ export interface SliceOptions {
   readonly dim: number;
   /** Checks rows like every run. */
   readonly prepare: (batch: readonly StateRows[]) => void;
+  /** Computes memories in parts, before the rows that attend to them; undefined: no row has one. */
+  readonly remember: ((batch: readonly StateRows[]) => Iterable<void>) | undefined;
   /** Lowers the program with separate buffers. @param rounds as for `lower` */
   readonly lower: (rounds: number, remembers: boolean) => Lowered;
   /** Throws if a result is NaN or infinite. */
@@ -35,7 +37,7 @@ interface Sliced {
 }
 
 export function makeSlices(options: SliceOptions): SlicedRuns {
-  const { memory, passes, limits, slotStates, dim, prepare, lower, check } = options;
+  const { memory, passes, limits, slotStates, dim, prepare, remember, lower, check } = options;
   const made = new Map<string, Sliced>();
   let results: Block | undefined;
   return {
@@ -43,6 +45,7 @@ export function makeSlices(options: SliceOptions): SlicedRuns {
     start({ logits, ...rows }) {
       const batch = [{ ...rows, states: logits }];
       prepare(batch);
+      const memories = remember?.(batch)[Symbol.iterator]();
       const place = (results ??= memory.allocate(dim * 4, "results"));
       const pass = onlyPass(batch, { ...limits, maxRows: SLICED_ROWS });
       const key = `${roundsOf(pass)} ${remembers(pass)}`;
@@ -69,6 +72,9 @@ export function makeSlices(options: SliceOptions): SlicedRuns {
           return longestNs;
         },
         next(budgetNs) {
+          const startedMs = performance.now();
+          while (memories && !memories.next().done)
+            if ((performance.now() - startedMs) * 1e6 > budgetNs / 2) return undefined; // the next part takes as long
           for (let spent = step(); part < lowered.cuts.length; spent += step()) {
             if (spent + (perRow[part] ?? 0) * count > budgetNs) return undefined;
           }

@@ -7,6 +7,7 @@ import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { memoryOf } from "../../../conformance/memory-cases.ts";
 import { makeModel } from "../../architectures/models.ts";
 import { differences } from "../compare.ts";
 import { hybridProgram, VOCAB } from "../hybrid.ts";
@@ -74,6 +75,30 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
     const session = await backend.load(hybridProgram(), options);
     await check(session);
     session.close();
+  });
+
+  test("memories are computed in parts too, beside slots with others; one that is given up is begun anew", async () => {
+    const path = join(folder, "mllama.gguf");
+    await writeGguf(path, makeModel("mllama"));
+    const gguf = openGguf(path);
+    const [image, other] = [memoryOf("image", 500, 64), memoryOf("other", 5, 64)];
+    const session = await backend.load(loadProgram(gguf), options);
+    const beside = (start: number): Rows => ({ ...rows(1, start, 1), memory: other });
+    await session.run([{ ...rows(1, 0, 10), memory: other }]);
+    const expected = (await session.run([beside(10)])).slice();
+    const prompt: Rows = { ...rows(0, 0, 40), memory: image };
+    const whole = (await session.run([{ ...prompt, slot: 2 }])).slice();
+    const given = session.slices!.start(prompt);
+    for (let i = 0; i < 3; i++) expect(given.next(0)).toBeUndefined();
+    const run = session.slices!.start(prompt);
+    for (let part = 0; part < 4; part++) {
+      expect(run.next(0)).toBeUndefined();
+      expect(run.longestNs).toBe(0); // no record of the prompt yet
+      expect(differences(await session.run([beside(10)]), expected)).toBe(0);
+    }
+    expect(differences((await run.next(1e12))!, whole)).toBe(0);
+    session.close();
+    gguf.close();
   });
 
   test("a run that is given up leaves its slot to begin anew, with what it holds up to there", async () => {
