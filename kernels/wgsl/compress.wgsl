@@ -38,11 +38,12 @@ fn term_of(sequence: Sequence, i: u32, at: u32, back: u32) -> vec2<f32> {
 fn compute(sequence: Sequence, i: u32, at: u32) {
   let end = sequence.cell + at + 1u;
   let overlaps = p.width > p.dim;
+  let ends = end % p.ratio == 0u;
   let terms = select(p.ratio, 2u * p.ratio, overlaps && end >= 2u * p.ratio);
   var most = -3.4e38;
   var total = 0.0;
   var sum = 0.0;
-  for (var n = select(0u, terms, end % p.ratio == 0u); n > 0u; n--) {
+  for (var n = select(0u, terms, ends); n > 0u; n--) {
     let channel = select(i, i + p.dim, overlaps && n <= p.ratio);
     let term = term_of(sequence, channel, at, n - 1u);
     let peak = max(most, term.x);
@@ -52,7 +53,7 @@ fn compute(sequence: Sequence, i: u32, at: u32) {
     sum = sum * kept + share * term.y;
     most = peak;
   }
-  y[(sequence.first + at) * p.dim + i] = select(0.0, sum / total, total > 0.0);
+  y[(sequence.first + at) * p.dim + i] = select(0.0, sum / total, ends);
 }
 
 @compute @workgroup_size(64)

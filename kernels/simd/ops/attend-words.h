@@ -160,7 +160,7 @@ NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
       const i32 exponent = (largest_int(most_of(v + i * filled, filled)) >> 23) - 126;
       const i32 power = MAX(MIN(exponent, POWER_MAX), POWER_MIN), bits = (127 - power) << 23;
       w->powers[at + i] = exponent > POWER_MAX ? NO_NUMBER : power;
-      w->factors[at + i] = exponent > POWER_MAX ? NO_NUMBER : LOAD(f32, &bits);
+      w->factors[at + i] = LOAD(f32, &bits); // a number, for rows that do not see the position
     }
     const vf even = splat(w->factors[at] * VALUE_MAX), odd = splat(w->factors[at + 1] * VALUE_MAX);
     const int pair = at % PACK / 2, half = W / 2; // the first quarter of one register precedes that of the other
@@ -335,7 +335,8 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
     }
   }
   for (int i = 0; i < there; i++) {
-    const f32 inverse = running[i].total > 0 ? 1 / VALUE_MAX / running[i].total : 0;
+    const int none = running[i].total == 0 && queries[i].to <= queries[i].from; // as in attend_queries
+    const f32 inverse = none ? 0 : 1 / VALUE_MAX / running[i].total;
     const f32 *sums = w.sums + (i64)i * w.wide;
     for (int d = 0; d < op->valueDim; d += W)
       store_some(queries[i].out + d, LOAD(vf, sums + d) * inverse, op->valueDim - d);

@@ -52,6 +52,23 @@ describe.each(twoLevels("attention on the CPU", simdLevels))("$level", ({ backen
     }
   });
 
+  test.each(["f16", "q8_0", "q4_0"] as const)("%s: NaN reaches the rows that see it, and no others", async (kvType) => {
+    const [headDim, count, broken] = [32, 300, 150];
+    for (const part of [0, 1, 2]) {
+      const rows = Array.from({ length: count }, (_, row) => {
+        return Array.from({ length: 3 * headDim }, (_, i) => Math.sin(row * 3 * headDim + i));
+      });
+      rows[broken]![part * headDim + 5] = NaN;
+      const each = given(rows, { headDim, scale: 0.2 });
+      await expect(runCase(backend, each, { precise: false, kvType })).rejects.toThrow(
+        `expected numbers, got NaN at row ${broken}, token 0`,
+      );
+      if (part === 0) continue; // a query is its own row's
+      const last = each.batches.map((batch) => batch.map((run) => ({ ...run, logits: "last" as const })));
+      await expect(runCase(backend, { ...each, batches: last }, { precise: false, kvType })).rejects.toThrow("got NaN");
+    }
+  });
+
   test("shares are as exact as their exponentials, however far apart scores are", async () => {
     // Row 1 sees itself with a score of 0 beside row 0 with a score of key · 1, and has the only value: its share.
     const shareBeside = async (key: number): Promise<number> => {

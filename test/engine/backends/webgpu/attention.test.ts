@@ -104,6 +104,26 @@ test("NaN behind attention in splits: the error names the step that made it, not
   session.close();
 }, 120_000);
 
+test.each([
+  { name: "compress: blocks of 4 that overlap", broken: "w3.weight", what: "the bias of gates" },
+  { name: "attention: a long context, 4 heads on 1 of 64", broken: "w2.weight", what: "keys" },
+])(
+  "$name: NaN of $what is not lost",
+  async ({ name, broken }) => {
+    const { program, options } = cases.find((each) => each.name === name)!;
+    const values = program.weights.read(broken).slice().fill(0xff);
+    const read = (tensor: string): Uint8Array => (tensor === broken ? values : program.weights.read(tensor));
+    const parts = { ...program, weights: { ...program.weights, read } };
+    const load = { ...options, precise: true, threads: 1, cacheDir: undefined };
+    for (const count of [4, 36]) {
+      const session = await gpu.backend.load(parts, load);
+      await expect(session.run([rows(0, 0, count)])).rejects.toThrow("expected numbers, got NaN");
+      session.close();
+    }
+  },
+  120_000,
+);
+
 test("splits never become fewer as a context grows, and a short one is whole", () => {
   expect(splitsOf(1)).toBe(1);
   expect(splitsOf(256)).toBe(1);
