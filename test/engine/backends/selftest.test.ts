@@ -12,15 +12,9 @@ import { drawn } from "../../seed.ts";
 import { answerOfShipped, canAnswer, passLibraries } from "./simd/answers.ts";
 import { everyLevel } from "./simd/levels.ts";
 
-/**
- * Steps that no sheet has: their rows are given as vectors, and images test them where a model reads some. Steps with
- * memories, whose rows are given too, run the kernels of attention and of weighed rows.
- */
-const LEFT_OUT = ["addGiven", "crossAttention", "input", "keepRemembering", "remember"];
-
 test("sheets have every step that is lowered, and every block type", () => {
-  const steps = makeSheets().flatMap(({ program }) => program.steps);
-  expect([...new Set(steps.map(({ op }) => op as string)), ...LEFT_OUT].toSorted()).toEqual(
+  const steps = makeSheets().flatMap(({ program }) => [...program.steps, ...(program.memory?.steps ?? [])]);
+  expect([...new Set(steps.map(({ op }) => op as string))].toSorted()).toEqual(
     Object.entries<unknown>(ops)
       .flatMap(([op, lowered]) => (lowered === "unsupported" ? [] : [op]))
       .toSorted(),

@@ -12,14 +12,22 @@ export type LoadSheet = (sheet: Sheet, mode: Mode, threads: number) => Promise<S
 const PRECISE: Mode = { precise: true };
 const ROUNDED: Mode = { precise: false };
 const SMALL: Mode = { precise: false, small: true };
+/** With each type of keys and values. */
+const KEPT: readonly Mode[] = [
+  PRECISE,
+  ROUNDED,
+  { precise: false, kvType: "q8_0" },
+  { precise: false, kvType: "q4_0" },
+];
 /** The modes in which a sheet has different kernels. */
 const MODES: Readonly<Record<string, readonly Mode[]>> = {
   products: [PRECISE, ROUNDED],
   small: [SMALL],
-  mixers: [PRECISE, ROUNDED, { precise: false, kvType: "q8_0" }, { precise: false, kvType: "q4_0" }],
+  mixers: KEPT,
   experts: [PRECISE, ROUNDED],
   parts: [ROUNDED],
   encoder: [PRECISE, ROUNDED],
+  given: KEPT,
 };
 /** The sheet that several threads compute too. */
 const SHARED = "experts";

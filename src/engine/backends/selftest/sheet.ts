@@ -1,5 +1,5 @@
 /** Builds a small program with random weights, whose logits are the results of all of its steps. */
-import type { LoadOptions, Program, Rows } from "../../program/backend.ts";
+import type { LoadOptions, MemoryProgram, Program, Rows } from "../../program/backend.ts";
 import type { Buf, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import { makeRng } from "../../text/rng.ts";
@@ -91,7 +91,7 @@ export class SheetBuilder {
     this.#result = out;
   }
 
-  finish(batches: Sheet["batches"]): Sheet {
+  finish(batches: Sheet["batches"], memory?: MemoryProgram): Sheet {
     const result = this.#result!; // every sheet collects something
     const logits = { name: "logits", dim: result.dim };
     const nLayers = this.steps.filter(({ op }) => op === "attention" || op === "latentAttention").length;
@@ -105,6 +105,7 @@ export class SheetBuilder {
         logits,
         states: logits,
         weights: { path: `selftest/${name}`, read },
+        ...(memory && { memory }),
       },
       options: { ctxLen: CTX_LEN, slots: SLOTS },
       batches,

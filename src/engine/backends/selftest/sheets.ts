@@ -5,6 +5,7 @@
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import type { Rows } from "../../program/backend.ts";
 import type { Activation, Buf, Step } from "../../program/step.ts";
+import { given } from "./given-sheet.ts";
 import { CTX_LEN, rope, SheetBuilder, SLOTS, VOCAB, type Sheet } from "./sheet.ts";
 
 /** Rows of a matrix: a panel of the widest level, and part of a second one. */
@@ -30,7 +31,7 @@ const ACTS: readonly Activation[] = [
   "elu",
 ];
 
-export const makeSheets = (): Sheet[] => [products(), small(), mixers(), experts(), parts(), encoder()];
+export const makeSheets = (): Sheet[] => [products(), small(), mixers(), experts(), parts(), encoder(), given()];
 
 /** Numbers of sequences in a decode step: products have other kernels for each. */
 const EACH_COUNT = [1, 2, 3, 4, 5, 6, 7, SLOTS];
