@@ -144,7 +144,7 @@ async function load(device: Device, path: string) {
 function dispatchesOf({ passes }: Plan): number {
   const nothing = (): void => {};
   const pass = { setPipeline: nothing, setBindGroup: nothing, dispatchWorkgroups: nothing };
-  const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1 };
+  const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1, memorySplits: 1, forgotten: 0 };
   const encoder = pass as unknown as GPUComputePassEncoder; // the members that a replay uses
   return passes.one.dispatches.filter((each) => replay(encoder, each, counts)).length;
 }

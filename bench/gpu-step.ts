@@ -151,7 +151,7 @@ async function hostTimes(run: () => Promise<unknown>, queue: GPUQueue, readback:
  * The minimum processor time of encoding a step: the code is compiled, and in the cache as it is between two tokens.
  */
 function encodingMs({ dispatches }: Pass): number {
-  const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1 };
+  const counts = { all: 1, wanted: 1, given: 0, sequences: 1, splits: 1, memorySplits: 1, forgotten: 0 };
   let least = Infinity;
   for (let i = 0; i < ENCODINGS; i++) {
     const startedMs = threadMs();

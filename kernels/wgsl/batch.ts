@@ -26,6 +26,8 @@ export interface BatchRow {
   /** The cells that its span sees, or its own. */
   readonly span: { readonly first: number; readonly end: number };
   readonly wanted: boolean;
+  /** Rows of its sequence's memory; 0: it has none. */
+  readonly remembered: number;
 }
 
 const WORDS_PER_ROW = 12;
@@ -41,6 +43,10 @@ export const batchWords = (rows: number): number => 4 + WORDS_PER_ROW * rows;
 
 /** The place of a row's token, in bytes. */
 export const tokenOffset = (row: number): number => 4 * batchWords(row);
+
+/** The rows as cross attention reads them: the cell of each is the last row of its memory, or −1. */
+export const asRemembered = (rows: readonly BatchRow[]): BatchRow[] =>
+  rows.map((row) => ({ ...row, cell: row.remembered - 1 }));
 
 /** Fills `words` and returns the number of sequences: neighbouring rows of a slot belong together. */
 export function writeBatch(rows: readonly BatchRow[], words: Uint32Array): number {

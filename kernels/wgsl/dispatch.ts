@@ -38,13 +38,19 @@ export type Operand =
   | { readonly kind: "handed" }
   /** The result of that step, (rows, dim). */
   | { readonly kind: "returned" }
-  | { readonly kind: "cache"; readonly layer: number; readonly part: "keys" | "values" }
+  /** Keys or values of all slots: of their tokens, or of their memories. */
+  | {
+      readonly kind: "cache";
+      readonly layer: number;
+      readonly part: "keys" | "values";
+      readonly of: "tokens" | "memory";
+    }
   /** The state of a step, one per slot. */
   | { readonly kind: "state"; readonly of: Step }
   /** (positions, pairs) cosines, each with its sine. */
   | { readonly kind: "rope"; readonly rope: RopeScaling }
-  /** The run's rows: see batch.ts. */
-  | { readonly kind: "batch"; readonly uniform?: boolean };
+  /** The run's rows: see batch.ts. `memory`: the cell of each is the last row of its memory, or −1. */
+  | { readonly kind: "batch"; readonly uniform?: boolean; readonly memory?: boolean };
 
 /** A kernel's `Params` by name: see params.ts. */
 export type Params = Readonly<Record<string, number>>;
@@ -60,10 +66,14 @@ export interface Grid {
   readonly more?: number;
   /** In z: one per split of the run's longest context, at most so many. See splits.ts. */
   readonly splits?: number;
+  /** Splits are of the run's longest memory. */
+  readonly ofMemory?: boolean;
   /** Joins splits: does nothing if no row has several. */
   readonly joins?: boolean;
   /** Does nothing unless some row is given as a vector. */
   readonly gives?: boolean;
+  /** Does nothing unless some row has no memory. */
+  readonly forgets?: boolean;
   /** Does nothing unless some sequence has several rows in the run. */
   readonly repeats?: boolean;
 }

@@ -101,7 +101,7 @@ function normLength({ norm, headDim = 0, heads = 0, kvHeads = 0 }: Params): numb
 }
 
 const isSameCache = (a: Operand | undefined, b: Operand | undefined): boolean =>
-  a?.kind === "cache" && b?.kind === "cache" && a.layer === b.layer && a.part === b.part;
+  a?.kind === "cache" && b?.kind === "cache" && a.layer === b.layer && a.part === b.part && a.of === b.of;
 
 /** The norms at the beginning of a list, if they belong to q and k and are alike. */
 function normsOf(

@@ -3,8 +3,19 @@ import { AppError, attendsByMatrix } from "../../src/base/index.ts";
 import { alibiSlopes } from "../alibi.ts";
 import type { Buf, DistanceBias, Step } from "../../src/engine/program/step.ts";
 import type { Operand, Params, Vector } from "./dispatch.ts";
-import { batch, grid, NONE, read, update, valueOf, write, type Context, type StepDispatch } from "./lowering.ts";
-import { isRotated } from "./cache.ts";
+import {
+  batch,
+  grid,
+  memoryBatch,
+  NONE,
+  read,
+  update,
+  valueOf,
+  write,
+  type Context,
+  type StepDispatch,
+} from "./lowering.ts";
+import { isRotated, memoryType } from "./cache.ts";
 import type { KernelName } from "./sources.ts";
 import { splitParams, splitsOf } from "./splits.ts";
 
@@ -37,9 +48,15 @@ interface Kept {
   readonly valueSkip: number;
   /** Positions of a slot; 0 if keys are rows of this run. */
   readonly ctxLen: number;
+  /** Set for keys and values of memories. */
+  readonly ofMemory?: true;
 }
 
-const cache = (layer: number, part: "keys" | "values"): Operand => ({ kind: "cache", layer, part });
+type CacheOf = Extract<Operand, { kind: "cache" }>["of"];
+
+const cache = (layer: number, part: "keys" | "values", of: CacheOf = "tokens"): Operand => {
+  return { kind: "cache", layer, part, of };
+};
 
 /** Keys and values in the cache that `layer` fills. */
 const keptIn = (layer: number, { nKvHeads, headDim, valueDim = headDim }: Heads, { ctxLen }: Context): Kept => ({
@@ -74,6 +91,38 @@ export function lowerLatentAttention(step: StepOf<"latentAttention">, context: C
   const place = { layer, heads: 1, skip: kept.valueSkip };
   return [store({ k, v: undefined }, place, context), ...attend(heads, kept, context)];
 }
+
+/** Attention to all rows of a memory; zeros for rows without one. */
+export function lowerCrossAttention(step: StepOf<"crossAttention">, context: Context): StepDispatch[] {
+  const { layer, nKvHeads, headDim, rows } = step;
+  const own = { ...ofMemory(headDim, context), ctxLen: rows };
+  const kept: Kept = {
+    operands: [cache(layer, "keys", "memory"), cache(layer, "values", "memory")],
+    valueRow: nKvHeads * headDim,
+    valueSkip: 0,
+    ctxLen: rows,
+    ofMemory: true,
+  };
+  const attended = attend({ ...step, window: 0, softCap: 0, oneWay: true }, kept, own);
+  return [...attended, forget(step.out, context)];
+}
+
+/** Keys and values of a memory's rows into its cache. */
+export function lowerRemember(step: StepOf<"remember">, context: Context): StepDispatch[] {
+  const { k, v, layer, nKvHeads: heads, headDim } = step;
+  return [store({ k, v }, { layer, heads, skip: 0, of: "memory" }, ofMemory(headDim, context))];
+}
+
+/** Zeros for rows without a memory. */
+export function forget(x: Buf, context: Context): StepDispatch {
+  const value = valueOf(x, context);
+  const operands = [update(value), memoryBatch];
+  return { kernel: "keep_remembering", operands, params: { dim: x.dim }, grid: { ...grid(value), forgets: true } };
+}
+
+const ofMemory = (headDim: number, context: Context): Context => {
+  return { ...context, cacheType: memoryType(context.cacheType ?? "f32", headDim) };
+};
 
 export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
   const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
@@ -117,14 +166,14 @@ export function lowerCompressedAttention(step: StepOf<"compressedAttention">, co
  */
 export function store(
   { k, v }: { k: Buf; v: Buf | undefined },
-  { layer, heads, skip }: { layer: number; heads: number; skip: number },
+  { layer, heads, skip, of }: { layer: number; heads: number; skip: number; of?: CacheOf },
   context: Context,
 ): StepDispatch {
   const [keys, values] = [read(valueOf(k, context)), read(valueOf(v ?? k, context))];
   return {
     kernel: "store_kv",
     quants: [context.cacheType ?? "f32"],
-    operands: [keys, values, cache(layer, "keys"), cache(layer, "values"), batch],
+    operands: [keys, values, cache(layer, "keys", of), cache(layer, "values", of), batch],
     params: {
       heads,
       headDim: k.dim / heads,
@@ -226,7 +275,13 @@ function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
   return {
     kernel: "attention_tile",
     quants: ["f32"],
-    operands: [read(query), ...kept.operands, batch, { kind: "vectors", weights }, write(heads.out, query, context)],
+    operands: [
+      read(query),
+      ...kept.operands,
+      batchOf(kept),
+      { kind: "vectors", weights },
+      write(heads.out, query, context),
+    ],
     params: {
       ...headParams(heads, kept),
       spans: heads.oneWay ? 0 : 1,
@@ -234,7 +289,7 @@ function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
       hasBiases: values ? 1 + length : 0,
       far,
     },
-    grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS },
+    grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS, ...memoryGrid(kept) },
   };
 }
 
@@ -264,19 +319,22 @@ function inSplits(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   const attention: StepDispatch = {
     kernel: isNarrow(headDim, valueDim) ? kernel : `${kernel}_wide`,
     quants: [context.cacheType ?? "f32"],
-    operands: [read(query), ...kept.operands, batch, extras, ...(choice ? [choice.operand] : []), y, parts],
+    operands: [read(query), ...kept.operands, batchOf(kept), extras, ...(choice ? [choice.operand] : []), y, parts],
     params: { ...headParams(heads, kept), ...limit, ...params, ...split, ...choice?.params },
-    grid: { ...grid(query), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits },
+    grid: { ...grid(query), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits, ...memoryGrid(kept) },
   };
   if (splits === 1) return [attention];
   const reduce: StepDispatch = {
     kernel: "attention_reduce",
-    operands: [read(parts.value), batch, update(y.value)],
+    operands: [read(parts.value), batchOf(kept), update(y.value)],
     params: { heads: nHeads, valueDim, window, chunked: chunked ? 1 : 0, ...limit, ...split },
-    grid: { ...grid(query), x: nHeads, joins: true },
+    grid: { ...grid(query), x: nHeads, joins: true, ...memoryGrid(kept) },
   };
   return [attention, reduce];
 }
+
+const batchOf = ({ ofMemory: isOfMemory }: Kept): Operand => (isOfMemory ? memoryBatch : batch);
+const memoryGrid = ({ ofMemory: isOfMemory }: Kept) => isOfMemory && { ofMemory: true };
 
 /** Returns whether heads are of the usual size. Throws `unsupported` for heads that no kernel takes. */
 function isNarrow(headDim: number, valueDim: number): boolean {

@@ -32,7 +32,7 @@ export function lowerChoosePositions(step: ChoosePositions, context: Context): S
     operands: [
       read(query),
       weights ? read(valueOf(weights, context)) : NONE,
-      { kind: "cache", layer, part: "keys" },
+      { kind: "cache", layer, part: "keys", of: "tokens" },
       batch,
       scores,
     ],

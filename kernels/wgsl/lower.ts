@@ -20,10 +20,13 @@ import {
   type LowerOptions,
 } from "./lowering.ts";
 import {
+  forget,
   lowerAttention,
   lowerBidirectionalAttention,
   lowerCompressedAttention,
+  lowerCrossAttention,
   lowerLatentAttention,
+  lowerRemember,
   lowerSharedAttention,
 } from "./lower-attention.ts";
 import { lowerChoosePositions } from "./lower-choose.ts";
@@ -127,9 +130,6 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 ]);
 
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
-  crossAttention: "unsupported",
-  remember: "unsupported",
-  keepRemembering: "unsupported",
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
     const looked = lookUp(
@@ -188,6 +188,12 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   choosePositions: lowerChoosePositions,
 
   bidirectionalAttention: lowerBidirectionalAttention,
+
+  crossAttention: lowerCrossAttention,
+
+  remember: lowerRemember,
+
+  keepRemembering: ({ x }, context) => [forget(x, context)],
 
   mlp({ out, x, act, up, upB, down, downB }, context) {
     const inner = { name: "mlp.inner", dim: up.outDim };

@@ -56,6 +56,8 @@ export interface Context extends LowerOptions {
 export type StepDispatch = Omit<Dispatch, "step">;
 
 export const batch: Operand = { kind: "batch" };
+/** For cross attention. */
+export const memoryBatch: Operand = { kind: "batch", memory: true };
 /** For kernels that would bind more than 8 storage buffers with it. */
 export const uniformBatch: Operand = { kind: "batch", uniform: true };
 /** For an optional vector of a kernel. */

@@ -32,6 +32,7 @@ import cacheScales from "./cache_scales.wgsl" with { type: "text" };
 import choosePositions from "./choose_positions.wgsl" with { type: "text" };
 import clampValues from "./clamp.wgsl" with { type: "text" };
 import joinParts from "./join.wgsl" with { type: "text" };
+import keepRemembering from "./keep_remembering.wgsl" with { type: "text" };
 import keepLargest from "./keep_largest.wgsl" with { type: "text" };
 import matchLength from "./match_length.wgsl" with { type: "text" };
 import multiply from "./multiply.wgsl" with { type: "text" };
@@ -169,6 +170,7 @@ export const KERNELS = {
   head_transposed: headTransposed,
   join: joinParts,
   keep_largest: keepLargest,
+  keep_remembering: keepRemembering,
   layer_norm: layerNorm,
   lookup,
   linear,

@@ -46,11 +46,11 @@ export function defaultCtxLen(
 
 /** The number of full sequences with that context that fit in `bytes`; undefined: unknown memory. */
 export function defaultSlots(
-  { perToken, once, tokensMax = Infinity }: SlotBytes,
+  { perToken, once, tokensMax = Infinity, slotsMax = Infinity }: SlotBytes,
   { bytes, ctxLen, onGpu }: { bytes: number | undefined; ctxLen: number; onGpu: boolean },
 ): number {
   const each = once + ctxLen * perToken;
   if (!onGpu || bytes === undefined || each === 0) return plannedSlots({ once }, { bytes, onGpu });
-  const fitting = Math.floor(Math.min(bytes / each, tokensMax / ctxLen));
+  const fitting = Math.floor(Math.min(bytes / each, tokensMax / ctxLen, slotsMax));
   return Math.min(GPU_SLOTS.most, Math.max(GPU_SLOTS.least, fitting));
 }

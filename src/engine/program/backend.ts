@@ -369,6 +369,8 @@ export interface SlotBytes {
   readonly once: number;
   /** Tokens of all slots together that a device can address; default: no limit. */
   readonly tokensMax?: number;
+  /** Slots whose memories a device can address; default: no limit. */
+  readonly slotsMax?: number;
 }
 
 export interface Backend {

@@ -35,12 +35,13 @@ export function memoryFor(steps: readonly Step[], memory: MemoryProgram | undefi
 
 /**
  * A program for rows without a memory: cross attention would give zeros, so it is removed together with the additions
- * of its result.
+ * of its result. The same program if other values are made of those zeros, as by a product with a bias.
  */
 export function withoutMemory(program: Program): Program {
   const { memory, ...rest } = program;
   if (!memory) return program;
   const zeros = new Set<string>();
+  let isRead = false;
   const steps = program.steps.filter((step) => {
     if (step.op === "crossAttention" || step.op === "keepRemembering") {
       zeros.add(writtenBy(step).name);
@@ -51,9 +52,11 @@ export function withoutMemory(program: Program): Program {
       zeros.add(step.out.name);
       return false;
     }
+    isRead ||= readsOf(step).some(({ name }) => zeros.has(name));
     zeros.delete(writtenBy(step).name);
     return true;
   });
+  if (isRead) return program;
   const wanted = [program.states, program.logits].flatMap((buf) => buf?.name ?? []);
   return { ...rest, steps: living(steps, new Set(wanted)) };
 }

@@ -59,6 +59,7 @@ test("a GPU decodes as many sequences as fit with their context, from 2 to 16; a
     defaultSlots(bytes, { bytes: gib === undefined ? undefined : gib * GIB, ctxLen, onGpu });
   expect([0, 1, 3, 5, 8, 80].map((gib) => slots(gib))).toEqual([2, 2, 3, 5, 8, 16]);
   expect([slots(undefined), slots(80, 8192, false), slots(80, 65_536)]).toEqual([4, 4, 6]);
+  expect(defaultSlots({ ...bytes, slotsMax: 10 }, { bytes: 80 * GIB, ctxLen: 8192, onGpu: true })).toBe(10);
   expect(defaultSlots({ perToken: 0, once: 0 }, { bytes: GIB, ctxLen: 512, onGpu: true })).toBe(4);
 });
 

@@ -57,6 +57,11 @@ test("rows without a memory get the bits of the program without cross attention,
   });
 });
 
+test("a product with a bias makes values of zeros: nothing of such a program can be left out", () => {
+  const [, , , biased] = memoryCases();
+  expect(withoutMemory(biased!.program)).toBe(biased!.program);
+});
+
 test("a slot attends to the memory that each run names: another one, none, or the first again", async () => {
   await on(program, async (session) => {
     const at = (memory: typeof first | undefined): Promise<number[]> =>

@@ -21,7 +21,7 @@ import type { TopK, TopKRequest } from "../../text/sampling/top-k.ts";
 import type { Program } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import { PARAMS_STRIDE } from "./memory.ts";
-import type { Pass, Passes } from "./record.ts";
+import { distinctPasses, type Pass, type Passes } from "./record.ts";
 import { USAGE } from "./usage.ts";
 
 /** A dispatch with everything bound: `groups` workgroups per row with a request. */
@@ -77,7 +77,7 @@ export async function makeChooser(
   await Promise.all(stages.map(({ kernel }) => device.pipeline(kernel)));
   const buffers = await makeBuffers(device, program, { searches, stages, rows });
   const ways = new Map<Pass, Way>();
-  for (const pass of new Set(Object.values(plan.passes)))
+  for (const pass of distinctPasses(plan.passes))
     ways.set(pass, await bindWay(device, pass, { searches, stages, buffers }));
   await device.flush(); // reports bind groups that the device refuses
   const words = new Uint32Array(REQUEST_WORDS * rows);

@@ -1,5 +1,5 @@
 /** Runs chunks of rows: uploads the rows, submits the dispatches, and reads the results. */
-import { batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
+import { asRemembered, batchWords, writeBatch, type BatchRow } from "../../../../kernels/wgsl/batch.ts";
 import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import type { AppError } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
@@ -80,7 +80,7 @@ export class ChunkRuns {
   upload(chunk: Chunk, name: ResultName): UploadedChunk {
     const { rows, requests, given } = chunk;
     const { plan, inputs } = this.#parts;
-    const pass = passFor(plan, rows.length, chunk.twoWay);
+    const pass = passFor(plan, chunk);
     inputs.giveVectors(chunk);
     const sequences = this.#writeRows(rows, pass);
     const counts = {
@@ -89,6 +89,8 @@ export class ChunkRuns {
       given,
       sequences,
       splits: splitsOf(longestOf(rows)),
+      memorySplits: splitsOf(rows.reduce((most, { remembered }) => Math.max(most, remembered), 0)),
+      forgotten: rows.reduce((sum, { remembered }) => sum + (remembered > 0 ? 0 : 1), 0),
     };
     return { pass, counts, end: pass[name]!.end, name }; // encoders were refused
   }
@@ -128,10 +130,14 @@ export class ChunkRuns {
   }
 
   /** Returns the number of sequences. */
-  #writeRows(rows: readonly BatchRow[], { batch }: Pass): number {
-    const sequences = writeBatch(rows, this.#words);
-    this.#parts.device.gpu.queue.writeBuffer(batch, 0, this.#words, 0, batchWords(rows.length));
-    return sequences;
+  #writeRows(rows: readonly BatchRow[], { batch, memoryBatch }: Pass): number {
+    const write = (buffer: GPUBuffer, which: readonly BatchRow[]): number => {
+      const sequences = writeBatch(which, this.#words);
+      this.#parts.device.gpu.queue.writeBuffer(buffer, 0, this.#words, 0, batchWords(rows.length));
+      return sequences;
+    };
+    if (memoryBatch) write(memoryBatch, asRemembered(rows));
+    return write(batch, rows);
   }
 
   /** The expected duration of a step; undefined for a software adapter, which needs the cores itself. */

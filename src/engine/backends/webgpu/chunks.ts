@@ -17,6 +17,8 @@ export interface Chunk {
   given: number;
   /** True if a row sees later rows. */
   twoWay: boolean;
+  /** True if a row has a memory. */
+  remembers: boolean;
   /** True for decode rows: the next step is likely to have as many. */
   decodes: boolean;
 }
@@ -30,6 +32,8 @@ interface ChunkOptions {
   readonly keeps: boolean;
   /** Values of a row given as a vector. */
   readonly vectorDim: number;
+  /** Values of a row of a memory. */
+  readonly memory: { readonly dim: number };
 }
 
 /**
@@ -58,6 +62,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
     const last = states === "first" ? 0 : tokens.length - 1;
     const vectors = makeVectors(entry, options.vectorDim);
     const spanOf = makeSpanOf(entry);
+    const remembered = entry.memory ? entry.memory.rows.length / options.memory.dim : 0;
     let first = chunk.rows.length;
     for (let i = 0; i < tokens.length; i++) {
       const wanted = states === "all" || (states !== "none" && i === last);
@@ -78,7 +83,9 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
         position: positionOf(entry, i),
         span: seenBy(span, entry.start + i, entry.start),
         wanted,
+        remembered,
       });
+      chunk.remembers ||= remembered > 0;
       chunk.twoWay ||= span !== undefined;
       chunk.decodes = isDecode;
       if (wanted) chunk.requests.push(request);
@@ -89,7 +96,9 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
   return chunks;
 }
 
-const emptyChunk = (): Chunk => ({ rows: [], requests: [], vectors: [], given: 0, twoWay: false, decodes: false });
+const emptyChunk = (): Chunk => {
+  return { rows: [], requests: [], vectors: [], given: 0, twoWay: false, remembers: false, decodes: false };
+};
 
 /** The vectors of an entry, chunk by chunk. */
 function makeVectors({ vectors }: WantedRows, dim: number) {

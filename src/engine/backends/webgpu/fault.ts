@@ -5,7 +5,7 @@ import { AppError } from "../../../base/index.ts";
 import type { Program } from "../../program/backend.ts";
 import { stepName } from "../../program/step-name.ts";
 import type { Device } from "./device.ts";
-import { replay, type Counts, type Pass, type Recorded } from "./record.ts";
+import { replay, splitsIn, type Counts, type Pass, type Recorded } from "./record.ts";
 import type { Stop } from "./stops.ts";
 import { MAP_READ, USAGE } from "./usage.ts";
 
@@ -30,7 +30,7 @@ export async function findFault({ device, program, pass, counts, runStop }: Faul
     for (const stop of pass.stops) if (stop.returned === i) await runStop(stop);
     const bad = await firstBad(device, pass, recorded, counts);
     if (!bad) continue;
-    const step = program.steps[recorded.source.step]!; // recorded by the lowering
+    const step = pass.steps[recorded.source.step]!; // recorded by the lowering
     const what = `step ${recorded.source.step} (${stepName(step, tensorsOf(recorded.source))})`;
     return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
   }
@@ -46,8 +46,10 @@ async function firstBad(device: Device, { bufferOf }: Pass, recorded: Recorded, 
   pass.end();
   if (!runs) return undefined;
   const written = source.operands.find((operand) => operand.kind === "activation" && operand.access !== "read");
-  // The result of a row with several splits is incomplete until they are joined.
-  const isWhole = splits === undefined || counts.splits === 1;
+  // The result of a row with several splits is incomplete until they are joined, that of one without a memory until
+  // it is cleared.
+  const isJoined = splits === undefined || splitsIn(recorded, counts) === 1;
+  const isWhole = isJoined && !(recorded.ofMemory && counts.forgotten > 0);
   if (written?.kind !== "activation" || UNCHECKED.has(source.kernel) || !isWhole) {
     device.submit(encoder.finish());
     return undefined;

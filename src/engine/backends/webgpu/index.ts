@@ -5,13 +5,15 @@
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
 import { AppError, messageOf } from "../../../base/index.ts";
 import type { Backend, Program } from "../../program/backend.ts";
+import { memoryLayers } from "../../program/memory.ts";
 import { floatBytes } from "../../program/sequence-state.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
-import { kvShapes, kvTokensMax } from "./memory.ts";
+import type { KvShape } from "./kv-room.ts";
+import { kvShapes, kvTokensMax, memoryShapes } from "./memory.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";
 import { WebGpuSession } from "./session.ts";
@@ -22,16 +24,26 @@ function lostWhileLoading({ weights }: Program, cause: unknown): AppError {
   return new AppError("too_large", `${weights.path}: ${messageOf(cause)} while the model was loaded`, { cause });
 }
 
+/** Bytes of a position in all layers. */
+const bytesEach = (shapes: readonly KvShape[]): number =>
+  shapes.reduce((sum, { keyBytes, valueBytes }) => sum + keyBytes + valueBytes, 0);
+
 /** The backend on a provider's device, which is opened at first use. */
 export const makeWebGpuBackend = (provider: () => GpuProvider): Backend => ({
   name: "webgpu",
   missing: (program) => missingOps(program, { ops, variants }),
   neededBytes: async (program, options) => plannedBytes(await openDevice(provider()), program, options),
   async slotBytes({ steps }, options) {
-    const shapes = kvShapes(steps, cacheTypeOf(steps, options));
-    const perToken = shapes.reduce((sum, { keyBytes, valueBytes }) => sum + keyBytes + valueBytes, 0);
+    const cacheType = cacheTypeOf(steps, options);
+    const shapes = kvShapes(steps, cacheType);
+    const memories = memoryShapes(steps, cacheType);
+    const [{ rows } = { rows: 0 }] = memoryLayers(steps);
+    const own = steps.filter(({ op }) => op !== "crossAttention");
+    const bytes = { perToken: bytesEach(shapes), once: floatBytes(own).once + rows * bytesEach(memories) };
     const device = await openDevice(provider()).catch(() => undefined); // a load reports it
-    return { ...floatBytes(steps), perToken, ...(device && { tokensMax: kvTokensMax(device, shapes) }) };
+    if (!device) return bytes;
+    const slotsMax = rows > 0 && { slotsMax: Math.floor(kvTokensMax(device, memories) / rows) };
+    return { ...bytes, tokensMax: kvTokensMax(device, shapes), ...slotsMax };
   },
   async load(program, options) {
     const device = await openDevice(provider());

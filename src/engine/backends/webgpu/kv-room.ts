@@ -12,7 +12,7 @@ export interface KvSize {
   readonly positions: number;
 }
 
-/** A layer, and its bytes per position. */
+/** A layer, and its bytes per position, or per row of a memory. */
 export interface KvShape {
   readonly layer: number;
   readonly keyBytes: number;

@@ -1,11 +1,12 @@
 /** A plan's memory on the device besides the weights: KV cache, activations, RoPE tables, parameters. */
-import { cacheBytes, type CacheType } from "../../../../kernels/wgsl/cache.ts";
+import { cacheBytes, memoryType, type CacheType } from "../../../../kernels/wgsl/cache.ts";
 import { batchWords, UNIFORM_BATCH } from "../../../../kernels/wgsl/batch.ts";
 import { ANSWER_WORDS } from "../../../../kernels/wgsl/candidates.ts";
 import { AppError } from "../../../base/index.ts";
 import type { LoadOptions, Program } from "../../program/backend.ts";
 import { ropeTable, type GrowingRopeTable } from "../../program/rope.ts";
 import { handedDim, writtenBy } from "../../program/describe.ts";
+import { memoryDim, memoryLayers } from "../../program/memory.ts";
 import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
@@ -43,6 +44,10 @@ export interface Memory {
   readonly many: PassMemory;
   /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
   readonly room: KvRoom;
+  /** The same of memories, (slots, rows, nKvHeads · headDim) by layer; undefined: the program has none. */
+  readonly memories: KvRoom | undefined;
+  /** For the pass that computes them; undefined: the program has none. */
+  readonly remembering: PassMemory | undefined;
   /** By step: its state after the last row of each slot, (slots, values) float32. */
   readonly states: ReadonlyMap<Step, GPUBuffer>;
   /** The input rows of a run, (rows, dim) float32, if the program begins with an input. */
@@ -63,6 +68,10 @@ export interface Memory {
 /** Buffers of a pass: of its batch, and of its activations. */
 export interface PassMemory {
   readonly batch: GPUBuffer;
+  /** The batch as cross attention reads it; undefined: the pass has no cross attention. */
+  readonly memoryBatch?: GPUBuffer | undefined;
+  /** In place of the run's. */
+  readonly input?: GPUBuffer | undefined;
   readonly scratch: readonly GPUBuffer[];
 }
 
@@ -79,6 +88,8 @@ export interface MemoryParts {
   readonly capacity: Capacity;
   /** Values of a row given as a vector; 0: all rows have ids. */
   readonly givenDim: number;
+  /** Rows of a memory that one pass computes; 0: the program has none. */
+  readonly rememberedRows: number;
 }
 
 /** Sizes of all buffers, computed before allocating any. */
@@ -87,9 +98,16 @@ export interface MemoryPlan {
   readonly descriptors: readonly GPUBufferDescriptor[];
   readonly bytes: number;
   /** @param all one buffer per request */
-  memoryOf(all: readonly GPUBuffer[], room: KvRoom): Memory;
+  memoryOf(all: readonly GPUBuffer[], rooms: Pick<Memory, "room" | "memories">): Memory;
   /** The KV cache at its maximum. */
-  readonly kv: { readonly layers: readonly KvShape[]; readonly most: KvSize };
+  readonly kv: KvSizes;
+  /** Keys and values of all slots' memories; undefined: the program has none. */
+  readonly memories: KvSizes | undefined;
+}
+
+interface KvSizes {
+  readonly layers: readonly KvShape[];
+  readonly most: KvSize;
 }
 
 /** The layers with a cache, and their bytes per position. */
@@ -100,21 +118,31 @@ export const kvShapes = (steps: Program["steps"], cacheType: CacheType): KvShape
     valueBytes: nKvHeads * cacheBytes(cacheType, valueDim),
   }));
 
+/** The layers with cross attention, and their bytes per row of a memory. */
+export const memoryShapes = (steps: Program["steps"], cacheType: CacheType): KvShape[] =>
+  memoryLayers(steps).map(({ layer, nKvHeads, headDim }) => {
+    const bytes = nKvHeads * cacheBytes(memoryType(cacheType, headDim), headDim);
+    return { layer, keyBytes: bytes, valueBytes: bytes };
+  });
+
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
   const make = (): GPUBuffer[] => plan.descriptors.map((descriptor) => device.gpu.createBuffer(descriptor));
   const room = await makeKvRoom(device, { path: plan.what, ...plan.kv });
+  let memories: KvRoom | undefined;
   try {
-    return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), room);
+    if (plan.memories) memories = await makeKvRoom(device, { path: plan.what, ...plan.memories });
+    return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), { room, memories });
   } catch (error) {
     room.destroy();
+    memories?.destroy();
     throw error;
   }
 }
 
 /** Throws `too_large` if a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
-  const { program, options, cacheType, dispatchCount, capacity, givenDim } = parts;
+  const { program, options, cacheType, dispatchCount, capacity, givenDim, rememberedRows } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
   const descriptors: { label: string; size: number; usage: number }[] = [];
@@ -122,15 +150,21 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     checkSize(device, { path, label, size });
     return descriptors.push({ label, size: Math.max(16, Math.ceil(size / 16) * 16), usage }) - 1;
   };
+  const wantBatch = (rows: number): number =>
+    want("batch", Math.max(UNIFORM_BATCH.bytes, 4 * batchWords(rows)), storage | uniform | copyDst);
   const wantPass = (sizes: readonly number[]) => ({
     scratch: sizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc)),
-    batch: want("batch", Math.max(UNIFORM_BATCH.bytes, 4 * batchWords(capacity.all)), storage | uniform | copyDst),
+    batch: wantBatch(capacity.all),
+    ...(program.memory && { memoryBatch: wantBatch(capacity.all) }),
   });
   const few = wantPass(parts.scratchSizes);
   const many = parts.ownSizes ? wantPass(parts.ownSizes) : few;
-  const kv = { layers: kvShapes(program.steps, cacheType), most: { slots: options.slots, positions: options.ctxLen } };
-  const cacheDescriptors = kv.layers.flatMap((layer) => kvDescriptors(layer, kv.most));
-  for (const { label, size } of cacheDescriptors) checkSize(device, { path, label: label!, size }); // all have labels
+  const remembering = program.memory && {
+    scratch: few.scratch,
+    batch: wantBatch(rememberedRows),
+    input: want("rows of a memory", inputBytes(rememberedRows, memoryDim(program.memory)), storage | copyDst),
+  };
+  const { kv, memories, cacheDescriptors } = planCaches(device, parts);
   const states = keepingSteps(program.steps).flatMap(({ step, state }) => {
     if (state.kind === "kv") return [];
     const size = 4 * options.slots * valuesOf(state);
@@ -140,8 +174,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     return { rope, turns: want("rotations", 4 * options.ctxLen * rope.rotaryDim, storage | copyDst) };
   });
   const begin = program.steps.find(({ op }) => op === "input");
-  const inputBytes = begin && 4 * capacity.all * writtenBy(begin).dim + PADDING_BYTES;
-  const input = inputBytes && want("input", inputBytes, storage | copyDst);
+  const input = begin && want("input", inputBytes(capacity.all, writtenBy(begin).dim), storage | copyDst);
   const given = givenDim > 0 ? want("vectors", 4 * capacity.all * givenDim, storage | copyDst) : undefined;
   const host = hostDims(program.steps, options);
   const handed = host && want("inputs of the CPU", 4 * capacity.all * host.handed, storage | copySrc);
@@ -152,22 +185,19 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const readbackAhead = want("readback of a step ahead", 4 * answers, mapRead | copyDst);
-  const memoryOf = (all: readonly GPUBuffer[], room: KvRoom): Memory => {
+  const memoryOf: MemoryPlan["memoryOf"] = (all, rooms) => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
-    const passMemory = ({ scratch, batch }: typeof few): PassMemory => ({ scratch: scratch.map(at), batch: at(batch) });
     return {
       all,
-      few: passMemory(few),
-      many: passMemory(many),
-      room,
+      few: passMemory(few, at),
+      many: passMemory(many, at),
+      remembering: remembering && passMemory(remembering, at),
+      ...rooms,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
       given: given === undefined ? undefined : at(given),
       ropes: new Map(
-        ropes.map(({ rope, turns }) => {
-          const table = ropeTable(rope, options.ctxLen);
-          return [rope, { table, pairs: rope.rotaryDim / 2, turns: at(turns), known: 0 }];
-        }),
+        ropes.map(({ rope, turns }) => [rope, deviceRope(rope, { turns: at(turns), ctxLen: options.ctxLen })]),
       ),
       host: host && { handed: at(handed!), read: at(read!), returned: at(returned!) }, // both were allocated
       cacheType,
@@ -177,7 +207,46 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     };
   };
   const bytes = [...descriptors, ...cacheDescriptors].reduce((sum, { size }) => sum + size, 0);
-  return { what: path, descriptors, kv, bytes, memoryOf };
+  return { what: path, descriptors, kv, memories, bytes, memoryOf };
+}
+
+const deviceRope = (rope: RopeScaling, { turns, ctxLen }: { turns: GPUBuffer; ctxLen: number }): DeviceRope => {
+  return { table: ropeTable(rope, ctxLen), pairs: rope.rotaryDim / 2, turns, known: 0 };
+};
+
+/** Buffers of a pass by their index. */
+interface WantedPass {
+  readonly scratch: readonly number[];
+  readonly batch: number;
+  readonly memoryBatch?: number;
+  readonly input?: number;
+}
+
+function passMemory({ scratch, batch, memoryBatch, input }: WantedPass, at: (index: number) => GPUBuffer): PassMemory {
+  return {
+    scratch: scratch.map(at),
+    batch: at(batch),
+    ...(memoryBatch !== undefined && { memoryBatch: at(memoryBatch) }),
+    ...(input !== undefined && { input: at(input) }),
+  };
+}
+
+const inputBytes = (rows: number, dim: number): number => 4 * rows * dim + PADDING_BYTES;
+
+/** Keys and values of tokens and of memories. Throws `too_large` if a layer's are larger than a binding. */
+function planCaches(
+  device: Device,
+  { program: { steps, memory, weights }, options: { slots, ctxLen }, cacheType }: MemoryParts,
+): Pick<MemoryPlan, "kv" | "memories"> & { readonly cacheDescriptors: readonly GPUBufferDescriptor[] } {
+  const { path } = weights;
+  const kv = { layers: kvShapes(steps, cacheType), most: { slots, positions: ctxLen } };
+  const memories = memory && { layers: memoryShapes(steps, cacheType), most: { slots, positions: memory.rows } };
+  const own = kv.layers.flatMap((layer) => kvDescriptors(layer, kv.most));
+  const remembered = memories?.layers.flatMap((layer) => kvDescriptors(layer, memories.most)) ?? [];
+  for (const { label, size } of own) checkSize(device, { path, label: label!, size }); // all have labels
+  for (const { label, size } of remembered)
+    checkSize(device, { path, label: `${label} for ${slots} memories of ${memory!.rows} rows`, size }); // it has some
+  return { kv, memories, cacheDescriptors: [...own, ...remembered] };
 }
 
 /** The longest rows of inputs and of results of the CPU's steps; undefined: no such steps. */

@@ -46,8 +46,9 @@ export function makeNextStep(gpu: Pick<GPUDevice, "createCommandEncoder">): Next
 
 function isSame(a: StepCommands, b: StepCommands): boolean {
   if (a.pass !== b.pass || a.end !== b.end) return false;
-  const { all, wanted, given, sequences, splits } = a.counts;
+  const { all, wanted, given, sequences, splits, memorySplits, forgotten } = a.counts;
   const other = b.counts;
   const sameRows = all === other.all && wanted === other.wanted && given === other.given;
-  return sameRows && sequences === other.sequences && splits === other.splits;
+  const sameMemories = memorySplits === other.memorySplits && forgotten === other.forgotten;
+  return sameRows && sameMemories && sequences === other.sequences && splits === other.splits;
 }

@@ -8,15 +8,17 @@ import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { scoresOf } from "../../../../kernels/wgsl/lower-choose.ts";
+import type { LowerOptions } from "../../../../kernels/wgsl/lowering.ts";
 import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
-import { AppError, PLAIN } from "../../../base/index.ts";
+import { AppError, PLAIN, type Tuning } from "../../../base/index.ts";
 import type { HeldWeights, LoadOptions, Program } from "../../program/backend.ts";
-import { runsWhole, weightsOf } from "../../program/describe.ts";
+import { runsWhole, weightsOf, writtenBy } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";
+import { withoutMemory } from "../../program/memory.ts";
 import { vectorDimOf } from "../check-batch.ts";
 import { checkOps } from "../missing.ts";
 import { statesEnd } from "../../program/states.ts";
-import type { Step, Weight } from "../../program/step.ts";
+import type { Weight } from "../../program/step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
 import { withAttention } from "./choose-attention.ts";
@@ -24,7 +26,19 @@ import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import type { KvRoom, KvSize } from "./kv-room.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
-import { atOnce, compileAll, GRID_MAX, recordPass, type Pass, type PassParts, type Passes } from "./record.ts";
+import {
+  atOnce,
+  compileAll,
+  distinctPasses,
+  GRID_MAX,
+  recordPass,
+  type CacheOf,
+  type Pass,
+  type PassParts,
+  type Passes,
+  type PassesByRows,
+  type RecordOptions,
+} from "./record.ts";
 import { checkpointBytes } from "./slot-states.ts";
 import { stopsOf } from "./stops.ts";
 import { makePieces, planWeights, uploadWeights, type DeviceWeights, type WeightsPlan } from "./weights.ts";
@@ -60,19 +74,48 @@ export interface Plan extends Pick<
   has(size: KvSize): boolean;
   /** Makes room for keys and values; undefined: there is room. Throws `busy` if the device has none. */
   reach(size: KvSize): Promise<void> | undefined;
+  /** Undefined: the program has no memory. */
+  readonly remembering: Remembering | undefined;
   destroy(): void;
 }
 
-/** The pass of a run. @param twoWay some rows see later ones, which only the kernels for many rows support */
-export function passFor({ passes }: Pick<Plan, "passes">, rows: number, twoWay: boolean): Pass {
-  if (twoWay || rows > FEW_ROWS) return passes.many;
-  return rows === 1 ? passes.one : passes.few;
+/** The pass of a run. */
+export function passFor(
+  { passes }: Pick<Plan, "passes">,
+  {
+    rows,
+    twoWay,
+    remembers,
+  }: { readonly rows: readonly unknown[]; readonly twoWay: boolean; readonly remembers: boolean },
+): Pass {
+  const { one, few, many } = remembers ? passes : (passes.bare ?? passes);
+  if (twoWay || rows.length > FEW_ROWS) return many; // only its kernels let rows see later ones
+  return rows.length === 1 ? one : few;
+}
+
+/** Computes keys and values of memories. */
+export interface Remembering {
+  readonly pass: Pass;
+  /** The rows of a run of the pass, (rows, dim) float32. */
+  readonly input: GPUBuffer;
+  readonly rowsMax: number;
+  /** Makes room for memories of so many rows; undefined: there is room. Throws `busy` if the device has none. */
+  reach(size: KvSize): Promise<void> | undefined;
+}
+
+/** A program's passes, lowered. */
+interface LoweredPasses {
+  readonly few: PassParts;
+  readonly many: PassParts;
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
 interface LoweredPlan extends Pick<Plan, "capacity" | "isApart"> {
-  readonly few: PassParts;
-  readonly many: PassParts;
+  readonly whole: LoweredPasses;
+  readonly bare: LoweredPasses | undefined;
+  readonly remembering: PassParts | undefined;
+  /** Rows of a memory in a run of its pass; 0: the program has no memory. */
+  readonly rememberedRows: number;
   readonly memory: MemoryPlan;
   readonly weights: WeightsPlan;
 }
@@ -98,66 +141,86 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const piecesOf = makePieces(device.facts.limits, program.weights.path);
   const cacheType = cacheTypeOf(program.steps, options);
   const givenDim = options.images ? vectorDimOf(program.steps) : 0;
-  const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
-  const hostSteps = options.hostSteps?.steps;
-  const context = {
-    ctxLen: options.ctxLen,
-    cacheType,
-    givenDim,
-    piecesOf,
-    buffersMax,
-    hostSteps,
-    tuning,
-    matrix: device.matrix,
-  };
-  const passFor = (rowsMax: number): PassParts => {
-    const rows = { all: Math.min(capacity.all, rowsMax), wanted: Math.min(capacity.wanted, rowsMax) };
-    const many = rowsMax === Infinity;
-    const lowered = lower(program.steps, { ...context, many });
-    const dispatches = fuse(lowered, [program.states.name, program.logits?.name ?? program.states.name], buffersMax);
-    checkGrid(dispatches, rows, program);
-    const results = resultsOf(program, dispatches);
-    const stops = stopsOf(dispatches, program.steps);
-    return { dispatches, results, stops, allocation: allocate(dispatches, { results, capacity: rows }) };
-  };
-  const few = passFor(FEW_ROWS);
+  const lowerPart = makeLowering(device, { options, tuning, piecesOf, cacheType, givenDim });
+  const fewRows = { all: Math.min(capacity.all, FEW_ROWS), wanted: Math.min(capacity.wanted, FEW_ROWS) };
   // A short context needs only the pass for few rows, unless rows see later ones.
   const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
-  const many = hasMany ? passFor(Infinity) : few;
+  const lowerPasses = (part: Program): LoweredPasses => {
+    const few = lowerPart(part, fewRows, false);
+    return { few, many: hasMany ? lowerPart(part, capacity, true) : few };
+  };
+  const whole = lowerPasses(program);
+  const bareProgram = withoutMemory(program);
+  const bare = bareProgram === program ? undefined : lowerPasses(bareProgram);
+  const rememberedRows = Math.min(CHUNK_ROWS, program.memory?.rows ?? 0);
+  const remembering = program.memory && lowerPart(remembers(program), { all: rememberedRows, wanted: 1 }, true);
   const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
-  const isApart = isText && many !== few;
-  const sizes = { few: few.allocation.sizes, many: many.allocation.sizes };
+  const isApart = isText && whole.many !== whole.few;
+  const all = [whole, bare].flatMap((passes) => passes ?? []);
+  const sizesOf = (parts: readonly (PassParts | undefined)[]): readonly number[] =>
+    parts.reduce<readonly number[]>((sizes, part) => mergeSizes(sizes, part?.allocation.sizes ?? []), []);
+  const sizes = { few: sizesOf(all.map(({ few }) => few)), many: sizesOf(all.map(({ many }) => many)) };
+  const parts = [...all.flatMap(({ few, many }) => [few, many]), ...(remembering ? [remembering] : [])];
+  const dispatches = parts.flatMap((part) => part.dispatches);
+  const shared = mergeSizes(isApart ? sizes.few : mergeSizes(sizes.few, sizes.many), sizesOf([remembering]));
   const memory = planMemory(device, {
     program,
     options,
     cacheType,
-    dispatchCount: few.dispatches.length + many.dispatches.length,
-    scratchSizes: isApart ? sizes.few : mergeSizes(sizes.few, sizes.many),
+    dispatchCount: dispatches.length,
+    scratchSizes: shared,
     ownSizes: isApart ? sizes.many : undefined,
     capacity,
     givenDim,
+    rememberedRows,
   });
-  const matrices = matricesOf(own.steps);
   const beside = besideOf(program, options);
-  const weights = planWeights([...few.dispatches, ...many.dispatches], { piecesOf, matrices, beside });
-  return { few, many, isApart, capacity, memory, weights };
+  const weights = planWeights(dispatches, { piecesOf, matrices: matricesOf(own), beside });
+  return { whole, bare, remembering, rememberedRows, isApart, capacity, memory, weights };
+}
+
+/** A memory's program, as one whose states are the last keys. */
+function remembers({ memory, logits: _logits, ...program }: Program): Program {
+  const { steps } = memory!; // the caller has found one
+  return { ...program, steps, logits: undefined, states: writtenBy(steps.at(-1)!) }; // it ends in `remember`
+}
+
+type LowerPart = (part: Program, capacity: Capacity, many: boolean) => PassParts;
+
+/** Lowers parts of a program, which have its options. */
+function makeLowering(
+  device: Device,
+  { options, ...own }: { options: LoadOptions } & Pick<LowerOptions, "tuning" | "piecesOf" | "cacheType" | "givenDim">,
+): LowerPart {
+  const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
+  const hostSteps = options.hostSteps?.steps;
+  const context = { ...own, ctxLen: options.ctxLen, buffersMax, hostSteps, matrix: device.matrix };
+  return (part, capacity, many) => {
+    const lowered = lower(part.steps, { ...context, many });
+    const dispatches = fuse(lowered, [part.states.name, part.logits?.name ?? part.states.name], buffersMax);
+    checkGrid(dispatches, capacity, part);
+    const results = resultsOf(part, dispatches);
+    const { steps } = part;
+    const stops = stopsOf(dispatches, steps);
+    return { steps, dispatches, results, stops, allocation: allocate(dispatches, { results, capacity }) };
+  };
 }
 
 /** Plans and uploads a program. Throws `unsupported` or `too_large` before anything is uploaded. */
 export async function makePlan(device: Device, program: Program, options: LoadOptions): Promise<Plan> {
   const plain = lowerPlan(device, program, options); // refuses programs that no kernels can run
-  const { steps } = withoutHostSteps(program, options);
-  const products = await chooseTuning(device, shapeOf(matricesOf(steps)), options);
-  const tuning = await withAttention(device, products, { steps, options });
-  const { few, many, capacity, isApart, ...lowered } =
-    tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
+  const own = withoutHostSteps(program, options);
+  const products = await chooseTuning(device, shapeOf(matricesOf(own)), options);
+  const tuning = await withAttention(device, products, { steps: own.steps, options });
+  const lowered = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
-  const one = atOnce(few, 1);
-  const compiling = Promise.all([
-    compileAll(device, few, { tuning }),
-    compileAll(device, one, { tuning, rows: 1 }),
-    compileAll(device, many, { tuning }),
-  ]); // during the upload
+  const compiling = Promise.all(
+    [lowered.whole, ...(lowered.bare ? [lowered.bare] : [])].flatMap(({ few, many }) => [
+      compileAll(device, few, { tuning }),
+      compileAll(device, few, { tuning, rows: 1 }),
+      compileAll(device, many, { tuning }),
+    ]),
+  ); // during the upload
   compiling.catch(() => {}); // reported by the recording
   const memory = await makeMemory(device, lowered.memory);
   try {
@@ -169,18 +232,9 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
     });
     try {
       await memory.room.shrink();
-      const made = { memory, own: memory.few, weights, variant: { tuning }, signal };
-      const fewPass = await recordPass(device, few, { ...made, first: 0 });
-      const onePass = await recordPass(device, one, { ...made, variant: { tuning, rows: 1 }, first: 0 });
-      const first = few.dispatches.length;
-      const manyPass = many === few ? fewPass : await recordPass(device, many, { ...made, own: memory.many, first });
-      return planOf({
-        passes: { one: onePass, few: fewPass, many: manyPass },
-        isApart,
-        capacity,
-        memory,
-        weights,
-      });
+      await memory.memories?.shrink();
+      const recorded = await recordAll(device, lowered, { memory, weights, tuning, signal });
+      return planOf({ ...lowered, ...recorded, memory, weights });
     } catch (error) {
       weights.destroy();
       throw error;
@@ -191,20 +245,54 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   }
 }
 
-interface PlanParts extends Pick<Plan, "passes" | "isApart" | "capacity"> {
+interface Recordings {
+  readonly passes: Passes;
+  /** Computes memories; undefined: the program has none. */
+  readonly remember: Pass | undefined;
+}
+
+/** Records all passes, whose parameters lie one after another. */
+async function recordAll(
+  device: Device,
+  { whole, bare, remembering }: LoweredPlan,
+  made: Pick<RecordOptions, "memory" | "weights" | "signal"> & { readonly tuning: Tuning },
+): Promise<Recordings> {
+  const { memory, tuning } = made;
+  let end = 0;
+  const place = ({ dispatches }: PassParts): number => (end += dispatches.length) - dispatches.length;
+  const record = async ({ few, many }: LoweredPasses): Promise<PassesByRows> => {
+    const first = place(few);
+    const own = { ...made, own: memory.few, first };
+    const fewPass = await recordPass(device, few, { ...own, variant: { tuning } });
+    const one = await recordPass(device, atOnce(few, 1), { ...own, variant: { tuning, rows: 1 } });
+    if (many === few) return { one, few: fewPass, many: fewPass };
+    const apart = { ...made, own: memory.many, first: place(many), variant: { tuning } };
+    return { one, few: fewPass, many: await recordPass(device, many, apart) };
+  };
+  const passes = { ...(await record(whole)), bare: bare && (await record(bare)) };
+  const own = memory.remembering;
+  if (!remembering || !own) return { passes, remember: undefined };
+  const options = { ...made, own, first: place(remembering), variant: { tuning } };
+  return { passes, remember: await recordPass(device, remembering, options) };
+}
+
+interface PlanParts extends Recordings, Pick<LoweredPlan, "isApart" | "capacity" | "rememberedRows"> {
   readonly memory: Memory;
   readonly weights: DeviceWeights;
 }
 
-function planOf({ memory, weights, ...parts }: PlanParts): Plan {
-  const { input, given, readback, readbackAhead, host, room, cacheType, states } = memory;
+function planOf(parts: PlanParts): Plan {
+  const { memory, weights, passes, remember, isApart, capacity, rememberedRows: rowsMax } = parts;
+  const { input, given, readback, readbackAhead, host, room, memories, cacheType, states } = memory;
   const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
   const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
-  const rebind = (layers: ReadonlySet<number>): void => {
-    for (const pass of new Set(Object.values(parts.passes))) pass.rebind(layers);
-  };
+  const all = [...distinctPasses(passes), ...(remember ? [remember] : [])];
+  const reach = (some: KvRoom, of: CacheOf, size: KvSize): Promise<void> | undefined =>
+    some.has(size) ? undefined : some.reach(size, (layers) => all.forEach((pass) => pass.rebind(layers, of)));
   return {
-    ...parts,
+    passes,
+    isApart,
+    capacity,
     input,
     given,
     readback,
@@ -214,9 +302,16 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
     cacheType,
     states,
     has: room.has,
-    reach: (size) => (room.has(size) ? undefined : room.reach(size, rebind)),
+    reach: (size) => reach(room, "tokens", size),
+    remembering: remember &&
+      memories && {
+        pass: remember,
+        input: memory.remembering!.input!, // planned with the pass
+        rowsMax,
+        reach: (size) => reach(memories, "memory", size),
+      },
     ropes: [...memory.ropes.values()],
-    bytes: { weights: weights.bytes, kv: room.bytes + kept, scratch },
+    bytes: { weights: weights.bytes, kv: room.bytes + (memories?.bytes ?? 0) + kept, scratch },
     held: weights,
     destroy() {
       weights.destroy();
@@ -225,8 +320,9 @@ function planOf({ memory, weights, ...parts }: PlanParts): Plan {
   };
 }
 
-function destroyMemory({ all, room }: Memory): void {
+function destroyMemory({ all, room, memories }: Memory): void {
   room.destroy();
+  memories?.destroy();
   for (const buffer of all) buffer.destroy();
 }
 
@@ -243,11 +339,14 @@ function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
 }
 
 /** Every weight that is read as blocks, and its low-rank changes. */
-const matricesOf = (steps: readonly Step[]): Weight[] =>
-  steps.flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table")).flatMap(withChanges);
+const matricesOf = ({ steps, memory }: Pick<Program, "steps" | "memory">): Weight[] =>
+  [...steps, ...(memory?.steps ?? [])]
+    .flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table"))
+    .flatMap(withChanges);
 
-function checkQuants({ steps, weights }: Program): void {
-  for (const { name, quant } of matricesOf(steps)) {
+function checkQuants(program: Program): void {
+  const { weights } = program;
+  for (const { name, quant } of matricesOf(program)) {
     if (DEQUANTIZERS[quant.name]) continue;
     const known = Object.keys(DEQUANTIZERS).join(", ");
     const text = `${weights.path}: tensor '${name}': the GPU kernels read ${known}, got ${quant.name}`;

@@ -8,7 +8,8 @@ import { takesRows } from "../../../../kernels/wgsl/sources.ts";
 import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device, KernelVariant } from "./device.ts";
-import type { KvRoom } from "./kv-room.ts";
+import type { Step } from "../../program/step.ts";
+import type { KvBuffers } from "./kv-room.ts";
 import { PARAMS_STRIDE, type Memory, type PassMemory } from "./memory.ts";
 import type { Stop } from "./stops.ts";
 import type { DeviceWeights } from "./weights.ts";
@@ -17,6 +18,9 @@ import type { DeviceWeights } from "./weights.ts";
 const PARAMS_BYTES = 128;
 /** Maximum workgroups of a dispatch per dimension, on every device. */
 export const GRID_MAX = 65_535;
+
+/** The rooms of keys and values. */
+type Rooms = Pick<Memory, "room" | "memories">;
 
 /** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, times `times` per row. */
 export interface Recorded extends Grid {
@@ -36,6 +40,7 @@ export interface PlannedResult {
 
 /** A lowered program and its buffers. */
 export interface PassParts {
+  readonly steps: readonly Step[];
   readonly dispatches: readonly Dispatch[];
   readonly allocation: Allocation;
   /** The states, then the logits if there are any. */
@@ -45,22 +50,26 @@ export interface PassParts {
 }
 
 /** A recorded list of dispatches for the whole program. */
-export interface Pass extends Pick<PassParts, "stops"> {
+export interface Pass extends Pick<PassParts, "steps" | "stops"> {
   readonly dispatches: readonly Recorded[];
   readonly logits: PlannedResult | undefined;
   readonly states: PlannedResult;
   /** The rows of a run. */
   readonly batch: GPUBuffer;
+  /** The same rows, as cross attention reads them; undefined: the model has no memory. */
+  readonly memoryBatch: GPUBuffer | undefined;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
   /** Increased when dispatches are bound to other buffers: commands of an earlier version are invalid. */
   version: number;
   /** Binds the caches of some layers again, whose buffers were replaced. */
-  rebind(layers: ReadonlySet<number>): void;
+  rebind(layers: ReadonlySet<number>, of: CacheOf): void;
 }
 
+export type CacheOf = Extract<Operand, { kind: "cache" }>["of"];
+
 /** A program's passes by the number of rows of a run. */
-export interface Passes {
+export interface PassesByRows {
   /** For one row: the dispatches of `few`, with kernels that have registers for one row only. */
   readonly one: Pass;
   /** For a few rows, whose results do not depend on each other. */
@@ -69,7 +78,16 @@ export interface Passes {
   readonly many: Pass;
 }
 
-interface RecordOptions {
+export interface Passes extends PassesByRows {
+  /** For runs in which no row has a memory, without cross attention; undefined: all runs take the others. */
+  readonly bare: PassesByRows | undefined;
+}
+
+/** All of them, without duplicates. */
+export const distinctPasses = ({ bare, ...passes }: Passes): ReadonlySet<Pass> =>
+  new Set([...Object.values(passes), ...(bare ? Object.values(bare) : [])]);
+
+export interface RecordOptions {
   readonly memory: Memory;
   /** Its part for the pass. */
   readonly own: PassMemory;
@@ -100,12 +118,12 @@ export const compileAll = (
 
 export async function recordPass(
   device: Device,
-  { dispatches, allocation, results, stops }: PassParts,
+  { steps, dispatches, allocation, results, stops }: PassParts,
   { memory, own, weights, variant, first, signal }: RecordOptions,
 ): Promise<Pass> {
   const bind = makeBinder({ ...memory, ...own }, allocation, weights);
   const writeAll = (): void =>
-    device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches, memory.room));
+    device.gpu.queue.writeBuffer(memory.params, first * PARAMS_STRIDE, packParams(dispatches, memory));
   writeAll();
   const pipelines = await compileAll(device, { dispatches }, variant);
   checkNotCancelled(signal);
@@ -130,22 +148,34 @@ export async function recordPass(
     return { buffer: own.scratch[allocation.results[i]!]!, dim, end }; // one place per result
   });
   assert(states, "a program without states");
-  const rebind = (layers: ReadonlySet<number>): void => {
+  const rebind = (layers: ReadonlySet<number>, of: CacheOf): void => {
     writeAll();
     recordedPass.version++;
     for (const [i, each] of recorded.entries()) {
-      const layer = cachedLayer(each.source);
-      if (layer !== undefined && layers.has(layer)) each.bindings = bindAll(each.pipeline, each.source, i);
+      const cache = cacheOf(each.source);
+      if (cache?.of === of && layers.has(cache.layer)) each.bindings = bindAll(each.pipeline, each.source, i);
     }
   };
   const bufferOf = (operand: Operand): GPUBuffer => bind(operand).buffer;
   const { batch } = own;
-  const recordedPass: Pass = { dispatches: recorded, stops, batch, states, logits, bufferOf, version: 0, rebind };
+  const readsMemory = dispatches.some(({ operands }) => operands.some((each) => each.kind === "batch" && each.memory));
+  const memoryBatch = readsMemory ? own.memoryBatch : undefined;
+  const filled = { steps, dispatches: recorded, stops, batch, memoryBatch, states, logits };
+  const recordedPass: Pass = { ...filled, bufferOf, version: 0, rebind };
   return recordedPass;
 }
 
-/** Counts of a run: rows of each kind, rows given as vectors, sequences, and splits of its longest row's context. */
-export type Counts = Readonly<Record<RowKind | "given" | "sequences" | "splits", number>>;
+/**
+ * Counts of a run: rows of each kind, rows given as vectors, sequences, splits of its longest row's context, splits of
+ * its longest memory, and rows without a memory.
+ */
+export type Counts = Readonly<
+  Record<RowKind | "given" | "sequences" | "splits" | "memorySplits" | "forgotten", number>
+>;
+
+/** The splits of a run's longest context, or memory, as a dispatch reads them. */
+export const splitsIn = ({ ofMemory }: Grid, counts: Counts): number =>
+  ofMemory ? counts.memorySplits : counts.splits;
 
 /**
  * Replays a dispatch; false if there is nothing to do. Allocates nothing.
@@ -157,14 +187,16 @@ export function replay(
   counts: Counts,
   set?: GPUComputePipeline,
 ): boolean {
-  const { pipeline, bindings, x, z, splits, joins, repeats, gives } = recorded;
+  const { pipeline, bindings, x, z, splits, joins, repeats, gives, forgets } = recorded;
   const groups = groupsOf(recorded, counts);
-  if (x === 0 || groups === 0 || (joins && counts.splits === 1)) return false;
+  const most = splitsIn(recorded, counts);
+  if (x === 0 || groups === 0 || (joins && most === 1)) return false;
+  if (forgets && counts.forgotten === 0) return false;
   if (repeats && counts.all === counts.sequences) return false;
   if (gives && counts.given === 0) return false;
   if (pipeline !== set) pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
-  pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, counts.splits));
+  pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, most));
   return true;
 }
 
@@ -209,9 +241,7 @@ function makeBinder(memory: Memory & PassMemory, allocation: Allocation, weights
         assert(memory.host, "a plan without steps of the CPU exchanges rows with it");
         return { buffer: memory.host[operand.kind] };
       case "cache": {
-        const layer = memory.room.caches.get(operand.layer);
-        assert(layer, `no KV cache for layer ${operand.layer}`);
-        return { buffer: layer[operand.part] };
+        return { buffer: buffersOf(operand, memory)[operand.part] };
       }
       case "state": {
         const buffer = memory.states.get(operand.of);
@@ -221,28 +251,35 @@ function makeBinder(memory: Memory & PassMemory, allocation: Allocation, weights
       case "rope":
         return { buffer: memory.ropes.get(operand.rope)!.turns }; // one per RoPE of the steps
       case "batch":
-        return { buffer: memory.batch, ...(operand.uniform && { size: UNIFORM_BATCH.bytes }) };
+        if (!operand.memory) return { buffer: memory.batch, ...(operand.uniform && { size: UNIFORM_BATCH.bytes }) };
+        assert(memory.memoryBatch, "a plan without memories reads their rows");
+        return { buffer: memory.memoryBatch };
       default:
         return operand satisfies never;
     }
   };
 }
 
-/** The layer whose keys and values a dispatch reads or writes; undefined: none. */
-function cachedLayer({ operands }: Dispatch): number | undefined {
-  const cached = operands.find((operand) => operand.kind === "cache");
-  return cached?.kind === "cache" ? cached.layer : undefined;
+type Cache = Extract<Operand, { kind: "cache" }>;
+
+/** The keys or values that a dispatch reads or writes; undefined: none. */
+const cacheOf = ({ operands }: Dispatch): Cache | undefined => operands.find((operand) => operand.kind === "cache");
+
+function buffersOf({ layer, of }: Cache, { room, memories }: Rooms): KvBuffers {
+  const buffers = (of === "memory" ? memories : room)?.caches.get(layer);
+  assert(buffers, `no cache of ${of} for layer ${layer}`);
+  return buffers;
 }
 
 /** Packs the parameters. A slot has as many positions as its layer's buffers have now. */
-function packParams(dispatches: readonly Dispatch[], { caches }: KvRoom): Uint8Array<ArrayBuffer> {
+function packParams(dispatches: readonly Dispatch[], rooms: Rooms): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
   const view = new DataView(bytes.buffer);
   for (const [i, dispatch] of dispatches.entries()) {
     const { kernel, params } = dispatch;
     assert(4 * Object.keys(params).length <= PARAMS_BYTES, `kernel ${kernel} has more parameters than there is room`);
-    const layer = cachedLayer(dispatch);
-    const room = layer !== undefined && { ctxLen: caches.get(layer)!.size.positions }; // the plan has all layers
+    const cache = cacheOf(dispatch);
+    const room = cache && { ctxLen: buffersOf(cache, rooms).size.positions };
     writeParams(view, i * PARAMS_STRIDE, { kernel, params: { ...params, ...room } });
   }
   return bytes;

@@ -15,6 +15,7 @@ import { makeHostRuns, type HostRuns } from "./host-steps.ts";
 import { cutFrom, type Stop } from "./stops.ts";
 import { reachRope } from "./memory.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
+import { makeMemories, type DeviceMemories } from "./memories.ts";
 import { FEW_ROWS, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
@@ -66,6 +67,8 @@ export class WebGpuSession implements Session {
   readonly #splits: boolean;
   readonly #inputs: RowInputs;
   readonly #chunks: ChunkRuns;
+  /** Set if rows can have a memory. */
+  readonly #memories: DeviceMemories | undefined;
   /** Set if the CPU computes some steps. */
   readonly #hostRuns: HostRuns | undefined;
   #results = new Float32Array(0);
@@ -98,6 +101,11 @@ export class WebGpuSession implements Session {
       faultOf: (...run) => this.#faultOf(...run),
       checkOpen: () => this.#checkOpen(),
     });
+    const { remembering } = parts.plan;
+    if (remembering) {
+      const onWrite = (): void => this.#chunks.drop();
+      this.#memories = makeMemories(parts, { remembering, checkOpen: () => this.#checkOpen(), onWrite });
+    }
     const checkpoints = parts.states?.checkpoints;
     if (checkpoints) this.checkpoints = checkpoints;
     const { slots } = parts.options;
@@ -157,7 +165,7 @@ export class WebGpuSession implements Session {
     { pause, keepsStates = false }: { pause?: (() => Promise<void>) | undefined; keepsStates?: boolean } = {},
   ): Promise<{ values: Float32Array; topK: TopK[]; states: Float32Array }> {
     const { plan, program, states: kept } = this.#parts;
-    const making = this.#makeRoom(batch);
+    const making = this.#prepare(batch);
     if (making) {
       await making;
       this.#checkOpen();
@@ -190,8 +198,8 @@ export class WebGpuSession implements Session {
     return { values: this.#results.subarray(0, size), topK, states };
   }
 
-  /** Checks a batch; makes room for its keys and values, and for its rotations. */
-  #makeRoom(batch: readonly WantedRows[]): Promise<void> | undefined {
+  /** Checks a batch; makes room for its keys and values, and for its rotations; computes its memories. */
+  #prepare(batch: readonly WantedRows[]): Promise<void> | undefined {
     assert(!this.#closed, "run of a closed session");
     checkBatch(batch, this.#limits);
     const { plan, device, states } = this.#parts;
@@ -201,7 +209,10 @@ export class WebGpuSession implements Session {
     for (const rope of plan.ropes) reachRope(device, rope, end);
     const slots = 1 + batch.reduce((most, { slot }) => Math.max(most, slot), 0);
     const positions = batch.reduce((most, { start, tokens }) => Math.max(most, start + tokens.length), 0);
-    return this.#limits.keeps ? plan.reach({ slots, positions }) : undefined;
+    const making = this.#limits.keeps ? plan.reach({ slots, positions }) : undefined;
+    const memories = this.#memories;
+    if (!memories || batch.every(({ memory }) => !memory)) return making;
+    return Promise.resolve(making).then(() => memories.hold(batch));
   }
 
   #chunksOf(batch: readonly WantedRows[], capacity: Plan["capacity"]): Chunk[] {
@@ -211,7 +222,7 @@ export class WebGpuSession implements Session {
   async #uploadDivided({ logits: states, ...rest }: Rows): Promise<Uploaded> {
     const { plan, device } = this.#parts;
     const batch = [{ ...rest, states }];
-    await this.#makeRoom(batch);
+    await this.#prepare(batch);
     this.#checkOpen();
     const [chunk, ...more] = this.#chunksOf(batch, plan.capacity);
     assert(chunk && more.length === 0 && states !== "all" && !chunk.twoWay, "a run that cannot be divided");

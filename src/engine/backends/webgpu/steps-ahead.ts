@@ -85,6 +85,7 @@ const isSameRow = (a: BatchRow, b: BatchRow): boolean =>
   a.first === b.first &&
   a.end === b.end &&
   a.wanted === b.wanted &&
+  a.remembered === b.remembered &&
   a.position.every((each, i) => each === b.position[i]) &&
   a.span.first === b.span.first &&
   a.span.end === b.span.end;

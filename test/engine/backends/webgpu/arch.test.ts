@@ -7,7 +7,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
-import { withoutMemory } from "../../../../src/engine/program/memory.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { Backend, LoadOptions, Session, StateRows } from "../../../../src/engine/program/backend.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -15,6 +14,7 @@ import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { cosine, embedOn } from "../../architectures/embed-on.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS } from "../../architectures/encoders.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../architectures/models.ts";
+import { memoryOf } from "../../../conformance/memory-cases.ts";
 import { golden, goldenTest } from "../../../golden.ts";
 import { drawn } from "../../../seed.ts";
 import type { BackendChild } from "../child.ts";
@@ -46,7 +46,7 @@ async function withSession<T>(
   const gguf = openGguf(path);
   const options = { ctxLen: CTX_LEN, slots: 2, precise: true, threads: 1, cacheDir: undefined, ...more };
   try {
-    const session = await backend.load(withoutMemory(loadProgram(gguf)), options);
+    const session = await backend.load(loadProgram(gguf), options);
     const result = await use(session);
     session.close();
     return result;
@@ -99,6 +99,17 @@ describe("models made in code", () => {
       });
     }, 120_000);
   }
+
+  test("an image's rows change the logits as in transformers", async () => {
+    const path = join(folder, "mllama.gguf");
+    await writeGguf(path, makeModel("mllama"));
+    const expected = await readFloats(resolve(import.meta.dir, "../../architectures/logits/mllama-image.f32"));
+    const memory = memoryOf("image", 5, 64); // as in mllama.test.ts
+    await withSession(path, async (session) => {
+      const got = await session.run([{ slot: 1, start: 0, tokens: TOKENS, logits: "all", memory }]);
+      expect(nmse(got.slice(-expected.length), expected)).toBeLessThan(NMSE_MAX);
+    });
+  }, 120_000);
 
   test("hidden states agree with the reference, and those of an answer after a shift do", async () => {
     const path = join(folder, "states.gguf");

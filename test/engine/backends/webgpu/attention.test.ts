@@ -145,9 +145,18 @@ test("a run dispatches the splits that its longest row needs, and joins nothing 
     { ...base, joins: true, z: 1 },
   ] as unknown as Recorded[];
   const run = (counts: Counts): boolean[] => [split!, join!].map((each) => replay(encoder, each, counts));
-  expect(run({ all: 2, wanted: 0, given: 0, sequences: 1, splits: 1 })).toEqual([true, false]);
-  expect(run({ all: 2, wanted: 0, given: 0, sequences: 1, splits: 5 })).toEqual([true, true]);
-  expect(run({ all: 1, wanted: 0, given: 0, sequences: 1, splits: 64 })).toEqual([true, true]);
+  expect(run({ all: 2, wanted: 0, given: 0, sequences: 1, splits: 1, memorySplits: 1, forgotten: 0 })).toEqual([
+    true,
+    false,
+  ]);
+  expect(run({ all: 2, wanted: 0, given: 0, sequences: 1, splits: 5, memorySplits: 1, forgotten: 0 })).toEqual([
+    true,
+    true,
+  ]);
+  expect(run({ all: 1, wanted: 0, given: 0, sequences: 1, splits: 64, memorySplits: 1, forgotten: 0 })).toEqual([
+    true,
+    true,
+  ]);
   expect(calls).toEqual([
     [4, 2, 1],
     [4, 2, 5],

@@ -8,6 +8,7 @@ const OPTIONS = {
   hasInput: false,
   keeps: true,
   vectorDim: 2,
+  memory: { dim: 3 },
 };
 
 /** Rows with ids 0, 1 …, or −1 from `given[0]` to `given[1]`, whose vectors hold their number. */

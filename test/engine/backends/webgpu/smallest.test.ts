@@ -23,6 +23,11 @@ test("runs of more rows than a uniform buffer describes are refused", () => {
   expect(report.refused).toEndWith("wkv: at most 1365 rows at once, got 1366");
 });
 
-test("the default context fits its bindings", () => {
+test("the default context fits its bindings, and so do the memories of slots; more slots are refused", () => {
   expect(report.tokensMax).toBe(2 ** 27 / (4 * 1024));
+  const bytes = 6404 * 8 * 128 * 2; // keys of a slot
+  expect(report.memories).toEqual({ once: 2 * bytes, slotsMax: Math.floor(2 ** 27 / bytes) });
+  expect(report.memoriesRefused).toEndWith(
+    `keys of layer 1 for 11 memories of 6404 rows: the GPU binds ${2 ** 27} bytes at once, got ${11 * bytes}`,
+  );
 });

@@ -4,8 +4,10 @@ import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { messageOf } from "../../../../src/base/errors.ts";
+import type { Rows, SlotBytes } from "../../../../src/engine/program/backend.ts";
 import { runCase, type Case } from "../../../conformance/cases.ts";
-import { attention, gatedMlp, makeCase, moe } from "../../../conformance/draft.ts";
+import { attention, gatedMlp, makeCase, moe, rows } from "../../../conformance/draft.ts";
+import { memoryCase, memoryOf } from "../../../conformance/memory-cases.ts";
 import { choiceOfRun, runnableCases } from "./chosen-cases.ts";
 
 export interface Smallest {
@@ -16,6 +18,10 @@ export interface Smallest {
   readonly refused: string;
   /** Tokens that a cache of 1,024 float32 values a side can have. */
   readonly tokensMax: number | undefined;
+  /** Memories as large as an image of Llama 3.2 Vision: their bytes for a slot, and the number of slots. */
+  readonly memories: Pick<SlotBytes, "once" | "slotsMax">;
+  /** The message for one slot more. */
+  readonly memoriesRefused: string;
 }
 
 /** WebGPU, § 3.6.2: default limits, which every device has. */
@@ -48,15 +54,18 @@ const block = makeCase("a block with experts", { dim: 32 }, (draft) => {
 });
 
 const differences: Record<string, number> = {};
-for (const each of choiceOfRun() === "all" ? [...all, block] : [...NAMES.map(caseOf), block]) {
+/** The largest difference of a case relative to its tolerance. */
+async function largestOf(each: Case): Promise<number> {
   const got = await runCase(webGpuBackend, each);
   const expected = await runCase(cpuBackend, each);
   const { abs, rel } = each.tolerance;
   const excess = got.flatMap((run, i) =>
     [...run].map((v, j) => Math.abs(v - expected[i]![j]!) / (abs + rel * Math.abs(expected[i]![j]!))),
   );
-  differences[each.name] = Math.max(...excess);
+  return excess.reduce((most, value) => Math.max(most, value), 0);
 }
+for (const each of choiceOfRun() === "all" ? [...all, block] : [...NAMES.map(caseOf), block])
+  differences[each.name] = await largestOf(each);
 const { program: recurrent } = caseOf("wkv: every feature");
 const images = { twoWayRows: 1366 };
 const tooMany = { ctxLen: 2048, slots: 1, precise: true, threads: 1, cacheDir: undefined, images };
@@ -64,9 +73,19 @@ const refused = await webGpuBackend.load(recurrent, tooMany).then(() => "ran", m
 const wide = makeCase("a wide cache", { dim: 32 }, (draft) =>
   attention(draft, { nHeads: 8, nKvHeads: 8, headDim: 128 }),
 );
+/** Images of four tiles of 1,601 rows. */
+const seeing = memoryCase("images", { heads: { nHeads: 32, nKvHeads: 8, headDim: 128 }, rowsMax: 6404 });
+const memory = memoryOf("image", 6404);
+const rowsOf = (slot: number, count: number): Rows => ({ ...rows(slot, 0, count, "last"), memory });
+differences["images of 6,404 rows"] = await largestOf({ ...seeing, batches: [[rowsOf(0, 2)], [rowsOf(1, 34)]] });
+const { once, slotsMax } = await webGpuBackend.slotBytes!(seeing.program, { precise: false });
+const { images: _images, ...more } = { ...tooMany, slots: slotsMax! + 1, precise: false };
+const memoriesRefused = await webGpuBackend.load(seeing.program, more).then(() => "ran", messageOf);
 const { tokensMax } = await webGpuBackend.slotBytes!(wide.program, { precise: true });
 const asked = Object.fromEntries(
   Object.keys(limits).map((name) => [name, gpu.limits[name as keyof typeof facts.limits]]),
 );
-console.log(JSON.stringify({ limits: asked, differences, refused, tokensMax } satisfies Smallest));
+const memories = { once, ...(slotsMax !== undefined && { slotsMax }) };
+const found = { limits: asked, differences, refused, tokensMax, memories, memoriesRefused };
+console.log(JSON.stringify(found satisfies Smallest));
 process.exit(0); // a driver's threads may remain
