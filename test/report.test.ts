@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { inOrder, reportOf } from "../bench/report/markdown.ts";
-import { readRecords, type BenchRecord, type Figure } from "../bench/report/record.ts";
+import { merged, readRecords, type BenchRecord, type Figure } from "../bench/report/record.ts";
 
 const BENCH = join(import.meta.dir, "../bench");
 
@@ -33,6 +33,33 @@ test("a goal is met or missed by the median, of the ratio or of the value", () =
     ["Q4", "decode, tokens/s", "0.31", "", "", "", "", "≤ 0.3: missed"],
     ["Q4", "decode, tokens/s", "4.00", "", "", "", "87 %", ""],
   ]);
+});
+
+test("a goal decides by as many digits as it has, and a tiny one by all", () => {
+  const peer = { name: "llama.cpp", rounds: [100] };
+  const rows = tableOf([
+    { ...FIGURE, ours: [100.6], peer, goal: { of: "ratio", atMost: 1.005 } },
+    { ...FIGURE, ours: [100.4], peer, goal: { of: "ratio", atMost: 1.005 } },
+    { ...FIGURE, ours: [0.99984], goal: { of: "value", atLeast: 0.9999 } },
+    { ...FIGURE, ours: [0.0000011], goal: { of: "value", atMost: 1e-6 } },
+  ]);
+  expect(rows.map((cells) => [cells[2], cells[5], cells[6]])).toEqual([
+    ["101", "1.006", "≤ 1.005: missed"],
+    ["100", "1.004", "≤ 1.005: met"],
+    ["0.9998", "", "≥ 0.9999: missed"],
+    ["1.1e-6", "", "≤ 0.000001: missed"],
+  ]);
+});
+
+test("parts that ran again replace their figures, and the others keep their commit", () => {
+  const [kept, stale, fresh] = [
+    { ...FIGURE, part: "a", ours: [1] },
+    { ...FIGURE, part: "b", ours: [2] },
+    { ...FIGURE, part: "b", ours: [3] },
+  ];
+  const added = { ...FIGURE, part: "c", ours: [4] };
+  const all = merged({ ...RECORD, figures: [kept, stale, { ...stale, what: "gone" }] }, [added, fresh]);
+  expect(all).toEqual([{ ...kept, commit: "abc" }, fresh, added]);
 });
 
 test("columns without a figure are left out", () => {

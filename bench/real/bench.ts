@@ -19,7 +19,9 @@ export interface Bench {
   wide(type: "f32" | "f16"): Promise<string>;
   /** The tokens of a text, without the token that begins texts. */
   encode(text: string): Int32Array;
-  /** Records a figure, and prints it. */
+  /** The part that runs, which figures get. */
+  part: string;
+  /** Keeps a figure, and prints it. */
   tell(figure: Figure): void;
 }
 
@@ -30,20 +32,22 @@ export async function openBench(threads: number): Promise<Bench> {
   const tokenizer = loadTokenizer(gguf.metadata, file);
   gguf.close();
   const figures: Figure[] = [];
-  return {
+  const bench: Bench = {
     file,
     tokenizer,
     peer: await openPeer({ threads }),
     threads,
     figures,
     wide: (type) => dequantize(file, join(realFolder(), `gemma-${type}.gguf`), type),
+    part: "",
     encode: (text) => tokenizer.encode(text, { addSpecial: true, parseSpecial: false }),
     tell(figure) {
-      figures.push(figure);
+      figures.push({ part: bench.part, ...figure });
       const theirs = figure.peer ? `, ${figure.peer.name} ${figure.peer.rounds[0]}` : "";
       console.log(`${figure.what}: ${figure.ours[0]} ${figure.unit} (${figure.measure})${theirs}`);
     },
   };
+  return bench;
 }
 
 /** The number rounded to five digits. */

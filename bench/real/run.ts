@@ -6,14 +6,14 @@
  *   bun bench/real/run.ts [--record] [--parts ids,logits,…] [--threads 2] [--sides simd,wasm+precise,…]
  *     [--depths 8192,32768] [--tokens 4096] [--types Q4_K_M,+q8_0,…] [--python FILE] [--show]
  *
- * All parts take an hour and 4 GB of temporary files. `--record` writes real.json, or real-PART.json for a single part.
- * `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of caches after a plus
- * sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM. `--show`: also prints
- * the answers.
+ * All parts take an hour and 8 GB of temporary files. `--record` writes real.json; with `--parts`, only the figures of
+ * these parts there. `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of
+ * caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM.
+ * `--show`: also prints the answers.
  */
 import { parseArgs } from "node:util";
 import { levelsHere } from "../../src/engine/backends/host/simd-library.ts";
-import { writeRecord } from "../report/record.ts";
+import { readRecords, writeRecord } from "../report/record.ts";
 import { compareAnswers } from "./answers.ts";
 import { openBench, tidy } from "./bench.ts";
 import { Differences, type Difference } from "./compare.ts";
@@ -65,9 +65,13 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
 const parts = listOf(flags.parts);
 const unknown = parts.find((name) => !Object.hasOwn(PARTS, name));
 if (unknown !== undefined) throw new Error(`--parts ${unknown}: expected some of ${Object.keys(PARTS).join(", ")}`);
-for (const [name, part] of Object.entries(PARTS)) if (parts.length === 0 || parts.includes(name)) await part();
-const name = parts.length === 1 ? `real-${parts[0]}` : "real";
-if (flags.record) writeRecord(name, { title: `Trained weights${parts.length === 1 ? `: ${parts[0]}` : ""}`, figures });
+for (const [name, part] of Object.entries(PARTS)) {
+  if (parts.length > 0 && !parts.includes(name)) continue;
+  bench.part = name;
+  await part();
+}
+const earlier = parts.length === 0 ? undefined : readRecords().get("real");
+if (flags.record) writeRecord("real", { title: "Trained weights", figures }, earlier);
 process.exit(0);
 
 async function compareIds(): Promise<void> {

@@ -80,6 +80,9 @@ function section(record: BenchRecord): string[] {
   ];
 }
 
+/** Smaller values show as powers of ten. */
+const TINY = 0.005;
+
 interface Column {
   readonly title: string;
   readonly isNumber?: boolean;
@@ -87,18 +90,20 @@ interface Column {
 }
 
 const COLUMNS: readonly Column[] = [
+  { title: "part", of: ({ part }) => part ?? "" },
   { title: "what", of: ({ what }) => what },
   { title: "measure", of: ({ measure, unit }) => (unit ? `${measure}, ${unit}` : measure) },
-  { title: "Hearth", isNumber: true, of: ({ ours }) => spread(ours) },
+  { title: "Hearth", isNumber: true, of: ({ ours, goal }) => spread(ours, goal?.of === "value" ? decimals(goal) : 0) },
   { title: "peer", isNumber: true, of: ({ peer }) => (peer ? spread(peer.rounds) : "") },
   { title: "by", of: ({ peer }) => peer?.name ?? "" },
-  { title: "ratio", isNumber: true, of: (figure) => ratioOf(figure)?.toFixed(2) ?? "" },
+  { title: "ratio", isNumber: true, of: (figure) => ratioOf(figure)?.toFixed(ratioDecimals(figure)) ?? "" },
   {
     title: "share",
     isNumber: true,
     of: ({ bandwidthShare }) => (bandwidthShare ? `${Math.round(bandwidthShare * 100)} %` : ""),
   },
   { title: "goal", of: goalOf },
+  { title: "commit", of: ({ commit }) => commit ?? "" },
 ];
 
 /** Empty columns are omitted. */
@@ -112,10 +117,14 @@ function table(figures: readonly Figure[]): string[] {
   return [line(rows[0]!), line(rule), ...rows.slice(1).map(line)];
 }
 
-function spread(rounds: readonly number[]): string {
-  const digits = (value: number): string => value.toFixed(median(rounds) < 10 ? 2 : median(rounds) < 100 ? 1 : 0);
+/** @param least decimals that the figure's goal has */
+function spread(rounds: readonly number[], least = 0): string {
+  const middle = median(rounds);
+  const usual = middle < 10 ? 2 : middle < 100 ? 1 : 0;
+  const digits = (value: number): string =>
+    value !== 0 && Math.abs(value) < TINY ? value.toExponential(1) : value.toFixed(Math.max(usual, least));
   if (rounds.length === 1) return digits(rounds[0]!);
-  return `${digits(median(rounds))} (${digits(Math.min(...rounds))}–${digits(Math.max(...rounds))})`;
+  return `${digits(middle)} (${digits(Math.min(...rounds))}–${digits(Math.max(...rounds))})`;
 }
 
 function goalOf(figure: Figure): string {
@@ -126,8 +135,14 @@ function goalOf(figure: Figure): string {
   return `${sign} ${goal.atLeast ?? goal.atMost}: ${isMet(goal, value) ? "met" : "missed"}`;
 }
 
-/** Compares the displayed value: 0.996 is 1.00. */
-function isMet({ atLeast, atMost }: Goal, value: number): boolean {
-  const shown = Number(value.toFixed(2));
-  return shown >= (atLeast ?? -Infinity) && shown <= (atMost ?? Infinity);
+/** Compares the displayed value: 0.996 is no more than 1, and 1.0052 no more than 1.005. Tiny goals are exact. */
+function isMet(goal: Goal, value: number): boolean {
+  const bound = goal.atLeast ?? goal.atMost ?? 0;
+  const shown = bound !== 0 && bound < TINY ? value : Number(value.toFixed(Math.max(2, decimals(goal))));
+  return shown >= (goal.atLeast ?? -Infinity) && shown <= (goal.atMost ?? Infinity);
 }
+
+const ratioDecimals = ({ goal }: Figure): number => Math.max(2, goal?.of === "ratio" ? decimals(goal) : 0);
+
+/** Digits behind the point of a goal. */
+const decimals = ({ atLeast, atMost }: Goal): number => `${atLeast ?? atMost}`.split(".")[1]?.length ?? 0;

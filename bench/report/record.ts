@@ -9,6 +9,10 @@ import { join } from "node:path";
 const RECORDS = join(import.meta.dir, "../records");
 
 export interface Figure {
+  /** The part of the benchmark that measures it, of one that can run in parts. */
+  readonly part?: string;
+  /** The commit that it was measured on, if that is not the record's. */
+  readonly commit?: string;
   readonly what: string;
   readonly measure: string;
   readonly unit: string;
@@ -50,26 +54,36 @@ export function readRecords(): Map<string, BenchRecord> {
   );
 }
 
-/** Writes `bench/records/NAME.json`. */
+/** Writes `bench/records/NAME.json`. @param earlier keeps the figures of the parts that did not run, and its command */
 export function writeRecord(
   name: string,
   { title, figures, bandwidth }: Pick<BenchRecord, "title" | "figures" | "bandwidth">,
+  earlier?: BenchRecord,
 ): void {
   const [script, ...given] = process.argv.slice(1);
+  const command = ["bun", script!.slice(script!.lastIndexOf("bench/")), ...withoutFolders(given)].join(" ");
   const record: BenchRecord = {
     title,
-    command: ["bun", script!.slice(script!.lastIndexOf("bench/")), ...withoutFolders(given)].join(" "),
+    command: earlier?.command ?? command,
     commit: commit(),
     date: new Date().toISOString().slice(0, 10),
     machine: machine(),
     ...(bandwidth ? { bandwidth } : {}),
     load: [loadBefore, loadavg()[0]!],
-    figures,
+    figures: earlier ? merged(earlier, figures) : figures,
   };
   mkdirSync(RECORDS, { recursive: true });
   const path = join(RECORDS, `${name}.json`);
   writeFileSync(path, JSON.stringify(record, rounded));
   Bun.spawnSync([process.execPath, "fmt", path]);
+}
+
+/** The figures in the order of their parts in the earlier record; new parts come last. */
+export function merged(earlier: BenchRecord, figures: readonly Figure[]): Figure[] {
+  const measured = new Set(figures.map(({ part }) => part));
+  const order = new Set([...earlier.figures, ...figures].map(({ part }) => part));
+  const kept = earlier.figures.map((figure) => ({ ...figure, commit: figure.commit ?? earlier.commit }));
+  return [...order].flatMap((part) => (measured.has(part) ? figures : kept).filter((figure) => figure.part === part));
 }
 
 /** Removes local folders from arguments. */
