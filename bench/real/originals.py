@@ -272,6 +272,7 @@ def build(name, to):
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
+    torch.manual_seed(0)  # some kinds draw what their weights lie around
     kind(config).float().save_pretrained(to)
     path = os.path.join(to, "model.safetensors")
     tensors = {}
@@ -281,8 +282,10 @@ def build(name, to):
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
         middle = 0.0 if is_matrix else round(float(old.float().mean()), 1)
         gain = 5.0 if ".mixer." in part else 2.0  # a recurrence that matters beside the skip connection
-        fan = old[0].numel() if "encoder.conv" in part or "patch_embedding" in part else old.shape[-1]
-        width = round(gain / fan**0.5, 4) if is_matrix else 0.3
+        width = 0.3
+        if is_matrix:
+            fan = old[0].numel() if "encoder.conv" in part or "patch_embedding" in part else old.shape[-1]
+            width = round(gain / fan**0.5, 4)
         if part.endswith("act_fn.eps"):  # a limit just below 0
             middle, width = -1e-6, 0.0
         if part.endswith(TABLE):

@@ -10,7 +10,7 @@
  * The bound is an NMSE of 1e-6, in float32 on both sides. Models that `--folder` has already are not made again.
  * `--record` also writes what test/library/convert/originals.test.ts compares with: with `--only`, of those models.
  */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
@@ -51,10 +51,12 @@ const folder = flags.folder ?? mkdtempSync(join(tmpdir(), "hearth-originals-"));
 const only = flags.only?.split(",").map((name) => name.replaceAll(" ", "-")) ?? [];
 const figures: Figure[] = [];
 try {
-  if (readModels().length === 0 || only.some((name) => !existsSync(join(folder, name)))) {
+  mkdirSync(folder, { recursive: true });
+  if (readModels().length === 0 || only.some((name) => !existsSync(join(folder, name, "original.f32")))) {
     const command = [python, join(import.meta.dir, "originals.py"), folder, ...(flags.only?.split(",") ?? [])];
-    const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "ignore"] });
-    if ((await child.exited) !== 0) throw new Error(`${python} ended with ${child.exitCode}`);
+    const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "pipe"] });
+    const [errors, code] = await Promise.all([child.stderr.text(), child.exited]);
+    if (code !== 0) throw new Error(`${python} ended with ${code}: ${errors.slice(-800)}`);
   }
   for (const name of readModels()) if (only.length === 0 || only.includes(name)) await compare(name);
 } finally {
