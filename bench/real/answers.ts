@@ -10,11 +10,11 @@ import { QUESTIONS, type Language } from "./questions.ts";
 
 /** Tokens of an answer, at most. */
 const LENGTH = 32;
-const TEMPLATE =
+export const TEMPLATE =
   '{{ range .Messages }}{{ if eq .Role "user" }}Question: {{ .Content }}\nAnswer:{{ else }} {{ .Content }}\n{{ end }}{{ end }}';
 const OPTIONS = { temperature: 0, num_predict: LENGTH, stop: ["\n"] };
 /** Remains of templates, control tokens, control characters and broken UTF-8. */
-const STRAY = /[<>|\uFFFD]|Question|Answer|\[\/?INST|\p{Cc}/u;
+export const STRAY = /[<>|\uFFFD]|Question|Answer|\[\/?INST|\p{Cc}/u;
 
 interface Asked {
   readonly language: string;

@@ -19,9 +19,9 @@ export interface Bench {
   wide(type: "f32" | "f16"): Promise<string>;
   /** The tokens of a text, without the token that begins texts. */
   encode(text: string): Int32Array;
-  /** The part that runs, which figures get. */
+  /** The name of the part that runs, for its figures. */
   part: string;
-  /** Keeps a figure, and prints it. */
+  /** Records a figure, and prints it. */
   tell(figure: Figure): void;
 }
 

@@ -8,7 +8,7 @@
  *
  * All parts take an hour and 8 GB of temporary files. `--record` writes real.json; with `--parts`, only the figures of
  * these parts there. `--tokens`: the length of the text whose perplexity is measured. `--types`: of files, and of
- * caches behind a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM.
+ * caches after a plus sign. `--python`: of an environment for export-onnx.py, which makes an ONNX graph of MiniLM.
  * `--show`: also prints the answers.
  */
 import { parseArgs } from "node:util";
@@ -17,6 +17,7 @@ import { readRecords, writeRecord } from "../report/record.ts";
 import { compareAnswers } from "./answers.ts";
 import { openBench, tidy } from "./bench.ts";
 import { Differences, type Difference } from "./compare.ts";
+import { checkConversations } from "./conversations.ts";
 import { compareDeep } from "./deep.ts";
 import type { LogitsFile } from "./peer.ts";
 import { compareRounded } from "./quantized.ts";
@@ -60,6 +61,7 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
   deep: () => compareDeep(bench, listOf(flags.depths).map(Number)),
   rounded: () => compareRounded(bench, listOf(flags.types)),
   answers: () => compareAnswers(bench, flags.show),
+  conversations: () => checkConversations(bench),
   vectors: () => compareVectors(tell, flags.python),
 };
 const parts = listOf(flags.parts);

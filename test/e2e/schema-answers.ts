@@ -15,12 +15,17 @@ export type Way = "format" | "tool_choice";
  * Requests values for these seeds, four at once.
  * @returns failures, one line each
  */
-export async function askForSchemas(hearth: Hearth, way: Way, seeds: readonly number[]): Promise<string[]> {
+export async function askForSchemas(
+  hearth: Hearth,
+  way: Way,
+  seeds: readonly number[],
+  model = "hearth",
+): Promise<string[]> {
   const faults: string[] = [];
   const left = [...seeds];
   const work = async (): Promise<void> => {
     for (let seed = left.shift(); seed !== undefined; seed = left.shift()) {
-      const fault = await ask(hearth, way, seed);
+      const fault = await ask(hearth, way, seed, model);
       if (fault !== undefined) faults.push(`${way}, seed ${seed}: ${fault}`);
     }
   };
@@ -28,13 +33,13 @@ export async function askForSchemas(hearth: Hearth, way: Way, seeds: readonly nu
   return faults;
 }
 
-async function ask(hearth: Hearth, way: Way, seed: number): Promise<string | undefined> {
+async function ask(hearth: Hearth, way: Way, seed: number, model: string): Promise<string | undefined> {
   const schema = randomSchema(seed);
   const tool = { type: "function", function: { name: "store_value", description: "Stores", parameters: schema } };
   const other = { type: "function", function: { name: "other", parameters: randomSchema(seed + 1) } };
   const choice = seed % 2 === 0 ? "required" : { type: "function", function: { name: "store_value" } };
   const response = await hearth.post("/api/chat", {
-    model: "hearth",
+    model,
     stream: false,
     messages: [{ role: "user", content: "Tell me about Paris." }],
     options: { seed, temperature: 1, num_predict: PREDICT_MAX },
