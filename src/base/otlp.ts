@@ -34,7 +34,7 @@ export class OtlpSender {
   #isFailing = false;
   #warnedAt = -Infinity;
 
-  /** @param signal name of the data for people: `traces` */
+  /** @param signal displayed name of the data: `traces` */
   constructor(signal: string, options: OtlpOptions) {
     this.#signal = signal;
     this.#options = options;
@@ -74,7 +74,7 @@ export class OtlpSender {
   }
 }
 
-/** As text: a JSON number is too short for it. */
+/** As text: a JSON number has too few digits for it. */
 export const nanoseconds = (ms: number): string => `${BigInt(Math.round(ms * 1000))}000`;
 
 export function encodeAttributes(attributes: Attributes): object[] {

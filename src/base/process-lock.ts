@@ -1,6 +1,6 @@
 /**
  * A lock for one process at a time. The operating system releases it when its holder ends in any way, so it is never
- * stale. It is SQLite's lock on a separate file, because that works alike on every system.
+ * stale. It is SQLite's lock on a separate file, which works in the same way on every system.
  */
 import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
@@ -19,7 +19,7 @@ const TRIES = 5;
 /**
  * Holds the lock until `release` or the end of the process.
  * Throws `conflict` naming the process that holds it, or `storage` if the file is not usable.
- * @param what is locked, for the message
+ * @param what names the locked thing in the message
  */
 export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}): ProcessLock {
   let db: Database | undefined;
@@ -43,7 +43,10 @@ export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}):
   }
 }
 
-/** Writes our process number for the next process and takes the lock; false if another number is there by now. */
+/**
+ * Writes our process number for the next process, and takes the lock; false if another process has written its number
+ * meanwhile.
+ */
 function isHeld(db: Database): boolean {
   db.run(`PRAGMA user_version = ${process.pid}`);
   db.run("BEGIN IMMEDIATE");

@@ -113,7 +113,8 @@ function writeWhole(target: string, bytes: Uint8Array): void {
     writeFileSync(partial, bytes, { mode: 0o755 });
     renameSync(partial, target);
   } catch (error) {
-    if (lstatSync(target, { throwIfNoEntry: false })?.isFile()) return; // Windows: another process opened its own
+    // On Windows, another process has its own file open
+    if (lstatSync(target, { throwIfNoEntry: false })?.isFile()) return;
     throw new AppError("storage", `'${target}': cannot be unpacked: ${messageOf(error)}`, { cause: error });
   } finally {
     rmSync(own, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /**
- * Tells addresses on the open internet from all others (this machine, its network, metadata services, documentation
- * ranges), which untrusted input may not name.
+ * Distinguishes addresses on the open internet from all others (this machine, its network, metadata services,
+ * documentation ranges), which untrusted input may not name.
  */
 import { isIP } from "node:net";
 import { isWithin, parseNetworks } from "./networks.ts";

@@ -6,8 +6,8 @@ export const retryAfter = (ms: number): Record<string, string> => ({
 });
 
 /**
- * Milliseconds from now that the header asks for, as seconds or as a date (RFC 9110, 10.2.3); undefined: it has no
- * valid value.
+ * Milliseconds from now that the header names, in seconds or as a date (RFC 9110, 10.2.3); undefined: it has no valid
+ * value.
  */
 export function parseRetryAfter(header: string | null | undefined): number | undefined {
   if (!header) return undefined;

@@ -192,7 +192,7 @@ function decodeProblems(error: unknown, root: unknown): readonly SchemaProblem[]
   return error.error.problems.map(({ path, message }) => ({ path: [...at, ...path], message }));
 }
 
-/** One problem per place. */
+/** At most one problem per place. */
 function problemsOf(errors: readonly ValueError[], root: unknown): readonly SchemaProblem[] {
   const found = new Map<string, SchemaProblem>();
   for (const error of errors) {
@@ -243,11 +243,11 @@ function wordsOf(schema: TSchema): readonly string[] {
 /** True for a missing value whose default is filled in once the rest is valid. */
 const isPutIn = ({ value, schema }: ValueError): boolean => value === undefined && "default" in schema;
 
-/** True for the schema of a tag: one of some texts. */
+/** True for the schema of a tag: a text from a fixed list. */
 const isTag = ({ schema }: ValueError): boolean =>
   "const" in schema || (Array.isArray(schema["anyOf"]) && schema["expected"] !== undefined);
 
-/** The key that tells alternatives apart, if its value matches none of them, with all allowed values. */
+/** The error of a tag that matches no alternative, with all allowed values. */
 function wrongTag(
   alternatives: readonly (readonly ValueError[])[],
   path: string,
@@ -259,10 +259,7 @@ function wrongTag(
   return { at, expected: schemas.map(expectedOf).join(", "), words: schemas.flatMap(wordsOf) };
 }
 
-/**
- * Problems of the alternative that was meant: the object's with a matching tag, else the one whose problems lie
- * deepest.
- */
+/** Problems of the intended alternative: the object's with a matching tag, else the one whose problems nest deepest. */
 function nearestVariant(
   alternatives: readonly (readonly ValueError[])[],
   path: string,

@@ -13,11 +13,11 @@ export interface ShippedFile {
 export interface Shipped {
   /** Changes with any file. */
   readonly id: string;
-  /** By path in the source tree. */
+  /** Files by path in the source tree. */
   readonly files: Readonly<Record<string, ShippedFile>>;
   /** System and processor, such as `linux-x64-musl`. */
   readonly target: string;
-  /** Packages that are not inside, with the version that the program needs: it can fetch them. */
+  /** Packages that are not in the program, with the version that it needs: it can fetch them. */
   readonly apart?: Readonly<Record<string, string>>;
   /** The address of releases, and the public key that signs them. */
   readonly release?: { readonly url?: string; readonly key?: string };

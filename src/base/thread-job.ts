@@ -1,4 +1,4 @@
-/** One job in a thread of its own, which contains the damage of hostile files. */
+/** Runs one job in a separate thread, which contains the damage of hostile files. */
 import { AppError } from "./errors.ts";
 
 interface ThreadJob {

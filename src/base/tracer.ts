@@ -81,7 +81,8 @@ export class Tracer {
   #isRecorded(parent: Trace | undefined, traceId: string): boolean {
     const { share, isParentBased } = this.#options.sampling;
     if (parent && isParentBased) return (Number.parseInt(parent.flags, 16) & 1) === 1;
-    return Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56; // every process decides alike for a trace
+    // Every process makes the same decision for a trace
+    return Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56;
   }
 
   #send(): void {

@@ -1,4 +1,4 @@
-/** Traces that OpenTelemetry takes. */
+/** Traces in OpenTelemetry's format. */
 export {
   OtlpSender,
   encodeAttributes,

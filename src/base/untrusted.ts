@@ -1,6 +1,6 @@
 /**
- * Reads values of which nothing is certain: JSON from a client, a file, a model or a tool. A value is of the expected
- * kind, or the error names its place. Null counts as absent.
+ * Reads untrusted values: JSON from a client, a file, a model or a tool. A value has the expected kind, or the error
+ * names its place. Null counts as absent.
  */
 import { AppError } from "./errors.ts";
 
@@ -13,7 +13,7 @@ export type Read<T> = (value: unknown, path: string) => T;
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The value at the end of a path of own properties; undefined where the path leads nowhere. */
+/** The value at the end of a path of own properties; undefined if the path does not exist. */
 export function ownValue(value: unknown, keys: readonly (string | number)[]): unknown {
   let inner = value;
   for (const key of keys) {
@@ -56,17 +56,17 @@ export const readList =
     return value.map((item, i) => read(item, `${path}.${i}`));
   };
 
-/** Undefined where there is nothing. */
+/** Undefined for an absent value. */
 export const optional =
   <T>(read: Read<T>): Read<T | undefined> =>
   (value, path) =>
     value === undefined || value === null ? undefined : read(value, path);
 
-/** A `bad_request` that says what was there. */
+/** A `bad_request` that describes the actual value. */
 export const unexpected = (path: string, expected: string, value: unknown): AppError =>
   new AppError("bad_request", `${path}: expected ${expected}, got ${shown(value)}`);
 
-/** A value in a few words: a text shortened, the kind of a list or an object. */
+/** A short description of a value: a shortened text, the kind of a list or an object. */
 export function shown(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "string") return JSON.stringify(value.slice(0, 80).toWellFormed());

@@ -15,7 +15,7 @@ export const toWire = <T extends object>(message: T): T | Cloned =>
 
 /** The received message. Undefined properties may be missing. */
 export const fromWire = <T extends object>(received: T | Cloned): T =>
-  "clone" in received ? (deserialize(Buffer.from(received.clone, "base64")) as T) : received; // as toWire made it
+  "clone" in received ? (deserialize(Buffer.from(received.clone, "base64")) as T) : received; // `toWire` made it
 
 /** Returns whether a value survives JSON unchanged. */
 function isJson(value: unknown): boolean {

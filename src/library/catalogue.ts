@@ -30,7 +30,7 @@ export const catalogueFields = {
 
 const Entry = strictObject({
   ...catalogueFields,
-  /** True if it is suggested to people without a model. */
+  /** True if it is suggested to users without a model. */
   suggested: Type.Optional(Type.Boolean()),
 });
 const Catalogue = reader(

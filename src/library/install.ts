@@ -19,7 +19,7 @@ const LEFTOVER_AGE_MS = 3600_000; // longer than any copy takes
 export const EMBEDDED_NAME = "hearth:latest";
 
 /**
- * `installed`: written now; `present`: nothing to do; `kept`: the name belongs to a model that Hearth did not install.
+ * `installed`: written now; `present`: nothing to do; `kept`: a model that Hearth did not install has the name.
  * Throws `bad_file` if the shipped files cannot be read or the store cannot be written.
  * @param dir folder with `Modelfile` and the file that its FROM names
  */

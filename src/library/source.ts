@@ -24,7 +24,7 @@ import { manifestPath, type Store } from "./store/store.ts";
 
 /** The shortest time between two records of a model's use. */
 const TOUCH_MS = 60_000;
-/** Lifetime of the source's answer that it does not have a model. */
+/** Time for which the source's answer that it lacks a model is kept. */
 const MISSING_MS = 10_000;
 const MISSING_MAX = 1000;
 const FOLDER = "cached";
@@ -35,13 +35,13 @@ export interface SourceParts {
   readonly library: Pick<Library, "root" | "remove">;
   /** Bytes of all models from there; Infinity: the whole disk. */
   readonly bytesMax: number;
-  /** Display names of models that are loaded or loading: they stay. */
+  /** Display names of models that are loaded or being loaded, which are not evicted. */
   readonly inUse: () => readonly string[];
   readonly now: () => number;
   readonly log: Logger;
 }
 
-/** A store whose `resolve` pulls missing names without a host. Throws `registry` and `storage` too. */
+/** A store whose `resolve` pulls missing models whose names have no host. Throws `registry` and `storage`, too. */
 export function withSource(parts: SourceParts): Store {
   const { store, now } = parts;
   const cache = new ModelCache(parts);
@@ -77,7 +77,7 @@ export function withSource(parts: SourceParts): Store {
   };
 }
 
-/** In the registries' form: lower case, except for tags. */
+/** The name in the registries' form: lower case, except for tags. */
 const lowered = ({ host, namespace, model, tag }: ModelName): ModelName =>
   makeName({ host, namespace: namespace.toLowerCase(), model: model.toLowerCase(), tag });
 
@@ -125,14 +125,15 @@ class ModelCache {
     const makeRoom = async (bytes: number): Promise<void> => {
       await this.#inTurn(() => this.#makeRoom(name, bytes));
       reserved = bytes;
-      // before the model exists: its origin is recorded whatever ends this process
+      // before the model exists, so that its origin is recorded even if the process ends
       await mkdir(dirname(this.#marker(name)), { recursive: true });
       await writeFile(this.#marker(name), "");
     };
     const model = displayName(name);
     log.info("pulling a model from the source", { model });
     try {
-      const { signal } = new AbortController(); // the first caller may leave while others wait
+      // A separate signal, because the first caller may leave while others wait
+      const { signal } = new AbortController();
       for await (const _ of registry.pull({ address: addressOf(name), signal, makeRoom }));
       await this.use(name);
       return true;
@@ -188,7 +189,7 @@ class ModelCache {
       if (tag === "" || more !== undefined) continue;
       const name = makeName({ host, namespace, model, tag });
       const manifest = await readManifest(manifestPath(library.root, name)).catch(() => undefined);
-      if (!manifest) continue; // in download, or deleted
+      if (!manifest) continue; // being downloaded, or deleted
       const blobs = new Map(blobsOf(manifest).map(({ digest, size }) => [digest, size]));
       const known = this.#used.get(fullName(name))?.atMs;
       found.push({ name, blobs, usedAtMs: known ?? (await stat(this.#marker(name))).mtimeMs });

@@ -18,7 +18,7 @@ export interface ServedAsset extends Asset {
 }
 
 const APP = join(import.meta.dir, "app");
-/** In the order of the cascade. */
+/** Style sheets in the order of the cascade. */
 const STYLES = [
   "base",
   "shell",

@@ -1,6 +1,6 @@
 /**
  * The HTTP application: guards in front (origin, host, key), the routes, and the plain-text answers for everything
- * else. It translates and calls; what it calls was built by `main.ts`.
+ * else. It translates requests to calls of the parts that `main.ts` built.
  */
 import { Elysia } from "elysia";
 import { messageOf } from "../base/index.ts";
@@ -54,7 +54,7 @@ import { makeFindAsset } from "../page/assets.ts";
 
 export const makeApp = (parts: AppDeps) => makeHandlers(parts).app;
 
-/** The application, the hooks' part of it for a listener of their own, and what it counts. */
+/** The application, the hooks' part of it for a separate listener, and its metrics. */
 export function makeHandlers(parts: AppDeps) {
   const { log } = parts;
   const metrics = makeMetrics(parts.runtime, { gateway: parts.gateway, dialect: parts.config.metricsDialect });
@@ -76,8 +76,7 @@ export function makeHandlers(parts: AppDeps) {
   };
   const hooks = makeHookAnswers({ hooks: parts.gateway?.ingress, record, count: metrics.hook, spans });
   const gate = makeGate({ ...parts, isHook: hooks.isMeant, keyNames, owners });
-  // Elysia takes the path from a fixed place in the URL unless told not to: a short host name would shift it past the
-  // checks.
+  // Elysia finds the path at a fixed position in the URL by default: a short host name would move it past the checks.
   const app = new Elysia({ handler: { standardHostname: false } })
     .onRequest(({ request, set, server }) => {
       showHttps(request);
@@ -114,7 +113,7 @@ export function makeHandlers(parts: AppDeps) {
 const hidesPaths = ({ store, library, config }: AppDeps): HidePaths =>
   makeHidePaths({ models: [store.root, ...library.others], home: config.home });
 
-/** All routes but the API's description, which describes them. */
+/** All routes except the API's description, which describes them. */
 const routes = (deps: RouteDeps): Route[] => [
   ...uiRoutes,
   ...accountRoutes,

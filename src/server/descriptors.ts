@@ -1,6 +1,6 @@
 /**
- * Logs when the process has no file descriptor left. New connections then wait without any error, because the system
- * does not hand them over.
+ * Logs when the process has no file descriptor left. New connections then wait without an error, because the system
+ * cannot pass them on.
  */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";

@@ -26,7 +26,7 @@ export function noSuchRoute(request: Request, routes: readonly Route[]): Respons
   const methods = found.map((route) => route.method);
   if (methods.length === 0) return notFound(request);
   const allow = [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))].join(", ");
-  // the text that native clients know
+  // the text that native clients expect
   if (!isV1(request)) return textResponse("405 method not allowed", 405, { allow });
   const response = failure(request, 405, `${pathname.slice(0, SHOWN)} takes ${allow}, got ${request.method}`);
   response.headers.set("allow", allow);

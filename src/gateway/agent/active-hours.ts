@@ -5,7 +5,7 @@ const MINUTES_PER_HOUR = 60;
 
 /**
  * Includes `start`, excludes `end`. An `end` before `start` lies past midnight; equal ones mean the whole day. An
- * unknown time zone counts as always active: a heartbeat too many does less harm than none.
+ * unknown time zone counts as always active, because an additional heartbeat does less harm than a missing one.
  */
 export function isActive(hours: HeartbeatConfig["activeHours"], nowMs: number): boolean {
   if (!hours) return true;

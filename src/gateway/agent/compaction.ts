@@ -1,7 +1,7 @@
 /**
  * Makes a conversation fit the model's context. A history consists of exchanges: a user's message and everything until
  * the next one, so that a tool's result never loses its call. The oldest exchanges are dropped; a note says how many,
- * and a summary by the model, if it made one, says what was in them.
+ * and contains a summary by the model, if there is one.
  */
 import type { Message } from "../../runtime/portable.ts";
 import { renderTainted } from "./boundary/index.ts";

@@ -230,8 +230,8 @@ export function* waitingEvents(options: { sessionKey: string; limit: number }): 
 
 /**
  * True if a waiting event asks for a heartbeat.
- * @param checkedAt time of the last check: every event that waited then asks for one; absent: only events with
- * `wantsHeartbeat` count
+ * @param checkedAt time of the last check: every event that was waiting then asks for a heartbeat; absent: only events
+ * with `wantsHeartbeat` do
  */
 export function* wantsHeartbeat(sessionKey: string, checkedAt = -1): Transaction<boolean> {
   const text = `SELECT 1 FROM session_events

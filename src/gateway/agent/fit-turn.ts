@@ -1,7 +1,7 @@
 /**
  * Fits a turn into the model's context: it compacts the oldest exchanges first, then shows fewer events; the others
  * wait for the next turn. It never cuts the prompt: one that is too long is refused. Results of tools are cut later to
- * the room that is left.
+ * the remaining room.
  */
 import { AppError } from "../../base/index.ts";
 import { displayName, parseReference } from "../../library/portable.ts";
@@ -18,7 +18,7 @@ const EVENT_CHARS_MAX = 4000;
 const EVENT_CHARS_MIN = 200;
 /** Tokens of the context that are reserved for the answer. */
 const ANSWER_TOKENS_MIN = 64;
-/** Compaction shrinks the history to this share of the budget, so that the next turn needs none. */
+/** Compaction shrinks the history to this share of the budget, so that the next turn need not compact it. */
 const COMPACT_TO = 0.6;
 const SUMMARY_TOKENS_MAX = 256;
 /** Shorter conversations (UTF-16 units) are not summarised. */
@@ -112,7 +112,7 @@ interface Limits {
 
 /**
  * Drops the oldest exchanges. The number is estimated from the characters per token of the whole conversation, so that
- * one count of the rest usually confirms it; otherwise half of the remaining ones follow, until all are dropped.
+ * one count of the rest usually confirms it; otherwise half of the remaining exchanges are dropped, until none is left.
  */
 async function dropExchanges(
   exchanges: readonly Exchange[],
@@ -138,7 +138,7 @@ async function shrinkEvents(choice: Choice, { fits, budget, input }: Limits & { 
   return smaller;
 }
 
-/** Undefined if the model made none. A stopped turn fails later, in its own request. */
+/** Undefined if the model wrote no summary. A stopped turn fails later, in its own request. */
 async function summarise(
   runtime: ChatRuntime,
   { chat, history }: TurnInput,

@@ -16,7 +16,7 @@ export interface HeartbeatDelivery {
     readonly to?: string;
   }) => Transaction<Target | { readonly reason: string }>;
   readonly addReply: (reply: { groupId: string; target: Target; text: string; now: number }) => Transaction<void>;
-  /** Asks the channels to look for new messages. */
+  /** Makes the channels look for new messages. */
   readonly sendReplies: () => void;
 }
 

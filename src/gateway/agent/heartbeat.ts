@@ -1,8 +1,8 @@
 /**
  * The heartbeat: turns of the main session that no user asked for. One node of the cluster runs it. A timer starts one
- * now and then, within active hours; explicit requests start one at once, at any hour. None starts while turns are
- * paused. One runs at a time, and requests close together share one. Waiting events are in the database, so they cause
- * a heartbeat after a crash or a pause too.
+ * regularly, within active hours; explicit requests start one at once, at any hour. None starts while turns are paused.
+ * Only one runs at a time, and requests within a short time share one. Waiting events are in the database, so they
+ * cause a heartbeat after a crash or a pause too.
  */
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease, Peers } from "../database/peers.ts";
@@ -47,7 +47,10 @@ const RETRY_MS_MAX = 10 * 60_000;
 /** Longest wait between tries while no model is available; the check is cheap. */
 const UNTRIED_MS_MAX = 60_000;
 const RUNS = "another one runs";
-/** A request that this node passed on is its own if it leads within this time: perhaps no node led. */
+/**
+ * A request that this node forwarded counts as its own if it becomes the leader within this time, because there may
+ * have been no leader.
+ */
 const PASSED_ON_MS = 10_000;
 /** Most reasons kept for one heartbeat. */
 const REASONS_MAX = 16;
@@ -132,7 +135,7 @@ export class Heartbeat {
     if (this.#cancelWake) return;
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
       this.#cancelWake = undefined;
-      // the end of the run or the pause looks for reasons again
+      // after the run or the pause, the reasons are checked again
       if (this.#running || this.#parts.peers.isPaused) return;
       this.#run(this.#takeReasons());
     });

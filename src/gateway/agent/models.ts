@@ -53,7 +53,7 @@ export function resolveModel({ agents, names, reference, fallback }: ModelQuesti
   return found === undefined ? refuse("model_unknown", `model '${asked}' not found`, wanted) : { model: found };
 }
 
-/** Like `resolveModel`, but also finds models that the source offers. Passes on errors of the source. */
+/** Like `resolveModel`, but also finds models that the source offers. Throws the source's errors. */
 export async function findModel(
   question: Omit<ModelQuestion, "names">,
   { modelNames, isOffered }: ModelSource,

@@ -15,7 +15,7 @@ import { withoutNul, type Progress, type TurnParts, type TurnRequest } from "./t
  * after the results of tools no longer fit the context.
  */
 const ROUNDS_MAX = 8;
-/** Calls made per round; further ones get an error as their result. */
+/** Maximum calls per round; further calls get an error as their result. */
 const CALLS_MAX = 8;
 
 interface Asking {
@@ -40,8 +40,8 @@ interface Waiting {
 }
 
 /**
- * Runs rounds until the model answers. Rounds that an earlier attempt of the turn began go on behind their last
- * finished call. Returns the model's messages and its tools', the answer last.
+ * Runs rounds until the model answers. Rounds of an earlier attempt of the turn continue after their last finished
+ * call. Returns the model's messages and its tools', the answer last.
  */
 export async function askUntilAnswered(
   parts: TurnParts,
@@ -159,7 +159,7 @@ function toolMessage(call: ToolCall, result: TaintedText): ToolMessage {
 }
 
 /**
- * The answer without calls that the model wrote although it has no tools, or no round left. Throws `bad_request` if
+ * The answer, without calls that the model wrote although it has no tools or no rounds left. Throws `bad_request` if
  * nothing else is in it: the operator has to choose another model.
  * @param hasCalls true if the model made calls beside the text
  */

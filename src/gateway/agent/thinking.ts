@@ -31,7 +31,7 @@ const THINK: Readonly<Record<ThinkingLevel, Think>> = {
   max: "max",
 };
 
-/** Undefined if the text is not a level; the level then stays at its default. */
+/** Undefined if the text is not a level; then the default level applies. */
 export function parseThinking(text: string): ThinkingLevel | undefined {
   const word = text.trim().toLowerCase();
   return Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : undefined;

@@ -20,7 +20,7 @@ export interface TurnParts extends ModelSource {
 
 export interface TurnRequest {
   readonly runId: string;
-  /** As `hookSession` and `mainSessionKey` make them. */
+  /** As made by `hookSession` and `mainSessionKey`. */
   readonly sessionKey: string;
   /** Rendered; outside parts are behind the safety boundary. */
   readonly prompt: string;
@@ -33,7 +33,7 @@ export interface TurnRequest {
   /** Names of the allowed tools; tools of tool servers as `SERVER/TOOL` or `SERVER/*`. */
   readonly tools: readonly string[];
   /**
-   * Throws if another process has the run by now. Turns without it have no journal: they have only tools of tool
+   * Throws if another process has taken the run. Turns without it have no journal: they have only tools of tool
    * servers that are harmless and may be repeated.
    */
   readonly checkOwner?: () => Transaction<void>;
@@ -61,11 +61,11 @@ export interface TurnRecord {
 export interface TurnResult {
   /** The answer, or the part that arrived. */
   readonly text: string;
-  /** `waiting`: for an approval of a call, until `waitsUntil`; the same turn then goes on. */
+  /** `waiting`: for an approval of a call, until `waitsUntil`; then the same turn continues. */
   readonly status: "ok" | "error" | "timeout" | "cancelled" | "waiting";
   /** Epoch milliseconds. */
   readonly waitsUntil?: number;
-  /** The error, for people. */
+  /** The error to display. */
   readonly error?: string;
   /** True if the same turn may succeed later: the model was busy or crashed, the request is not at fault. */
   readonly isTemporary?: boolean;

@@ -39,7 +39,7 @@ const noProgress = (): Progress => ({
   usage: { promptTokens: 0, completionTokens: 0, rounds: 0, toolCalls: 0 },
 });
 
-/** The part of it that results have. */
+/** The part of a request that results contain, too. */
 const shown = ({ text, isTruncated, usage, model }: Progress) => ({
   text,
   isTruncated,
@@ -91,7 +91,7 @@ export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<T
   }
 }
 
-/** The result of `work`. Throws `cancelled` if it runs on for too long after the signal was aborted. */
+/** The result of `work`. Throws `cancelled` if the work continues for too long after the signal was aborted. */
 async function orLeft<T>(work: Promise<T>, { signal, clock }: { signal: AbortSignal; clock: Clock }): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   let disarm = (): void => {};
@@ -146,7 +146,7 @@ async function converse(
     signal,
     session: sessionKey,
     ...(request.trace ? { trace: request.trace } : {}),
-    isOutside: true, // words of the model or a tool count too: they may repeat outside text
+    isOutside: true, // text of the model or a tool also counts as outside text, because it may repeat some
     ...(tools.length > 0 ? { tools } : {}),
     ...(level === undefined ? {} : { think: thinkOf(level) }),
   };
@@ -182,7 +182,7 @@ async function converse(
   };
 }
 
-/** The tools of tool servers of a turn, and the journal of its calls; undefined: it has none. */
+/** The tools of tool servers of a turn, and the journal of its calls; undefined: the turn has no such tools. */
 async function offerTools(
   { store, clock, servers }: TurnParts,
   { tools, runId, checkOwner, signal }: TurnRequest,

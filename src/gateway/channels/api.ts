@@ -37,7 +37,7 @@ export type Answer =
 
 /** Reads a platform's answers. */
 export interface Dialect {
-  /** The receipt, if the platform took the message; called for 2xx answers only. */
+  /** The receipt, if the platform accepted the message; called for 2xx answers only. */
   readonly accepted: (body: unknown) => { readonly messageId?: string | undefined } | undefined;
   /** The platform's own error text. */
   readonly reason: (body: unknown) => string | undefined;
@@ -121,7 +121,7 @@ async function call({ fetch, baseUrl, headers }: ApiSettings, request: ApiCall):
       },
       ...(payload ? { body: body(payload.bytes) } : {}),
       redirect: "manual", // send only to the configured server
-      keepalive: false, // a pooled connection may be dead, and its end would look like a broken request
+      keepalive: false, // a pooled connection may be closed by the other side, which would look like a broken request
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));

@@ -1,13 +1,13 @@
 /**
  * Cuts a text into messages of a platform's size: between paragraphs if no message becomes half empty, else between
- * lines, then words; a word longer than a message is cut between graphemes. A cut code fence is closed and opened
- * again. Only blanks at the cuts are dropped, and no message is blank.
+ * lines, else between words; a word longer than a message is cut between graphemes. A cut code fence is closed and
+ * opened again. Only blanks at the cuts are dropped, and no message is blank.
  */
 import type { ChunkUnit } from "./channel.ts";
 import { findFences, type Fence } from "./fences.ts";
 
 export interface ChunkOptions {
-  /** At least 50 of `unit`. */
+  /** Maximum length of a message in `unit`; at least 50. */
   readonly limit: number;
   readonly unit: ChunkUnit;
 }
@@ -16,7 +16,7 @@ export interface ChunkOptions {
 export function chunkText(original: string, { limit, unit }: ChunkOptions): string[] {
   const text = original.toWellFormed();
   if (fits(text, limit, unit)) return text.trim() === "" ? [] : [text];
-  // ignore a fence whose repair would take half of a message
+  // ignores fences whose repair would take half of a message
   const fences = findFences(text).filter((fence) => repairSize(fence, unit) * 2 <= limit);
   const chunks: string[] = [];
   for (let at = skipBlanks(text, 0); at < text.length;) {
@@ -63,7 +63,7 @@ function nextChunk({ text, fences, unit, limit }: Cutting, at: number): { chunk:
   }
 }
 
-/** The best place to cut in (`from`, `end`]; there is always one. */
+/** The best position for a cut after `from` and up to `end`; there is always one. */
 function chooseCut(text: string, from: number, end: number): number {
   const half = from + (end - from) / 2;
   const paragraph = lastCut(text, { from: half, end }, (at) => isBlankLineBefore(text, at));
@@ -114,7 +114,7 @@ function endWithin(text: string, at: number, { limit, unit }: ChunkOptions): num
   return end;
 }
 
-/** Counts only texts that may fit: a long rest is asked about after each of many messages. */
+/** Counts only texts that may fit, because a long rest is checked after each of many messages. */
 const fits = (text: string, limit: number, unit: ChunkUnit): boolean =>
   text.length <= 2 * limit && sizeOf(text, unit) <= limit;
 
@@ -127,7 +127,7 @@ function sizeOf(text: string, unit: ChunkUnit): number {
 
 const repairSize = ({ opener, closer }: Fence, unit: ChunkUnit): number => sizeOf(opener + closer, unit) + 4;
 
-/** Skips blank lines, and the blanks after a word; a line's indentation stays. */
+/** Skips blank lines, and the blanks after a word; keeps a line's indentation. */
 function skipBlanks(text: string, at: number): number {
   const isInLine = at > 0 && text[at - 1] !== "\n";
   const blanks = isInLine ? /[^\S\n]*(?:\n(?:[^\S\n]*\n)*)?/y : /(?:[^\S\n]*\n)*/y;

@@ -65,7 +65,7 @@ export function channelSchema<P extends TProperties>(
   ) as never;
 }
 
-/** The section of a platform whose bots have one token and nothing else. */
+/** The section of a platform whose bots need only a token. */
 export const botSchema = channelSchema({ botToken: Type.Optional(secret), tokenFile: Type.Optional(secretFile) }, [
   "botToken",
   "tokenFile",

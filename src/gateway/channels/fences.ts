@@ -39,7 +39,7 @@ export function findFences(text: string): Fence[] {
   return fences;
 }
 
-/** A closing line: the same characters, at least as many, and nothing else. */
+/** A closing line: at least as many of the same characters, and nothing else. */
 function closes(line: string, closer: string): boolean {
   const run = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(line)?.[1];
   return run !== undefined && run.startsWith(closer);

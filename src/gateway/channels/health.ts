@@ -11,7 +11,7 @@ export interface ChannelHealth {
   readonly health: Health;
 }
 
-/** Sends a harmless request to all of them at once. Never throws. */
+/** Sends a harmless request to each platform, all at once. Never throws. */
 export function checkChannels(
   channels: ReadonlyMap<string, Channel>,
   { timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {},

@@ -1,4 +1,4 @@
-/** One JSON-RPC 2.0 call over HTTP, for bridges to platforms without an API of their own. */
+/** One JSON-RPC 2.0 call over HTTP, for bridges to platforms without an API. */
 import { field, textField, type Answer, type Api } from "./api.ts";
 
 export interface RpcCall {

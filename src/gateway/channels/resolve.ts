@@ -70,7 +70,7 @@ export function takesRecipient(channel: Channel, to: string): boolean {
   }
 }
 
-/** A target, or the reason for people why it is missing. */
+/** A target, or the reason to display why there is no target. */
 export function resolveTarget(
   directory: Directory,
   { channel, to, last }: TargetRequest,
@@ -98,8 +98,8 @@ export const whyMissing = ({ unusable }: Pick<Directory, "unusable">, id: string
   `channel '${id}' ${unusable?.has(id) ? "cannot be used as it is configured" : "is not configured"}`;
 
 /**
- * The last channel if it is still configured. Otherwise the first in order that has a recipient: one that accepts `to`,
- * or without `to` one with a `defaultTo`; if none has, the first.
+ * The last channel if it is still configured; otherwise the first one in order that accepts `to`, or, without `to`, has
+ * a `defaultTo`; otherwise the first one.
  */
 function lastChannel(
   { channels, kinds, order = [] }: Directory,

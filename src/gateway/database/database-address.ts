@@ -58,7 +58,7 @@ export function parsePostgresAddress(text: string): PostgresAddress | undefined 
   url.username = encodeURIComponent(username);
   url.password = encodeURIComponent(password);
   url.pathname = `/${encodeURIComponent(database)}`;
-  // set apart: PGDATABASE would override the address
+  // added separately, because PGDATABASE would override the address
   return { url: url.href, ...(database !== "" && { database }) };
 }
 
@@ -69,7 +69,7 @@ function take(url: URL, name: string): string | undefined {
   return value || undefined;
 }
 
-/** Invalid percent-encoding stays as it is. */
+/** Invalid percent-encoding is kept unchanged. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -71,8 +71,8 @@ interface Pending {
 }
 
 /**
- * Runs pieces of work inside shared transactions. A piece that throws is rolled back alone; the others of its commit
- * stand. Work is synchronous: nothing else runs between its first statement and its last. Pieces that arrive during a
+ * Runs pieces of work inside shared transactions. Only a piece that throws is rolled back; the others of its commit are
+ * kept. Work is synchronous: nothing else runs between its first statement and its last. Pieces that arrive during a
  * commit share the next one.
  */
 export class Writer {
@@ -153,7 +153,8 @@ export class Writer {
           this.#do("SAVEPOINT piece");
           piece.run();
         } catch (error) {
-          if (!this.#db.inTransaction) throw error; // a full disk rolls back everything: later pieces would stand alone
+          // A full disk rolls back everything, so later pieces would be committed alone
+          if (!this.#db.inTransaction) throw error;
           this.#do("ROLLBACK TO piece");
           failures.set(piece, error);
         }

@@ -6,7 +6,7 @@ export class FailureLog {
   /** The current problem; undefined: none. */
   #problem: string | undefined;
 
-  /** @param what the failing work, for the log */
+  /** @param what names the failing work in the log */
   constructor(what: string) {
     this.#what = what;
   }

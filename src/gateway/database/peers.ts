@@ -1,6 +1,6 @@
 /**
- * The processes (nodes) that share one database, as one of them sees the others. A process that has its database to
- * itself holds every lease and hears only of its own pauses; `postgres/cluster.ts` implements shared databases.
+ * The processes (nodes) that share one database, as seen by one of them. A process that does not share its database
+ * holds every lease, and gets only its own news; `postgres/cluster.ts` implements shared databases.
  */
 import { Type } from "@sinclair/typebox";
 import { type Output, strictObject } from "../../base/schema.ts";
@@ -54,7 +54,7 @@ export const nodeSchema = strictObject({
 });
 export type NodeStatus = Readonly<Output<typeof nodeSchema>>;
 
-/** Tokens that a node took from a shared bucket, which refills over time. */
+/** Tokens that a node has taken from a shared bucket, which refills over time. */
 export interface Spent {
   /** The limit's id. */
   readonly id: string;
@@ -65,7 +65,7 @@ export interface Spent {
 }
 
 export interface Peers {
-  /** The owner that rows name for this node. It changes when the others gave this node up. */
+  /** The owner name of this node in rows. It changes when the other nodes remove this node. */
   readonly me: string;
   /** Number of nodes that this one knows, itself included. */
   readonly count: number;
@@ -86,11 +86,11 @@ export interface Peers {
   readonly spend?: (spent: readonly Spent[]) => Promise<readonly number[]>;
   /** @param text for the topic `text`; pieces close together are joined */
   tell(topic: Topic, id?: string, text?: string): void;
-  /** Calls `listener` with news; returns a function that stops it. */
+  /** Calls `listener` with news; returns a function that removes the listener. */
   onNews(listener: NewsListener): () => void;
   /**
-   * Calls `listener` when this node loses everything it holds: it was given up, or has not reached the database for too
-   * long.
+   * Calls `listener` when this node loses all that it holds: the other nodes have removed it, or it has not reached the
+   * database for too long.
    */
   onLost(listener: () => void): () => void;
 }

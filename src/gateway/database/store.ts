@@ -1,7 +1,7 @@
 /**
  * The gateway's database interface. A transaction is a generator that yields statements, receives their results, and
- * can await nothing else. So one text runs synchronously inside SQLite's group commit, and asynchronously
- * on PostgreSQL.
+ * can await nothing else. So the same code runs synchronously inside SQLite's group commit, and asynchronously on
+ * PostgreSQL.
  *
  * Statements suit every database: placeholders `$1`, `$2` … first appear in order, a parameter that is only compared
  * with null is cast, and aliases with capitals are quoted.
@@ -56,7 +56,7 @@ export function* execute(text: SqlText, ...values: readonly Value[]): Transactio
 
 /**
  * The first result row for each row of values, in order; one statement on databases with round trips.
- * @param text its parameters are texts: cast what is compared with a number
+ * @param text whose parameters are texts: cast parameters that are compared with numbers
  */
 export function* queryEach<Row>(text: string, rows: readonly (readonly Value[])[]): Transaction<(Row | undefined)[]> {
   return rows.length === 0 ? [] : ((yield { text, rows, wants: "one of each" }) as (Row | undefined)[]);

@@ -31,11 +31,11 @@ export interface ApprovalDeps {
   readonly peers: Pick<Peers, "tell">;
 }
 
-/** A line that says only this, perhaps behind a label, as presets write one, and the names of those addressed. */
+/** A line that contains only the answer, perhaps after a label and names of those addressed, as presets write them. */
 const ANSWER = /^(?:[A-Za-z]+:[ \t]*)?(?:<@\w+>[ \t]*)*(yes|no)[ \t]+([2-9A-Z]{8})[.!]?$/i;
 
 export function makeApprovals({ store, ports, now, deliveries, worker, peers }: ApprovalDeps): Approvals {
-  /** The run may go on, on any node. */
+  /** The run may continue, on any node. */
   const onDecided = (): void => {
     worker.poke();
     peers.tell("turns");
@@ -83,7 +83,7 @@ function answerIn(action: HookAction): Answer | undefined {
   return undefined;
 }
 
-/** Undefined: the answer is not from the chat that was asked, or too late. */
+/** Undefined: the message is not from the chat that was asked, or it is too late. */
 function* decideInChat(
   action: HookAction,
   { verdict, code }: Answer,

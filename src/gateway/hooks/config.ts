@@ -85,7 +85,7 @@ const RESPONSE_CHARS_MAX = 16_384;
 const response = refined(
   strictObject({
     status: integer(200, 204, { default: 200 }),
-    /** A string is sent verbatim; anything else as JSON. */
+    /** A string is sent unchanged; other values as JSON. */
     body: optional(Type.Unknown()),
     /** Absent: JSON, or plain text for a string. */
     contentType: optional(text({ pattern: CONTENT_TYPE, maxLength: 128, expected: 'a type such as "text/xml"' })),
@@ -186,7 +186,7 @@ const namedToken = strictObject({
   expiresAt: optional(moment()),
 });
 
-/** An object whose keys all have defaults. */
+/** An object of which all keys have defaults. */
 const group = <P extends TProperties>(properties: P) => strictObject(properties, { default: {} });
 
 export const hooksSchema = reader(
@@ -234,7 +234,7 @@ export const hooksSchema = reader(
     queue: group({
       /** Most deliveries that wait or run. */
       max: integer(1, 1_000_000, { default: 10_000 }),
-      /** Most of those for one mapping; absent: half. */
+      /** Maximum of these for one mapping; absent: half. */
       maxPerMapping: optional(integer(1, 1_000_000)),
       maxAttempts: integer(1, 100, { default: 5 }),
       retentionDays: above0(3650, { default: 14 }),

@@ -47,7 +47,7 @@ export interface TitleSource {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One line; undefined if nothing is known. Its parts are outsiders' words. */
+/** One line; undefined if nothing is known. Its parts are text from outsiders. */
 export function titleOf({ actions, payload, headers = {} }: TitleSource): string | undefined {
   const at = (path: string): string => lineOf(ownValue(payload, path.split(".")));
   const first = (paths: readonly string[]): string => paths.map(at).find((text) => text !== "") ?? "";

@@ -55,7 +55,7 @@ export function speaksToLast(snapshot: GatewaySnapshot): boolean {
   });
 }
 
-/** @param at the place that names the channel, beside its recipient */
+/** @param at the place in the configuration that names the channel and its recipient */
 function auditChannel(asked: { channel: string; to?: string | undefined }, at: AtMapping): void {
   const { path, parts, report } = at;
   const [channel, to] = [asked.channel.trim().toLowerCase(), asked.to];

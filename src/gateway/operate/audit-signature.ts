@@ -48,7 +48,7 @@ export function auditSignature(
   }
 }
 
-/** The request's values by these names are signed; anything else in braces is literal text. */
+/** Values of the request with these names are signed; other names in braces are literal text. */
 const SIGNED = ["id", "timestamp", "body", "url", "method", "form"];
 /** RFC 9110, `token`. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;

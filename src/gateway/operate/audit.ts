@@ -85,7 +85,7 @@ function auditRepeats({ document }: AuditParts, report: Report): void {
   }
 }
 
-/** `${name}` in lower case is text: as a token anyone could guess it. */
+/** `${name}` in lower case is literal text, which is easy to guess as a token. */
 function auditSpelling({ document }: AuditParts, report: Report): void {
   const look = (value: unknown, path: Path): void => {
     if (typeof value === "object" && value !== null) {
@@ -174,7 +174,7 @@ function auditHeartbeat({ agents, hooks }: GatewaySnapshot, report: Report): voi
   report(waiting ? "warn" : "info", "heartbeat-off", { path, message });
 }
 
-/** A mapping behind one that takes all its requests never runs. */
+/** A mapping never runs after one that accepts all its requests. */
 function auditShadow(index: number, { all, report }: { all: readonly Mapping[]; report: Report }): void {
   const found = all[index];
   if (!found) return;

@@ -1,5 +1,5 @@
 /**
- * Changes the configuration file for a person: the new text is checked as a whole before it replaces the old one, which
+ * Changes the configuration file for a user: the new text is checked as a whole before it replaces the old one, which
  * is kept as a backup. A running server reloads it by itself.
  */
 import { randomBytes } from "node:crypto";
@@ -23,7 +23,7 @@ export const makeToken = (): string => randomBytes(32).toString("hex");
 /** Path of the configuration file, existing or not; symbolic links are followed. */
 export async function configFile(sources: ConfigSources): Promise<string> {
   const { path } = configPath(sources);
-  return realpath(path).catch(() => path); // it does not exist yet
+  return realpath(path).catch(() => path); // the file does not exist yet
 }
 
 /**

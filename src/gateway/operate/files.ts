@@ -95,7 +95,7 @@ async function auditTransforms({ hooks, folder }: GatewaySnapshot, document: Doc
   return [{ ...at, id: "transforms-writable", severity: "error", message }];
 }
 
-/** Loads each transform in a process of its own, without calling it. */
+/** Loads each transform in a separate process, without calling it. */
 async function auditModules({ hooks, folder }: GatewaySnapshot, document: Document): Promise<Finding[]> {
   const { all, transformsDir, transformTimeoutMs } = makeMappings({ hooks, folder });
   await using pool = new TransformPool();

@@ -105,7 +105,7 @@ interface Pair {
   b?: TensorSource;
 }
 
-/** By the name of the weight in the GGUF. */
+/** Pairs the halves of each change, by the name of the weight in the GGUF. */
 function pairUp(
   tensors: readonly SafeTensor[],
   { base, label }: { base: AdapterBase; label: string },

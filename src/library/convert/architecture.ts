@@ -15,7 +15,7 @@ export interface ExpertRows {
 export interface RowSelection {
   /** Slowest-varying dimension first. */
   readonly shape: readonly number[];
-  /** The source row of each row; default: all in order. */
+  /** The source row of each row; default: the original order. */
   readonly order?: readonly number[];
   /** Values of a row, if rows are cut into smaller ones. */
   readonly rowLen?: number;
@@ -28,9 +28,9 @@ export interface TensorRule {
   readonly rows?: (shape: readonly number[]) => RowSelection;
   /** The file stores the transposed matrix, or several. */
   readonly isTransposed?: boolean;
-  /** The order of equal parts of the transposed matrix, one behind the other. */
+  /** The order of equal parts of the transposed matrix, which are concatenated. */
   readonly groups?: readonly number[];
-  /** One of several tensors that a GGUF stacks, by its place. */
+  /** One of several tensors that a GGUF stacks, with its index. */
   readonly part?: { readonly at: number; readonly of: number };
   /** Applied to every weight. */
   readonly value?: (weight: number) => number;
@@ -52,7 +52,7 @@ export interface TensorRule {
   readonly pairedHeads?: number;
   /** Added to every weight. */
   readonly shift?: number;
-  /** Stays float32 although it is a matrix. */
+  /** The weight stays float32 although it is a matrix. */
   readonly precise?: boolean;
   /** Some models do not have it; `layers`: some layers do not. */
   readonly optional?: boolean | "layers";
@@ -61,9 +61,9 @@ export interface TensorRule {
 }
 
 /**
- * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`, unless a whole name stands there; `*`
- * is the layer, unless its number stands there, and `#` an expert, whose matrices are stacked in order. Several rules
- * take a tensor apart; names with the same target are other names of one. Biases are always optional.
+ * Rules by name, without the prefix `model.` and the suffix `.weight` or `.bias`, or by the whole name. `*` stands for
+ * the layer, and `#` for an expert, whose matrices are stacked in order; a number matches only that layer. Several
+ * rules divide a tensor; names with the same target are alternatives. Biases are always optional.
  */
 export type TensorTable = Readonly<Record<string, TensorRule | readonly TensorRule[]>>;
 
@@ -82,9 +82,9 @@ export interface Architecture {
    * express.
    */
   metadata(config: Config): Record<string, WriteValue>;
-  /** As `metadata`, from `generation_config.json`; its values override. */
+  /** As `metadata`, from `generation_config.json`, whose values override. */
   settings?(generation: Config): Record<string, WriteValue>;
-  /** Whole metadata keys, unless the tokenizer says otherwise. */
+  /** Whole metadata keys, which the tokenizer may override. */
   readonly whole?: Readonly<Record<string, WriteValue>>;
   tensors(config: Config): TensorTable;
   /** The image encoder in the same file; `vision` is its configuration. */
@@ -97,15 +97,18 @@ export interface Architecture {
   readonly layerValues?: Readonly<Record<string, string>>;
   /** It scores pairs of texts, between its tokenizer's marks. */
   readonly ranksPairs?: boolean;
-  /** Tokens whose rows of the output become a head that ranks, in place of the output. */
+  /** Tokens whose rows of the output replace the output by a head that ranks. */
   readonly answers?: readonly string[];
   /** Weights that no forward pass needs, by name without the prefix `model.`. */
   readonly unused?: RegExp;
   /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */
   readonly textTokens?: { readonly model: string; readonly visible: readonly string[] };
-  /** `world`: the vocabulary is RWKV's, in a file of its own. */
+  /** `world`: the vocabulary is RWKV's, in a separate file. */
   readonly vocabulary?: "world";
-  /** GGUF's name for the rule by which a vocabulary in `tiktoken.model` splits text; absent: it is refused. */
+  /**
+   * GGUF's name for the rule by which a vocabulary in `tiktoken.model` splits text; absent: such a vocabulary is
+   * refused.
+   */
   readonly tiktoken?: string;
   /** Default of the vocabulary if no file sets it. */
   readonly addSpacePrefix?: boolean;

@@ -24,7 +24,7 @@ const SCALES = [".scale", ".weight_scale_inv"] as const;
 
 export const isBlockScaled = ({ dtype }: SafeTensor): boolean => dtype === "F8_E4M3";
 
-/** Returns whether a tensor has the scales of another that is read with them. */
+/** Returns whether a tensor holds the scales of another one, with which it is read. */
 export function isScales(name: string, byName: ReadonlyMap<string, SafeTensor>): boolean {
   const ending = SCALES.find((each) => name.endsWith(each));
   const owner = ending && byName.get(`${name.slice(0, -ending.length)}.weight`);

@@ -89,7 +89,7 @@ export function configOf(json: JsonObject, label: string, path = ""): Config {
   };
 }
 
-/** The number of listed kinds of layers; undefined if the configuration counts layers. */
+/** The number of layers from a list of their kinds; undefined if the configuration has the number itself. */
 function countedKinds(config: Config): number | undefined {
   const kinds = config.find("num_hidden_layers") === undefined ? config.find("layers_block_type") : undefined;
   return Array.isArray(kinds) && kinds.length > 0 && kinds.length <= LAYERS_MAX ? kinds.length : undefined;

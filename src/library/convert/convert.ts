@@ -1,7 +1,7 @@
 /**
  * Converts a model folder to one GGUF. Safetensors become its weights; for other formats it only describes the folder,
- * with the vocabulary, and the files stay unchanged beside it. Matrices become F16, or stay BF16 if stored so; vectors
- * become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.) Weights are streamed.
+ * with the vocabulary, and the files stay unchanged beside it. Matrices become F16, or stay BF16 if the folder has
+ * BF16; vectors become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.) Weights are streamed.
  */
 import { basename } from "node:path";
 import { AppError, type NamedFile } from "../../base/index.ts";
@@ -139,7 +139,7 @@ function encoderOf({ encoder }: Architecture, whole: Config) {
   return { tensors: vision && encoder.tensors(vision), metadata: vision && encoder.metadata(vision) };
 }
 
-/** The tensors with a head of the rows of some tokens in place of the output, if the architecture names such tokens. */
+/** Replaces the output by a head of some tokens' rows, if the architecture names such tokens. */
 function withAnswers(
   tensors: Plan["tensors"],
   metadata: Record<string, WriteValue>,

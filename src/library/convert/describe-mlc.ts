@@ -1,6 +1,6 @@
 /**
  * Describes a folder of the MLC project (compiled for WebGPU in pages) by a GGUF without tensors or vocabulary, for
- * model lists. This process runs none of it; the files are stored unchanged, each under its digest, for pages.
+ * model lists. The server cannot run it; the files are stored unchanged, each under its digest, for pages.
  */
 import { statSync } from "node:fs";
 import { AppError, messageOf, type NamedFile, isObject } from "../../base/index.ts";

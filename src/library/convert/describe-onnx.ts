@@ -125,7 +125,7 @@ function readGraph({ name, path }: NamedFile, label: string): OnnxHeader {
   }
 }
 
-/** Defaults of a family's vocabulary if no file sets them. */
+/** Defaults of a family's vocabulary, for values that no file sets. */
 function ownTokenizer({ architectures }: JsonObject): { addSpacePrefix?: boolean } {
   const name: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
   return Object.entries(convertible).find(([known]) => known === name)?.[1] ?? {};

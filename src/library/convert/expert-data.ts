@@ -1,6 +1,6 @@
 /**
- * Stacked matrices of experts as gpt-oss stores them: transposed, or as MXFP4 blocks apart from their scales. Gate and
- * up alternate in one matrix, so a part takes every second row. At most one expert is in memory.
+ * Stacked matrices of experts as gpt-oss stores them: transposed, or as MXFP4 blocks in a separate tensor from their
+ * scales. Gate and up alternate in one matrix, so each takes every second row. At most one expert is in memory.
  */
 import { open } from "node:fs/promises";
 import { AppError } from "../../base/index.ts";
@@ -50,7 +50,7 @@ export function plannedExperts(
   return { shape: [experts, allRows / rows.step, third * BLOCK_LEN], quant: quants.mxfp4 };
 }
 
-/** Yields the weights of one expert after the other, in the type `to`. */
+/** Yields the weights of one expert after another, in the type `to`. */
 export async function* expertData(source: ExpertSource, to: Quant, label: string): AsyncGenerator<Uint8Array> {
   const { tensor, scales, rows } = source;
   const [experts = 0, second = 0, third = 0] = tensor.shape;

@@ -13,7 +13,7 @@ const JSON_BYTES_MAX = 128 * 2 ** 20;
 const FILES_MAX = 4096;
 
 export interface ModelFolder {
-  /** For messages, and for the model's name where no file has one. */
+  /** For messages, and for the model's name if no file has one. */
   readonly label: string;
   /** Paths by name; names of files in subfolders contain a `/`. */
   readonly files: ReadonlyMap<string, string>;
@@ -130,7 +130,7 @@ export async function getJson(folder: ModelFolder, name: string): Promise<JsonOb
   return found;
 }
 
-/** @param what for messages */
+/** @param what names the text in messages */
 export function parseObject(text: string, what: string): JsonObject {
   let value: unknown;
   try {
@@ -142,7 +142,7 @@ export function parseObject(text: string, what: string): JsonObject {
   return value;
 }
 
-/** A value of unknown size, in a few words. */
+/** A short description of a value of unknown size. */
 export function describe(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = JSON.stringify(value);

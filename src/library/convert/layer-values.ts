@@ -1,4 +1,4 @@
-/** Numbers that a folder has as a tensor of one value in each layer, and a GGUF as a list in its metadata. */
+/** Numbers that a folder stores as a tensor with one value per layer, and a GGUF as a list in its metadata. */
 import { AppError } from "../../base/index.ts";
 import { f32, type WriteValue } from "../../engine/formats/index.ts";
 import type { Architecture } from "./architecture.ts";

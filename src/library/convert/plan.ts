@@ -23,7 +23,7 @@ interface PlannedTensor {
   /** GGUF order: the fastest-varying dimension first. */
   readonly shape: readonly number[];
   readonly quant: Quant;
-  /** One after the other; several for the stacked matrices of experts. */
+  /** The sources in order; several for stacked matrices of experts. */
   readonly sources: readonly (TensorSource | ExpertSource | BlockScaledSource)[];
 }
 
@@ -91,7 +91,7 @@ function joined(
   { label, count = parts.size }: { label: string; count: number | undefined },
 ): PlannedTensor {
   const [first] = parts.values();
-  if (parts.has(WHOLE) && parts.size === 1) return first!; // it is the one
+  if (parts.has(WHOLE) && parts.size === 1) return first!; // the whole tensor is its only part
   const stack = Array.from({ length: count }, (_, place) => parts.get(place));
   const isLike = (each: PlannedTensor | undefined): boolean =>
     each?.shape.join() === first!.shape.join() && each.quant === first!.quant;
@@ -106,7 +106,7 @@ function joined(
   };
 }
 
-/** Names of the base model's place in a whole one. */
+/** Prefixes of the base model's names in a larger model. */
 const BASE =
   /^(model\.transformer|model|rwkv|bert|transformer|distilbert\.transformer|distilbert|backbone|gpt_neox|roberta)\./;
 
@@ -119,7 +119,7 @@ export function bareName(name: string): string {
 interface FoundRule {
   readonly name: string;
   readonly rule: TensorRule;
-  /** Its place in a stack: the number of the expert whose matrix it is, or of the part. */
+  /** Index in a stack: the number of the expert, or of the part. */
   readonly expert: number | undefined;
 }
 
@@ -253,7 +253,7 @@ const packedShape = ([rows = 0, bytes = 0, ...more]: readonly number[]): number[
 /** Four times the most of any published model: 512 experts of 2 · 2,048 rows. */
 const ROWS_MAX = 2 ** 23;
 
-/** The rows that a rule takes of a tensor; undefined if the configuration divides others, or they are too many. */
+/** The rows that a rule selects of a tensor; undefined if they do not fit the configuration, or are too many. */
 function selectedRows({ shape }: SafeTensor, select: NonNullable<TensorRule["rows"]>): RowSelection | undefined {
   const product = (sizes: readonly number[]): number => sizes.reduce((all, size) => all * size, 1);
   const lastDim = shape.length > 1 ? shape.at(-1)! : 1; // a vector has rows of one value

@@ -1,7 +1,7 @@
 /**
  * Maps a `tokenizer.json` to one of GGUF's named pre-tokenizers. Such files spell out their rule, GGUF names it. Rules
- * are compared as text and never run, because a pattern from a file may take for ever. An unknown rule is refused:
- * another rule would give other ids.
+ * are compared as text and never executed, because a pattern from a file may not terminate. An unknown rule is refused,
+ * because another rule would give other ids.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import { describe, type JsonObject } from "./folder.ts";

@@ -17,7 +17,7 @@ const TEXT_LENGTH_MIN = 4;
 
 /**
  * The number of the pooling; undefined if no file sets it. Throws `unsupported` for a pooling outside `POOLING`.
- * @param takesDense the model has a place for a matrix after the pooling
+ * @param takesDense true if the model supports a matrix after the pooling
  */
 export async function poolingType(folder: ModelFolder, takesDense = false): Promise<number | undefined> {
   await checkModules(folder, takesDense);
@@ -46,7 +46,7 @@ export async function textOptions(
   return isShorter ? { parameters: { num_ctx: Number(length) } } : {};
 }
 
-/** The activation of a matrix that has none, in the words of sentence-transformers. */
+/** The name of the identity, in sentence-transformers, for a matrix without an activation. */
 const LINEAR = "torch.nn.modules.linear.Identity";
 /** The name of the matrix in tables of tensors. */
 export const DENSE = "dense_2.linear";

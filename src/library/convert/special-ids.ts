@@ -23,7 +23,7 @@ const FURTHER_ENDS = ["eot_token_id", "eom_token_id"];
 /** The longest seen has 30 KB. */
 const TEMPLATE_CHARS_MAX = 4 * 2 ** 20;
 
-/** WordPiece's usual marks: published configurations omit them. */
+/** WordPiece's usual special tokens, which published configurations omit. */
 const WORD_PIECE: Readonly<Record<string, string>> = {
   unk: "[UNK]",
   sep: "[SEP]",
@@ -144,8 +144,8 @@ function singleTemplate(processor: unknown, depth = 0): (string | undefined)[] |
 }
 
 /**
- * The prompt of a pair of texts, if one token separates them. Engines put two between them for vocabularies other than
- * WordPiece, unless a prompt says otherwise.
+ * The prompt of a pair of texts, if one token separates them. For vocabularies other than WordPiece, engines insert
+ * two, unless there is a prompt.
  */
 function pairPrompt(tokenizer: JsonObject | undefined): Record<string, WriteValue> {
   const { post_processor: processor } = tokenizer ?? {};

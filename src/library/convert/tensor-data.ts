@@ -12,7 +12,7 @@ import type { SafeTensor } from "./safetensors.ts";
 
 /** Large compared with the overhead of a read. */
 const PIECE_BYTES = 2 ** 20;
-/** A head whose rows are reordered is read whole; the widest published ones have 16 MB. */
+/** Limit of a head whose rows are reordered, because it is read as a whole; the largest published heads have 16 MB. */
 const HEAD_BYTES_MAX = 256 * 2 ** 20;
 /** Below this many bytes, reading rows one by one costs more than reading all. */
 const SHORT_ROW_BYTES = 4096;
@@ -33,7 +33,7 @@ export interface TensorSource {
   readonly isTransposed?: boolean;
   /** The order of equal parts of the transposed matrix. */
   readonly groups?: readonly number[] | undefined;
-  /** The rows to take, if not all in order. */
+  /** The rows to read; absent: all, in order. */
   readonly rows?: RowSelection | undefined;
 }
 
@@ -155,7 +155,7 @@ interface Rows {
   readonly label: string;
 }
 
-/** Reads each run of neighbouring rows at once, up to a piece; or all of a tensor whose rows are many and short. */
+/** Reads each run of neighbouring rows at once, up to a piece; or a whole tensor with many short rows. */
 async function* chosenRows(rows: RowSelection, { tensor, rounding, label }: Rows): AsyncGenerator<Uint8Array> {
   const { order = [], rowLen = tensor.shape.length > 1 ? tensor.shape.at(-1)! : 1 } = rows; // a vector has rows of one
   const rowBytes = rowLen * rounding.from.blockBytes;
@@ -177,7 +177,7 @@ async function* chosenRows(rows: RowSelection, { tensor, rounding, label }: Rows
   }
 }
 
-/** One matrix, or several one behind the other. */
+/** One matrix, or several in sequence. */
 function transposed(bytes: Uint8Array, shape: readonly number[], itemBytes: number): Uint8Array {
   const [rows = 0, columns = 0] = shape.slice(-2);
   const out = new Uint8Array(bytes.length);

@@ -1,5 +1,5 @@
 /**
- * Reads `tiktoken.model`, as Moonshot's models have it: a line for each token, with its bytes in base64 and its id.
+ * Reads `tiktoken.model` of Moonshot's models: a line per token, with its bytes in base64 and its id.
  * GGUF lists merges, which follow from the ids. The ids are ranks too: a token is merged from the two parts that remain
  * once all pairs of a lower rank are merged.
  */
@@ -12,7 +12,7 @@ import { completeVocabulary, NORMAL, vocabularyMetadata, type AddedToken } from 
 const PIECES_MAX = 2 ** 20;
 /** The longest published token has 128. */
 const PIECE_BYTES_MAX = 512;
-/** Ids behind the listed tokens that are control tokens, even without a name. */
+/** Number of ids after the listed tokens that are control tokens, even without a name. */
 const RESERVED = 256;
 
 interface Ranks extends TokensPlace {

@@ -74,7 +74,7 @@ function readMerges({ model, ...place }: Model): string[] {
 }
 
 function readByteBpe(parts: Model): Tokens {
-  checkNormalizer(parts, ["NFC"]); // GGUF cannot express others, and llama.cpp does not apply them
+  checkNormalizer(parts, ["NFC"]); // GGUF cannot express other normalizers, and llama.cpp does not apply them
   const pieces = readPieces(parts);
   const vocabulary = { pieces, types: pieces.map(() => NORMAL), scores: [] };
   const leftOut = complete(vocabulary, parts);
@@ -119,7 +119,7 @@ function readTextBpe(parts: Model): Tokens {
   const vocabulary = {
     pieces,
     types: pieces.map(typeOf),
-    // Tokens that are never merged (single characters, whose score is unused, and added tokens).
+    // Gives tokens that are never merged a score: single characters, whose score is unused, and added tokens.
     scores: pieces.map((piece) => -(rank.get(piece) ?? rank.size)),
   };
   const leftOut = complete(vocabulary, parts);

@@ -1,6 +1,6 @@
 /**
  * The tokenizer of a model folder as GGUF metadata: from SentencePiece's `tokenizer.model` if present, else from
- * `tokenizer.json` or `tiktoken.model`, with the special tokens of all; RWKV's from a file of its own.
+ * `tokenizer.json` or `tiktoken.model`, with the special tokens of all files; RWKV's is in a separate file.
  */
 import { AppError, isObject } from "../../base/index.ts";
 import type { WriteValue } from "../../engine/formats/index.ts";
@@ -50,7 +50,7 @@ export async function convertTokenizer(sources: TokenizerSources): Promise<Conve
     ? readSentencePiece(model, await furtherTokens(folder, json), place)
     : ranks !== undefined
       ? readTiktoken(ranks, { ...place, added: await furtherTokens(folder, json), pre: architecture.tiktoken! })
-      : readTokenizerJson(json!, place); // one of them exists
+      : readTokenizerJson(json!, place); // at least one of them exists
   const special = await specialMetadata({
     folder,
     config,

@@ -8,7 +8,7 @@ import { NORMAL, UNKNOWN, vocabularyMetadata } from "./vocabulary.ts";
 const PIECES_MAX = 2 ** 20;
 /** The largest seen has 240 KB. */
 const CHARSMAP_BYTES_MAX = 2 ** 22;
-/** Steps beside the map of characters, which concern spaces. */
+/** Normalization steps, besides the map of characters, that concern spaces. */
 const SPACES: readonly unknown[] = ["Replace", "Strip", "Nmt"];
 
 /** Throws `unsupported` for a normalizer other than a map of characters. */

@@ -33,7 +33,7 @@ export interface AddedToken {
   readonly isSpecial: boolean;
 }
 
-/** True for tokens that models use as marks although their files call them text. */
+/** True for tokens that models use as markers although their files declare them as text. */
 function looksSpecial(text: string): boolean {
   return /^(<\|.*\|>|<｜.*｜>|<unused.*>)$/s.test(text) || ["<pad>", "<mask>", "<2mass>", "[@BOS@]"].includes(text);
 }
@@ -61,8 +61,8 @@ export function addedTokens(json: JsonObject, label: string): AddedToken[] {
 }
 
 /**
- * Extends a vocabulary to the rows of the embedding. Added tokens without a row are dropped and returned: some releases
- * list them.
+ * Extends a vocabulary to the rows of the embedding. Added tokens without a row, which some releases list, are dropped
+ * and returned.
  */
 export function completeVocabulary(
   { pieces, types, scores }: Vocabulary,

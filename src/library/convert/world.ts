@@ -1,6 +1,6 @@
 /**
- * Reads RWKV's World vocabulary: a line for each token, with its id, its bytes as a literal of Python, and their count.
- * A GGUF spells the bytes as Python does. Ids and types: `_set_vocab_rwkv_world` of llama.cpp's converter.
+ * Reads RWKV's World vocabulary: a line for each token, with its id, its bytes as a Python literal, and their number. A
+ * GGUF spells the bytes like Python. Ids and types: `_set_vocab_rwkv_world` of llama.cpp's converter.
  */
 import { AppError } from "../../base/index.ts";
 import { u32 } from "./architecture.ts";
@@ -51,7 +51,7 @@ export function readWorld(text: string, place: TokensPlace): Tokens {
 
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
-/** The bytes of a literal, as text in UTF-8 or as bytes; undefined if it is not one. */
+/** The bytes of a literal, as text in UTF-8 or as bytes; undefined if it is not a literal. */
 function bytesOf(literal: string): Uint8Array | undefined {
   const isBytes = literal.startsWith("b");
   const inner = literal.slice(isBytes ? 2 : 1, -1);
@@ -67,7 +67,7 @@ function bytesOf(literal: string): Uint8Array | undefined {
   return /^[\0-\xff]*$/.test(all) ? Uint8Array.from(all, (character) => character.charCodeAt(0)) : undefined;
 }
 
-/** As Python spells bytes, without quotes around them. */
+/** Spells bytes like Python, without quotes. */
 function spelled(bytes: Uint8Array): string {
   const quote = bytes.includes(39) && !bytes.includes(34) ? 34 : 39;
   const spell = (byte: number): string => {

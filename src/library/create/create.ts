@@ -1,6 +1,6 @@
 /**
  * Creates a model: from another model, from GGUF files, or both, with its own texts and parameters. Blobs come first,
- * the manifest last and atomically: whenever this stops, the store holds the models it held before.
+ * the manifest last and atomically: if it stops at any point, the models of the store are unchanged.
  */
 import { AppError, assert, checkNotCancelled, messageOf } from "../../base/index.ts";
 import type { ModelFolder } from "../convert/folder.ts";
@@ -157,7 +157,7 @@ async function* storeModel(
   yield { status: "success" };
 }
 
-/** The chat format of a file, if neither request nor base has stop strings. */
+/** The chat format of a file, if neither the request nor the base has stop strings. */
 function detectFormat(
   { template, parameters }: CreateRequest,
   { base, inspected }: { base: Base | undefined; inspected: readonly InspectedSource[] },
@@ -166,7 +166,7 @@ function detectFormat(
   return inspected.find(({ kind, format }) => kind === "model" && format)?.format;
 }
 
-/** For a file without a template that the request does not replace: the names its architecture needs. */
+/** Adds the names that an architecture needs, for a file without a template for which the request has none. */
 function withNames(request: CreateRequest, inspected: readonly InspectedSource[]): CreateRequest {
   const { template, extras } = request;
   const model = inspected.find(({ kind }) => kind === "model");
@@ -200,7 +200,7 @@ function checkTexts({ template, parameters, extras }: CreateRequest): void {
   }
 }
 
-/** Throws `unsupported` if nothing here can run the weights: for their architecture, or for a file's features. */
+/** Throws `unsupported` if the weights cannot run here: because of their architecture, or of a file's features. */
 async function checkRuns(
   { root, runs, checkModel }: CreateParts,
   base: Base | undefined,

@@ -49,7 +49,7 @@ export interface CreateRequest {
   readonly quantize?: FileTypeName;
 }
 
-/** A manifest, and its small blobs, which are written with it. */
+/** A manifest, and its small blobs, which are written together with it. */
 interface Publication {
   readonly manifest: Manifest;
   readonly contents: readonly Uint8Array[];
@@ -58,7 +58,7 @@ interface Publication {
 /** Publishes a model. Throws `bad_file` if a blob is missing. */
 export type Publish = (name: ModelName, publication: Publication) => Promise<void>;
 
-/** The environment of the work; once the signal is aborted, nothing more is written. */
+/** The signal and the parts that the work uses; once the signal is aborted, nothing more is written. */
 export interface CreateParts extends ClaimParts {
   readonly root: string;
   /** Further stores that may hold the base. */

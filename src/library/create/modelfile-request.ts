@@ -90,7 +90,7 @@ function textsOf({ template, system }: Modelfile): Pick<CreateRequest, "template
   return { ...(template ? { template } : {}), ...(system ? { system } : {}) };
 }
 
-/** The place, and the command whose value is resolved. */
+/** The position, and the command whose value is resolved. */
 interface CommandPlace extends ModelfilePlace {
   readonly command: "FROM" | "ADAPTER" | "DRAFT";
 }

@@ -36,10 +36,10 @@ const FILE_TYPES = {
 
 export type FileTypeName = keyof typeof FILE_TYPES;
 
-/** Short names that `llama-quantize` accepts too. */
+/** Abbreviations that `llama-quantize` accepts, too. */
 const ALIASES: Readonly<Record<string, FileTypeName>> = { Q3_K: "Q3_K_M", Q4_K: "Q4_K_M", Q5_K: "Q5_K_M" };
 
-/** The file type of a name, case-insensitively. Throws `bad_request` in the words that clients know. */
+/** The file type of a name, in any case. Throws `bad_request` with the text that clients expect. */
 export function parseFileType(text: string): FileTypeName {
   const name = text.toUpperCase();
   if (Object.hasOwn(FILE_TYPES, name)) return name as FileTypeName; // a key of the table
@@ -74,7 +74,7 @@ interface Counts {
   downs: number;
 }
 
-/** Throws `bad_request` if a tensor is quantized already, in the words that clients know. */
+/** Throws `bad_request`, with the text that clients expect, if a tensor is quantized already. */
 export function checkUnquantized(tensors: ModelHeader["tensors"]): void {
   for (const { quant } of tensors.values()) {
     if (["f32", "f16", "bf16", i32.name].includes(quant.name)) continue;

@@ -15,7 +15,7 @@ import { checkUnquantized, type FileTypeName } from "./quantize-mix.ts";
 import { quantizeFile } from "./quantize.ts";
 import { labelled, type StoredSource } from "./sources.ts";
 
-/** Placeholder digest in progress reports: clients tell progress bars apart by digest. */
+/** Placeholder digest in progress reports, because clients distinguish progress bars by digest. */
 const NO_DIGEST = "0000000000000000000";
 /** Maximum reports per file: few enough for a stream, many enough for a progress bar. */
 const REPORTS_MAX = 1000;

@@ -51,7 +51,7 @@ function makeConverter(module: WebAssembly.Module | undefined): (job: Job) => Ui
   };
 }
 
-/** Without the kernel: slower, with the same bytes. */
+/** A converter without the kernel: slower, with the same bytes. */
 function makePlainConverter(): (file: number, job: Job) => Uint8Array<ArrayBuffer> {
   let source = new Uint8Array(0);
   let weights = new Float32Array(0);

@@ -26,7 +26,7 @@ import type { Job } from "./quantize-worker.ts";
 
 /** Weights per job: whole blocks of every type, and large compared with the overhead of a message. */
 const CHUNK_WEIGHTS = 2 ** 18;
-/** Jobs in flight per thread: one in work, and others so that no thread waits for the slowest. */
+/** Jobs per thread: one in progress, and others so that no thread waits for the slowest. */
 const JOBS_PER_THREAD = 4;
 /** GGML_QNT_VERSION, ggml.h */
 const QUANTIZATION_VERSION = 2;
@@ -151,7 +151,7 @@ async function* inOrder(jobs: Iterable<Job>, pool: QuantizePool): AsyncGenerator
     const result = pool.run(job);
     result.catch(() => {}); // only its awaiter needs the error
     waiting.push(result);
-    if (waiting.length >= pool.size * JOBS_PER_THREAD) yield await waiting.shift()!; // it is not empty
+    if (waiting.length >= pool.size * JOBS_PER_THREAD) yield await waiting.shift()!; // the queue is not empty
   }
   for (const result of waiting) yield await result;
 }

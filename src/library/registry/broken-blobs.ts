@@ -1,7 +1,6 @@
 /**
  * Blobs whose content at a registry did not match their digest. Such a blob is not downloaded again for a while, which
- * doubles with each failure: a mended registry works soon, and until then requests do not download the same bytes each
- * time.
+ * doubles with each failure: so a repaired registry works soon, and requests do not download the same bytes each time.
  */
 import { AppError } from "../../base/index.ts";
 import type { Digest } from "../store/digest.ts";

@@ -227,7 +227,7 @@ function saidIn(text: string): string {
   return plain(text).slice(0, 500);
 }
 
-/** On one line, without control characters for terminals. */
+/** Puts a text on one line, without control characters for terminals. */
 const plain = (text: string): string => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
 
 async function readStart(response: Response, watch: StallWatch): Promise<string> {

@@ -125,7 +125,7 @@ export class Download {
     const results = await Promise.allSettled(workers);
     checkNotCancelled(this.#stop.signal);
     const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
-    const [first] = failures.filter((error) => !isCancelled(error)); // the other parts were cancelled
+    const [first] = failures.filter((error) => !isCancelled(error)); // the other parts were cancelled because of it
     if (first instanceof RangesIgnored) {
       const whole = await file.merge();
       return this.#fetch(whole, { file, hash, signal: this.#stop.signal, ranges });
@@ -171,7 +171,7 @@ interface FetchOptions {
   readonly ranges: Ranges;
 }
 
-/** True if the server supports ranges: known from the first answer. */
+/** True if the server supports ranges, which its first answer shows. */
 interface Ranges {
   readonly known: Promise<boolean>;
   areServed(): boolean;
@@ -213,9 +213,9 @@ export async function* bounded(
 }
 
 /**
- * Gathers chunks in a buffer that stands like its block of the file: copies between addresses that are aligned alike
- * are several times faster. Yields the buffer's new bytes when the block is full, and those before a failure first; the
- * next step overwrites them. Frees each chunk, which the collector would do late.
+ * Gathers chunks in a buffer with the alignment of its block in the file: copies between addresses of equal alignment
+ * are several times faster. Yields the buffer's new bytes when the block is full, and before a failure is thrown; the
+ * next step overwrites them. Frees each chunk, because the collector would do so late.
  */
 async function* gathered(
   body: AsyncIterable<Uint8Array>,

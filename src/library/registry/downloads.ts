@@ -51,7 +51,8 @@ export function makeDownloads({ root, limits, broken }: DownloadsParts): Downloa
         if (!current && found === size) return undefined;
         if (!current) return ticketOf(start(source));
         if (isSame(current.download, source)) return ticketOf(current);
-        await current.download.stored.catch(() => {}); // it is stopping, or has another source: waits for its end
+        // The download is stopping, or has another source: waits for its end
+        await current.download.stored.catch(() => {});
       }
     },
   };

@@ -141,7 +141,7 @@ function uint32(value: number): Buffer {
 
 /** Length, then bytes. */
 function field(content: string | Uint8Array): Buffer {
-  const bytes = Buffer.from(content as Uint8Array); // Buffer.from takes either type
+  const bytes = Buffer.from(content as Uint8Array); // Buffer.from accepts either type
   return Buffer.concat([uint32(bytes.length), bytes]);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Finds another repository of the same registry that has a blob, so that it can be mounted instead of sent: the one
  * that a layer names, or that of a local model whose name is of that registry. For the public registry, names without a
- * host are not tried: most of them are local only.
+ * host are not tried, because most of them exist only here.
  */
 import { join } from "node:path";
 import { checkNotCancelled } from "../../base/index.ts";

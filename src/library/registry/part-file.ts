@@ -27,9 +27,9 @@ export class PartFile {
   readonly #path: string;
   readonly #file: FileHandle;
   #parts: Part[];
-  /** `completed` by part, as in the state files. */
+  /** The saved `completed` of each part. */
   readonly #saved = new Map<number, number>();
-  /** Ends with the last write: two at once to a file wait for each other at full load. */
+  /** Resolves with the last write: two concurrent writes to a file would wait for each other at full load. */
   #writing: Promise<void> = Promise.resolve();
   #checkpoint: Promise<void> | undefined;
   #checkpointAt = Date.now();
@@ -156,7 +156,7 @@ export class PartFile {
       .map((part) => ({ ...part }));
     try {
       await this.#file.datasync();
-      // all parts get a state file together: a set with gaps would be inconsistent
+      // all parts get their state files together, because a set with gaps would be inconsistent
       const fresh = this.#saved.size === 0 ? this.#parts.filter(({ completed }) => completed === 0) : [];
       for (const { index, offset, size, completed } of [...fresh, ...changed]) {
         const state = JSON.stringify({ N: index, Offset: offset, Size: size, Completed: completed });

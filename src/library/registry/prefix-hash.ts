@@ -16,7 +16,7 @@ export class PrefixHash implements Disposable {
 
   constructor({ path, fd }: { readonly path: string; readonly fd: number }) {
     const { resolve, reject } = this.#result;
-    this.#result.promise.catch(() => {}); // `finish` rejects with it
+    this.#result.promise.catch(() => {}); // `finish` rejects with the same error
     this.#worker.onmessage = ({ data }: { data: HashReply }) => {
       if ("hex" in data) resolve(parseDigest(`sha256:${data.hex}`));
       else reject(new AppError("storage", `${path}: ${data.problem}`));

@@ -1,6 +1,6 @@
 /**
- * Pulls a model: its manifest, the missing blobs, and then the manifest into place, byte for byte. Whenever this stops,
- * the store holds the models it held before, and received bytes are kept for the next try.
+ * Pulls a model: its manifest, the missing blobs, and then the manifest into place, byte for byte. If it stops at any
+ * point, the models of the store are unchanged, and received bytes are kept for the next attempt.
  */
 import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { findBlob } from "../store/blobs.ts";

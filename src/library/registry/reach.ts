@@ -1,6 +1,6 @@
 /**
  * Limits on a registry's redirects and upload locations. This machine may reach networks that the registry cannot, so a
- * registry may not send us to an address that is closer to this machine than its own.
+ * registry may not redirect to an address that is closer to this machine than its own.
  */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";

@@ -36,7 +36,7 @@ interface TransientDetails {
 /** A temporary failure: a broken connection, an overloaded server. Never leaves `retry`. */
 export class Transient extends Error {
   override readonly name = "Transient";
-  /** Delay that the server asked for, if any. */
+  /** Delay that the server requested, if any. */
   readonly afterMs: number;
   /** True if the message is complete without the number of tries. */
   readonly isExplained: boolean;

@@ -1,4 +1,4 @@
-/** Watches one exchange with a registry: aborts it when nothing moves, or when its last caller has left. */
+/** Watches one exchange with a registry: aborts it when no bytes move, or when its last caller has left. */
 import { AppError } from "../../base/index.ts";
 import { Transient } from "./retry.ts";
 
@@ -56,7 +56,7 @@ export class StallWatch {
   }
 }
 
-/** The usual cause when nothing outside is reachable. */
+/** The usual cause if no other host is reachable. */
 const ONLINE = "is this machine online? (HTTPS_PROXY is read)";
 
 const stalled = (where: string, stallMs: number): string =>
@@ -99,7 +99,7 @@ const TLS: Readonly<Record<string, string>> = {
   UNKNOWN_CERTIFICATE_VERIFICATION_ERROR: "its certificate does not hold",
 };
 
-/** Codes of broken connections whose original messages give wrong advice here. */
+/** Codes of broken connections whose original messages would mislead here. */
 const REASONS: Readonly<Record<string, string>> = {
   ConnectionClosed: "the connection was closed",
   ECONNRESET: "the connection was closed",

@@ -54,7 +54,7 @@ interface Session {
 /** The registry has lost the upload, which starts over. Never leaves this file. */
 class UploadLost extends Error {}
 
-/** A server on the way refuses a chunk of this size. */
+/** A proxy refuses a chunk of this size. */
 class ChunkTooLarge extends AppError {}
 
 /** Throws `registry`, `bad_file` if the blob cannot be read, and `cancelled`. */
@@ -192,7 +192,7 @@ async function sendChunk(upload: Upload, session: Session): Promise<Session> {
   });
 }
 
-/** Offers the registry a chunk, which it takes, or redirects. */
+/** Offers the registry a chunk, which it accepts or redirects. */
 async function patch(upload: Upload, session: Session, to: number): Promise<Session | { target: URL; next: URL }> {
   const { client, blob } = upload;
   const { location: url, offset: from, chunks } = session;
@@ -236,7 +236,7 @@ async function chunkFailure(response: Response, refused: Refused): Promise<Error
   return LOST.includes(response.status) ? new UploadLost(error.message, { cause: error }) : error;
 }
 
-/** The registry's offset after a chunk broke off. If it cannot say, the whole chunk is sent again. */
+/** The registry's offset after a broken chunk. If it is unknown, the whole chunk is sent again. */
 async function askOffset({ client }: Upload, session: Session, end: number): Promise<Session> {
   const { location: url } = session;
   using watch = watchFor(client);

@@ -1,6 +1,6 @@
 /**
- * The blobs of a model in creation, which no manifest names yet. Claims keep other requests from deleting them; when
- * the creation ends, its new blobs that no model uses are deleted.
+ * The blobs of a model in creation, which no manifest names yet. Claims protect them from deletion by other requests;
+ * when the creation ends, its new blobs that no model uses are deleted.
  */
 import type { Digest } from "./digest.ts";
 

@@ -9,7 +9,7 @@ declare const brand: unique symbol;
 /** `sha256:` and 64 lower-case hex digits. */
 export type Digest = string & { readonly [brand]: true };
 
-/** Accepts `sha256:` or `sha256-`, hex of either case. Throws `bad_request`. */
+/** Accepts `sha256:` or `sha256-`, and hex digits of either case. Throws `bad_request`. */
 export function parseDigest(text: string): Digest {
   const hex = /^sha256[:-]([0-9a-f]{64})$/i.exec(text)?.[1];
   if (hex === undefined) throw new AppError("bad_request", "invalid digest format");

@@ -55,7 +55,7 @@ export async function storeFiles(
   return stored;
 }
 
-/** The blob at a path, if it is one of our store. */
+/** The blob at a path, if it belongs to our store. */
 async function uploadedBlob(root: string, path: string): Promise<Blob | undefined> {
   if (!/^sha256-[0-9a-f]{64}$/.test(basename(path))) return undefined;
   const digest = parseDigest(basename(path));

@@ -214,7 +214,7 @@ function scan(text: string): Line[] {
   return lines;
 }
 
-/** PARAMETER and MESSAGE take a word before the value. */
+/** PARAMETER and MESSAGE have a word before the value. */
 function keyOf(at: { command: Command; rest: string; number: number; isJson: boolean }): {
   key: string;
   value: string;

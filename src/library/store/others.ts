@@ -76,8 +76,8 @@ export async function findIn(
 }
 
 /**
- * Adds blobs of another store to ours: by links if the file system allows them, else by copies. Throws `storage`, and
- * `bad_file` if one is missing there.
+ * Adds blobs of another store to ours: by links if the file system supports them, else by copies. Throws `storage`, and
+ * `bad_file` if one is missing.
  */
 export async function borrowBlobs(
   blobs: readonly { readonly digest: Digest; readonly size: number }[],

@@ -1,4 +1,4 @@
-/** Tells which of a model's templates is used, by its manifest. */
+/** Decides by its manifest which of a model's templates is used. */
 import type { ModelRef } from "./store.ts";
 
 /** Undefined if the manifest does not say which of the model's templates wins. */

@@ -1,7 +1,7 @@
 /**
  * Clears a store of unused files when the server starts: blobs without a manifest, half-written files of killed
  * processes, empty folders. Files younger than an hour stay, because another process may be about to use them. Partial
- * downloads stay for a week, because they can resume. Files with foreign names stay. Files that were too young at the
+ * downloads stay for a week, because they can resume. Files with unknown names stay. Files that were too young at the
  * start are checked once more later.
  */
 import { readdir, rm, rmdir } from "node:fs/promises";

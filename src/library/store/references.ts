@@ -37,7 +37,7 @@ export async function readReferences(root: string): Promise<References> {
   return { digests, unreadable };
 }
 
-/** A folder in a manifest's place, or a manifest that was deleted meanwhile. */
+/** Returns whether the path of a manifest is a folder, or the manifest was deleted meanwhile. */
 function isNoManifest(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException; // undefined on our own errors
   return code === "EISDIR" || code === "ENOENT";

@@ -32,7 +32,8 @@ export function makeResolved<T>(keptMax: number): Resolved<T> {
       return entry.value;
     },
     async read(manifest, read) {
-      const stamp = stampOf(manifest); // first: a change meanwhile has another stamp, and the next request reads it
+      // Read first: after a change in between the stamp differs, so the next request reads the file again
+      const stamp = stampOf(manifest);
       const value = await read();
       if (stamp === undefined) kept.delete(manifest);
       else keep(manifest, { stamp, value });

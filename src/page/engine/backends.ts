@@ -19,7 +19,7 @@ const THREADS_MAX = 8;
 /** Globals of a Worker that the library of types lacks here. */
 declare const self: { readonly location: { readonly href: string }; readonly crossOriginIsolated?: boolean };
 
-/** Each is a script of its own: a page loads only the backend that it uses. */
+/** Each backend is a separate script: a page loads only the one that it uses. */
 export function makePageBackends(): Choices {
   const gpu = pageGpu();
   let [webgpu, wasm]: (Backend | undefined)[] = []; // one of each for all models

@@ -90,7 +90,7 @@ function eagerOf(scripts: readonly { name: string; text: string }[]): Set<string
   return eager;
 }
 
-/** A kernel without comments and blanks. Lines that `kernels/wgsl/sources.ts` looks for stay as they are. */
+/** A kernel without comments and blanks. Lines that `kernels/wgsl/sources.ts` looks for are kept. */
 const compact = (wgsl: string): string =>
   wgsl
     .split("\n")

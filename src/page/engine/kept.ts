@@ -79,7 +79,7 @@ async function filesOf(folder: string) {
   return files;
 }
 
-/** Undefined: it does not exist. */
+/** Undefined: the folder does not exist. */
 async function folderAt(path: string): Promise<FolderHandle | undefined> {
   let folder = await pageStorage().getDirectory();
   for (const name of path.split("/")) {

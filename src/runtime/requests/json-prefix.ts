@@ -1,6 +1,6 @@
 /**
- * Completes JSON that was cut at any place. A partial string stays; a partial number, word or key is dropped. For calls
- * in Python syntax, parentheses count as brackets and apostrophes as quotes.
+ * Completes JSON that was cut at any place. A partial string is kept; a partial number, word or key is dropped. For
+ * calls in Python syntax, parentheses count as brackets and apostrophes as quotes.
  */
 import { nestsDeeper } from "../../base/index.ts";
 

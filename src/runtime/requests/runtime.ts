@@ -40,7 +40,7 @@ export interface Message extends Omit<PromptMessage, "images" | "isOutside"> {
 /** `"json"`: any JSON object; an object: a JSON schema. */
 export type Format = "json" | Record<string, unknown>;
 
-/** Thinking, for a model that can: on or off, or a level where it has levels. */
+/** Thinking, for a model that can think: on or off, or a level if the model has levels. */
 export type Think = boolean | "low" | "medium" | "high" | "max";
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
@@ -82,9 +82,12 @@ interface ModelRequest extends NamedModel {
 
 export interface InferenceRequest extends ModelRequest {
   readonly format?: Format;
-  /** Constrains the whole answer; no format is beside it. */
+  /** Constrains the whole answer; then `format` is absent. */
   readonly grammar?: AnswerGrammar;
-  /** Adapters in place of the model's own, of models over the same base; undefined: the model's own. */
+  /**
+   * Adapters in place of the model's own; they may belong to other models over the same base. Undefined: the model's
+   * own.
+   */
   readonly lora?: readonly AdapterScale[];
   /** Undefined: the model's default. */
   readonly think?: Think;
@@ -120,7 +123,7 @@ export interface ChatRequest extends InferenceRequest {
   /** Empty: load the model (or unload it, with `keepAliveMs` 0). */
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** More variables for the model's chat template, if it is a Jinja template. */
+  /** Additional variables for the model's chat template, if it is a Jinja template. */
   readonly templateVariables?: Readonly<Record<string, unknown>>;
   /** Default: `auto`. */
   readonly toolChoice?: ToolChoice;
@@ -206,7 +209,9 @@ export interface RankResult extends Timed {
 }
 
 export interface EmbedRequest extends ModelRequest {
-  /** Each gets one embedding, `""` too. None: load the model (or unload it, with `keepAliveMs` 0). */
+  /**
+   * Texts, each of which gets one embedding, also `""`. Empty: loads the model (or unloads it, with `keepAliveMs` 0).
+   */
   readonly inputs: readonly string[];
   /** For an input longer than the context: true (default) cuts its end, false refuses it. */
   readonly truncate?: boolean;
@@ -230,7 +235,7 @@ export interface TokenizeRequest extends ModelRequest {
   readonly text: string;
   /** Adds BOS and EOS if the model wants them. */
   readonly addSpecial: boolean;
-  /** Reads the text of control tokens as those tokens. */
+  /** True: the texts of control tokens become these tokens. */
   readonly parseSpecial: boolean;
   readonly wantsPieces: boolean;
 }
@@ -258,7 +263,7 @@ export interface LoadedModel {
   /** Bytes of weights, KV cache and scratch together. */
   readonly sizeBytes: number;
   readonly vramBytes: number;
-  /** The devices with parts of it; absent: it is on one. */
+  /** The devices with parts of the model; absent: it is on one device. */
   readonly places?: NonNullable<EngineInfo["places"]>;
   /** Absent: all its weights are in memory. */
   readonly streamed?: StreamedWeights;
@@ -266,7 +271,10 @@ export interface LoadedModel {
   readonly expiresAt: Date;
   /** Runner process id. */
   readonly pid: number;
-  /** Uses the runner of a model with other adapters over the same base, which is listed too and has the bytes. */
+  /**
+   * True if it uses the runner of a model with other adapters over the same base, which is listed too and has the
+   * bytes.
+   */
   readonly isBeside?: boolean;
 }
 
@@ -306,7 +314,7 @@ export interface Activity {
   readonly running: number;
   /** Requests that wait for a model. */
   readonly waiting: number;
-  /** Number of each; `evict`: unloads that made room for another model. */
+  /** Number of events by kind; `evict`: unloads that made room for another model. */
   readonly events: Readonly<Record<"load" | "unload" | "evict" | "crash" | "hang", number>>;
   /** Models whose runners hung in the last ten minutes and were killed. */
   readonly hung: readonly HungModel[];

@@ -1,11 +1,14 @@
 /**
- * Blanks around tool calls and before an answer are a model's layout, not part of its answer. They are held back until
- * it is clear which they are.
+ * Blanks around tool calls and before an answer are layout, not part of the answer. They are held back until the next
+ * text shows which they are.
  */
 import type { ChosenLogprob } from "../../runtime/portable.ts";
 import type { AnswerEvent, Stage } from "./answer.ts";
 
-/** Leading blanks come with the text after them, or are dropped before a tool call. An answer of blanks alone stays. */
+/**
+ * Leading blanks are sent with the text after them, or dropped before a tool call. An answer that consists of blanks is
+ * kept.
+ */
 export function withoutBlanks(): Stage {
   let held = "";
   let logprobs: ChosenLogprob[] = [];

@@ -20,7 +20,7 @@ function callId(): string {
   return `call_${Array.from(bytes, (byte) => (byte % 36).toString(36)).join("")}`;
 }
 
-/** Drops all tool calls after the first, for clients that take one at a time. */
+/** Drops all tool calls after the first, for clients that accept only one. */
 export function firstCallOnly(): Stage {
   let called = false;
   return (event) => {

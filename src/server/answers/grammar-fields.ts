@@ -10,7 +10,7 @@ type Wanted = Pick<GenerateRequest, "format" | "grammar">;
 
 /**
  * The grammar or the format of a request. Throws `bad_request` for several of them.
- * @param other what else the request says: a format, and how many tools the model may call
+ * @param other fields of the request: its format, and the number of tools that the model may call
  */
 export function readGrammar(
   body: GrammarFields,

@@ -17,7 +17,7 @@ export function checkTopLogprobs({ top_logprobs: count = 0 }: LogprobsBody): voi
   }
 }
 
-/** The number of alternatives; undefined: no log-probabilities at all, whatever `top_logprobs` says. */
+/** The number of alternatives; undefined: no log-probabilities, even if `top_logprobs` is set. */
 export function wantedLogprobs({ logprobs, top_logprobs: count = 0 }: LogprobsBody): number | undefined {
   return logprobs ? count : undefined;
 }

@@ -10,7 +10,10 @@ const LENGTH_MAX = 64;
 export const readLora = ({ lora }: { readonly lora?: LoraList }): Pick<GenerateRequest, "lora"> =>
   lora === undefined ? {} : { lora: readLoraList(lora, "lora") };
 
-/** Throws `bad_request` for an entry with neither or both of `id` and `name`, without a scale, or that comes twice. */
+/**
+ * Throws `bad_request` for an entry with both or neither of `id` and `name`, without a scale, or with an adapter that
+ * was named before.
+ */
 export function readLoraList(list: LoraList, path: string): AdapterScale[] {
   if (list.length > LENGTH_MAX) {
     throw new AppError("bad_request", `${path}: expected at most ${LENGTH_MAX} adapters, got ${list.length}`);

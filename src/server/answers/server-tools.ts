@@ -17,7 +17,7 @@ export interface McpOffer {
   readonly close?: () => Promise<void>;
 }
 
-/** A server as a request names it. A path is the place of a field in the request, for errors. */
+/** A server that a request names. A path is the position of a field in the request, for errors. */
 export interface RequestedServer {
   readonly label: { readonly text: string; readonly path: string };
   /** Absent: a server of the configuration. */
@@ -106,11 +106,11 @@ export function readHeaders(value: unknown, path: string): Readonly<Record<strin
   throw new AppError("bad_request", `${path}: expected names and values of HTTP headers`);
 }
 
-/** The tools as the model sees them. */
+/** The tools in the form that the model sees. */
 export const toolsOf = (offers: readonly McpOffer[]): Tool[] =>
   offers.flatMap(({ label, tools }) => tools.map((tool) => toolOf(label, tool)));
 
-/** A tool of a server as the model sees it. */
+/** A tool of a server in the form that the model sees. */
 export const toolOf = (server: string, { name, description, inputSchema }: McpTool): Tool => ({
   type: "function",
   function: {
@@ -120,7 +120,7 @@ export const toolOf = (server: string, { name, description, inputSchema }: McpTo
   },
 });
 
-/** A result as the model sees it: outside text behind the safety boundary. */
+/** A result in the form that the model sees: outside text behind the safety boundary. */
 export function resultContent({ text, isError }: McpResult, source: string): string {
   const told = text === "" ? "(no output)" : renderTainted(external(text), { isWrapped: true, source });
   return isError ? `error: ${told}` : told;

@@ -36,7 +36,7 @@ export function readTemplateFields(body: {
   return names.length > 0 ? { templateVariables: given } : {};
 }
 
-/** Thinking as the variables say it; undefined: they do not. */
+/** Thinking as set by the variables; undefined: they do not set it. */
 export function thinkInTemplate({ templateVariables = {} }: Pick<ChatRequest, "templateVariables">): Think | undefined {
   const said = templateVariables["enable_thinking"] ?? templateVariables["thinking"];
   return typeof said === "boolean" ? said : undefined;

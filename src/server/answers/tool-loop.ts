@@ -37,7 +37,7 @@ interface Called {
 
 type Deps = Parameters<typeof answerEvents>[0];
 
-/** Without offers, the answer of the model itself, event by event. */
+/** If there are no offers, the answer of the model itself, event by event. */
 export function answerWithTools(
   deps: Deps,
   request: ChatRequest,
@@ -140,7 +140,7 @@ class Loop {
     };
   }
 
-  /** Returns true if the client gets the event as it is. */
+  /** Returns true if the client gets the event unchanged. */
   take(event: AnswerEvent): boolean {
     if (event.kind === "done") this.#done = event;
     else if (event.kind === "text") this.#text += event.text;
@@ -158,7 +158,7 @@ class Loop {
 
   /** The end of the model's answer, whose tokens are counted. */
   done(): DoneEvent {
-    const done = this.#done!; // answerEvents always ends with it
+    const done = this.#done!; // answerEvents always ends with this event
     const { statistics } = done;
     if (statistics) this.#total = this.#total ? sum(this.#total, statistics) : statistics;
     return done;

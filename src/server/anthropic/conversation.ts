@@ -138,7 +138,7 @@ class TurnBuilder {
   }
 }
 
-/** Tools of a server have its name in the model's name of them. */
+/** Tools of a server, in the model's view, have the server's name in their name. */
 const nameOf = ({ type, server_name: server }: Fields, name: string): string =>
   type === "mcp_tool_use" && typeof server === "string" ? mcpName(server, name) : name;
 

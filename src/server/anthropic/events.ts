@@ -63,7 +63,7 @@ export interface Head {
   readonly model: string;
   /** Counts of prompt tokens, cached and not; read once the answer begins. */
   readonly prompt: () => Pick<Statistics, "promptEvalCount" | "promptCachedCount">;
-  /** The request's stop sequences. The model has others, which end its turn. */
+  /** The request's stop sequences. Other stop strings of the model end its turn. */
   readonly stopSequences: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Request bodies as text, with bounded memory. Whatever the content type says, a body is JSON. */
+/** Request bodies as text, with bounded memory. A body is read as JSON, even if it has another content type. */
 import type { Static, TSchema } from "elysia";
 import { AppError, inTime } from "../../base/index.ts";
 import { contentCoding, decompressed } from "./content-coding.ts";
@@ -76,8 +76,8 @@ export function decoded(request: Request): AsyncIterable<Uint8Array> {
 }
 
 /**
- * The body as it arrives. A broken connection means that the client left; a connection silent for `idleMs` is dropped,
- * but a slow steady one is not.
+ * The body as it arrives. A broken connection means that the client left; a connection that is silent for `idleMs` is
+ * dropped.
  */
 export async function* received(request: Request, idleMs = BODY_IDLE_MS): AsyncGenerator<Uint8Array, void, void> {
   const reader = request.body?.getReader();

@@ -1,6 +1,6 @@
 /**
  * JSON → request, by a TypeBox schema: keys match in any case, unknown keys are ignored, null is absent, and a wrong
- * type is an error that names the place. (Elysia's own validation answers 422 and takes no part.)
+ * type is an error that names the place. (Elysia's own validation would answer 422, and is not used.)
  */
 import type { Static, TSchema } from "elysia";
 import { assert, isObject, readFields, unexpected } from "../../base/index.ts";
@@ -15,7 +15,8 @@ interface Place {
 
 /** Throws `bad_request`. */
 export const decode = <T extends TSchema>(schema: T, value: unknown): Static<T> =>
-  decodeFields(schema, readFields(value, "request body"), { name: "", within: undefined }) as Static<T>; // as the schema says
+  // The schema guarantees the type
+  decodeFields(schema, readFields(value, "request body"), { name: "", within: undefined }) as Static<T>;
 
 function decodeFields(
   schema: TSchema,

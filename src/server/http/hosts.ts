@@ -42,7 +42,7 @@ export function bareHost(header: string): string | undefined {
   if (name !== undefined) return name.toLowerCase().replace(/\.$/, "");
   const url = address === undefined ? null : URL.parse(`http://[${address}]`);
   const bare = url?.hostname.slice(1, -1);
-  return bare?.startsWith("::ffff:") ? undefined : bare; // a browser writes IPv4 in its own form
+  return bare?.startsWith("::ffff:") ? undefined : bare; // a browser writes such an IPv4 address in its own form
 }
 
 /** Browsers resolve these names without DNS. */

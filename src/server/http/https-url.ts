@@ -1,6 +1,6 @@
 /**
- * Elysia finds a request's path behind a fixed number of characters, which is that of `http://`. While it does so, the
- * URL of a request by TLS is shown to it without the `s`.
+ * Elysia finds a request's path after a fixed number of characters, the length of `http://`. Meanwhile, the URL of a
+ * request by TLS is shown to it without the `s`.
  */
 
 /** Call before Elysia gets the request. */

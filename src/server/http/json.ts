@@ -1,7 +1,7 @@
 /** Reads the JSON text of a request within limits. */
 import { AppError, jsonExcess, messageOf, type JsonLimits } from "../../base/index.ts";
 
-/** No client sends more; a larger body would keep the event loop from all others for seconds. */
+/** Limits that no client reaches; a larger body would block the event loop for seconds. */
 const LIMITS: JsonLimits = {
   depth: 1000, // schemas nest tens of levels; every walk over a body may recurse this deep
   texts: 100_000, // the longest conversations of agents have some ten thousand
@@ -20,7 +20,7 @@ export function parseBody(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const reason = messageOf(error).replace(/^JSON Parse error: | ".*$/gs, ""); // without a quoted word of the body
+    const reason = messageOf(error).replace(/^JSON Parse error: | ".*$/gs, ""); // without the quoted word of the body
     throw new AppError("bad_request", `request body: expected JSON: ${reason.slice(0, 200)}`);
   }
 }

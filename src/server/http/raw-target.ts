@@ -43,7 +43,9 @@ export function isResolved(segments: readonly string[] | undefined, pathname: st
   return segments.length !== segmentsOf(pathname).length || segments.some((each) => /\\|^\.{1,2}$/.test(each));
 }
 
-/** The path as a proxy may see it that decodes first: no escapes, backslashes, dot segments or empty segments. */
+/**
+ * The path in the form that a decoding proxy may see: without escapes, backslashes, dot segments and empty segments.
+ */
 export function decodedPath(pathname: string): string {
   const kept: string[] = [];
   for (const segment of decodeTwice(pathname).split(/[/\\]+/)) {

@@ -18,7 +18,7 @@ export interface RunningServer {
   /** `http://host:port` or `https://host:port`, for clients on this machine. */
   readonly url: string;
   /**
-   * Uses another certificate for new connections; running requests go on. No effect on a server without one. Throws
+   * Uses another certificate for new connections; running requests continue. No effect on a server without one. Throws
    * `unsupported` on Windows.
    */
   renew(tls: TlsPair): Promise<void>;
@@ -67,7 +67,7 @@ type Opened = RunningServer & Pick<Server<undefined>, "requestIP">;
 
 /**
  * Bun takes a certificate only when a server begins to listen. To renew it, a second server listens at the same port,
- * and the first one takes no more connections.
+ * and the first one accepts no more connections.
  */
 function open(at: Place, tls: TlsPair | undefined, handlers: Handlers): Opened {
   const first = tls ? listenShared(at, { ...handlers, tls }) : listen({ ...at, ...handlers });
@@ -101,7 +101,7 @@ const LEAVE_MS = 20;
 /** Windows has no shared ports. */
 const SHARES_PORTS = process.platform !== "win32";
 
-/** A port that a later server of this process may share; another process that has it is found first. */
+/** A port that a later server of this process may share; another process that uses it is detected first. */
 function listenShared(at: Place, options: Handlers & { readonly tls: TlsPair }): Server<undefined> {
   const alone = listen({ ...at, ...options });
   if ("unix" in at || !SHARES_PORTS) return alone;
@@ -131,7 +131,7 @@ function listen({ isShared = false, ...options }: Place & Listening): Server<und
       development: false, // true would answer an uncaught error with a page that shows our source
       idleTimeout: 0, // a model may take minutes to load, and seconds per token
       maxRequestBodySize: BODY_BYTES_MAX,
-      reusePort: isShared && SHARES_PORTS, // else a second server would share the port silently
+      reusePort: isShared && SHARES_PORTS, // otherwise a second server would share the port without an error
     } as Bun.Serve.Options<undefined>);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code; // Bun.serve throws no other type
@@ -145,7 +145,7 @@ function listen({ isShared = false, ...options }: Place & Listening): Server<und
 
 const NO_ADDRESS = "no address of this machine has that name or number";
 
-/** The problem of a host and port, by the system's error code; an unknown name has one of the first two codes. */
+/** The error of a host and port, by the system's error code; an unknown name has one of the first two codes. */
 const REFUSALS: Readonly<Record<string, string>> = {
   ENOENT: NO_ADDRESS,
   EADDRNOTAVAIL: NO_ADDRESS,

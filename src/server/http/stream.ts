@@ -29,7 +29,7 @@ type Item<T> = IteratorResult<T, void>;
 /** Waits for the first value, and throws an error before it, so that it still has a status of its own. */
 export async function streamed<T>(values: Values<T>, encoding: Encoding<T>, hooks: StreamHooks): Promise<Response> {
   const first = values.next();
-  // after that long, a sign of life is more important than the status
+  // after this time, a sign of life is more important than the status
   const item = await within(first, encoding.keepAlive?.everyMs);
   const opening = item === undefined ? encoding.keepAlive?.text : undefined;
   return new Response(body({ values, first, opening, encoding, hooks }), { headers: encoding.headers });

@@ -16,7 +16,7 @@ export interface TlsPair {
 
 /** A file of certificates, or of a key, has a few KB. */
 const BYTES_MAX = 2 ** 20;
-/** Polled: watching would miss files behind links that a program replaces, as Kubernetes and certbot do. */
+/** Polled, because watching would miss files behind links that a program replaces, as Kubernetes and certbot do. */
 const EVERY_MS = 2000;
 
 /**

@@ -161,7 +161,7 @@ function watchImages(runtime: Watched, registers: Registers): void {
   counter("reused", "Images and recordings of prompts found in the cache");
 }
 
-/** Bytes of the server and of each loaded model. */
+/** Bytes of memory of the server and of each loaded model. */
 function watchMemory(runtime: Watched, registers: Registers): void {
   new Gauge({
     name: "hearth_resident_bytes",

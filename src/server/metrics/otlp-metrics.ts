@@ -20,14 +20,14 @@ export function otlpMetrics(gathered: readonly Gathered[], { startMs, nowMs }: P
   const timeUnixNano = nanoseconds(nowMs);
   const times = { startTimeUnixNano: nanoseconds(startMs), timeUnixNano };
   const dataOf = ({ type, values }: Gathered): { data: object; points: readonly object[] } => {
-    // prom-client's types say number; the values are names
+    // prom-client's types are declared as numbers; the values are names
     if (`${type}` === "histogram") {
       const dataPoints = histogramPoints(values).map((point) => ({ ...point, ...times }));
       return { points: dataPoints, data: { histogram: { dataPoints, aggregationTemporality: CUMULATIVE } } };
     }
     const isSum = `${type}` === "counter";
     const dataPoints = values
-      .filter(({ value }) => Number.isFinite(value)) // JSON cannot hold others
+      .filter(({ value }) => Number.isFinite(value)) // JSON cannot represent other numbers
       .map(({ labels, value }) => ({
         attributes: attributesOf(labels),
         asDouble: value,
@@ -49,7 +49,7 @@ type Labels = MetricValueWithName<string>["labels"];
 const attributesOf = (labels: Labels): object[] =>
   encodeAttributes(Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, String(value)])));
 
-/** Without the label of a bucket's bound. */
+/** All labels except a bucket's bound. */
 function ownOf(labels: Labels): Labels {
   const { le: _, ...own } = labels;
   return own;
@@ -60,7 +60,7 @@ function histogramPoints(values: readonly MetricValueWithName<string>[]): object
   const bySeries = Map.groupBy(values, ({ labels }) => JSON.stringify(ownOf(labels)));
   return [...bySeries.values()].map((series) => {
     const of = (part: string) => series.filter(({ metricName }) => metricName?.endsWith(`_${part}`) === true);
-    const upTo = of("bucket").map(({ value }) => value); // by rising bounds, the last of them +Inf
+    const upTo = of("bucket").map(({ value }) => value); // by increasing bound, the last one +Inf
     return {
       attributes: attributesOf(ownOf(series[0]!.labels)),
       count: String(of("count")[0]!.value),

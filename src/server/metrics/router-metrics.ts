@@ -1,7 +1,7 @@
 /**
  * Metrics for routers in front of several servers: llm-d and the Gateway API Inference Extension, and vLLM's router.
- * They know vLLM's names, so this uses them; each has a sample for every model that is loaded or waited for. Without
- * such a model, a sample without a model name says that this server is idle, not unknown.
+ * They expect vLLM's names. Each metric has a sample for every model that is loaded or for which requests wait. If
+ * there is no such model, a sample without a model name shows that this server is idle, not unknown.
  */
 import { Counter, Gauge, Registry } from "./prom-client.ts";
 import type { ModelActivity, Runtime, Statistics } from "../../runtime/portable.ts";
@@ -97,7 +97,7 @@ function watchCache(models: Models, registers: Registry[]): void {
 }
 
 /**
- * Here a model with adapters is a model of its own: `running` lists loaded models, `waiting` the models to be loaded.
+ * Here a model with adapters is a separate model: `running` lists loaded models, `waiting` the models to be loaded.
  */
 function watchAdapters(runtime: Pick<Runtime, "activity">, registers: Registry[]): void {
   new Gauge({

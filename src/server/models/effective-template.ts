@@ -10,7 +10,7 @@ export interface EffectiveTemplate {
   /** True if the Jinja template of the file is in force. */
   readonly native: boolean;
   readonly capabilities: Capabilities;
-  /** The reason why it is unusable. */
+  /** The reason why the template is unusable. */
   readonly problem?: string;
 }
 

@@ -25,7 +25,7 @@ export function makeInspect(parts: { store: Store; log: Logger }): Inspect {
     } catch (error) {
       known.delete(model.digest); // its files may be repaired
       const isBroken = error instanceof AppError && error.code === "bad_file";
-      const level = isBroken ? "warn" : "debug"; // a model of an unsupported kind is not the operator's problem
+      const level = isBroken ? "warn" : "debug"; // a model of an unsupported kind is not a fault
       parts.log[level]("model cannot be inspected", { model: model.displayName, error: messageOf(error) });
       return undefined;
     }

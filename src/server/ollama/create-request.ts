@@ -137,7 +137,7 @@ function requestOfFields(body: CreateBody, parts: FieldParts): CreateRequest {
   };
 }
 
-/** Keys are paths on the client's side: they are never used, but paths that leave their folder are refused. */
+/** Keys are paths on the client's machine: they are never used, but paths that leave their folder are refused. */
 function fileSources(
   body: CreateBody,
   { field, root }: { field: "files" | "adapters" | "draft_files"; root: string },

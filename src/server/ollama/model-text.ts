@@ -1,4 +1,4 @@
-/** A model as text for people: its Modelfile, and its parameters one per line. */
+/** A model as displayed text: its Modelfile, and its parameters one per line. */
 import {
   type ModelConfig,
   type ModelEntry,

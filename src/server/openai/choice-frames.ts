@@ -12,7 +12,7 @@ export type Choices = readonly AsyncGenerator<AnswerEvent | ReportEvent, void, v
 export type ChunkWriter = (event: AnswerEvent | ReportEvent) => object | undefined;
 
 interface FrameOptions {
-  /** The kind of object that a chunk is. */
+  /** The kind of object of a chunk. */
   readonly object: string;
   readonly head: Head;
   /** Choices for each prompt. */

@@ -1,6 +1,6 @@
 /**
- * Several choices for a prompt, and several prompts. The first choice of a prompt reads it; the others begin when it is
- * read, so that they take it from the cache.
+ * Several choices for a prompt, and several prompts. The first choice evaluates the prompt; the others begin
+ * afterwards, so that they find it in the cache.
  */
 import { AppError } from "../../base/index.ts";
 import type { Options } from "../../engine/index.ts";
@@ -98,7 +98,7 @@ export async function collectAll(
   return Promise.all(choices.map(collect));
 }
 
-/** Events of all answers in the order in which they come. Throws the error of the one that fails first. */
+/** Events of all answers in order of arrival. Throws the error of the first one that fails. */
 export async function* merged<E>(
   choices: readonly AsyncGenerator<E, void, void>[],
 ): AsyncGenerator<{ readonly index: number; readonly event: E }, void, void> {

@@ -28,7 +28,9 @@ export type Prompt = string | readonly number[];
 
 type Part = Pick<GenerateRequest, "prompt" | "suffix" | "raw" | "context" | "logprobs" | "format" | "grammar">;
 
-/** The request for one of its prompts. Ids get neither a template nor special tokens. Throws `bad_request`. */
+/**
+ * The request for one of its prompts. A prompt of ids gets neither a template nor special tokens. Throws `bad_request`.
+ */
 export function toGenerate(body: CompletionBody, prompt: Prompt): Part {
   const { suffix, logprobs } = body;
   if (logprobs !== undefined && (logprobs < 0 || logprobs > TOP_LOGPROBS_MAX)) {

@@ -73,7 +73,7 @@ function roleOf({ role = "" }: MessageBody): string {
   return name === "function" ? "tool" : name;
 }
 
-/** The function of a result, from its own name or from its call. */
+/** The function that a result belongs to, from its own name or from its call. */
 function toolFields(body: MessageBody, names: ReadonlyMap<string, string>): Partial<Message> {
   if (roleOf(body) !== "tool") return {};
   const { tool_call_id: id } = body;

@@ -16,7 +16,7 @@ export const nativeFields = {
   stream: t.Optional(t.Boolean()),
   /** Milliseconds from the first token after which the next line is not begun. */
   t_max_predict_ms: t.Optional(t.Number()),
-  /** The fields of the answer that are wanted; `a/b` is field `b` of `a`. */
+  /** The requested fields of the answer; `a/b` is field `b` of `a`. */
   response_fields: t.Optional(t.Array(t.String())),
   /** Number of alternatives to report for every token. */
   n_probs: t.Optional(Int),
@@ -57,7 +57,7 @@ export type NativeBody = Static<typeof NativeBody>;
 /** A text, or ids of tokens and texts. */
 export type NativePrompt = string | readonly (number | string)[];
 
-/** Ids of a text. `isFirst`: the prompt begins with it. */
+/** Encodes a text to ids. `isFirst`: the prompt begins with it. */
 export type Encode = (text: string, isFirst: boolean) => Promise<readonly number[]>;
 
 /** Throws `bad_request`. */
@@ -88,7 +88,7 @@ type Asked = Pick<GenerateRequest, "prompt" | "raw" | "context">;
 export async function toAsked(prompt: NativePrompt, encode: Encode): Promise<Asked> {
   if (typeof prompt === "string") return { prompt, raw: true };
   const context: number[] = [];
-  // one after another: each waits in the model's queue, which other requests need too
+  // one after another, because each waits in the model's queue, which other requests need
   for (const [i, part] of prompt.entries()) {
     if (typeof part === "number") context.push(part);
     else for (const id of await encode(part, i === 0)) context.push(id);

@@ -14,7 +14,7 @@ export type NativeEvent = Extract<AnswerEvent, { kind: "text" | "done" }> | Repo
 
 export type NativeEvents = AsyncGenerator<NativeEvent, void, void>;
 
-/** Fields of the last object that its events do not say. */
+/** Fields of the last object that are not in its events. */
 export interface About {
   readonly model: string;
   readonly settings: object;
@@ -24,7 +24,7 @@ export interface About {
   readonly tokens: { readonly ids: boolean; readonly probabilities: boolean; readonly isLinear: boolean };
   /** Each frame has `timings`. */
   readonly timesFrames: boolean;
-  /** The fields of the answer that are wanted; `a/b` is field `b` of `a`. */
+  /** The requested fields of the answer; `a/b` is field `b` of `a`. */
   readonly fields: readonly string[] | undefined;
 }
 
@@ -99,7 +99,7 @@ function frameWriter(index: number, about: About): (event: NativeEvent) => objec
   };
 }
 
-/** Answers have no slots of their own: `id_slot` is −1, any slot. */
+/** Answers are not bound to slots: `id_slot` is −1, any slot. */
 function lastFields(done: DoneEvent, { content, index, about }: { content: string; index: number; about: About }) {
   const { statistics, stopSequence, truncated = false, reason } = done;
   const { promptEvalCount = 0, evalCount = 0 } = statistics ?? {};
@@ -132,7 +132,7 @@ function probabilitiesOf(chosen: readonly ChosenLogprob[], { tokens: { isLinear 
   return { completion_probabilities: chosen.map((each) => ({ ...entry(each), [top]: each.top.map(entry) })) };
 }
 
-/** The wanted fields under the names by which they were asked for; all if none are named. */
+/** The requested fields, under the names in the request; all if none are named. */
 function picked(answer: object, { fields }: About): object {
   if (!fields || fields.length === 0) return answer;
   const valueAt = (path: string): unknown =>

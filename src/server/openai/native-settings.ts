@@ -3,7 +3,7 @@ import { DEFAULT_ORDER, SAMPLING_DEFAULTS, type Options } from "../../engine/ind
 import type { NativeFields } from "./native-completion.ts";
 
 /**
- * @param options of the model and the request; others have their defaults
+ * @param options of the model and the request; the others have their defaults
  * @param body of the request
  */
 export function nativeSettings(options: Options, body: NativeFields = {}): object {

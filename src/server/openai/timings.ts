@@ -10,7 +10,7 @@ interface Counts {
   readonly evalMs: number;
 }
 
-/** Watches an answer. Its counts are exact at the end; before, each piece of text counts as a token. */
+/** Measures an answer. Its counts are exact at the end; before, each piece of text counts as a token. */
 export class Timer {
   #counts: Counts = { promptEvalCount: 0, promptCachedCount: 0, promptMs: 0, evalCount: 0, evalMs: 0 };
   #firstAtMs = 0;
@@ -33,8 +33,8 @@ export class Timer {
 }
 
 /**
- * The field at the end of an answer. Absent for the load of a model, and for several answers: they ran side by side, so
- * that their durations have no sum.
+ * The field at the end of an answer. Absent for the load of a model, and for several answers: they ran concurrently, so
+ * their durations cannot be added.
  */
 export const timingsOf = ([end, ...more]: readonly Pick<DoneEvent, "statistics">[]): object =>
   end?.statistics && more.length === 0 ? { timings: fieldsOf(countsOf(end.statistics)) } : {};
@@ -58,7 +58,7 @@ function fieldsOf({ promptEvalCount, promptCachedCount, promptMs, evalCount, eva
   };
 }
 
-/** 0 where there is nothing to divide by. */
+/** 0 if the divisor is 0. */
 const rates = (name: string, count: number, ms: number): object => ({
   [`${name}_per_token_ms`]: count > 0 ? ms / count : 0,
   [`${name}_per_second`]: ms > 0 ? (count / ms) * 1e3 : 0,

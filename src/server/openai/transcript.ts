@@ -23,7 +23,7 @@ const WRITERS: Readonly<Record<TranscriptFormat, (transcript: Transcript) => Bod
 
 export const writeTranscript = (transcript: Transcript, format: TranscriptFormat): Body => WRITERS[format](transcript);
 
-/** A part of the text, as soon as it is there. */
+/** A part of the text, as soon as it is known. */
 export const deltaFrame = ({ text }: SpeechSegment, isFirst: boolean): Frame => ({
   data: { type: "transcript.text.delta", delta: isFirst ? text.trimStart() : text },
 });
@@ -64,7 +64,7 @@ function verbose({ task, language, seconds, segments }: Transcript): object {
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** As OpenAI writes it: `english`. Whisper's code for Javanese is an old one. */
+/** The name in OpenAI's form: `english`. Whisper's code for Javanese is an old one. */
 function nameOf(language: string): string {
   const names = new Intl.DisplayNames("en", { type: "language" });
   return (names.of(language === "jw" ? "jv" : language) ?? language).toLowerCase();

@@ -23,7 +23,7 @@ export const TranslationBody = t.Object(translationFields, { title: "Translation
 export const TranscriptionBody = t.Object(
   {
     ...translationFields,
-    /** A code as in ISO 639-1; missing: the model finds out. */
+    /** A code of ISO 639-1; missing: the model detects the language. */
     language: t.Optional(t.String()),
     stream: t.Optional(t.Boolean()),
     "timestamp_granularities[]": t.Optional(t.Array(t.String())),
@@ -81,7 +81,7 @@ async function fileOf(form: Form): Promise<Uint8Array> {
   return new Uint8Array(await file.arrayBuffer());
 }
 
-/** Times of words need the decoder's attention, which its graph does not return. */
+/** Refuses times of words, which need the decoder's attention: its graph does not return that. */
 function checkGranularities(form: Form): void {
   const name = "timestamp_granularities[]";
   const asked = [...form.getAll(name), ...form.getAll("timestamp_granularities")];

@@ -45,7 +45,7 @@ export function readSettings(body: Body, log: Logger): Settings {
 
 const THINK_LEVELS = ["high", "medium", "low", "max"] as const;
 
-/** The thinking that the request asks for; undefined: it does not say. */
+/** The thinking that the request sets; undefined: it does not set it. */
 function parseThink(value: unknown): Think | undefined {
   if (value === undefined || typeof value === "boolean") return value;
   const level = THINK_LEVELS.find((each) => each === value);

@@ -1,4 +1,4 @@
-/** Options of a request that Hearth does not know: clients send options of other servers. */
+/** Options of a request that Hearth does not support, because clients send options of other servers. */
 import type { Logger } from "../../base/index.ts";
 
 export function warnUnknown(

@@ -114,7 +114,7 @@ export class ResponseWriter {
 
   *#think(text: string): Generator<Unnumbered> {
     if (text === "") return;
-    this.#reasoningTokens++; // an event is a token, or a few that share a character
+    this.#reasoningTokens++; // an event is a token, or several that share a character
     if (this.#open?.type !== "reasoning") {
       yield* this.#close("completed");
       const id = makeId("rs");
@@ -239,7 +239,7 @@ export class ResponseWriter {
       yield this.#of(item, { type: "response.reasoning_summary_text.done", ...at, text: part?.text });
       yield this.#of(item, { type: "response.reasoning_summary_part.done", ...at, part });
       if (this.#head.body.include?.includes("reasoning.encrypted_content")) {
-        item.encrypted_content = part?.text ?? null; // plain text: nothing here needs to be hidden from its owner
+        item.encrypted_content = part?.text ?? null; // plain text, because there is nothing to hide from its owner
       }
     } else {
       const [part] = item.content;

@@ -48,7 +48,7 @@ export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignC
 const resultOf = ({ type, error }: Fields, text: string): string =>
   type === "mcp_call" ? resultContent({ text, isError: Boolean(error) }, "a tool server") : text;
 
-/** Tools of a server have its label in the model's name of them. */
+/** Tools of a server, in the model's view, have the server's label in their name. */
 const nameOf = (name: string, { type, server_label: label }: Fields): string =>
   type === "mcp_call" && typeof label === "string" ? mcpName(label, name) : name;
 

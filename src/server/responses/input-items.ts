@@ -34,7 +34,7 @@ function itemOf(item: Fields): Fields {
 const PAGE_DEFAULT = 20;
 const PAGE_MAX = 100;
 
-/** A page of items, as the query `after`, `limit` and `order` asks for it. Throws `bad_request`. */
+/** A page of items, selected by the query's `after`, `limit` and `order`. Throws `bad_request`. */
 export function pageOf(items: readonly Fields[], query: URLSearchParams): object {
   const order = query.get("order") ?? "desc";
   if (order !== "asc" && order !== "desc") throw unexpected("order", '"asc" or "desc"', order);

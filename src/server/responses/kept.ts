@@ -1,6 +1,6 @@
 /**
  * Responses that are kept for later requests: in one SQLite file, bounded by number, bytes and age. A response belongs
- * to the owner of the key that asked for it; other owners find nothing.
+ * to the owner of the key that requested it; other owners find nothing.
  */
 import { AppError, isObject, type Fields } from "../../base/index.ts";
 import type { Config } from "../../base/config/index.ts";
@@ -107,7 +107,7 @@ export class KeptResponses {
     return { items: parts.toReversed().flat(), missing: undefined };
   }
 
-  /** Returns false if it was not kept. Its text leaves the disk at once. Throws `storage`. */
+  /** Returns false if it was not stored. Its text is removed from the disk at once. Throws `storage`. */
   remove({ owner, id }: ResponseKey): boolean {
     return stored(() => {
       const { changes } = this.#db.run("DELETE FROM responses WHERE id = ? AND owner = ?", [id, owner]);

@@ -29,12 +29,13 @@ const DOWNLOAD_HEADERS = {
   "accept-ranges": "bytes",
   "cache-control": "private, max-age=31536000, immutable",
   "content-type": "application/octet-stream",
-  "cross-origin-resource-policy": "same-origin", // for pages that ask without CORS
+  "cross-origin-resource-policy": "same-origin", // for pages that send requests without CORS
 };
 
 /**
- * All of a file, or the requested range; its size for HEAD. The client is about to use it: after HEAD for a new model,
- * which takes files only from our own store.
+ * The whole file or the requested range; for HEAD only its size. HEAD looks only in our own store, because a client
+ * asks before it creates a model, which takes files only from there. Marks the blob as used, because the client is
+ * about to use it.
  */
 async function download(deps: RouteDeps, { request }: Exchange, { params }: Place): Promise<Reply> {
   const digest = parseDigest(params["digest"]!);
@@ -90,7 +91,7 @@ async function upload({ store, library }: RouteDeps, exchange: Exchange, { param
  * MB this way, 75 MB without.
  */
 async function* released(request: Request): AsyncGenerator<Uint8Array, void, void> {
-  if (contentCoding(request.headers) !== undefined) return yield* decoded(request); // its chunks share their memory
+  if (contentCoding(request.headers) !== undefined) return yield* decoded(request); // its chunks reuse the same memory
   for await (const chunk of received(request)) {
     yield chunk;
     if (chunk.buffer instanceof ArrayBuffer) chunk.buffer.transfer(0);

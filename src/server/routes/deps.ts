@@ -29,7 +29,7 @@ export interface Machine {
   readonly device: string;
   readonly cores: number;
   readonly memory: { readonly total: number; readonly available: number };
-  /** Settings by name; none of them is a secret, or a path. */
+  /** Settings by name; none of them is a secret or a path. */
   readonly settings: Readonly<Record<string, string | number | boolean>>;
   /** Progress of each model being loaded, from 0 to 1. */
   readonly loading: readonly { readonly fraction: number }[];

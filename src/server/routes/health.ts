@@ -82,7 +82,7 @@ const STARTING = "the server is starting";
 
 type Examined = Pick<RouteDeps, "store" | "gateway" | "lifecycle">;
 
-/** One line for people per problem, without paths; empty: ready. Writes nothing if all is well. */
+/** One displayed line per problem, without paths; empty: ready. Writes nothing if all is well. */
 async function problemsOf(deps: Examined): Promise<string[]> {
   const { store, gateway } = deps;
   const reading = inTime(access(store.root, constants.R_OK), { ms: ANSWER_MS, late }).then(

@@ -43,7 +43,7 @@ const VerdictBody = t.Object(
   { title: "Verdict" },
 );
 
-/** No fields: everything is in the URL. */
+/** No fields: all parameters are in the URL. */
 const NoBody = t.Object({}, { title: "NoFields" });
 
 type Work = (admin: Admin, exchange: Exchange, params: Place["params"]) => object | Promise<object>;

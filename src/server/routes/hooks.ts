@@ -21,7 +21,7 @@ export interface HookAnswers {
   answer(request: Request, peer: Peer): Promise<Response> | undefined;
   /** For a listener that serves only hooks. */
   answerAlone(request: Request, peer: Peer): Promise<Response>;
-  /** True if a proxy that decodes paths first could take this one for a hook's. */
+  /** True if a proxy that decodes paths first could read this path as a hook's. */
   isMeant(pathname: string): boolean;
 }
 

@@ -43,7 +43,7 @@ export const llamaServerRoutes = [
   post("/embeddings", embed, EMBEDDING),
 ];
 
-/** The model in a query, else the one in memory. Throws `bad_request` if there is neither. */
+/** The model in a query, else the loaded one. Throws `bad_request` if there is neither. */
 const nameIn = (deps: RouteDeps, { url }: Request): string =>
   requireModel(new URL(url).searchParams.get("model") ?? loadedModel(deps));
 

@@ -68,7 +68,7 @@ interface Run {
 async function run({ dispatch }: RouteDeps, { tool, args, request, signal }: Run) {
   const { method, path, body, isHook } = tool.request(args);
   const headers = new Headers({ "content-type": "application/json" });
-  // hooks have tokens of their own, which a client sends beside the key
+  // hooks have other tokens, which a client sends in addition to the key
   for (const name of isHook ? ["x-gateway-token", "host"] : ["authorization", "x-api-key", "host", "origin"]) {
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);

@@ -1,6 +1,6 @@
 /**
- * `/api/mcp`: the configured tool servers for clients that run a model's calls themselves, after asking their person:
- * the page and `hearth run --tools`.
+ * `/api/mcp`: the configured tool servers for clients that run a model's calls themselves, after asking their user: the
+ * page and `hearth run --tools`.
  */
 import { AppError, messageOf } from "../../base/index.ts";
 import type { McpServer } from "../../runtime/mcp/index.ts";
@@ -31,7 +31,7 @@ async function listed(server: McpServer, signal: AbortSignal): Promise<object> {
       tools: tools.map((tool) => ({
         tool: tool.name,
         harmless: server.isHarmless(tool.name),
-        /** As in `tools` of a chat. */
+        /** The same form as in `tools` of a chat. */
         definition: toolOf(name, tool),
       })),
     };

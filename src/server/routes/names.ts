@@ -1,7 +1,7 @@
 /**
  * `POST /api/copy`: another name for a model; the blobs are shared. `DELETE /api/delete`: a model, and its unshared
- * blobs. If the weights are among these, its runner ends too, once it is idle: it would hold memory and disk space
- * under a name that no longer exists.
+ * blobs. If the weights are among these, its runner ends, too, once it is idle, because it would hold memory and disk
+ * space under a name that no longer exists.
  */
 import { t } from "elysia";
 import { AppError } from "../../base/index.ts";

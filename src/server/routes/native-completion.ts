@@ -1,4 +1,7 @@
-/** llama-server's `POST /completion` and `/completions`: continues prompts as they are. `POST /infill` fills a gap. */
+/**
+ * llama-server's `POST /completion` and `/completions`: continues prompts without a template. `POST /infill` fills a
+ * gap.
+ */
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { answerEvents, type ReportEvent } from "../answers/answer.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";

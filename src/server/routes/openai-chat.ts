@@ -29,7 +29,7 @@ const CHAT = {
 
 export const openaiChatRoutes = [
   post("/v1/chat/completions", chat, CHAT),
-  post("/chat/completions", chat, CHAT), // as llama-server has it
+  post("/chat/completions", chat, CHAT), // as in llama-server
 ];
 
 async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
@@ -58,7 +58,7 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   return { kind: "events", frames: chunks(choices, options), failed: (error) => [{ data: openaiErrorBody(error) }] };
 }
 
-/** A completion without text, with the prompt beside it. */
+/** A completion without text, but with the prompt. */
 async function renderOnly({ runtime, now }: RouteDeps, request: ChatRequest): Promise<object> {
   const message = { role: "assistant", content: "" };
   const choices = [{ index: 0, message, finish_reason: null }];

@@ -17,7 +17,7 @@ const PATH = "/v1/models/";
 
 export const openaiModelRoutes = [
   get("/v1/models", list, { api: "OpenAI", summary: "The models of the store" }),
-  get("/models", list, { api: "OpenAI", summary: "The models of the store" }), // as llama-server has it
+  get("/models", list, { api: "OpenAI", summary: "The models of the store" }), // as in llama-server
   // names contain slashes
   get(`${PATH}*`, retrieve, { api: "OpenAI", summary: "One model" }),
 ];

@@ -57,7 +57,7 @@ export const rerankRoutes = [
   ),
 ];
 
-/** As llama-server ranks: scores are the model's raw ones; for `texts` the answer is a list, as TEI has it. */
+/** Ranks like llama-server: scores are the model's unmodified ones; for `texts` the answer is a list, as in TEI. */
 async function llamaRerank(deps: RouteDeps, exchange: Exchange): Promise<{ kind: "json"; body: object }> {
   const body = await readRequest(exchange.request, RerankBody);
   const { texts, return_text: returns = false } = body;

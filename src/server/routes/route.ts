@@ -3,7 +3,7 @@ import type { Exchange, Reply } from "../http/exchange.ts";
 import type { RouteNote } from "../schema/describe.ts";
 import type { RouteDeps } from "./deps.ts";
 
-/** Parts of a request that its handler may use beside the body. */
+/** Parts of a request that its handler may use besides the body. */
 export interface Place {
   /** The path's parameters, decoded. */
   readonly params: Readonly<Record<string, string>>;

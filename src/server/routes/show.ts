@@ -27,7 +27,7 @@ export const ShowBody = t.Object(
 );
 export type ShowBody = typeof ShowBody.static;
 
-/** A client that asks for a model's presence does not wait longer for another machine. */
+/** Time limit of the question to another machine, for a client that only asks whether a model exists. */
 const SOURCE_MS_MAX = 3000;
 
 export function showRoutes(): Route[] {
@@ -83,7 +83,10 @@ async function show(deps: RouteDeps, { request, signal, note }: Exchange, body: 
   return encodeJson(reply, signal);
 }
 
-/** Tells where else the model is, if that is known quickly: showing it would mean pulling it. */
+/**
+ * The error of a missing model, with its location elsewhere if that is known quickly, because showing it would require
+ * a pull.
+ */
 async function notFound(
   { store }: RouteDeps,
   { name, signal }: { name: string; signal: AbortSignal },
@@ -100,7 +103,7 @@ async function notFound(
   return new AppError("not_found", isOffered ? `${text} here${hint}` : text);
 }
 
-/** True for a client that takes the base name for the name of the model. */
+/** True for a client that uses the base name as the name of the model. */
 const isCopilot = ({ headers }: Request): boolean =>
   headers.get("user-agent")?.startsWith("GitHubCopilotChat/") ?? false;
 

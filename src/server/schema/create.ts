@@ -1,6 +1,6 @@
 /**
  * The body of `POST /api/create`, in both shapes: a Modelfile as text or by its path, or a base with changes. Fields
- * with several types, or errors of their own, are checked where they are used.
+ * with several types, or with special errors, are checked where they are used.
  */
 import { t } from "elysia";
 import { Message } from "./message.ts";

@@ -1,6 +1,6 @@
 /**
  * Shared fields of requests that run a model. Every field is optional: a required one is checked where its absence has
- * an error text of its own.
+ * a special error text.
  */
 import { t } from "elysia";
 import { grammarFields } from "./grammar.ts";
@@ -11,7 +11,7 @@ export const Image = t.Unsafe<Uint8Array>({ type: "string", contentEncoding: "ba
 /** Elysia's own Integer also accepts strings. */
 export const Int = t.Unsafe<number>({ type: "integer" });
 
-/** Values that are parsed where they are used: their errors have texts of their own. */
+/** Values that are parsed where they are used, because their errors have special texts. */
 export const inferenceFields = {
   model: t.Optional(t.String()),
   stream: t.Optional(t.Boolean()),

@@ -28,7 +28,7 @@ export const MessagesBody = t.Object(
     chat_template_kwargs: t.Optional(t.Unknown()),
     ...grammarFields,
     ...loraFields,
-    output_format: t.Optional(t.Unknown()), // the format's place before output_config
+    output_format: t.Optional(t.Unknown()), // the former name of output_config
   },
   { title: "MessagesRequest" },
 );

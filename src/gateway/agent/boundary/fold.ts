@@ -1,7 +1,7 @@
 /**
  * Folds text to the form a reader sees, to find disguised words: compatibility forms, accents, letters of other
- * alphabets that look Latin, brackets that look like angle brackets, invisible characters. Every folded character
- * remembers its place in the original.
+ * alphabets that look Latin, brackets that look like angle brackets, invisible characters. Every folded character has
+ * its position in the original.
  */
 
 /** Look-alikes that no Unicode normalization joins: a Latin letter or bracket, and the characters that resemble it. */
@@ -41,9 +41,9 @@ const LATIN = new Map(
 export interface Folded {
   readonly text: string;
   /**
-   * Maps pieces of `text` to their places in the original.
-   * @param ranges UTF-16 units of `text`: in order, disjoint, not empty; the result spans from the first unit's
-   * character to the end of the last one's
+   * Maps ranges of `text` to ranges of the original.
+   * @param ranges UTF-16 units of `text`: in order, disjoint, not empty; each result spans from the first unit's
+   * character to the end of the last unit's
    */
   origins(ranges: readonly Range[]): Range[];
 }
@@ -54,7 +54,7 @@ export interface Range {
   readonly end: number;
 }
 
-/** Lower case, without accents and invisible characters, look-alikes replaced. */
+/** Lower case, without accents and invisible characters, with look-alikes replaced. */
 export function fold(original: string): Folded {
   const known = new Map<string, string>();
   let text = "";

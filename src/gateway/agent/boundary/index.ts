@@ -38,7 +38,7 @@ export function wrapOutside(tainted: TaintedText, { isWrapped, source }: Boundar
   return tainted.map((part) => (part.from === "external" && isWrapped ? wrap(part.text, source) : part.text)).join("");
 }
 
-/** A value of several lines stands on lines of its own. */
+/** A value of several lines is written on separate lines. */
 function wrap(text: string, source: string): string {
   if (text === "") return "";
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString("hex");
@@ -61,7 +61,7 @@ export function oneLine(text: string, lengthMax = 200): string {
   return shortened(flat, lengthMax);
 }
 
-/** Indents all lines but the first, so that none can pass for one of the prompt's own lines. */
+/** Indents all lines except the first, so that none of them looks like a line of the prompt itself. */
 export function indented(text: string): string {
   return text.replace(/\r\n|[\n\r\u0085\u2028\u2029\v\f]/g, "\n    ");
 }

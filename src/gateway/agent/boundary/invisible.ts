@@ -1,6 +1,6 @@
 /**
- * Removes invisible characters from outside text: a model reads them, a person would not see them. Characters that
- * writing needs stay: one joiner, one variation selector, flags.
+ * Removes invisible characters from outside text: a model reads them, but a person does not see them. Keeps characters
+ * that writing needs: one joiner, one variation selector, flags.
  */
 
 const RUN = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]+/gu;

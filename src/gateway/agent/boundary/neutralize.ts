@@ -16,7 +16,7 @@ const CONTROL_TOKEN = "[[TOKEN_SANITIZED]]";
 const spaced = (word: string): string => [...word].join("[^\\p{L}\\p{N}]{0,3}");
 const WORDS = ["external", "untrusted", "content"];
 const GAP = "[^\\p{L}\\p{N}]{0,8}";
-/** A match begins only at the first bracket of a run: trying each bracket takes quadratic time. */
+/** A match begins only at the first bracket of a run, because trying each bracket would take quadratic time. */
 const MARKERS = new RegExp(
   `(?:(?<!<)<+${GAP})?(?<end>${spaced("end")}${GAP})?${WORDS.map(spaced).join(GAP)}(?:[^<>\\n]{0,80}>+)?`,
   "gu",

@@ -1,6 +1,6 @@
 /**
- * Patterns of outside text that tries to give orders. A finding is logged by its name, never by its text; it refuses
- * nothing.
+ * Patterns of outside text that tries to give orders. A match is logged by the pattern's name, never by its text, and
+ * is not refused.
  */
 import { fold } from "./fold.ts";
 
@@ -22,7 +22,7 @@ const PATTERNS: Readonly<Record<string, RegExp>> = {
 /** A run of invisible characters longer than any script or flag needs. */
 const INVISIBLE = /[\u{e0000}-\u{e0fff}]{8}|[\u200b-\u200f\u2060-\u2064\ufeff]{8}/u;
 
-/** Longest text that is searched; text after it is wrapped all the same. */
+/** Maximum length of text that is searched; longer text is wrapped, too. */
 const LENGTH_MAX = 65_536;
 
 /** Names of the patterns that match a text. */

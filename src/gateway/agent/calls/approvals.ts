@@ -22,7 +22,7 @@ export type Approval = Omit<Readonly<Output<typeof approvalSchema>>, "arguments"
 
 export interface Verdict {
   readonly verdict: "yes" | "no";
-  /** For operators: `admin`, or the chat. */
+  /** The operator: `admin`, or the chat. */
   readonly by: string;
   readonly now: number;
   /** Digest of the call that was shown; absent: the stored one. */
@@ -48,7 +48,7 @@ export function* listApprovals(now: number): Transaction<readonly Approval[]> {
   return rows.map(approvalOf);
 }
 
-/** A run's calls that wait. `wasAsked`: a message about the call was queued, or has no chat to go to. */
+/** The waiting calls of a run. `wasAsked`: a message about the call was queued, or there is no chat for it. */
 export function* approvalsOf(runId: string): Transaction<readonly (Approval & { readonly wasAsked: boolean })[]> {
   const rows = yield* queryAll<Row & { readonly asked: number | null }>(
     `SELECT ${COLUMNS}, asked_at AS asked FROM tool_calls WHERE run_id = $1 AND ${UNDECIDED} ORDER BY round, place`,
@@ -66,15 +66,15 @@ export const setAsked = (code: string, chat: Target | undefined, now: number): T
     code,
   );
 
-/** The chat in which a code was asked; undefined: in none, or there is no such code. */
+/** The chat that was asked about a code; undefined: no chat was asked, or there is no such code. */
 export function* chatOf(code: string): Transaction<Target | undefined> {
   const row = yield* queryOne<{ chat: string | null }>("SELECT asked_in AS chat FROM tool_calls WHERE code = $1", code);
   return row?.chat == null ? undefined : (JSON.parse(row.chat) as Target); // setAsked wrote it
 }
 
 /**
- * Decides, and lets the run go on. An equal decision again changes nothing. Throws `not_found`, or `conflict` if it is
- * decided otherwise, too late, or for another digest.
+ * Records a decision, so that the run continues. An equal decision again changes nothing. Throws `not_found`, or
+ * `conflict` if it is decided otherwise, too late, or for another digest.
  */
 export function* decide(code: string, { verdict, by, now, digest }: Verdict): Transaction<Approval> {
   const row = yield* queryOne<Row & { verdict: string | null; state: string; finishedAt: number | null }>(

@@ -1,4 +1,4 @@
-/** The digest of a call: equal for the same tool with equal arguments, whatever their order. An approval is for it. */
+/** The digest of a call, to which an approval applies: equal for the same tool with equal arguments in any order. */
 import { createHash } from "node:crypto";
 import { type Fields, isObject } from "../../../base/index.ts";
 
@@ -11,7 +11,7 @@ export const digestOf = (tool: string, args: Fields): string =>
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
-  // a list of entries, because an object would order keys such as "1" itself, and treats "__proto__" in its own way
+  // a list of entries, because an object would reorder keys such as "1" and give "__proto__" a special meaning
   const entries = Object.entries(value).map(([key, inner]) => [key, sorted(inner)] as const);
   return { entries: entries.toSorted(([a], [b]) => (a < b ? -1 : 1)) };
 }

@@ -50,7 +50,7 @@ export interface JournalParts {
 
 /** Longest wait for an approval. */
 const APPROVAL_MS = 7 * 24 * 3_600_000;
-/** No two of them look alike, and they spell no words. */
+/** Letters and digits that do not look alike and spell no words. */
 const CODE_LETTERS = "23456789BCDFGHJKLMNPQRSTVWXZ";
 const CODE_LENGTH = 8;
 
@@ -69,7 +69,7 @@ export class Journal {
 
   /**
    * Stores the model's message before its calls are made.
-   * @param chosen the calls of tool servers in it, with their places
+   * @param chosen the calls of tool servers in it, with their positions
    */
   async plan(
     round: number,
@@ -102,7 +102,7 @@ export class Journal {
     return this.#write("UPDATE tool_calls SET state = 'begun', begun_at = $1 WHERE id = $2", (now) => [now, id]);
   }
 
-  /** @param result as the model reads it */
+  /** @param result in the form that the model reads */
   end({ id }: CallRow, result: TaintedText, state: "ended" | "unknown" = "ended"): Promise<void> {
     const text = "UPDATE tool_calls SET state = $1, result = $2, ended_at = $3 WHERE id = $4";
     return this.#write(text, (now) => [state, JSON.stringify(result), now, id]);

@@ -42,7 +42,7 @@ export async function makeCall(call: CallRow, parts: CallParts): Promise<CallEnd
 
 /** Makes a call that may be repeated, without a journal: twice if its first end is unknown. */
 export async function makeRepeatable(args: Fields, tool: ServerTool, parts: Trying): Promise<TaintedText> {
-  const call = { id: "", arguments: args }; // the tool takes no key
+  const call = { id: "", arguments: args }; // the tool has no argument for a key
   const attempt = await tryCall(call, tool, parts);
   const last = attempt === "unknown" ? await tryCall(call, tool, parts) : attempt;
   return last === "unknown" ? operator("error: the tool did not answer") : last;
@@ -96,7 +96,7 @@ function resultOf({ text, isError }: McpResult, charsMax: number): TaintedText {
   return isError ? [...operator("error: "), ...told] : told;
 }
 
-/** For the turn's own words: its calls of which the effect is unknown. */
+/** A note for the turn's own text: its calls whose effect is unknown. */
 export const unknownNote = (tools: readonly string[]): string =>
   `Note: a call of ${[...new Set(tools)].join(" and ")} was interrupted. ` +
   "It may have had its effect or not, and was not repeated.";

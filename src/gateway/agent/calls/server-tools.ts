@@ -73,7 +73,7 @@ function find(servers: ToolServers | undefined, name: string): McpServer {
 
 async function toolsOf(server: McpServer, ids: readonly string[], signal: AbortSignal): Promise<ServerTool[]> {
   const { tools } = await server.tools(signal).catch((error: unknown) => {
-    // not 'untried': that word is about the model
+    // not 'untried', which applies to the model
     throw error instanceof AppError && error.code === "upstream" ? new AppError("upstream", error.message) : error;
   });
   const names = new Set(ids.map((id) => id.slice(server.name.length + 1)));

@@ -1,6 +1,6 @@
 /**
  * The journal of calls of tool servers: the rounds of a turn that has such tools, and their calls. A row is written
- * before its call is made, so that a turn that a crash interrupts goes on behind its last finished call.
+ * before its call is made, so that a turn interrupted by a crash continues after its last finished call.
  */
 import type { Migration } from "../../database/database.ts";
 

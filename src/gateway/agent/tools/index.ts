@@ -64,8 +64,8 @@ export async function callTool(
 }
 
 /**
- * A call's result as the model reads it.
- * @param charsMax UTF-16 units of it, without the boundary
+ * A call's result in the form that the model reads.
+ * @param charsMax maximum UTF-16 units, without the boundary
  */
 export const renderResult = (result: TaintedText, { source, charsMax }: { source: string; charsMax: number }): string =>
   renderTainted(

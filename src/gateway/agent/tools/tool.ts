@@ -14,13 +14,13 @@ export interface ToolContext {
 
 export interface AgentTool {
   readonly name: string;
-  /** For the model to read. */
+  /** Description for the model. */
   readonly description: string;
   /** True if the result may hold words of outsiders, which go behind the safety boundary. */
   readonly isOutside?: boolean;
   /** Schema of the arguments. */
   readonly schema: Reader<unknown>;
-  /** Returns the result for the model. An error becomes the result too, and does not end the turn. */
+  /** Returns the result for the model. An error becomes the result, and does not end the turn. */
   run(args: unknown, context: ToolContext): string | Promise<string>;
 }
 

@@ -2,7 +2,7 @@
 import { queryAll, type Transaction } from "../../database/store.ts";
 import type { OutboxRow } from "./tables.ts";
 
-const LANES_MAX = 100_000; // read at once; further lanes follow when these are done
+const LANES_MAX = 100_000; // Maximum lanes that are read at once; further lanes follow when these are done
 
 /** The columns that decide whether a message may be sent now. */
 export type Head = Pick<OutboxRow, "seq" | "lane" | "channel" | "attempts" | "next_at" | "sending_at" | "created_at">;

@@ -1,6 +1,6 @@
 /**
- * Tracks channels that refuse messages. A channel that is down for a day and tried a thousand times is logged twice:
- * when the first message to it failed, and when the last failed one got through or was given up.
+ * Tracks channels that refuse messages. Each outage is logged twice: when the first message to a channel fails, and
+ * when the last failed one arrives or is given up.
  */
 import type { Logger } from "../../../base/index.ts";
 

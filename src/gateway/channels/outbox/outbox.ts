@@ -56,9 +56,9 @@ export class Outbox {
   readonly #listeners = new Set<(groupId: string) => void>();
   /** Lanes whose messages are being sent. */
   readonly #busy = new Map<string, { channel: string; done: Promise<void> }>();
-  /** By lane: no message before this time, for platforms that want spacing. */
+  /** By lane: the earliest time of the next message, for platforms that need spacing. */
   readonly #spaced = new Map<string, number>();
-  /** By channel: no message before this time, because the platform asked for it. */
+  /** By channel: the earliest time of the next message, as the platform has asked. */
   readonly #paused = new Map<string, number>();
   readonly #outages: Outages;
   /** By channel. */
@@ -98,7 +98,7 @@ export class Outbox {
     const { isSettled, ...called } = await store.write(() => cancel(this.#settled(groupId)));
     if (isSettled) this.#tell(groupId);
     this.poke();
-    peers.tell("outbox"); // messages behind it may be due now
+    peers.tell("outbox"); // messages after it may be due now
     return called;
   }
 
@@ -158,8 +158,8 @@ export class Outbox {
   }
 
   /**
-   * Takes no new messages and waits for those under way; after the grace it cuts them off, and they may have arrived.
-   * An outcome that could not be stored by then is handled like a crash.
+   * Takes no new messages and waits for those under way; after the grace it aborts them, although they may have
+   * arrived. An outcome that could not be stored by then is handled like a crash.
    */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#isRunning = false;
@@ -276,7 +276,7 @@ export class Outbox {
     }
   }
 
-  /** Stores an outcome and retries until the disk takes it; only a stop ends the waiting. */
+  /** Stores an outcome, and retries until it is stored; only a stop ends the retries. */
   async #store(row: OutboxRow, settlement: Settlement): Promise<void> {
     const { store, log } = this.#deps;
     const failures = new FailureLog(`storing the outcome of message ${row.key} failed`);

@@ -17,8 +17,8 @@ export interface RetryLimits {
 }
 
 /**
- * Doubles with every attempt.
- * @param random in [0, 1): adds up to a fifth, so that many messages do not retry at once
+ * Delay before a retry, which doubles with every attempt.
+ * @param random in [0, 1): adds up to a fifth, so that not all messages are retried at the same time
  */
 function backoffMs(attempts: number, random: number): number {
   const base = Math.min(BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 20), BACKOFF_MAX_MS);
@@ -67,8 +67,8 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
 }
 
 /**
- * Stores a settlement. If a message failed, the later ones of its text are not sent either. Returns false, and stores
- * nothing, if the attempt is no longer the message's last: another node took it over.
+ * Stores a settlement. If a message failed, the later ones of its text are not sent either. Returns false and stores
+ * nothing if another node has taken over the message and tried it again.
  */
 export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Transaction<boolean> {
   const { state, reason, messageId, nextAt, uncertainAt } = settlement;
@@ -102,8 +102,8 @@ export const sendingRows = (): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE settled_at IS NULL AND state = 'sending'");
 
 /**
- * After a crash a `sending` message may have arrived: it is sent again if the platform recognises repeats, else it
- * becomes `unknown`.
+ * After a crash a `sending` message may have arrived: it is sent again if the platform recognises repeats, else its
+ * state becomes `unknown`.
  */
 export function* recover(row: OutboxRow, dedupeMs: number, now: number): Transaction<void> {
   const uncertainAt = row.uncertain_at ?? row.sending_at ?? row.created_at;

@@ -75,7 +75,7 @@ const GROUP_MENTION =
 
 /**
  * Replaces the `@` of group mentions: a model's text must not notify a whole channel. Mentions inside code have no
- * effect and stay as they are, except in indented fences: one in a list ends with the list.
+ * effect and are kept, except in indented fences, because a fence in a list ends with the list.
  */
 function withoutGroupMentions({ findFences }: PluginTools, text: string): string {
   const quiet = (from: number, to?: number): string => text.slice(from, to).replace(GROUP_MENTION, "\uff20");

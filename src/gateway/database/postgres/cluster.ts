@@ -1,6 +1,6 @@
 /**
- * A node of a cluster on one PostgreSQL database. Every few seconds it beats: it says that it is alive and extends its
- * leases, on the database's clock. A lock held by its connection tells the others at once when it is killed. A node
+ * A node of a cluster on one PostgreSQL database. Every few seconds it updates its last-seen time and extends its
+ * leases, by the database's clock. A lock held by its connection tells the others at once when it is killed. A node
  * that is silent, or whose lock is free, is removed with its leases, and its work is free to take. If it was only
  * stopped, it finds out with its next write, and rejoins with a new number.
  *
@@ -39,16 +39,17 @@ const BEAT_AGAIN_MS = 250;
 const LEASE_MS = 10_000;
 /** Its holder relies on it for less. */
 const LEASE_SURE_MS = 8000;
-/** Without a beat for this long a node stops its turns … */
+/** Time without an update after which a node stops its turns … */
 const UNSURE_MS = 20_000;
-/** … and is removed by the others. */
+/** … and after which the other nodes remove it. */
 const SILENT_MS = 25_000;
 /** Interval of checks of the other nodes' locks. */
 const LOOK_MS = 100;
 /** Timeout of a check. */
 const LOOK_SILENT_MS = 5000;
 /**
- * A lock free for this long belongs to a dead node; a node that only lost its connection takes its lock again sooner.
+ * Time after which a free lock belongs to a dead node: a node that only lost its connection takes its lock again
+ * sooner.
  */
 const FREE_MS = 200;
 /** Grace for work under way at shutdown: a dead connection does not report itself. */
@@ -56,7 +57,7 @@ const LEAVE_MS = 5000;
 /** After an outage of the database, other nodes may need this long to return. */
 const RETURN_MS = 3000;
 
-/** A larger jump means that the database's clock was set ahead: the others were not silent for that long. */
+/** A larger jump means that the database's clock was set ahead, so the other nodes were not silent for that long. */
 const SET_AHEAD_MS = 2000;
 
 /** First of the two keys of a node's advisory lock, with the schema; the second is the node's number. */
@@ -101,7 +102,7 @@ export class Cluster implements Peers {
   readonly #wire: NewsWire;
   readonly #leases = new Map<string, NodeLease>();
   readonly #onLost = new Set<() => void>();
-  /** By node: since when its lock is free, by `performance.now()`. */
+  /** By node: the time since which its lock is free, by `performance.now()`. */
   readonly #freeSince = new Map<number, number>();
   #connection: Connection | undefined;
   #number = 0;
@@ -128,7 +129,7 @@ export class Cluster implements Peers {
     this.#sql = makePool({ ...options, connections: 1 }, { onClose: () => this.#connection && this.#lookIn(0) });
     this.#wire = new NewsWire(options);
     this.#wire.listen((topic) => {
-      this.#others ||= 1; // a node that sends news exists, even before its lock is checked
+      this.#others ||= 1; // a node that sends news exists, even if its lock was not checked yet
       if (topic === "pause") this.#beatIn(0);
     });
   }
@@ -237,7 +238,8 @@ export class Cluster implements Peers {
   }
 
   /**
-   * Says that this node is alive, extends and takes leases, and removes silent nodes. Rejects if the database is down.
+   * Updates this node's last-seen time, extends and takes leases, and removes silent nodes. Rejects if the database is
+   * down.
    */
   async #beat(): Promise<void> {
     const begun = performance.now();
@@ -313,13 +315,13 @@ export class Cluster implements Peers {
     }, ms);
   }
 
-  /** No later than the time when a free lock counts as a dead node's. */
+  /** Time until the next check: at the latest when a free lock counts as a dead node's. */
   #untilLook(): number {
     const left = Math.ceil(Math.min(...this.#freeSince.values()) + FREE_MS - performance.now());
     return left > 0 ? Math.min(this.#lookMs, left) : this.#lookMs;
   }
 
-  /** Returns true if the lock's connection was lost: take the lock again before the others miss it. */
+  /** Returns true if the lock's connection was lost: then the lock is taken again before other nodes notice. */
   #hasLostConnection(): boolean {
     const connection = this.#connection;
     this.#connection = undefined;
@@ -358,7 +360,7 @@ export class Cluster implements Peers {
     return connection;
   }
 
-  /** @param lookedAt start of the check: a late answer says nothing about its duration */
+  /** @param lookedAt start of the check, because a late answer proves nothing about its duration */
   async #bury(free: ReadonlySet<number>, lookedAt: number): Promise<void> {
     for (const number of this.#freeSince.keys()) if (!free.has(number)) this.#freeSince.delete(number);
     for (const number of free) if (!this.#freeSince.has(number)) this.#freeSince.set(number, performance.now());
@@ -370,7 +372,7 @@ export class Cluster implements Peers {
     if (removed.length > 0) this.#told(removed);
   }
 
-  /** Drops leases, and in the end everything, as time passes without a beat. */
+  /** Drops leases, and finally all claims, as time passes without an update. */
   #checkTime(): void {
     const now = performance.now();
     for (const lease of this.#leases.values()) lease.checkTime(now);

@@ -56,8 +56,8 @@ export class Connection {
   }
 
   /**
-   * True if the session is read-only, or does not wait for the disk, because database or role said so when it began.
-   * This lasts as long as the session; a new one gets the current settings.
+   * True if the session is read-only, or does not wait for the disk, because settings of the database or the role
+   * required it when it began. This lasts as long as the session; a new session gets the current settings.
    */
   get isSpent(): boolean {
     return this.#isSpent;

@@ -1,7 +1,7 @@
 /**
- * News between nodes, by NOTIFY: hints, sent in batches after the commits that they announce. A listener without
- * connection misses news, so it looks at everything when it is back. It also hears itself: if that fails, its
- * connection is dead, and it opens another.
+ * News between nodes, by NOTIFY: hints, sent in batches after the commits that they announce. A listener without a
+ * connection misses news, so it checks everything once it is connected again. It also receives its own news; if these
+ * do not arrive, it opens a new connection.
  */
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
@@ -14,9 +14,9 @@ const GATHER_MS = 5;
 const GATHER_TEXT_MS = 50;
 /** A node notifies itself this often … */
 const CHECK_MS = 5000;
-/** … and reconnects after hearing nothing for this long. */
+/** … and the listener reconnects after receiving nothing for this long. */
 const SILENT_MS = 12_000;
-/** Interval of looking at everything, for missed news. */
+/** Interval of complete checks, for missed news. */
 const LOOK_MS = 30_000;
 /** Delay after a broken connection. */
 const AGAIN_MS = 250;
@@ -36,7 +36,7 @@ export class NewsWire {
   #timer: Timer | undefined;
   #textTimer: Timer | undefined;
   #sending: Promise<void> = Promise.resolve();
-  /** A listening and a speaking connection; undefined: they broke. */
+  /** A connection for listening and one for sending; undefined: they broke. */
   #sql: SQL | undefined;
   #heardAt = 0;
   #check: Timer | undefined;
@@ -132,7 +132,7 @@ export class NewsWire {
 
   #notify(payload: string): void {
     const send = (): Promise<void> | undefined => this.#sql?.notify(this.#channel, payload);
-    this.#sending = this.#sending.then(send).catch(() => {}); // only a hint: the others poll too
+    this.#sending = this.#sending.then(send).catch(() => {}); // only a hint, because the other nodes poll, too
   }
 
   #hear(payload: string): void {

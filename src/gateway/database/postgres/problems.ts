@@ -17,7 +17,7 @@ const READ_ONLY = "25006";
 /** lock_not_available */
 const LOCKED = "55P03";
 
-/** The server took statements and is silent: their outcome is unknown. */
+/** The server has received statements and does not answer: their outcome is unknown. */
 export class SilentServer extends AppError {
   constructor(cause: unknown) {
     super("storage", "the database does not answer", { cause, retryAfterMs: RETRY_MS });
@@ -41,19 +41,19 @@ export const isReadOnly = (error: unknown): boolean => stateOf(error) === READ_O
 
 export const isRepeatable = (error: unknown): boolean => REPEATABLE.test(stateOf(error) ?? "");
 
-/** True if the transaction is lost whatever it does next, as opposed to a refused statement. */
+/** True if the whole transaction is lost, as opposed to a refused statement. */
 export const isOfServer = (error: unknown): boolean => {
   const state = stateOf(error);
   return state === undefined ? isConnection(error) : OF_THE_SERVER.test(state);
 };
 
-/** A one-line error for people. */
+/** A one-line error to display. */
 export function problemOf(error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError("storage", `the database ${reasonOf(error)}`, { cause: error, retryAfterMs: RETRY_MS });
 }
 
-/** Like `problemOf`, for a server not reached yet: it names the address tried. */
+/** Like `problemOf`, for a server that was never reached: names the address. */
 export function startProblem(error: unknown, place: string): AppError {
   const problem = problemOf(error);
   const { cause } = problem;

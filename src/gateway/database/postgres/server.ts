@@ -19,7 +19,7 @@ export interface ServerOptions {
 }
 
 const VERSION_MIN = 140_000;
-/** Other encodings lack some characters. `SQL_ASCII` keeps bytes as they are. */
+/** Other encodings lack some characters. `SQL_ASCII` keeps bytes unchanged. */
 const ENCODINGS: readonly string[] = ["UTF8", "SQL_ASCII"];
 const CONNECT_SECONDS = 5;
 /** Time limits of a statement, a lock, and an idle transaction; the wait for a lock exceeds the time one is held. */
@@ -43,9 +43,9 @@ const SILENCE = {
 const PLANS = { plan_cache_mode: "force_custom_plan" };
 
 /**
- * A statement that sets how the session plans, if its transaction commits. Cached plans are for statements that find
- * their rows by an index; a table without a usable index is read as before. JIT is off: compiling takes longer than any
- * of our statements, and one setting that makes a plan look expensive triggers it.
+ * A statement that sets how the session plans, if its transaction commits. Cached plans are used for statements that
+ * find rows by an index; a table without a usable index is still read completely. JIT is off: compiling takes longer
+ * than any of our statements, and one setting that makes a plan look expensive triggers it.
  */
 export function planStatement(areKept: boolean): string {
   const settings = {
@@ -59,7 +59,7 @@ export function planStatement(areKept: boolean): string {
 
 /**
  * A pool that connects on first use. Throws `bad_request` if the address is invalid or a file in it is missing.
- * @param onClose called whenever a connection is gone, or could not be made
+ * @param onClose called whenever a connection has ended, or could not be made
  */
 export function makePool(
   { url, schema, connections, name }: ServerOptions,

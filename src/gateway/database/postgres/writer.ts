@@ -11,7 +11,7 @@ import { isOfServer, isRepeatable, problemOf, RETRY_MS, SilentServer } from "./p
 import { checkDurable, planStatement } from "./server.ts";
 import { runTransaction, send } from "./statements.ts";
 
-/** Most transactions in a commit: more would delay the answers of the first ones. */
+/** Maximum transactions in a commit: more would delay the answers of the first ones. */
 const BATCH_MAX = 64;
 const TRIES = 5;
 /** No retry starts later than this. */
@@ -151,7 +151,7 @@ export class PostgresWriter {
   async #enter(): Promise<void> {
     if (!this.#connection) return;
     this.#beginNext(this.#connection);
-    await this.#next?.begun.catch(() => {}); // the group reports it too
+    await this.#next?.begun.catch(() => {}); // the group reports the same error
   }
 
   async #write(batch: readonly Pending[], until: number): Promise<void> {
@@ -165,7 +165,7 @@ export class PostgresWriter {
       }
     } catch (error) {
       this.#failure = problemOf(error);
-      // work that arrived meanwhile has waited as long
+      // work that arrived meanwhile has waited for the same error
       const waiting = isOfServer(error) || error instanceof SilentServer ? this.#pending.splice(0) : [];
       for (const { reject } of [...batch, ...waiting]) reject(this.#failure);
     }
@@ -250,7 +250,7 @@ export class PostgresWriter {
     if (command !== "COMMIT") throw new AppError("storage", "the database rolled the commit back");
   }
 
-  /** Returns the server's answer. The next group is pipelined behind it. */
+  /** Returns the server's answer. The next group is pipelined after it. */
   async #sendCommit(connection: Connection): Promise<string> {
     this.#committing = connection;
     try {
@@ -289,7 +289,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Ends the failed group; if that fails too, the next one gets another connection. */
+  /** Ends the failed group; if that fails, too, the next group gets a new connection. */
   async #renew(): Promise<void> {
     const connection = this.#connection;
     this.#next = undefined;
@@ -304,7 +304,7 @@ export class PostgresWriter {
   }
 }
 
-/** Merges equal transactions into one with all of their inputs, in the place of the first. */
+/** Merges equal transactions into one with all of their inputs, at the position of the first. */
 function piecesOf(batch: readonly Pending[]): readonly Piece[] {
   const pieces = new Map<GroupTransaction, Piece>();
   for (const pending of batch) {

@@ -65,7 +65,7 @@ export interface Admin {
   replay(id: string): Promise<Replayed>;
   /** Cancels the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
-  /** The servers that share the database, the oldest first; empty if this one has it to itself. */
+  /** The servers that share the database, the oldest first; empty if the database is not shared. */
   nodes(): Promise<readonly NodeStatus[]>;
   /** The watched mailbox. Throws `not_found`. */
   mail(): MailStatus;

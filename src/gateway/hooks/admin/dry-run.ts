@@ -38,7 +38,7 @@ export interface DryAction {
   readonly action: HookAction;
   /** The text that the model, or the main session, would read. */
   readonly prompt: string;
-  /** Target of the reply; absent: no reply is wanted. */
+  /** Target of the reply; absent: no reply is requested. */
   readonly reply?: Target | { readonly reason: string };
   /** The reason to refuse the request for this action. */
   readonly refused?: string;

@@ -8,7 +8,7 @@ import { groupsOf, isWithin, type Networks, parseAddress } from "../../../base/s
 /** The peer of a Unix socket: only a proxy of this machine may connect there. */
 export const UNIX_PEER = "unix";
 
-/** Most hops that are read: more proxies than anyone chains. */
+/** Maximum number of hops that are read: more than any chain of proxies. */
 const HOPS_MAX = 32;
 
 /** The client's address in canonical form; `unknown` if the socket has none and no proxy names it. */

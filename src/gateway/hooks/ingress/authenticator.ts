@@ -1,6 +1,6 @@
 /**
- * Authenticates senders by hook tokens and signatures. Every failure looks alike and is counted against the client's
- * address; a valid credential is always accepted, and clears earlier failures.
+ * Authenticates senders by hook tokens and signatures. All failures get the same answer and are counted against the
+ * client's address; a valid credential is always accepted, and clears earlier failures.
  */
 import { isRecent, type Logger, retryAfter } from "../../../base/index.ts";
 import type { HooksConfig, SignatureConfig } from "../config.ts";
@@ -64,7 +64,7 @@ export class Authenticator {
   }
 
   /**
-   * The pass of a valid hook token, or the reason of the failure. Counts nothing. Throws if the token is for other
+   * The pass of a valid hook token, or the reason of the failure. Counts no failure. Throws if the token is for other
    * paths.
    */
   byToken(hooks: HooksConfig, client: Client): Pass | { readonly reason: string } {
@@ -81,7 +81,7 @@ export class Authenticator {
     return { auth, headers: DEPRECATION };
   }
 
-  /** The pass of a valid signature for a mapping, or the reason of the failure. Counts nothing. */
+  /** The pass of a valid signature for a mapping, or the reason of the failure. Counts no failure. */
   bySignature(
     { id, auth: config }: { id: string; auth: SignatureConfig },
     client: Client,

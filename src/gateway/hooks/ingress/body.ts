@@ -1,6 +1,6 @@
 /**
- * Reads request bodies into memory, within limits of size and time, whatever length they announce and however they are
- * compressed.
+ * Reads request bodies into memory, within limits of size and time, regardless of their announced length and their
+ * compression.
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
@@ -71,8 +71,7 @@ const stream = async (body: Message["body"], options: Required<ReadOptions>): Pr
   body === null ? new Uint8Array() : receive(body, options);
 
 /**
- * Returns a single chunk, the common case, as it is; joins several in one buffer, because a client chooses how small
- * they are.
+ * Returns a single chunk, the common case, unchanged; joins several in one buffer, because a client chooses their size.
  */
 async function receive(
   body: ReadableStream<Uint8Array>,

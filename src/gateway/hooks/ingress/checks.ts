@@ -66,7 +66,7 @@ const FOUND_MAX = 100;
 /** Longest delay of a sender by the check for its model. */
 const PATIENCE_MS = 300;
 
-/** Gives the same answers as the agent itself. */
+/** Makes checks with the same results as the agent's own. */
 export function makeChecks({ settings, channels, ...models }: CheckParts): Checks {
   const foundAt = new Map<string, number>();
   const find = async (reference: string | undefined, agentId = DEFAULT_AGENT): Promise<ModelAnswer | undefined> => {

@@ -119,7 +119,10 @@ function deliverOf(fields: AgentFields): boolean {
   return fields.read("deliver", bad) ?? true;
 }
 
-/** Chat ids are numbers on some platforms. An invalid recipient is refused: a fallback would reach someone else. */
+/**
+ * Chat ids are numbers on some platforms. An invalid recipient is refused, because a fallback would reach another
+ * person.
+ */
 function recipientOf(fields: AgentFields): string | undefined {
   const reason = `expected a text of at most ${RECIPIENT_LENGTH_MAX} characters, or a whole number`;
   const to = fields.read("to", refuse("invalid_field", { details: [{ field: "to", reason }] }));

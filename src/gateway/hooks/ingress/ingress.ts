@@ -24,15 +24,15 @@ import { ShareLimit } from "./share-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { Waits } from "./waits.ts";
 
-/** Most bodies of unauthenticated senders read at once. */
+/** Maximum bodies of unauthenticated senders that are read at once. */
 export const UNPROVED_READS_MAX = 64;
-/** Most of those from one address. */
+/** Maximum of these from one address. */
 export const UNPROVED_SHARE = 16;
 const UNPROVED_READS = { max: UNPROVED_READS_MAX, share: UNPROVED_SHARE };
 /** In addition, for locked-out addresses, which may still have a sender with a valid signature. */
 const LOCKED_READS = { max: 16, share: 8 };
 const MIB = 1024 * 1024;
-/** Most memory for such bodies: one of 32 MiB, packed and unpacked, fits into an address's share. */
+/** Maximum memory for such bodies: one of 32 MiB, packed and unpacked, fits into an address's share. */
 const UNPROVED_BYTES = { max: 256 * MIB, share: 96 * MIB };
 const LOCKED_BYTES = { max: 128 * MIB, share: 64 * MIB };
 /** Retry-After when the database fails. */
@@ -145,7 +145,7 @@ const pathBelow = (url: URL, { path }: Pick<HooksConfig, "path">): string =>
   trimSlashes(url.pathname.slice(path.length));
 
 /**
- * For a request that no mapping took, the first mapping with its path: the sender's credential may be wrong.
+ * For a request that no mapping accepts, the first mapping with its path: the sender's credential may be wrong.
  * @param mapping that took the request
  */
 function routeOf({ settings, mappings }: IngressDeps, path: string, mapping: unknown): string {

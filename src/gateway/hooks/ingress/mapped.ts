@@ -71,7 +71,7 @@ export async function answerMapped(
   tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = claim.answer ?? (await answerProved(deps, context, { mapping, asked, pass, rawBody }));
-  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // the request waited for it
+  const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // true if the request waited for its outcome
   // a check of the address: the provider expects its own answer
   const isCheck = claim.answer !== undefined && claim.answer !== NOTHING;
   const plain = isOutcome || isCheck ? undefined : acknowledgement(mapping.config, contentType);
@@ -167,8 +167,8 @@ async function prove(
 }
 
 /**
- * Reads a body of an unauthenticated sender. Places for those are few, and each address has a share; a locked-out one
- * gets a short time in a separate pool. A body that is too slow is a failed attempt.
+ * Reads a body of an unauthenticated sender. The number of such reads is limited, and each address has a share; a
+ * locked-out address gets a short time in a separate pool. A body that is too slow is a failed attempt.
  */
 async function readUnproved(
   { authenticator, readMs, unproved, locked }: MappedDeps,

@@ -1,6 +1,6 @@
 /**
- * Parses the bytes of a body. Most senders write JSON, and some do not say so: whatever the content type, text that
- * looks like an object or a list is tried as JSON first.
+ * Parses the bytes of a body. Most senders write JSON, and some of them with another content type, so text that looks
+ * like an object or a list is always tried as JSON first.
  */
 import { nestsDeeper } from "../../../base/index.ts";
 import { isMultipart, parseMultipart } from "./multipart.ts";
@@ -92,7 +92,7 @@ function exactly(_key: string, value: unknown, context?: { readonly source?: str
   return !Number.isFinite(value) || /^-?\d+$/.test(source) ? source : value;
 }
 
-/** Undefined if the text is not JSON after all. Throws if it nests too deep. */
+/** Undefined if the text is not JSON. Throws if it nests too deep. */
 function tryJson(text: string): { readonly value: unknown } | undefined {
   try {
     return { value: parseJson(text) };
@@ -114,7 +114,7 @@ function parseLines(text: string): unknown[] {
 
 const parseForm = (text: string): unknown => fieldsOf([...new URLSearchParams(text)]);
 
-/** Fields as texts, repeated ones as lists; for senders that put all of it into a field `payload`, its JSON. */
+/** Fields as texts, repeated ones as lists; for senders that put everything into a field `payload`, its JSON. */
 function fieldsOf(form: readonly (readonly [name: string, value: unknown])[]): unknown {
   const wrapped = form.find(([name]) => name === "payload")?.[1];
   if (typeof wrapped === "string" && looksLikeJson(wrapped)) {

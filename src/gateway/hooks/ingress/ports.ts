@@ -24,7 +24,7 @@ export interface Runs {
 }
 
 export interface IngressDeps {
-  /** The current settings: a request finishes under those it began with. */
+  /** The current settings: a request ends under the settings with which it began. */
   readonly settings: () => IngressSettings;
   /** Resolves after the commit. */
   readonly accept: (request: AcceptRequest) => Promise<Accepted>;

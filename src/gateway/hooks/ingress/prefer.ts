@@ -8,7 +8,7 @@ import type { Waits } from "./waits.ts";
 /** Longer than proxies keep a silent connection. */
 const WAIT_SECONDS_MAX = 300;
 
-/** Whole seconds; undefined if a request does not ask to wait. */
+/** Whole seconds; undefined if a request does not want to wait. */
 export function preferredWait(headers: Headers): number | undefined {
   const asked = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(headers.get("prefer") ?? "")?.[1];
   const seconds = Math.min(Number(asked ?? 0), WAIT_SECONDS_MAX);

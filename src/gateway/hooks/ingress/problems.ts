@@ -1,6 +1,6 @@
 /**
- * All reasons to refuse a request: the code for programs, the status, and a fixed text for people. No text quotes the
- * request: senders copy answers into logs and onto screens.
+ * All reasons to refuse a request: the code for programs, the status, and a fixed text for users. No text quotes the
+ * request, because senders copy answers into logs and onto screens.
  */
 import { AppError, type Code } from "../../../base/index.ts";
 

@@ -4,7 +4,7 @@
  * configuration starts with full ones.
  *
  * Nodes that share a database share the buckets: each admits requests by its own estimate, reports its spending a few
- * times a second, and corrects the estimate by the answer. Requests admitted in excess are made up for later.
+ * times a second, and corrects the estimate by the answer. Requests admitted in excess are subtracted later.
  */
 import { type Logger, messageOf, retryAfter } from "../../../base/index.ts";
 import type { Peers, Spent } from "../../database/peers.ts";
@@ -46,8 +46,8 @@ export class RateLimits {
   }
 
   /**
-   * Takes one request from every limit, or from none. Returns headers of the limit with the least left. Throws a
-   * `Refusal` if one is used up.
+   * Takes one token from every limit, or from none. Returns headers of the limit with the fewest remaining tokens.
+   * Throws a `Refusal` if a limit is used up.
    */
   take(limits: readonly NamedLimit[]): RateHeaders {
     const now = this.#parts.now();

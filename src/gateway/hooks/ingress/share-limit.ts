@@ -1,6 +1,6 @@
 /**
  * Limits concurrent work, or bytes in memory, with a share per address: one address never takes more than its share,
- * nor more than it leaves to others. Work beyond the limit is refused, not queued.
+ * nor more than the capacity that remains for others. Work beyond the limit is refused, not queued.
  */
 
 export class ShareLimit {
@@ -27,7 +27,7 @@ export class ShareLimit {
     }
   }
 
-  /** True if there were enough; the address holds them until it gives them back. */
+  /** True if there was enough; the address holds it until it returns it. */
   take(key: string, count: number): boolean {
     const own = (this.#takenBy.get(key) ?? 0) + count;
     if (own > Math.min(this.#share, this.#max - this.#taken)) return false;

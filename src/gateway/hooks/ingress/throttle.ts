@@ -1,6 +1,6 @@
 /**
  * Counts failed attempts by client address and locks out addresses that fail too often. A valid credential is never
- * locked out: callers ask only after a credential turned out to be wrong. Memory and time are bounded for any number of
+ * locked out, because callers ask only after a wrong credential. Memory and time are bounded for any number of
  * addresses.
  */
 
@@ -18,7 +18,7 @@ export interface Failure {
   readonly lockedForMs?: number;
   /** Failures left before a lock. */
   readonly remaining: number;
-  /** Time until it has all of them again. */
+  /** Time until the address has all attempts again. */
   readonly resetMs: number;
 }
 

@@ -16,7 +16,7 @@ export class Waits {
     return this.#open.size >= WAITS_MAX;
   }
 
-  /** Undefined if too many wait already. The caller ends it. */
+  /** Undefined if too many requests wait already. The caller ends the wait. */
   begin(gone: AbortSignal): Wait | undefined {
     if (this.isFull) return undefined;
     const controller = new AbortController();

@@ -101,7 +101,7 @@ function kindOf({ mimeType, filename }: Attachment): Kind | undefined {
   return Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : undefined;
 }
 
-/** "" if it is not a text. */
+/** "" if the attachment is not a text. */
 async function textOf(attachment: Attachment): Promise<string> {
   const kind = kindOf(attachment);
   if (kind === undefined) return "";

@@ -21,7 +21,7 @@ const PATH = "mail";
 const AUTH = "mailbox";
 /** Delay if an operator has to fix something, or a problem is short. */
 const WAIT_MS = 15_000;
-/** Most tries of a mail whose transform fails. */
+/** Maximum attempts for a mail whose transform fails. */
 const FAILURES_MAX = 5;
 
 export interface HandOverDeps extends Pick<
@@ -35,7 +35,7 @@ export interface HandOver {
   readonly item: MailItem;
   /** The account, for the delivery's record. */
   readonly account: string;
-  /** Tries of this mail so far. */
+  /** Attempts for this mail so far. */
   readonly failures: number;
   /** Marks the mail as handled, in the transaction of its acceptance. */
   readonly mark: () => Transaction<void>;
@@ -44,11 +44,11 @@ export interface HandOver {
 
 export type HandedOver =
   | { readonly kind: "accepted"; readonly deliveryId: string }
-  /** The mapping wants no action. */
+  /** The mapping produces no action. */
   | { readonly kind: "nothing" }
   /** This mail can never be accepted; the main session gets an event. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Nothing was written: try again. */
+  /** Nothing was written: try again later. */
   | { readonly kind: "later"; readonly reason: string; readonly afterMs: number; readonly isFailure?: boolean };
 
 /** Retrying is cheap, because no network is involved. */

@@ -1,4 +1,4 @@
-/** The text of an HTML mail as a person sees it: without styles, images, link targets, and hidden text. */
+/** The text of an HTML mail that a reader sees: without styles, images, link targets, and hidden text. */
 import { convert, type FormatCallback } from "html-to-text";
 import { keepVisible } from "./visible.ts";
 

@@ -1,6 +1,6 @@
 /**
  * A mailbox on an IMAP server (RFC 9051): opened read-only, so that nothing in it changes, and read by the server's
- * numbers of mails (UIDs). Knows nothing of the handling of mails.
+ * numbers of mails (UIDs). It does not handle the mails.
  */
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -24,7 +24,7 @@ const SAID_CHARS_MAX = 300;
 /** Codes (RFC 5530) of refusals that do not concern the password. */
 const TEMPORARY: readonly (string | undefined)[] = ["UNAVAILABLE", "LIMIT", "INUSE", "SERVERBUG", "CONTACTADMIN"];
 
-/** Names of settings as a person enters them. */
+/** Names of settings in the form that users enter. */
 export interface MailNames {
   readonly caFile: string;
   readonly secure: string;
@@ -42,7 +42,7 @@ export interface Mail {
 
 export interface OpenMailbox {
   readonly uidValidity: string;
-  /** UID of the next mail; undefined: the server does not say, which RFC 3501 allows. */
+  /** UID of the next mail; undefined: the server does not report it, which RFC 3501 allows. */
   readonly uidNext: number | undefined;
   /**
    * UIDs above one, ascending.
@@ -51,7 +51,7 @@ export interface OpenMailbox {
   uidsAfter(uid: number, options?: { since?: Date }): Promise<readonly number[]>;
   /** Undefined: it was deleted. Throws if the server cannot read it. */
   fetch(uid: number): Promise<Mail | undefined>;
-  /** Resolves when something may be new since the last look, or after a while. */
+  /** Resolves when there may be new mails since the last look, or after a while. */
   news(afterMs: number): Promise<void>;
   /** Ends a wait for news. */
   wake(): void;
@@ -113,7 +113,7 @@ async function makeClient(
     auth: { user, pass: password },
     secure: security === "tls",
     ...(security === "tls" ? {} : { doSTARTTLS: security === "starttls" }),
-    // without a name the certificate must be for the address
+    // without a name, the certificate must be for the address
     tls: { minVersion: "TLSv1.2", ...(isIP(host) > 0 ? { servername: "" } : {}), ...(ca === undefined ? {} : { ca }) },
     logger: false, // it would log the content of mails
     clientInfo: { name: "Hearth", version: false, vendor: false, "support-url": false },
@@ -149,7 +149,8 @@ async function selectMailbox(client: ImapFlow, { mailbox }: MailAccount) {
 async function search(client: ImapFlow, uid: number, since: Date | undefined): Promise<readonly number[]> {
   const found = await client.search({ uid: `${uid + 1}:*`, ...(since ? { since } : {}) }, { uid: true });
   if (!found) throw new AppError("upstream", "the server did not answer a search");
-  return found.filter((each) => each > uid).toSorted((a, b) => a - b); // `7:*` matches the last one, even if it is 6
+  // `7:*` matches the last mail, even if its number is 6
+  return found.filter((each) => each > uid).toSorted((a, b) => a - b);
 }
 
 async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefined> {
@@ -188,7 +189,7 @@ function watchNews(client: ImapFlow): { wait(afterMs: number): Promise<void>; wa
   return { wait, wake: () => wake() };
 }
 
-/** Hints for errors that people meet while setting up a mailbox. */
+/** Hints for errors that users meet while setting up a mailbox. */
 const HINTS: Readonly<Record<string, (names: MailNames) => string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: ({ caFile }) => `name the file of its certificate: ${caFile}`,
   SELF_SIGNED_CERT_IN_CHAIN: ({ caFile }) => `name the file of its authority's certificate: ${caFile}`,

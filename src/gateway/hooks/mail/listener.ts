@@ -22,7 +22,7 @@ const DAY_MS = 24 * HOUR_MS;
 const REFUSED_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
 /** Interval of checking a refused password's file for a new one. */
 const PASSWORD_LOOK_MS = 5000;
-/** Connections that may break on one mail before it is given up. */
+/** Maximum connections that may break on one mail before it is given up. */
 const FETCHES_MAX = 5;
 /** Longer outages are reported to the main session. */
 const DOWN_TOLD_MS = HOUR_MS;

@@ -5,7 +5,7 @@
 import type { MailItem } from "./message.ts";
 import type { MailPosition } from "./position.ts";
 
-/** More of them stop the mailbox: then the transform is at fault, not a mail. */
+/** If more fail, the mailbox stops: then the transform is at fault, not a mail. */
 const POSTPONED_MAX = 3;
 
 export interface PostponedMail {

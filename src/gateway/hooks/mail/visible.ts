@@ -79,7 +79,7 @@ const isOffPage = (style: Style): boolean =>
   /^(absolute|fixed)$/.test(style.get("position") ?? "") &&
   ["left", "top"].some((key) => /^-\d{3,}/.test(style.get(key) ?? ""));
 
-/** False for elements that no program shows, and for elements whose style hides their content. */
+/** False for elements that no mail program shows, and for elements whose style hides their content. */
 function isRendered(node: DomNode): boolean {
   if (node.name === "head" || node.name === "template" || node.name === "title") return false;
   const { attribs = {} } = node;

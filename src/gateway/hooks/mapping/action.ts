@@ -30,7 +30,7 @@ export interface Built {
 }
 
 /**
- * Undefined: the preset has nothing to say about this request. Throws `bad_request` for an empty text or an invalid
+ * Undefined: the preset describes nothing for this request. Throws `bad_request` for an empty text or an invalid
  * value, `too_large` for a text that is too long.
  */
 export function buildAction(parts: ActionParts): Built | undefined {
@@ -85,7 +85,7 @@ function contentOf({ mapping, plan, view, given }: ActionParts, kind: "wake" | "
   return preset.describe(view);
 }
 
-/** The preset's value is the default of the operator's; see `word` for a template with a missing value. */
+/** The preset's value, as the default of the operator's; see `word` for a template with a missing value. */
 function own(key: "sessionKey" | "itemId", parts: ActionParts): string | undefined {
   const { mapping, plan, view, given } = parts;
   if (given[key] || plan[key] || !mapping.preset) return word(key, parts);

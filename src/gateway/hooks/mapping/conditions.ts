@@ -32,7 +32,7 @@ export function makeQuestion(condition: Condition, depth = 0): Question {
 /** Long numbers are text in bodies, see `ingress/payload.ts`. */
 const isLong = (wanted: unknown): boolean => typeof wanted === "number" && Math.abs(wanted) > Number.MAX_SAFE_INTEGER;
 
-/** All parts of a test must hold; an empty test asks whether there is a value. */
+/** All parts of a test must hold; an empty test checks that there is a value. */
 function makeTest({ at, equals, in: among, matches, exists }: ConditionTest): Question {
   const path = parsePath(at);
   const isSame = (value: unknown, wanted: unknown): boolean =>

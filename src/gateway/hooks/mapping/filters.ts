@@ -36,7 +36,7 @@ const text =
   };
 
 const FILTERS = {
-  /** Replaces an absent or empty value by the operator's words. */
+  /** Replaces an absent or empty value by the operator's text. */
   default: {
     args: [1, 1],
     apply: (piece, [instead = ""]) =>

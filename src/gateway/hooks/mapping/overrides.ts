@@ -64,7 +64,7 @@ export function parseOverrides(output: unknown): Overrides {
   throw new AppError("runner", `the transform returned two kinds: kind is '${given.kind}', action is '${action}'`);
 }
 
-/** A mapping's settings with a transform's overrides; `warnings` lists ignored ones. */
+/** Merges a transform's overrides into a mapping's settings; `warnings` lists ignored ones. */
 export function mergeOverrides(
   config: MappingConfig,
   given: Overrides,

@@ -59,7 +59,7 @@ function keysOf(text: string): string[] {
   return keys;
 }
 
-/** Undefined if the path leads nowhere. */
+/** Undefined if the path leads to no value. */
 export const valueAt = (view: View, { root, keys }: ValuePath): unknown => ownValue(view[root], keys);
 
 /** True if its value is always text, so that a number can only be meant as text. */

@@ -5,7 +5,7 @@ import { RE2JS } from "re2js";
 import { AppError, messageOf } from "../../../base/index.ts";
 
 const PATTERN_CHARS_MAX = 512;
-/** A megabyte would take a third of a second. */
+/** Maximum length of a searched text: a megabyte would take a third of a second. */
 const INPUT_CHARS_MAX = 65_536;
 /** `(a{100}){9}` is short and still compiles to thousands of instructions. */
 const PROGRAM_MAX = 5000;

@@ -47,7 +47,7 @@ export function viewOf(request: MappingRequest, auth: SignatureConfig | undefine
 export const asRequested = (path: string): string =>
   trimSlashes(new URL(`http://localhost/${trimSlashes(path)}`).pathname);
 
-/** In linear time, whatever path strangers send. */
+/** Takes linear time for any path. */
 export function trimSlashes(path: string): string {
   let [start, end] = [0, path.length];
   while (path[start] === "/") start++;

@@ -21,7 +21,7 @@ export type MappingOutcome =
   | {
       readonly kind: "actions";
       readonly actions: readonly HookAction[];
-      /** Number of items beyond the limit; the last action reports them to the main session. */
+      /** Number of items beyond the limit; the last action reports it to the main session. */
       readonly leftOut: number;
       /** Ignored parts of the request, for the log and the response. */
       readonly warnings: readonly string[];
@@ -94,7 +94,7 @@ async function run(mapping: Mapping, { plan, view, parts }: Job): Promise<Mappin
 
 /**
  * The results of `work` for each item, in order, a few at a time. The first failure stops the others, and is thrown.
- * @param gone stops them too
+ * @param gone a signal that stops all of them
  */
 async function inParallel<Item, Made>(
   items: readonly Item[],
@@ -127,7 +127,7 @@ interface Transforming {
   readonly signal: AbortSignal;
 }
 
-/** Null: the transform wants no action. An empty result: there is no transform, or it changes nothing. */
+/** Null: the transform produces no action. An empty result: there is no transform, or it changes nothing. */
 async function transformed(
   { id, config }: Mapping,
   { view, parts, deadline, signal }: Transforming,
@@ -142,7 +142,7 @@ async function transformed(
   const limits = { timeoutMs, limitMs: parts.transformTimeoutMs };
   const settings = { ...config.transform, lane: id, folder: parts.transformsDir, ...limits };
   const output = await parts.transforms.run(settings, input, signal).catch((error: unknown) => {
-    // an item waits for others of its list: the list is too long for its time limit
+    // an item waits for others of its list, so the list is too long for its time limit
     const isLate = index !== undefined && error instanceof AppError && error.code === "busy";
     throw isLate && performance.now() >= deadline - 1 ? late() : error;
   });

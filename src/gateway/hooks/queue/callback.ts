@@ -38,7 +38,7 @@ export type CallbackOutcome =
   | { readonly kind: "retry"; readonly reason: string; readonly afterMs?: number }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** Never throws. Any step without answer, name resolution too, ends at the time limit or by the signal. */
+/** Never throws. Each step, including name resolution, ends at the time limit or by the signal. */
 export async function sendCallback(given: Callback): Promise<CallbackOutcome> {
   const problem = urlProblem(given.url, given);
   if (problem) return { kind: "failed", reason: problem };

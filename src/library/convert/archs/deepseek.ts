@@ -6,7 +6,7 @@ import { checkActivation, decoderMetadata, llamaTable, type DecoderDefaults } fr
 import { ropeParameters, ropeType } from "../rope.ts";
 import { CORRECTION, deepseekRouting, expertMetadata, inMlp, mixedTable, sharedExpert } from "./experts.ts";
 
-/** YaRN whose magnitude scales all of the scores, not the rotated part. A GGUF has a tenth of its factor. */
+/** YaRN whose magnitude scales the whole scores, not the rotated part. A GGUF has a tenth of its factor. */
 function latentYarn(config: Config): Record<string, WriteValue> {
   const parameters = ropeParameters(config);
   if (!parameters || ropeType(parameters) !== "yarn") return {};
@@ -45,7 +45,7 @@ export function latentMetadata(config: Config, defaults: DecoderDefaults = {}): 
   };
 }
 
-/** Everything but the router and the experts. */
+/** All weights except the router's and the experts'. */
 export const latentTable = (): TensorTable => ({
   ...mixedTable(withoutKeys()),
   "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", optional: true },

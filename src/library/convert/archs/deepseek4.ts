@@ -114,7 +114,9 @@ function metadata(config: Config): Record<string, WriteValue> {
   };
 }
 
-/** Layers without blocks rotate by one base; the others by another, stretched, and with no change of magnitude. */
+/**
+ * Layers without blocks rotate by one base; the other layers by another base, scaled, without a change of magnitude.
+ */
 function rotation(config: Config): Record<string, WriteValue> {
   const all = config.findPart("rope_parameters");
   const stretched = all?.findPart("compress") ?? config.findPart("rope_scaling") ?? all;
@@ -138,7 +140,7 @@ const rotaryDim = (config: Config): number =>
   config.findCount("qk_rope_head_dim") ??
   Math.floor(config.count("head_dim") * config.number("partial_rotary_factor", 64 / 512));
 
-/** The positions of a block in each layer, 0 in layers without; published as such or by kinds of layers. */
+/** The positions of a block in each layer, 0 for layers without blocks; published as numbers or as kinds of layers. */
 function ratiosOf(config: Config): readonly number[] {
   const nLayers = layersOf(config);
   const [listed, kinds] = [config.findNumbers("compress_ratios"), config.find("layer_types")];
@@ -159,7 +161,7 @@ function ratiosOf(config: Config): readonly number[] {
   return ratios;
 }
 
-/** Leading layers whose experts follow from the token; no other layer's do. */
+/** Number of leading layers whose experts depend only on the token. */
 function hashLayers(config: Config): number {
   const kinds = config.find("mlp_layer_types");
   if (kinds === undefined) return config.count("num_hash_layers", { min: 0, fallback: 3, max: layersOf(config) });

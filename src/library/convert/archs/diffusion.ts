@@ -1,4 +1,4 @@
-/** Diffusion language models: known layers that look both ways, and the token of a mask. */
+/** Diffusion language models: known layers with bidirectional attention, and a mask token. */
 import { u32, type Architecture, type TensorTable } from "../architecture.ts";
 import { configOf, type Config } from "../config.ts";
 import { decoderMetadata, headNorms, headsOf, llamaTable } from "../decoder.ts";
@@ -26,7 +26,7 @@ export const rnd1: Architecture = {
   tensors: () => ({ ...bareTable(), ...headNorms(), ...inMlp() }),
 };
 
-/** The mask of every published LLaDA with experts, whose files may not name it. */
+/** The mask token of every published LLaDA with experts, which files may omit. */
 const LLADA_MOE_MASK = 156_895;
 
 export const lladaMoe: Architecture = {

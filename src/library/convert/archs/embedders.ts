@@ -34,7 +34,7 @@ function fusedMetadata(config: Config, { ctxLen, ropeBase }: Defaults): Record<s
   };
 }
 
-/** Whole heads rotate by halves, and norms follow their blocks: a GGUF cannot say otherwise. */
+/** Whole heads rotate by halves, and norms follow their blocks: a GGUF cannot express anything else. */
 function checkNomic(config: Config): void {
   checkActivation(config, ["silu"]);
   checkActivation(config, ["swiglu"], "activation_function");
@@ -83,7 +83,7 @@ export const jinaBertV3: Architecture = {
   unused: /^pooler\./,
 };
 
-/** Llama that reads both ways, without an output. */
+/** Llama with bidirectional attention, without an output. */
 export const euroBert: Architecture = {
   arch: "eurobert",
   activations: ["silu"],

@@ -3,7 +3,7 @@ import { f32, u32, type Architecture, type TensorTable } from "../architecture.t
 import { layersOf, nameOf, type Config } from "../config.ts";
 import { bert } from "./bert.ts";
 
-/** Positions of RoBERTa begin behind the padding token's id, so the first rows of the table are never used. */
+/** Positions of RoBERTa begin after the padding token's id, so the first rows of the table are never used. */
 const unusedPositions = (config: Config): number => config.count("pad_token_id", { fallback: 1, min: 0 }) + 1;
 
 /** RoBERTa and XLM-RoBERTa: BERT, whose table of positions begins later. */
@@ -45,7 +45,7 @@ const DISTIL: TensorTable = {
   "layer.*.output_layer_norm": { to: "blk.*.layer_output_norm" },
 };
 
-/** DistilBERT: BERT without token types, under names of its own. */
+/** DistilBERT: BERT without token types, under other names. */
 export const distilBert: Architecture = {
   arch: "bert",
   activations: ["gelu"],
@@ -63,7 +63,7 @@ export const distilBert: Architecture = {
   unused: /^vocab_/,
 };
 
-/** ModernBERT: layers with a window between layers that see all, each kind with its own rotation. */
+/** ModernBERT: layers with a window between global layers, each kind with its own RoPE. */
 export const modernBert: Architecture = {
   arch: "modern-bert",
   activations: ["gelu"],

@@ -8,7 +8,7 @@ import { graniteFactors, HUNYUAN_NORMS } from "./sequential.ts";
 /** Routing scores, as `expert_gating_func` numbers them. */
 const SIGMOID = u32(2);
 
-/** The matrices of experts and their router. Where some layers are dense, neither kind of MLP is in all of them. */
+/** The matrices of experts and their router. If some layers are dense, no kind of MLP is in all layers. */
 function expertTable(
   at: string,
   names: readonly [gate: string, up: string, down: string],
@@ -48,7 +48,7 @@ export function sharedExpert(at: string): TensorTable {
   };
 }
 
-/** Llama's weights where some layers have experts and others an MLP. */
+/** Llama's weights, if some layers have experts and others an MLP. */
 export function mixedTable(table = llamaTable()): TensorTable {
   const entries = Object.entries(table).map(([name, rule]) =>
     name.includes(".mlp.")
@@ -74,7 +74,7 @@ export function expertMetadata(config: Config, width = "moe_intermediate_size"):
   };
 }
 
-/** Some configurations list a size for each layer; layers alike have one. */
+/** Some configurations list a size per layer, which is the same for layers of one kind. */
 function firstOf(config: Config, key: string): number {
   const listed = config.find(key);
   if (!Array.isArray(listed)) return config.count(key);
@@ -164,7 +164,7 @@ export const phimoe: Architecture = {
   tensors: () => ({ ...bareTable(), ...inSparseBlock() }),
 };
 
-/** Gate and up of stacked matrices that have both, in this order. */
+/** Gate or up of stacked matrices that contain both, in this order. */
 export const halfOf =
   (second: boolean) =>
   ([experts = 0, rows = 0, dim = 0]: readonly number[]) => {
@@ -215,13 +215,13 @@ export const glm4moe: Architecture = {
   }),
 };
 
-/** Solar Open: GLM 4.5 whose heads rotate whole. */
+/** Solar Open: GLM 4.5 with RoPE on whole heads. */
 export const solarOpen: Architecture = {
   ...glm4moe,
   metadata: (config) => ({ ...glm4moe.metadata(config), ...rotaryPart(config, { part: 1 }) }),
 };
 
-/** Hunyuan 3: DeepSeek's experts under names of its own, and norms of query and key. */
+/** Hunyuan 3: DeepSeek's experts under other names, and norms of query and key. */
 export const hyV3: Architecture = {
   arch: "hy_v3",
   activations: ["silu"],

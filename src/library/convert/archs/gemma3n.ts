@@ -40,7 +40,7 @@ export const gemma3n: Architecture = {
       ...sandwichNorms(0),
       ...headNorms(),
       ...PER_LAYER,
-      // tokens of images and audio, which have no row of their own, have the first token's
+      // tokens of images and audio, which have no row, use the first token's
       embed_tokens_per_layer: {
         to: "per_layer_token_embd",
         rows: ([rows = 0, dim = 0]) => ({

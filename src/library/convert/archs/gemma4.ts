@@ -84,7 +84,7 @@ const expertKeys = (config: Config): Record<string, WriteValue> => ({
   expert_feed_forward_length: u32(config.count("moe_intermediate_size")),
 });
 
-/** Layers that slide, and both sizes of heads: older files have a key for the global one, newer ones a list. */
+/** Kinds of layers, and both sizes of heads: older files have a key for the global size, newer ones a list. */
 function kindsOf(config: Config): { slides: boolean[]; headDim: number; globalHeadDim: number } {
   const nLayers = layersOf(config);
   const kinds = config.find("layer_types");
@@ -111,7 +111,7 @@ function keyHeads(config: Config, layer: number): number {
     : (config.findCount("num_global_key_value_heads") ?? usual);
 }
 
-/** Global layers rotate the first pairs only, but as if all of the head rotated. */
+/** Global layers rotate only the first pairs, but with the frequencies of a whole rotated head. */
 function rotated(config: Config): Computed {
   const parameters = ropeParameters(config);
   if (parameters && ropeType(parameters) !== "proportional") throw parameters.wrong("rope_type", "'proportional'");
@@ -120,7 +120,7 @@ function rotated(config: Config): Computed {
   return { rope_freqs: Float32Array.from({ length: pairs }, (_, pair) => (pair < turning ? 1 : STILL)) };
 }
 
-/** Layers that reuse earlier keys have none of their own, and some layers use keys as values. */
+/** Layers that reuse earlier keys have no keys, and some layers use keys as values. */
 const keyTable = (): TensorTable => ({
   "layers.*.self_attn.k_proj": { to: "blk.*.attn_k" },
   "layers.*.self_attn.v_proj": { to: "blk.*.attn_v" },

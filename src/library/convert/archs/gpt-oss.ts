@@ -6,7 +6,7 @@ import { bareTable, expertMetadata } from "./experts.ts";
 
 /** Every second row of stacked matrices that hold gate and up in turns. */
 const inTurns = (first: 0 | 1): ExpertRows => ({ first, step: 2 });
-/** Every second value of each expert's biases. */
+/** Selects every second value of each expert's biases. */
 const biasInTurns =
   (first: 0 | 1) =>
   ([experts = 0, both = 0]: readonly number[]) => ({
@@ -15,7 +15,7 @@ const biasInTurns =
     rowLen: 1,
   });
 
-/** gpt-oss, whose experts are MXFP4 blocks, or floats if somebody trained it further. */
+/** gpt-oss, whose experts are MXFP4 blocks, or floats after further training. */
 export const gptOss: Architecture = {
   arch: "gpt-oss",
   activations: ["silu"],

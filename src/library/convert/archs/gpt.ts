@@ -1,4 +1,4 @@
-/** The line of GPT-2: layer norms with biases, and names of their own; fused queries, keys and values are reordered. */
+/** The line of GPT-2: layer norms with biases, and other names; fused queries, keys and values are reordered. */
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type RowSelection, type TensorTable } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";

@@ -1,6 +1,6 @@
 /**
  * Hunyuan 4 as it is published: latent attention with an indexer and gates, experts in stacks, and hyper-connections.
- * Rotated parts are the last of each head, in halves; a GGUF has them in pairs of neighbours.
+ * RoPE rotates the last part of each head, in halves; a GGUF has them in pairs of neighbours.
  */
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type RowSelection, type TensorTable } from "../architecture.ts";

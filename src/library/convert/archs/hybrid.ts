@@ -68,7 +68,7 @@ export const halfOfMatrix =
     order: Array.from({ length: rows / 2 }, (_, i) => i + (second ? rows / 2 : 0)),
   });
 
-/** True for layers of attention, whose kind has two names. */
+/** True for attention layers, whose kind has two names. */
 function kindsOf(config: Config): boolean[] {
   const kinds = config.find("layer_types") ?? config.find("layers_block_type");
   const nLayers = layersOf(config);

@@ -128,7 +128,7 @@ function deltaTable(config: Config): Readonly<Record<string, TensorRule>> {
   };
 }
 
-/** As the loader's limit. */
+/** The loader's limit. */
 const HEADS_MAX = 65_536;
 
 const MLP: Readonly<Record<string, TensorRule>> = {

@@ -25,7 +25,7 @@ export const mllama: Architecture = {
   computed: (config) => llama3Factors(config, headsOf(config).headDim),
 };
 
-/** Layers have either kind of attention. */
+/** Each layer has one of two kinds of attention. */
 const selfAttention = ({ nHeads, nKvHeads }: { nHeads: number; nKvHeads: number }): TensorTable => ({
   "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", pairedHeads: nHeads, optional: "layers" },
   "layers.*.self_attn.k_proj": { to: "blk.*.attn_k", pairedHeads: nKvHeads, optional: "layers" },

@@ -81,7 +81,7 @@ function expertKeys(config: Config): Record<string, WriteValue> {
 
 const MIXER = "layers.*.mixer";
 
-/** Blocks of each kind are in some layers. */
+/** Blocks of each kind exist in some layers only. */
 const inSomeLayers = (table: Readonly<Record<string, TensorRule>>): TensorTable =>
   Object.fromEntries(Object.entries(table).map(([name, rule]) => [name, { ...rule, optional: "layers" as const }]));
 

@@ -1,7 +1,7 @@
 /**
  * Qwen 3 Next and Qwen 3.5: gated delta rules in three of four layers. Norms are stored minus 1, except in the delta
- * rules. Their value heads belong to key heads in runs; a GGUF of Qwen 3.5 has them in turns, so that value head
- * i goes with key head i modulo their number.
+ * rules. Neighbouring value heads share a key head; a GGUF of Qwen 3.5 interleaves them, so that value head i belongs
+ * to key head i modulo their number.
  */
 import type { WriteValue } from "../../../engine/formats/index.ts";
 import { u32, type Architecture, type RowSelection, type TensorRule, type TensorTable } from "../architecture.ts";
@@ -35,7 +35,7 @@ function deltaMetadata(config: Config): Record<string, WriteValue> {
   };
 }
 
-/** Norms, attention with gates, and what all delta rules have. */
+/** Norms, gated attention, and the weights of all delta rules. */
 function deltaTable(rows: { values?: Selection; mixed?: Selection } = {}): TensorTable {
   const some = (rule: TensorRule): TensorRule => ({ ...rule, optional: "layers" });
   const shared = Object.entries({ ...bareTable(llamaTable({ shift: 1 })), ...headNorms(1) }).map(
@@ -100,7 +100,7 @@ function turns(config: Config) {
     values: (shape: readonly number[]) => ({ shape, order: heads }),
     /** The rows of values. */
     wide: (shape: readonly number[]) => ({ shape, order: inHeads(valueDim) }),
-    /** Queries and keys as they are, then values. */
+    /** Queries and keys unchanged, then values. */
     mixed: (shape: readonly number[]) => ({ shape, order: [...keys, ...inHeads(valueDim, keyRows)] }),
     /** The columns of values. */
     columns: (shape: readonly number[]) => {

@@ -12,7 +12,7 @@ const [RANK, MEAN] = [4, 1];
 const PRECISE = { precise: true } as const;
 const OUTPUT = { to: "cls.output", ...PRECISE } as const;
 
-/** Classifiers of several labels give no score. Without a list of labels there are two (transformers). */
+/** Classifiers with several labels give no score. If there is no list of labels, there are two (transformers). */
 function checkOneLabel(config: Config): void {
   const labels = config.find("id2label");
   const count = isObject(labels) ? Object.keys(labels).length : config.count("num_labels", { fallback: 2 });
@@ -66,7 +66,7 @@ export const qwen3Ranker: Architecture = {
   unused: /^lm_head\./,
 };
 
-/** Qwen3-Reranker is a text model that answers "yes" or "no", and is known by its name alone. */
+/** Qwen3-Reranker is a text model that answers "yes" or "no", and is recognised only by its name. */
 export const qwen3Answers: Architecture = {
   ...qwen3,
   metadata: (config) => ({ ...qwen3.metadata(config), pooling_type: u32(RANK) }),

@@ -16,7 +16,7 @@ const transposed = (to: string, more: Partial<TensorRule> = {}): TensorRule => (
   isTransposed: true,
   ...more,
 });
-/** The first layer has no values to draw from; what files have in their place has no use. */
+/** Parameters of the first layer's value mixture, which are unused because there is no earlier layer. */
 const FIRST_VALUES = /^(layers|blocks)\.0\.[a-z_.]*\.v([012]$|_lora\.)/;
 
 const PRECISE = { precise: true } as const;
@@ -143,7 +143,7 @@ export const rwkv6qwen2: Architecture = {
   }),
 };
 
-/** A rank that a configuration may leave to a rule of thumb; fla has names of its own. */
+/** A rank, for which configurations may rely on a rule of thumb; fla has other names. */
 function rank(config: Config, names: readonly [string, string], [exponent, factor]: readonly [number, number]) {
   const usual = Math.max(1, Math.round((config.count("hidden_size") ** exponent * factor) / 32)) * 32;
   return u32(config.count(nameOf(config, ...names), { fallback: usual }));
@@ -214,7 +214,7 @@ export const arwkv7: Architecture = {
   unused: FIRST_VALUES,
 };
 
-/** Two names of each square matrix. */
+/** Two names per square matrix. */
 const SQUARES = { receptance: "r_proj", key: "k_proj", value: "v_proj", output: "o_proj" } as const;
 
 function seventh(at: string, isGated: boolean): TensorTable {
@@ -239,7 +239,7 @@ function seventh(at: string, isGated: boolean): TensorTable {
 /** The vectors of all mixtures, (count, 1, 1, dim). */
 const stack = (shape: readonly number[]) => ({ shape: [shape[0] ?? 0, 1, 1, shape.at(-1) ?? 0] });
 
-/** The product of two matrices, and a vector added to it; fla has them as layers of one module. */
+/** The product of two matrices, and a vector added to it; fla stores them as layers of one module. */
 function lowRank(at: string, name: string): TensorTable {
   const [to, more] = [`time_mix_${name}`, name === "w" ? PRECISE : {}];
   const isAdded = name !== "g";
@@ -252,7 +252,7 @@ function lowRank(at: string, name: string): TensorTable {
   };
 }
 
-/** The first layer's values have no use, and a GGUF has its rates in their place. */
+/** The first layer's value mixture is unused; a GGUF has its rates under that name. */
 function inFirstLayer(name: string, rule: TensorRule): [string, readonly TensorRule[]] {
   const to = rule.to.replace("*", "0");
   const places = [to, to.replace("time_mix_a", "time_mix_v")];

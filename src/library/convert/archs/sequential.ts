@@ -84,7 +84,7 @@ export const graniteFactors = (config: Config): Record<string, WriteValue> => ({
   logit_scale: f32(config.number("logits_scaling", 1)),
 });
 
-/** Apertus: norms of query and key, and an activation with parameters of its own in each layer. */
+/** Apertus: norms of query and key, and an activation with separate parameters in each layer. */
 export const apertus: Architecture = {
   arch: "apertus",
   activations: ["xielu"],
@@ -115,7 +115,7 @@ export const arcee: Architecture = {
   tensors: (config) => without(paired(config), "layers.*.mlp.gate_proj"),
 };
 
-/** Every fourth layer has no rotation; a GGUF cannot say otherwise. */
+/** Every fourth layer has no RoPE: a GGUF cannot express anything else. */
 export const smollm3: Architecture = {
   arch: "smollm3",
   activations: ["silu"],
@@ -215,7 +215,7 @@ export const starcoder2: Architecture = {
   }),
 };
 
-/** Without a norm of its own the MLP shares attention's input; norms of heads are not written by a folder's names. */
+/** Without a separate norm, the MLP shares attention's input; norms of heads are not converted. */
 export const stablelm: Architecture = {
   arch: "stablelm",
   activations: ["silu"],

@@ -3,12 +3,12 @@ import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, nameOf, type Config } from "../config.ts";
 import { DENSE } from "../sentence-transformers.ts";
 
-/** The distance from which on all keys share a bucket: a GGUF cannot say another. */
+/** Distance from which on all keys share a bucket: a GGUF has no key for it. */
 const DISTANCE_MAX = 128;
-/** The context of training that configurations without one share. */
+/** The context length of training, which is the same for configurations without the key. */
 const CTX_LEN = 512;
 
-/** Throws `bad_file` for other activations: a GGUF says by its tensors alone which of these it is. */
+/** Throws `bad_file` for other activations: in a GGUF, only the tensors show which of these it is. */
 function checkFeedForward(config: Config): void {
   const kind = config.text("feed_forward_proj", "relu");
   if (kind !== "relu" && kind !== "gated-gelu") throw config.wrong("feed_forward_proj", "'relu' or 'gated-gelu'");

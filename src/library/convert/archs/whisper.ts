@@ -3,7 +3,7 @@ import type { WriteValue } from "../../../engine/formats/index.ts";
 import { f32, u32, type Architecture, type TensorTable } from "../architecture.ts";
 import type { Config } from "../config.ts";
 
-/** The epsilon of all layer norms, which no configuration says (modeling_whisper.py of transformers). */
+/** The epsilon of all layer norms, for which configurations have no key (modeling_whisper.py of transformers). */
 const EPS = 1e-5;
 /** Positions of 30 seconds of sound. */
 const SOUND_POSITIONS = 1500;
@@ -58,7 +58,7 @@ function suppressed(config: Config): Record<string, WriteValue> {
   return Object.fromEntries(entries);
 }
 
-/** Linears and norms that layers of both parts have: their places in transformers, and their names. */
+/** Linear steps and norms of layers in both parts: their names in transformers, and in a GGUF. */
 type Names = Readonly<Record<string, string>>;
 
 function layerTable(from: string, to: string, layers: number, names: Names): TensorTable {

@@ -63,7 +63,7 @@ export interface Api {
 }
 
 /**
- * The URL of a server path: the server's root is relative to the page, because a proxy may have both below another
+ * The URL of a server path: the server's root is relative to the page, because a proxy may serve both below another
  * path.
  */
 export const addressOf = (path: string): string => new URL(`.${path}`, document.baseURI).href;

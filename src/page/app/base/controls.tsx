@@ -1,4 +1,4 @@
-/** Buttons and fields of forms, and a look at the server at intervals. */
+/** Buttons and fields of forms, and regular checks of the server. */
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, ComponentProps } from "preact";
 import { useEffect } from "preact/hooks";
@@ -46,7 +46,7 @@ export const chosen = (text: Signal<string>) => ({
   onChange: (event: { currentTarget: { value: string } }) => void (text.value = event.currentTarget.value),
 });
 
-/** Calls `look` now, whenever one of `inputs` changes, and every `ms` where `isWanted` says so. */
+/** Calls `look` now, whenever one of `inputs` changes, and every `ms` while `isWanted`. */
 export function useLooks(
   look: () => unknown,
   ms: number,

@@ -8,7 +8,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** `sheet`: at the side of the page, for reading; the others are for input, if they have a field. */
+  /** `sheet`: at the side of the page, for reading; the other kinds are for input, if they have a field. */
   readonly kind?: "middle" | "sheet" | "palette";
 }
 

@@ -1,4 +1,4 @@
-/** Numbers, sizes and times for people, in the language of the page. */
+/** Displayed numbers, sizes and times, in the language of the page. */
 import type { Words } from "../words/index.ts";
 
 /** The page's language; tests have no document. */
@@ -64,7 +64,7 @@ export const timeText = (atMs: number): string => new Date(atMs).toLocaleTimeStr
 export const dateTimeText = (atMs: number): string =>
   new Date(atMs).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "medium" });
 
-/** `in 4 minutes`. Undefined: so far away that it means never. */
+/** `in 4 minutes`. Undefined: too far away to matter. */
 export function untilText(atMs: number, nowMs: number = Date.now()): string | undefined {
   const ms = atMs - nowMs;
   return ms > 10 * 365 * 86_400_000 ? undefined : relative(Math.max(0, ms));

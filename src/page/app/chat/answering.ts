@@ -35,7 +35,7 @@ export function resultsOf(chat: string, first: string, results: readonly ToolRes
   });
 }
 
-/** @param place of several simultaneous answers, to keep them in order */
+/** @param place index among several simultaneous answers, to keep them in order */
 export function startOf(chat: Chat, { parent, goOnWith, model, place: where }: Answering, place = 0): Message {
   const by = { model: model ?? chat.model, place: where ?? chat.place, state: "running" } as const;
   if (goOnWith) return { ...withoutEnd(goOnWith), ...by };

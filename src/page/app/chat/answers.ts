@@ -15,7 +15,7 @@ export type AnswerEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "thinking"; readonly text: string }
   | { readonly kind: "call"; readonly call: ToolCall }
-  /** No text yet; `text` gives the reason. */
+  /** No text yet; `text` is the reason. */
   | { readonly kind: "wait"; readonly text: string; readonly fraction?: number }
   | { readonly kind: "done"; readonly reason: string; readonly stats?: AnswerStats };
 

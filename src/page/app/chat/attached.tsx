@@ -135,10 +135,10 @@ type Where = Omit<AttachmentsProps, "attached">;
 const FILES_SHARE = 0.75;
 /** Longer texts are counted up to here, and the rest is estimated: a model serves no other request while it counts. */
 const COUNTED_CHARS_MAX = 200_000;
-/** For most languages; used when the model is not asked. */
+/** Estimate for most languages, if the model is not asked. */
 const CHARS_PER_TOKEN = 4;
 
-/** Tokens of each file: the server counts for its models, other models are estimated. */
+/** Tokens of each file: counted by the server for its models, estimated for other models. */
 function useTokens(files: readonly AttachedFile[], { model, place, options }: Where): Counts | undefined {
   const { api, models } = useApp();
   const counts = useSignal<Counts>(new Map());

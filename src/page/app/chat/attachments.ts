@@ -8,7 +8,7 @@ import type { Picture, TextFile } from "./tree.ts";
 const TEXT_BYTES_MAX = 1_000_000;
 const PICTURE_BYTES_MAX = 20_000_000;
 const DOCUMENT_BYTES_MAX = 100_000_000;
-/** A document that takes longer is hostile, or too large for any model. */
+/** Time limit: a document that takes longer is hostile, or too large for any model. */
 const DOCUMENT_MS_MAX = 60_000;
 /** Magic bytes of PDF, archives, old Office files and RTF. */
 const DOCUMENTS = ["%PDF-", "PK\u0003\u0004", "\u00d0\u00cf\u0011\u00e0", "{\\rtf"] as const;

@@ -35,7 +35,7 @@ export interface ChatParts {
   readonly watchLoad: (take: (event: AnswerEvent) => void) => () => void;
   readonly notify: (text: string) => void;
   readonly words: () => Words;
-  /** Undefined in browsers without it: then tabs are not kept apart. */
+  /** Undefined in browsers without locks: then tabs are not coordinated. */
   readonly locks: LockManager | undefined;
   readonly channel: BroadcastChannel | undefined;
 }

@@ -99,8 +99,8 @@ export class Chats {
   }
 
   /**
-   * Asks the next question of a chat, at its leaf or beside another message. Returns false if the chat is being
-   * answered already.
+   * Asks the next question of a chat, at its leaf or as a sibling of another message. Returns false if the chat is
+   * being answered already.
    * @param others models that answer in addition to the chat's own
    */
   async ask(id: string, draft: NewMessage, { parent, others }: Asking = {}): Promise<boolean> {
@@ -136,7 +136,7 @@ export class Chats {
     return true;
   }
 
-  /** Has a model answer, and others beside it, until each is done, stopped, or failed, which the messages record. */
+  /** Lets one or several models answer until each is done, stopped, or failed, which the messages record. */
   async answer(id: string, answering: Answering, others: readonly AnsweredBy[] = []): Promise<void> {
     const open = await this.#load(id);
     if (!open || this.#isBusy(id)) return;
@@ -213,7 +213,7 @@ export class Chats {
     const open = await this.#load(id);
     if (!open) return;
     const fields = open.chat.peek().leaf === at.left ? { leaf: at.leaf } : {};
-    // saved before shown: the user may close the tab when they see it
+    // saved before it is shown, because the user may close the tab at once
     await this.#parts.db.save({ messages, chats: [{ ...open.chat.peek(), ...fields }] });
     await this.#put(open, messages, fields);
   }

@@ -15,7 +15,7 @@ export function withoutEnd(message: Message): Message {
   return rest;
 }
 
-/** An answer whose tab is gone. */
+/** Marks an answer whose tab was closed. */
 export const asInterrupted = ({ chat }: Words, message: Message): Message =>
   message.state === "running" ? { ...message, state: "failed", error: chat.interrupted } : message;
 

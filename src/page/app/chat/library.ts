@@ -46,7 +46,7 @@ export class Library {
     await this.save("prompts", [{ id: makeId(), kind, name: name.slice(0, 200), text }]);
   }
 
-  /** Saves before it shows: the user may close the tab when they see it. */
+  /** Saves before it shows a change, because the user may close the tab at once. */
   async save<K extends RecordKind>(kind: K, records: readonly Records[K][]): Promise<void> {
     if (records.length === 0) return;
     await this.#keep(() => this.#parts.db.saveRecords(kind, records));

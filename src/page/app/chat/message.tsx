@@ -26,7 +26,7 @@ export interface MessageRow {
   /** The running answer of this message. */
   readonly live: Live | undefined;
   readonly isLast: boolean;
-  /** False: it is plain text until it comes near the visible part. */
+  /** False: it is plain text until it is near the visible part. */
   readonly isDrawn: boolean;
   readonly branches: number;
   readonly editing: Editing | undefined;
@@ -48,7 +48,7 @@ interface MessageProps extends MessageRow {
   readonly onGrow: () => void;
 }
 
-/** A shorter time gives no meaningful rate. */
+/** Minimum time for a meaningful rate. */
 const RATE_FROM_MS = 100;
 
 export const MessageItem = memo((props: MessageProps) => {

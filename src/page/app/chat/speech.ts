@@ -105,8 +105,8 @@ export function piecesOf(text: string): string[] {
 }
 
 /**
- * Scripts that identify a language, or one that its readers know. Japanese is tested before Chinese, because it
- * contains both scripts.
+ * Scripts that identify a language, or a language that readers of the script know. Japanese is tested before Chinese,
+ * because it contains both scripts.
  */
 const SCRIPTS: readonly (readonly [script: RegExp, language: string])[] = [
   [/[\p{Script=Hiragana}\p{Script=Katakana}]/gu, "ja"],

@@ -7,12 +7,12 @@ import type { OpenChat } from "./chat-types.ts";
 import { cleanTitle, parametersOf } from "./titles.ts";
 import { pathTo, toolsOf, wireMessages } from "./tree.ts";
 
-/** Idle time before a model is asked: the user may be about to send the next message. */
+/** Idle time before a model is asked, because the user may be about to send the next message. */
 const IDLE_MS = 1000;
 const TOKENS_MAX = 24;
 /** Smaller models write poor titles. */
 const PARAMETERS_MIN = 1e9;
-/** A longer chat gets no title: it had its chance, and reading it again may take long. */
+/** A longer chat gets no title: it was tried before, and reading the chat again may take long. */
 const MESSAGES_MAX = 6;
 
 const ASK =
@@ -39,7 +39,7 @@ export function writeTitles({ chats, models, answer, isOn }: TitleParts): void {
     asking = mine;
     for (const id of due) {
       if (mine.signal.aborted) return;
-      await askFor(id, mine.signal).catch(() => {}); // on failure the title stays
+      await askFor(id, mine.signal).catch(() => {}); // on failure the title is unchanged
       if (!mine.signal.aborted) due.delete(id);
     }
   };

@@ -1,4 +1,7 @@
-/** Titles of chats: the first line of the first message, or a title by a model. A title that a person wrote stays. */
+/**
+ * Titles of chats: the first line of the first message, or a title by a model. A title that a user wrote is never
+ * changed.
+ */
 import type { Words } from "../words/index.ts";
 import type { OpenChat } from "./chat-types.ts";
 import { titleOf, type Chat, type Message, type Messages } from "./tree.ts";
@@ -13,7 +16,7 @@ export function titleFields(words: Words, { chat, messages }: OpenChat, message:
   return { title: titleOf(message, namesOf(words)), titled: "line" };
 }
 
-/** An older page did not store the title's author: then it is automatic if it equals the first line. */
+/** An older page did not store the title's author: then the title is automatic if it equals the first line. */
 function isAutomatic(words: Words, { title, titled }: Chat, messages: Messages): boolean {
   if (titled !== undefined) return titled !== "person";
   return [...messages.values()].some(
@@ -35,6 +38,6 @@ export function cleanTitle(said: string): string {
   return bare.length <= CHARS_MAX ? bare : `${bare.slice(0, CHARS_MAX - 3).replace(/\s+\S*$/, "")}…`;
 }
 
-/** Without Markdown markers, quotes, and a full stop. */
+/** Without Markdown markers, quotes and full stop. */
 const withoutSigns = (line: string): string =>
   line.replace(/^[\s#*_"'`“”„«»‘’]+/, "").replace(/[\s*_"'`“”„«»‘’.。]+$/, "");

@@ -34,7 +34,7 @@ export interface ServerTool {
 export interface CallResult {
   /** For the model: between the markers of outside text. */
   readonly content: string;
-  /** For people: the beginning of the result. */
+  /** Displayed text: the beginning of the result. */
   readonly text: string;
   /** True if `text` is not the whole result. */
   readonly isCut: boolean;
@@ -109,7 +109,7 @@ export interface Chat {
   /** The message at the end of the shown path. */
   readonly leaf: string | null;
   /**
-   * The author of the title: the page from the first line, the model, or a person. Absent: an older page did not store
+   * The author of the title: the page from the first line, the model, or the user. Absent: an older page did not store
    * it.
    */
   readonly titled?: TitleAuthor;

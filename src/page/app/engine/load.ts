@@ -25,7 +25,7 @@ interface Asking {
   readonly advice: Words["engine"]["advice"];
   readonly question: Question;
   readonly signal: AbortSignal;
-  /** Subscribes to news about waiting. */
+  /** Subscribes to news about the wait. */
   readonly listen: (take: (event: AnswerEvent) => void) => void;
 }
 

@@ -1,4 +1,4 @@
-/** Work with a waiting caller: as a generator, and one after the other. */
+/** Converts work with a callback to a generator, and runs several in sequence. */
 import { abortable } from "../../../base/index.ts";
 
 /** Pushed items as a generator, which ends or throws like the work. */

@@ -17,7 +17,7 @@ export function startWorker<W = PageWorker>(name: "hearth-worker" | "hearth-webl
   return new Worker(trusted(address) as string, { type: "module" }) as unknown as W;
 }
 
-/** Browsers with Trusted Types accept no plain text as a script URL. */
+/** Browsers with Trusted Types do not accept plain text as a script URL. */
 function trusted(address: string): unknown {
   const { trustedTypes, hearthPolicy } = globalThis as typeof globalThis & {
     trustedTypes?: TrustedTypes;

@@ -31,7 +31,7 @@ interface Place {
   readonly api: Api;
   readonly words: () => Words;
   readonly present: () => Present | undefined;
-  /** Stores it as the current one. */
+  /** Stores the current model. */
   readonly hold: (present: Present | undefined) => void;
   /** Serialises chats: a Worker's messages do not name their chat. */
   readonly inTurn: InTurn;
@@ -165,7 +165,7 @@ function start(key: string): Started {
   return started;
 }
 
-/** Sends a message, and waits for an answer of this kind. */
+/** Waits for a message of this kind. */
 function said<K extends FromWebLlm["kind"]>(
   worker: Started,
   { message, until, take }: { message: ToWebLlm; until: K; take: (event: FromWebLlm) => void },

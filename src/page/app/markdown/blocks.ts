@@ -5,7 +5,7 @@
 import { Marked, type Token } from "marked";
 import { mathBlock, mathInline } from "./math.ts";
 
-/** A longer block is shown as plain text: no answer is that long, and it is slow to parse. */
+/** A longer block is shown as plain text: it is slow to parse, and no answer is that long. */
 const BLOCK_CHARS_MAX = 200_000;
 /** Deeply nested quotes or lists take seconds to parse. */
 const NESTED = /(?:>[ \t]?){40}|(?:[-*+][ \t]){40}/;
@@ -22,7 +22,7 @@ export interface Blocks {
 
 export const NO_BLOCKS: Blocks = { text: "", done: [], tailAt: 0, tail: [] };
 
-/** @param lex parses a text: all of it, or its unfinished part */
+/** @param lex parses a text: the whole text, or its unfinished part */
 export function readBlocks(before: Blocks, text: string, lex: (text: string) => Token[] = lexBlocks): Blocks {
   if (text === before.text) return before;
   const from = text.startsWith(before.text) ? before : NO_BLOCKS;

@@ -4,7 +4,7 @@ import { common, createLowlight } from "lowlight";
 /** A piece of code: text, or a span with classes. */
 export type CodeNode = string | { readonly classes: string; readonly children: readonly CodeNode[] };
 
-/** Longer code takes longer than a frame. */
+/** Highlighting longer code would take longer than a frame. */
 const CHARS_MAX = 60_000;
 
 export type Highlight = (language: string, code: string) => readonly CodeNode[] | undefined;

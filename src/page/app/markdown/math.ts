@@ -9,13 +9,13 @@ export interface MathToken extends Tokens.Generic {
   readonly raw: string;
   /** Without its delimiters. */
   readonly text: string;
-  /** True if it has lines of its own. */
+  /** True if it is displayed on separate lines. */
   readonly isDisplay: boolean;
   /** False: its end has not arrived yet. */
   readonly isWhole: boolean;
 }
 
-/** Longer ones are shown as plain text. */
+/** Longer formulas are shown as plain text. */
 const CHARS_MAX = 5000;
 
 /** A display formula contains no blank line, so that a finished block never becomes part of one. */

@@ -150,7 +150,7 @@ function inline(token: Token, at: At): ComponentChildren {
     case "math":
       return formulaOf(token as MathToken, inside);
     default:
-      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image are shown as source too
+      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image are shown as source
   }
 }
 

@@ -20,7 +20,8 @@ function Chosen({ files }: { files: readonly File[] }) {
   const plan = useSignal<ModelPlan | undefined>(undefined);
   const problem = useSignal("");
   const close = (): void => {
-    if (modelFiles.value === files) modelFiles.value = []; // a dialog tells late that it closed: others may be chosen
+    // A dialog reports late that it closed: other files may be chosen by then
+    if (modelFiles.value === files) modelFiles.value = [];
   };
   useEffect(() => {
     planOf(files, words).then(

@@ -52,7 +52,7 @@ async function headOf(file: File, words: Words["modelFiles"]): Promise<string> {
   return new TextDecoder("latin1").decode(await file.slice(0, HEAD_BYTES).arrayBuffer());
 }
 
-/** By its first keys, else by its name. */
+/** Decides by its first keys, else by its name. */
 function isProjector({ name }: File, head: string): boolean {
   if (startsWith(head, "general.type", "mmproj")) return true;
   if (head.includes("general.architecture")) return startsWith(head, "general.architecture", "clip");

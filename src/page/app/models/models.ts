@@ -14,7 +14,7 @@ export interface StoredModel {
     readonly quantization_level?: string;
     readonly format?: string;
   };
-  /** Absent: the server does not know. */
+  /** Absent: the server does not know them. */
   readonly capabilities?: readonly string[];
 }
 

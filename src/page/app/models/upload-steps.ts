@@ -74,7 +74,7 @@ async function* told(
   await running;
 }
 
-/** Asks before uploading, so that a missing key is requested before a large file is sent. */
+/** Asks the server before uploading, so that a missing key is requested before a large file is sent. */
 async function has(api: Api, path: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.json(path, { method: "HEAD", signal });

@@ -1,5 +1,5 @@
 /**
- * Makes the calls of tool servers that an answer ends with, once the user allows them, and has the model continue with
+ * Makes the calls of tool servers that an answer ends with, once the user allows them, and lets the model continue with
  * their results. Each call and its result is stored in its message as it happens.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";

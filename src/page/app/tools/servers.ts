@@ -8,7 +8,7 @@ export interface OfferedTool {
   readonly tool: string;
   /** True: it is called without a question. */
   readonly harmless: boolean;
-  /** As in `tools` of a chat. */
+  /** The same form as in `tools` of a chat. */
   readonly definition: { readonly function: { readonly name: string } };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The only network access of WebLLM's Worker: a `fetch` that knows the files of one model, requests each from this
+ * The only network access of WebLLM's Worker: a `fetch` that serves the files of one model, requests each from this
  * server by digest, and verifies every byte. The library's own integrity checks cover neither shards nor their list.
  */
 import { AppError } from "../../../base/index.ts";

@@ -5,7 +5,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
 const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** @param bytes 32; undefined for anything else */
+/** @param bytes 32 bytes; undefined for any other input */
 export function publicKeyOf(bytes: Uint8Array | undefined): KeyObject | undefined {
   if (bytes?.length !== 32) return undefined;
   return createPublicKey({ key: Buffer.concat([SPKI, bytes]), format: "der", type: "spki" });

@@ -7,7 +7,8 @@ import { bodyFields, formContent, isForm } from "./body-fields.ts";
 import { fromBase64, fromHex, SIGNATURES_MAX, type SignedRequest } from "./scheme.ts";
 
 /**
- * The place of a value: one of some headers, one of some fields of the body, or a part of the signature's own header.
+ * The position of a value: one of several headers, one of several fields of the body, or a part of the signature's own
+ * header.
  */
 export interface Place {
   readonly headers?: readonly string[];

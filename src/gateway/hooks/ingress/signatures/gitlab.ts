@@ -1,7 +1,7 @@
 /**
  * GitLab: the secret itself, in `X-Gitlab-Token`. From version 17.4 on, `Idempotency-Key` identifies a delivery;
- * before, there is only `X-Gitlab-Event-UUID`, which is shared by events that webhooks caused, so it counts together
- * with the body.
+ * earlier versions have only `X-Gitlab-Event-UUID`, which events caused by webhooks share, so the id is made of it and
+ * the body.
  */
 import { createHash } from "node:crypto";
 import { isOneOf, refused, textSecret, type SignatureScheme } from "./scheme.ts";

@@ -87,12 +87,12 @@ export const signatureSchemes: Readonly<Record<Scheme, SignatureScheme<any>>> = 
 
 /**
  * Schemes that sign only the body, for senders whose bodies hold ids and times: a replayed request with another id is
- * recognised by its body. Bodies of `hmac` may be equal and mean two things.
+ * recognised by its body. With `hmac`, equal bodies may be two different messages.
  */
 const UNIQUE_BODIES: readonly Scheme[] = ["github", "gitea", "shopify", "sentry", "twilio"];
 export const hasUniqueBodies = (scheme: Scheme): boolean => UNIQUE_BODIES.includes(scheme);
 
-/** True if the sender knows a secret of this mapping. Refusals look alike from outside: log the reason. */
+/** True if the sender knows a secret of this mapping. All refusals get the same answer: log the reason. */
 export function verifySignature(config: SignatureConfig, request: SignedRequest): Verdict {
   const settings = currentSettings(config, request.nowMs);
   if (settings.secrets.length === 0) return refused("every secret has expired");

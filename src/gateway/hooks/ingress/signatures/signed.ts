@@ -54,7 +54,7 @@ export function signedScheme<Settings extends SecretSettings>(
   };
 }
 
-/** Converts ISO 8601 to milliseconds as digits; other text stays as it is. */
+/** Converts ISO 8601 to milliseconds as digits; other text is unchanged. */
 function millisecondsOf(timestamp: string | undefined, { timestampUnit }: SignatureForm): string | undefined {
   if (timestampUnit !== "iso" || timestamp === undefined) return timestamp;
   if (!/^\d{4}-\d\d-\d\dT[\d:.]{5,24}(Z|[+-]\d\d:?\d\d)$/.test(timestamp)) return undefined;

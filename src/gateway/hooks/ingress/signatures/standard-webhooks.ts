@@ -33,7 +33,7 @@ function proofUnder(prefix: string, headers: SignedRequest["headers"]) {
   return id && timestamp && list ? { id, timestamp, list } : undefined;
 }
 
-/** @param own prefix of the headers that we write; both prefixes are read, since the same senders use both */
+/** @param own prefix of the headers that we write; both prefixes are read, because the same senders use both */
 function standardScheme(own: (typeof PREFIXES)[number]): SignatureScheme {
   const names = namesOf(own);
   const prefixes = PREFIXES.toSorted((a, b) => Number(b === own) - Number(a === own));

@@ -15,7 +15,7 @@ const alertLine = (alert: Fields): string =>
     .filter((part) => part !== "")
     .join(", ");
 
-/** Alertmanager's word, and Grafana's. */
+/** The states that Alertmanager and Grafana use. */
 const RESOLVED = ["resolved", "ok"];
 
 /** Alerts that always fire, to prove that alerts arrive, or to silence others. */

@@ -1,4 +1,4 @@
-/** Any sender: passes the body as it is to the model. */
+/** Any sender: passes the body unchanged to the model. */
 import { jsonText } from "./fields.ts";
 import { BODY_CHARS_MAX, type Preset, summary } from "./preset.ts";
 

@@ -67,7 +67,7 @@ export function isQuiet(kind: string, fields: Fields): boolean {
   if (check) return ASKS_ANEW.includes(action) || !check.told.includes(fields.text(check.at));
   const byBot = isBot(fields.within("sender"));
   if (CONVERSATIONS.includes(kind)) {
-    // a review of single lines comes with a comment for each of them, which says more
+    // a review of single lines is accompanied by a comment for each of them, which contains more
     const isEmptyReview = kind === "pull_request_review" && fields.text("review.state") === "commented";
     if (isEmptyReview && fields.text("review.body") === "") return true;
     return QUIET_ACTIONS.has(action) || (byBot && COMMENTS.includes(kind));

@@ -48,6 +48,6 @@ export function isQuiet(fields: Fields): boolean {
     case "emoji":
       return fields.text("event_type", "object_attributes.action") === "revoke";
     default:
-      return fields.text("event_name") === "repository_update"; // also comes as a push
+      return fields.text("event_name") === "repository_update"; // also sent as a push
   }
 }

@@ -44,7 +44,7 @@ export const mail: Preset = {
   sessionKey: (view) => `hook:mail:${idOf(view)}`,
 };
 
-/** Most characters of all attached texts together. */
+/** Maximum characters of all attached texts together. */
 const ATTACHED_CHARS_MAX = BODY_CHARS_MAX;
 /** Outlook packs attachments into one part that only Outlook reads. */
 const PACKED = "application/ms-tnef";

@@ -1,4 +1,4 @@
-/** A preset: a mapping for one kind of sender, and a summary of its events for the model. One file each. */
+/** A preset: a mapping for one kind of sender, and a summary of its events for the model. One file per preset. */
 import { operator, type TaintedText } from "../../../agent/boundary/tainted-text.ts";
 import type { MappingConfig } from "../../config.ts";
 import type { View } from "../request.ts";
@@ -15,7 +15,7 @@ export interface Preset {
    * before any template or transform, unless the operator sets `allEvents`. docs/senders.md lists these events.
    */
   leavesOut?(view: View): boolean;
-  /** Undefined: there is nothing to say. Throws `bad_request` for a payload that this sender never sends. */
+  /** Undefined: there is nothing to describe. Throws `bad_request` for a payload that this sender never sends. */
   describe(view: View): TaintedText | undefined;
   /** Default of the operator's `itemId`. */
   itemId?(view: View): string | undefined;
@@ -30,7 +30,7 @@ export interface Kind {
   readonly tell: (fields: Fields) => string;
 }
 
-/** The kind of an event by its name among a sender's kinds. */
+/** The kind of an event, by its name among a sender's kinds. */
 export const kindIn = (kinds: Readonly<Record<string, Kind>>, name = ""): Kind | undefined =>
   Object.hasOwn(kinds, name) ? kinds[name] : undefined;
 
@@ -45,7 +45,9 @@ export const lines = (...all: readonly (string | readonly [label: string, value:
     .filter((line) => line !== "")
     .join("\n");
 
-/** An event of a known kind, or of another one of `sender`, under lines that all of its events have. */
+/**
+ * A summary of an event of a known kind, or of an unknown kind of `sender`, below lines that all of its events have.
+ */
 export const eventSummary = (
   kind: Kind | undefined,
   { sender, head, fields, payload }: { sender: string; head: string; fields: Fields; payload: unknown },

@@ -37,10 +37,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** Subtypes of messages that a person wrote; all others are notices of Slack. */
+/** Subtypes of messages written by a person; all others are notices of Slack. */
 const PERSONS: readonly string[] = ["", "file_share", "thread_broadcast", "me_message"];
 
-/** Events that repeat a message or show a person's view. */
+/** Events that repeat a message or report a person's view. */
 const QUIET_KINDS = new Set(
   (
     "reaction_removed app_home_opened app_context_changed link_shared user_change user_status_changed " +
@@ -58,7 +58,7 @@ const isChange = (event: Fields): boolean => event.text("subtype") === "message_
 const isEdit = (event: Fields): boolean =>
   isChange(event) && event.exact("message.text") !== event.exact("previous_message.text");
 
-/** Answering an app's message, perhaps our own, could go on without end. */
+/** An answer to an app's message, perhaps our own, could start an endless exchange. */
 const isOfApp = (event: Fields): boolean =>
   event.text("subtype") === "bot_message" ||
   ["bot_id", "message.bot_id", "previous_message.bot_id"].some((path) => event.has(path));
@@ -98,7 +98,7 @@ export const slack: Preset = {
   deliveryIdAt: ["payload.event_id"],
   leavesOut: ({ payload }) => leavesOut(payload),
   /**
-   * A message that addresses the app comes twice if the app subscribes to both: as `message` and as `app_mention`. An
+   * If the app subscribes to both, a message that addresses it is sent twice: as `message` and as `app_mention`. An
    * edit keeps the time of its message, so that an answered message is not answered again.
    */
   itemId: ({ payload }) => {

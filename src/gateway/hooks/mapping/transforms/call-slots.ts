@@ -64,7 +64,10 @@ export class CallSlots {
     }
   }
 
-  /** Among the lanes with a free slot, one with the fewest running; among those the one that has waited longest. */
+  /**
+   * A waiter of the lane with the fewest running calls among the lanes with a free slot; of equal lanes, the one that
+   * has waited longest.
+   */
   #next(): Waiter | undefined {
     let best: Waiter | undefined;
     for (const waiter of this.#waiting) {
@@ -87,7 +90,7 @@ export class CallSlots {
     return false;
   }
 
-  /** A lane never has more waiting calls than it leaves room for. */
+  /** Limits the waiting calls of a lane to the room that it leaves for other lanes. */
   #checkQueue(lane: string): void {
     const { laneWaiting, totalWaiting } = this.#limits;
     const own = [...this.#waiting].filter((waiter) => waiter.lane === lane).length;

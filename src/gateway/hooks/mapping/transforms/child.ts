@@ -44,7 +44,7 @@ async function replyTo(line: string): Promise<string> {
   }
 }
 
-/** Refuses values that JSON omits, or writes as null or `{}`: they would get lost silently. */
+/** Refuses values that JSON omits, or writes as null or `{}`: they would be lost without an error. */
 function plainly(key: string, value: unknown): unknown {
   const kind =
     typeof value === "number" && !Number.isFinite(value)
@@ -64,7 +64,7 @@ function volunteerForDeath(): void {
 }
 
 for (const event of ["unhandledRejection", "uncaughtException"] as const) process.on(event, () => process.exit(1));
-process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too: the server decides when it ends
+process.on("SIGINT", () => {}); // a terminal's Ctrl+C reaches this process too, but the server decides when it ends
 dieWithParent();
 volunteerForDeath();
 const say = process.stdout.write.bind(process.stdout);

@@ -1,6 +1,6 @@
 /**
- * Confines transforms to one folder, by the real path behind links, and so every file that they import by a relative
- * path. A version is the content of all these files, so that an edit makes a new version.
+ * Confines transforms to one folder, by the real path behind links, and with them every file that they import by a
+ * relative path. A version is the content of all these files, so that an edit makes a new version.
  */
 import { createHash } from "node:crypto";
 import { type BigIntStats, realpathSync, readFileSync, statSync } from "node:fs";

@@ -41,7 +41,7 @@ export class TransformPool implements AsyncDisposable {
   readonly #slots: CallSlots;
   #isDisposed = false;
 
-  /** @param options.concurrency processes of one mapping; twice as many of all together */
+  /** @param options.concurrency processes per mapping; all mappings together have twice as many */
   constructor({ concurrency = Math.max(2, Math.min(availableParallelism(), 8)) }: { concurrency?: number } = {}) {
     this.#concurrency = concurrency;
     const waiting = { laneWaiting: LANE_WAITING_MAX, totalWaiting: WAITING_MAX };

@@ -1,5 +1,5 @@
 /**
- * A process that runs one version of a transform, as the server sees it: it runs one call at a time, is killed when it
+ * The server's side of a process that runs one version of a transform: it runs one call at a time, is killed when it
  * takes too long or too much memory, and dropped when it exits.
  */
 import { AppError } from "../../../../base/index.ts";

@@ -1,7 +1,7 @@
 /**
  * Accepts requests: one transaction that, for each, either finds the answer to an earlier equal request, or stores the
  * request with a run for each of its actions. Senders are answered after the commit. It reads the data of all requests
- * at once, decides on each in order, as if it came alone, and stores all new rows at once.
+ * at once, decides on each in order, as if it were alone, and stores all new rows at once.
  */
 import { insertAll, parallel, type Transaction, type Value } from "../../../database/store.ts";
 import type { HookResponse } from "./answer.ts";
@@ -32,7 +32,7 @@ export type Accepted =
 export interface AcceptOptions {
   /** Most open runs. */
   readonly maxQueued: number;
-  /** Most open runs of one mapping: one sender's flood leaves room for the others. */
+  /** Maximum open runs of one mapping: one sender's flood leaves room for other senders. */
   readonly maxQueuedOf: (mappingId: string) => number;
   /** Lifetime of idempotency keys. */
   readonly keysMs: number;

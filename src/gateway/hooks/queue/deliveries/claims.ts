@@ -13,7 +13,7 @@ import {
 } from "../../../database/store.ts";
 import { asTurn, COLUMNS, fromRow, moveRun, type Row, type Run, type TurnRun } from "./runs.ts";
 
-/** After this many crashes of its process a run is started alone, so that the next crash shows its cause. */
+/** After this many crashes of its process, a run is started alone, so that the next crash reveals its cause. */
 const SUSPECT_CRASHES = 2;
 
 const WAITING = "finished_at IS NULL AND step = 'turn' AND state = 'queued'";
@@ -29,8 +29,8 @@ export interface ClaimOptions {
 }
 
 /**
- * Claims due turns: the oldest of each session, lanes in turn (fewest running first), the oldest of a lane first. A run
- * suspected of crashes runs alone in its process: once one is due, nothing else begins there before it.
+ * Claims due turns: the oldest of each session, alternating between lanes (fewest running first), the oldest of a lane
+ * first. A run suspected of crashes runs alone in its process: once one is due, nothing else begins there before it.
  */
 export function* claimTurns({ owner, now, leaseUntil, free, limitOf }: ClaimOptions): Transaction<TurnRun[]> {
   if (free <= 0) return [];
@@ -59,7 +59,7 @@ const runningTurns = (): Transaction<RunningTurn[]> =>
      WHERE finished_at IS NULL AND step = 'turn' AND state = 'running'`,
   );
 
-/** Takes one of each lane, then another of each. */
+/** Takes one turn of each lane, then another of each. */
 function inTurn(
   due: readonly Row[],
   { running, free, limitOf }: Pick<ClaimOptions, "free" | "limitOf"> & { readonly running: readonly RunningTurn[] },
@@ -109,8 +109,8 @@ const DUE: SqlText = {
 };
 
 /**
- * PostgreSQL still has the statistics of a short queue when it filled within a minute, and would sort all of it instead
- * of reading an index's beginning.
+ * If the queue grew within a minute, PostgreSQL still has the statistics of a short one, and would sort all of it
+ * instead of reading the beginning of an index.
  */
 const sorts = (are: "on" | "off"): Transaction<unknown> =>
   queryOne({ sqlite: "SELECT $1", postgres: "SELECT set_config('enable_sort', $1, true)" }, are);
@@ -118,7 +118,7 @@ const sorts = (are: "on" | "off"): Transaction<unknown> =>
 /**
  * After the clock was set back: a time far in the future was set by a wrong clock, and counts as due. Callbacks store
  * no time of their last try.
- * @param isSeen true if the clock was seen to be set back: then all callbacks are due
+ * @param isSeen true if this process saw the clock set back: then all callbacks are due
  */
 export function* dueAfterSetBack(now: number, { isSeen }: { isSeen: boolean }): Transaction<void> {
   yield* execute(

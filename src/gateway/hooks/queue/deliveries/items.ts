@@ -1,6 +1,6 @@
 /**
- * Items of lists that were acted on: a sender whose requests overlap, such as a watcher of a mailbox, gets the existing
- * run of an item.
+ * Items of lists that were already handled: if requests of a sender overlap, such as a mailbox watcher's, an item gets
+ * its existing run.
  */
 import { execute, insertAll, queryEach, type Insert, type Transaction } from "../../../database/store.ts";
 import type { HookAction } from "../../action.ts";

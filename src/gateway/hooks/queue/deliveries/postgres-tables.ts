@@ -14,7 +14,7 @@ const RUN_OPTIONS = `
 `;
 
 /**
- * Marks the first turn of each session, so that the cost of a claim does not depend on the turns waiting behind it. A
+ * Marks the first turn of each session, so that the cost of a claim does not depend on the number of later turns. A
  * new run is last; each end, start or deletion of a turn promotes the next one.
  */
 const FIRST_TURNS = `

@@ -5,7 +5,7 @@ import { insertRuns, type NewRun } from "./runs.ts";
 
 /** Work done in the transaction that accepts runs, which saves a second one. */
 export interface Posting {
-  /** True if `store` completes the run: it is stored as ended. */
+  /** True if `store` completes the run, which is then stored as ended. */
   take(run: NewRun): boolean;
   /** Stores the taken runs' events. */
   store(): Transaction<void>;
@@ -24,7 +24,7 @@ interface Beside {
 
 /**
  * Stores runs, and the events of those taken. If the events cannot be stored, the runs are, and wait.
- * @param taken is emptied then
+ * @param taken is emptied afterwards
  */
 export function* storeRuns(runs: readonly NewRun[], taken: Set<NewRun>, beside: Beside): Transaction<void> {
   const { posting, also } = beside;

@@ -5,8 +5,8 @@ import { forgetItems } from "./items.ts";
 const BATCH = 200;
 
 /**
- * Returns the number of deleted deliveries; the signal ends it between two transactions. A delivery that is open, has a
- * reply or callback under way, or holds a key, stays.
+ * Returns the number of deleted deliveries; the signal ends it between two transactions. Keeps deliveries that are
+ * open, have a reply or callback under way, or hold a key.
  */
 export async function pruneDeliveries(
   store: Store,

@@ -195,7 +195,7 @@ const DUE_EVENTS: SqlText = {
     AND state = 'queued' ORDER BY step, seq LIMIT $1`,
 };
 
-/** True if a run with a due event wants a heartbeat. */
+/** True if a run with a due event needs a heartbeat. */
 export function* isHeartbeatAwaited(): Transaction<boolean> {
   return (yield* queryOne(AWAITED)) !== undefined;
 }

@@ -125,7 +125,7 @@ export const TURNS = `
   ALTER TABLE runs ADD COLUMN mapping_id TEXT;
 `;
 
-/** A running turn with an earlier one of its session waits again. */
+/** A running turn returns to the queue if its session has an earlier turn. */
 const REQUEUE = `
   UPDATE runs SET state = 'queued', lease_owner = NULL, lease_until = NULL
     WHERE finished_at IS NULL AND state = 'running' AND EXISTS (SELECT 1 FROM runs AS earlier

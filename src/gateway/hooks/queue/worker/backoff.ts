@@ -7,8 +7,8 @@ const LONGEST_MS = 300_000;
 export const MAX_AGE_MS = 24 * 3_600_000;
 
 /**
- * Delay after a number of failures: doubles from one second to five minutes, minus a random half. A delay that the
- * other side asked for is respected, up to the age at which work is given up.
+ * Delay after a number of failures: doubles from one second to five minutes, minus a random half. A delay requested by
+ * the other side is respected, up to the age at which work is given up.
  */
 export function retryDelayMs(failures: number, random: () => number, askedMs = 0): number {
   const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(Math.max(0, failures - 1), 20));

@@ -1,4 +1,4 @@
-/** Callbacks to send: a row for each run that asked for one, kept until it arrived or was given up. */
+/** Callbacks to send: one row per run that requested one, kept until the callback arrives or is given up. */
 import { execute, queryAll, queryOne, type Transaction } from "../../../database/store.ts";
 import type { Run } from "../deliveries/runs.ts";
 import type { CallbackOutcome } from "../callback.ts";
@@ -19,7 +19,7 @@ export interface DueCallback {
 }
 
 /**
- * Adds a callback if the run's action asked for one, once per run. Format of the body: Standard Webhooks (type,
+ * Adds a callback if the run's action requested one, once per run. Format of the body: Standard Webhooks (type,
  * timestamp, data).
  */
 export function* addCallback(run: Run, now: number): Transaction<void> {

@@ -63,7 +63,7 @@ export class CallbackSender {
     }
   }
 
-  /** Aborts callbacks under way: they stay due, for the next process. */
+  /** Aborts callbacks under way, which stay due for the next process. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await Promise.all(this.#underway.values());
@@ -87,7 +87,7 @@ export class CallbackSender {
     }
   }
 
-  /** Logs the first failure and the end, and counts those in between. */
+  /** Logs the first failure and the end of an outage, and counts the failures in between. */
   #note(
     { runId, attempts }: DueCallback,
     { outcome, state }: { outcome: CallbackOutcome; state: CallbackState },

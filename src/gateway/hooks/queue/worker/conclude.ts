@@ -96,7 +96,7 @@ function* addReply(
 }
 
 /**
- * Posts a run's event and makes the run final. If too many events wait, the run stays open and its event is retried
+ * Posts a run's event and makes the run final. If too many events wait, the run stays open, and its event is posted
  * later, in order.
  */
 export function* postEvent(

@@ -26,7 +26,9 @@ const PAUSE_MAX_MS = 3_600_000;
 
 export interface Recovery {
   readonly peers: Pick<Peers, "me" | "gone">;
-  /** True if this worker lived through the others' crashes: a crash that repeats at every start is not their fault. */
+  /**
+   * True if this worker survived the crashes of other runs: a crash that repeats at every start is not caused by them.
+   */
   readonly hasSurvived: boolean;
   /** The turns of this worker. */
   readonly turns: {
@@ -122,7 +124,7 @@ function pauseMs({ startedAt, leaseUntil }: Run, crashes: number): number {
   return crashes === 1 ? growing : Math.max(growing, Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * ranMs));
 }
 
-/** Leased runs whose turn runs nowhere although no process crashed: storing their claim, or their end, failed. */
+/** Leased runs whose turn does not run although no process crashed: storing their claim or their end failed. */
 function* strandedRuns({ peers, turns }: Recovery): Transaction<Run[]> {
   const leased = yield* leasedRuns();
   const others = leased.flatMap(({ leaseOwner }) => (leaseOwner === peers.me ? [] : [leaseOwner ?? ""]));

@@ -50,7 +50,7 @@ export class EventPoster {
   /** True if events are waiting for room. */
   get isHeldUp(): boolean {
     const leftMs = this.#fullUntil - this.#deps.now();
-    return leftMs > 0 && leftMs <= FULL_MS; // more than that is left only if the clock was set back
+    return leftMs > 0 && leftMs <= FULL_MS; // a longer time is possible only if the clock was set back
   }
 
   *isDue(): Transaction<boolean> {

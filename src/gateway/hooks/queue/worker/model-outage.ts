@@ -1,6 +1,6 @@
 /**
  * Tracks outages of models. While the server at `models.url` is down or busy, or a model is missing, runs wait without
- * losing attempts, longer as it lasts; the log has a line at the start and one at the end.
+ * losing attempts, and longer with the duration of the outage; the log has a line at the start and one at the end.
  */
 import { canonical } from "../../../agent/models.ts";
 import type { Logger } from "../../../../base/index.ts";
@@ -8,7 +8,7 @@ import type { TurnResult } from "../../../agent/turn.ts";
 
 const SHORTEST_MS = 1000;
 const LONGEST_MS = 60_000;
-/** The longest wait that a server may ask for. */
+/** The longest delay that a server may request. */
 const ASKED_MAX_MS = 300_000;
 /** Most missing models that are remembered. */
 const MODELS_MAX = 100;
@@ -46,8 +46,8 @@ export class ModelOutage {
   }
 
   /**
-   * Delay for a run that no model took: half of the outage's duration, minus a random half, or the time that the server
-   * asked for.
+   * Delay for a run for which no model is available: half of the outage's duration, minus a random half, or the time
+   * that the server asked for.
    * @param random from 0 up to 1
    */
   delayMs(result: TurnResult, { nowMs, random }: { nowMs: number; random: number }): number {

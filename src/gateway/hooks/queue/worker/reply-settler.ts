@@ -58,7 +58,7 @@ export class ReplySettler {
       const ended = await store.read(() => this.#endedOf(known));
       if (ended.length === 0) return false;
       const { stuck, settled, isHastened } = await store.write(() => this.#settleAll(ended));
-      ports.sendReplies(); // some go to their next target
+      ports.sendReplies(); // some replies are sent to their next target
       for (const runId of ended) onEnded(runId);
       for (const { id } of stuck) this.#known?.add(id);
       if (isHastened) makeRoom();

@@ -158,7 +158,7 @@ export class TurnRunner {
     const after = await this.#stored(run, running, result);
     // otherwise it began again under another lease
     if (this.#running.get(run.id) === running) this.#running.delete(run.id);
-    if (result.status === "waiting") ports.sendReplies(); // its chat may be asked
+    if (result.status === "waiting") ports.sendReplies(); // its chat may be asked for an approval
     this.#deps.onEnded(run.id, after);
   }
 

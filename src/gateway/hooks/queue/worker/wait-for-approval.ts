@@ -1,4 +1,4 @@
-/** A turn whose call waits for an approval: its run returns to the queue, and its chat is asked once for each call. */
+/** A turn whose call waits for an approval: its run returns to the queue, and its chat is asked once per call. */
 import { type Approval, approvalsOf, setAsked } from "../../../agent/calls/approvals.ts";
 import { oneLine } from "../../../agent/boundary/index.ts";
 import type { Target } from "../../../channels/channel.ts";
@@ -17,7 +17,7 @@ export function* waitForApproval(run: TurnRun, until: number, { ports, now }: Co
       yield* ports.addReply({ groupId: `approval:${approval.code}`, target: chat, text: question(approval), now });
     yield* setAsked(approval.code, chat, now);
   }
-  // decided since the turn looked: it goes on at once
+  // decided since the turn's check, so the run continues at once
   const nextAt = waiting.length > 0 ? until : now;
   const names = [...new Set(waiting.map(({ tool }) => tool))].join(", ");
   const reason = waiting.length > 0 ? `waits for an approval: ${names}` : null;
@@ -32,7 +32,7 @@ function* chatFor({ action }: TurnRun, ports: Context["ports"]): Transaction<Tar
   return "reason" in found ? undefined : found;
 }
 
-/** The arguments are the model's words, and stay on one line. */
+/** The arguments are text of the model, and stay on one line. */
 const question = ({ code, tool, arguments: args, expiresAt }: Approval): string =>
   [
     `Approval needed: may ${oneLine(tool)} be called?`,

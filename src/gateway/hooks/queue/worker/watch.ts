@@ -8,7 +8,7 @@ import { isFinal } from "../deliveries/state.ts";
 export type RunNews =
   { readonly kind: "status"; readonly status: RunStatus } | { readonly kind: "text"; readonly text: string };
 
-/** True if nothing but a callback can change any more. */
+/** True if only a callback can still change. */
 export const isOver = (status: RunStatus): boolean => isFinal(status.state) && status.reply !== "pending";
 
 interface Watcher {

@@ -57,7 +57,7 @@ export class Worker {
   #state: "new" | "working" | "stopped" = "new";
   #round: Promise<void> | undefined;
   #again = false;
-  /** Runs whose text other nodes read, and until when, by `performance.now()`. */
+  /** Runs whose text other nodes read, and the end of that time, by `performance.now()`. */
   readonly #watchedUntil = new Map<string, number>();
   /** The owner name under which it is registered. */
   #registeredAs: string | undefined;
@@ -145,7 +145,7 @@ export class Worker {
     this.#again = true;
     this.#round ??= this.#rounds().finally(() => {
       this.#round = undefined;
-      if (this.#again) this.poke(); // requested between the last look and now
+      if (this.#again) this.poke(); // requested since the last look
     });
   }
 
@@ -156,7 +156,7 @@ export class Worker {
   }
 
   readonly #afterPosting: Posting["after"] = (runs, isOver) => {
-    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // it has no watcher yet
+    for (const run of runs.filter(isOver)) this.#ended(posted(run)); // a new run has no watcher yet
     if (runs.every(isOver)) return;
     this.poke();
     this.#deps.peers.tell("turns");
@@ -216,7 +216,7 @@ export class Worker {
     this.#deps.peers.tell("turns");
   }
 
-  /** If this fails, the next start counts a crash in which nothing ran. */
+  /** If this fails, the next start counts a crash during which nothing ran. */
   async #dismiss(owner: string): Promise<void> {
     const { store, log } = this.#deps;
     await store
@@ -311,7 +311,7 @@ export class Worker {
   *#takeUp(me: string): Transaction<Run[]> {
     const now = this.#deps.now();
     yield* registerWorker(me, now);
-    yield* dueAfterSetBack(now, { isSeen: false }); // while nothing ran here
+    yield* dueAfterSetBack(now, { isSeen: false }); // none of its turns ran here
     return yield* recover(this.#recovery());
   }
 

@@ -26,7 +26,7 @@ export const models = {
   stays: "stays loaded",
 };
 
-/** Models that people run, as the server lists them. */
+/** Models that many users run, as listed by the server. */
 export const catalogue = {
   title: "Catalogue",
   purpose: "Purpose",
