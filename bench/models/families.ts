@@ -132,7 +132,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     sees: ["pixtral"],
   },
   mistral4: { name: "Mistral Large 3, Small 4", calls: "mistral", thinks: true, sees: ["pixtral"] },
-  mllama: { name: "Llama 3.2 Vision, without images", calls: "llama3", sees: ["mllama"] },
+  mllama: { name: "Llama 3.2 Vision", calls: "llama3", sees: ["mllama"] },
   "modern-bert": { name: "ModernBERT Embed, Granite Embedding R2", embeds: "only" },
   mpt: { name: "MPT" },
   "muse-glimmer": { name: "Glimmer", calls: "glimmer", thinks: true },
