@@ -6,7 +6,7 @@
  *   bun bench/calls.ts [--count 300] [--from 0] [--formats hermes,glm] [--templates FOLDER]
  *
  * `--from` continues after another run. `--templates` adds a folder of Jinja templates, such as llama.cpp's
- * `models/templates`. An answer that comes to no end within its tokens counts as cut.
+ * `models/templates`. An answer that does not end within its tokens counts as cut.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

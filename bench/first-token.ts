@@ -4,7 +4,7 @@
  *
  *   bun bench/first-token.ts FILE.gguf [--rounds 5] [--prompt TEXT] [--settle 5] [--goal 0.3] [--record]
  *
- * Each round starts a server of its own, and sends the request after `--settle` seconds. The phases are measured by a
+ * Each round starts a separate server, and sends the request after `--settle` seconds. The phases are measured by a
  * load in a separate process, in processor time of all its threads. `make-model.ts --vocabulary` gives a file of random
  * weights a real tokenizer, whose merges take longer to read than the rest of a header. The goals: 0.3 s for the 1.2 B
  * shape, 1 s for the 8 B one, 150 MB besides the file and the KV cache, and no writes.

@@ -5,7 +5,7 @@
  *     [--types f16,q8_0,q4_0]
  *
  * The context is one block of 64 positions, written again and again: what it says does not matter for speed. The goal:
- * q4_0 at least 1.3 times the tokens per second of f16 behind 16,384 positions. Processor time is shown too, because
+ * q4_0 at least 1.3 times the tokens per second of f16 after 16,384 positions. Processor time is shown too, because
  * other work on the machine slows one side or the other.
  */
 import { loadavg } from "node:os";

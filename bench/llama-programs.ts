@@ -10,7 +10,7 @@ export interface Rates {
 export interface LlamaPrograms {
   /** A prompt, and tokens after it, measured separately: medians of `rounds`. */
   bench(file: string, sizes: { prompt: number; tokens: number; rounds: number }): Promise<Rates>;
-  /** Streams with prompts of their own; the tokens of all streams count. */
+  /** Streams with different prompts; the tokens of all streams count. */
   batched(file: string, sizes: { prompt: number; tokens: number; streams: number }): Promise<Rates>;
   /** A server that embeds texts; `embed` sends them all in one call and returns the number of tokens. */
   embedder(

@@ -1,6 +1,6 @@
 /**
  * Compares the SIMD kernels with the programs of llama.cpp, of ik_llama.cpp or of both, on the same files and cores,
- * alternated, each run in a process of its own. Figures are medians of the rounds; a busy machine gives none worth
+ * alternated, each run in a separate process. Figures are medians of the rounds; a busy machine gives none worth
  * quoting: the load is printed. Each part can run alone, in less than ten minutes on two idle cores:
  *
  *   files       prompts of 512 and decode, five files; decode's share of the memory bandwidth

@@ -134,7 +134,7 @@ async function gpuEntry(out: string, target: string, isQuick: boolean): Promise<
   return packedEntry(out, `webgpu-${version}-${target}.tar.zst`, tar, { kind: "gpu", target, version, isQuick });
 }
 
-/** `release.json` for `hearth update`, and the digests of all files for people. */
+/** `release.json` for `hearth update`, and the digests of all files, for users who check them. */
 async function writeLists(out: string, { version, entries }: Release, secret: string | undefined): Promise<void> {
   const files = entries.filter(({ kind }) => kind === "program" || kind === "gpu");
   writeFileSync(join(out, "release.json"), `${JSON.stringify({ version, files }, undefined, 2)}\n`);

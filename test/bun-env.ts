@@ -1,4 +1,4 @@
-/** Bun's settings for programs that a test starts with an environment of its own. */
+/** Bun's settings for programs that a test starts with a separate environment. */
 import { homedir } from "node:os";
 import { join } from "node:path";
 

@@ -1,5 +1,6 @@
 /**
- * Programs that a test starts many times, each bundled into one file: one of many modules takes twice as long to start.
+ * Programs that a test starts many times, each bundled into one file: a program of many modules takes twice as long to
+ * start.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

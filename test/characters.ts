@@ -4,8 +4,8 @@ import fc from "fast-check";
 const [SURROGATES_START, SURROGATES, LAST] = [0xd800, 0x800, 0x10ffff];
 
 /**
- * Any character of Unicode, generated and shrunk like fast-check's own unit "binary". That one builds a table of all
- * characters in every process, which takes a second; this computes them.
+ * Any character of Unicode, generated and shrunk like fast-check's unit "binary", which builds a table of all
+ * characters in every process and takes a second for it; this computes them.
  */
 export const anyCharacter: fc.Arbitrary<string> = fc
   .nat({ max: LAST - SURROGATES })

@@ -63,7 +63,7 @@ const paragraphs: Check = ({ text }) =>
     .filter(({ words }) => words > MAX_WORDS)
     .map(({ line, words }) => `line ${line}: a paragraph of ${words} words, at most ${MAX_WORDS}`);
 
-/** The log is a notebook, kept as it was written. */
+/** The log is a notebook and stays as it was written. */
 const plainEnglish: Check = ({ path, text }) =>
   path === "bench/LOG.md"
     ? []

@@ -1,4 +1,4 @@
-/** The houses of src/: their order, their rooms, their doors, and the rules on who may import what. */
+/** The houses of src/: their order, their rooms, their doors, and the rules for imports. */
 import { join, normalize } from "node:path";
 
 export interface Source {
@@ -35,7 +35,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
 const KERNEL_VALUES = /^src\/(base|engine\/formats\/quant)\/|^src\/engine\/program\/step\.ts$/;
 const KERNEL_TYPES = /^src\/(base|engine\/(formats|text|program))\//;
 
-/** The text with comments blanked, so that line numbers stay. Good enough for code that a formatter has been over. */
+/** The text with comments blanked, so that line numbers stay. Exact enough for formatted code. */
 export function withoutComments(text: string): string {
   const blank = (comment: string): string => comment.replace(/[^\n]/g, " ");
   return text.replace(/^\s*\/\*[\s\S]*?\*\//gm, blank).replace(/(^|\s)\/\/.*$/gm, blank);

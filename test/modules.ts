@@ -59,8 +59,8 @@ function reach(graph: ReadonlyMap<string, readonly string[]>, path: string): Set
 }
 
 /**
- * Values that a module of the product exports and no other module of it imports, unless tests need them and the module
- * uses them itself; and types that are not used at all. In the form `path: name`.
+ * Exports of values that no other module of the product imports, unless tests need them and the module uses them
+ * itself; and types that are not used at all. In the form `path: name`.
  */
 export function unusedExports(modules: readonly Module[]): string[] {
   const [byProduct, byAny] = [new Set<string>(), new Set<string>()];

@@ -26,8 +26,8 @@ const FRAGMENT = "start with a subject and a verb, or with a noun";
 
 /** Refused in comments only: texts may ask questions. */
 const FRAGMENTS: readonly (readonly [RegExp, string])[] = [
-  [/(?:^|\. )(?:Of|What|Whether|Which|Who|Whose|Whom|How|Those)\b(?![^.]*\?)[^.]{0,30}/g, FRAGMENT],
-  [/^(?:of|what|whether|which|who|whose|whom|how|those)\b(?![^.]*\?)[^.]{0,30}/g, FRAGMENT],
+  [/(?:^|\. )(?:Of|What|Whether|Which|Who|Whose|Whom|How|Why|Those)\b(?![^.]*\?)[^.]{0,30}/g, FRAGMENT],
+  [/^(?:of|what|whether|which|who|whose|whom|how|why|those)\b(?![^.]*\?)[^.]{0,30}/g, FRAGMENT],
   [/(?:^|\. )(?:Where|When)\b[^,.:;?]*(?:[.:;]|$)/g, FRAGMENT],
   [/\b(?:of|for|to|with|from|by|on|in|at|as|like|than|after|before) what\b/gi, "name the thing"],
 ];
@@ -43,6 +43,12 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\b(?:has|have|had) (?:it|them|one|any) not\b/g, "say 'does not have'"],
   [/\b(?:stay|remain)s? so\b/g, "name the state: 'NaN stays NaN'"],
   [/\bgo(?:es)? on with\b/g, "say 'continues'"],
+  [/\bso (?:many|few)\b(?![^.;:]* that\b)/gi, "name the number: 'this many', '`count`'"],
+  [/\bwrit(?:e|es|ing|ten) down\b/g, "say 'record', 'report' or 'transcribe'"],
+  [/\bfor people\b/gi, "name the role: 'user', 'operator', 'reader'"],
+  [/\bone (?:behind|after) the other\b/g, "say 'in sequence' or 'consecutive'"],
+  [/\bcomes? to no end\b/g, "say 'does not end'"],
+  [/\b(?:process(?:es)?|sockets?|folders?|databases?) of (?:its|their) own\b/g, "say 'a separate …'"],
   [/\bbec(?:ame|omes?) of\b/g, "say 'the outcome of'"],
   [/\bjourneys?\b/gi, "say 'round trip' or 'request'"],
   [/(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer|more|less|better|worse|bigger)\w+/g, "say 'is not a …'"],

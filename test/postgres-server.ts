@@ -33,7 +33,7 @@ export interface PostgresServer {
   crashProcess(): Promise<void>;
   /** Runs statements by themselves, as its administrator. */
   run(text: string): Promise<void>;
-  /** Stops it and removes all of it. */
+  /** Stops it and removes its files. */
   remove(): Promise<void>;
 }
 

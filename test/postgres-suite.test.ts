@@ -1,6 +1,6 @@
 /**
  * The gateway's own tests on PostgreSQL: both databases must behave the same. A run draws a third of the files by its
- * seed, one of each three of nearly the same size, beside the files that mostly wait.
+ * seed: one of every three files of similar size; files that mostly wait run beside them.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";

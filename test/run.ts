@@ -5,7 +5,7 @@
  *   bun test/run.ts [unit|process|gpu|soak|real …] [--jobs N] [--record] [--programs FILE]
  *
  * Files share a process until they fill it, by the durations of the last recorded run; files that share a device are
- * all in one. The longest start first, and more at once while processors are idle. Each process has a home of its own;
+ * all in one. The longest start first, and more at once while processors are idle. Each process has a separate home;
  * Bun's transpiled code is shared, and Hearth's cache about the machine. `--record` writes the durations of this run.
  * Files that start programs wait until FILE exists; the installer of those programs creates it. Hearth is compiled
  * once, and files that start it start that program.
@@ -143,7 +143,7 @@ function readProcessors(): { idle: number; all: number; atMs: number } {
   return { idle: sum(times.map(({ idle }) => idle)), all, atMs: performance.now() };
 }
 
-/** A function that tells whether processors were idle since its last call. */
+/** Returns a function that reports whether processors were idle since its last call. */
 function idleWatch(): () => boolean {
   let last = readProcessors();
   return () => {
@@ -153,7 +153,10 @@ function idleWatch(): () => boolean {
   };
 }
 
-/** Says how many files had no oracle, for want of reference data, and which. `.ci/run` repeats the first line. */
+/**
+ * Reports the number and the names of files that had no oracle, for want of reference data. `.ci/run` repeats the first
+ * line.
+ */
 async function withoutOracles(): Promise<string> {
   if (hasGolden) return "oracles: none was skipped for want of reference data";
   const texts = await Promise.all([...wanted.keys()].map(async (file) => [file, await readText(file)] as const));

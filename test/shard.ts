@@ -43,7 +43,7 @@ export interface ShardOptions {
   readonly onEnd?: (pid: number) => void;
 }
 
-/** Runs the files in a process with a home of its own. Kills whatever it leaves running. */
+/** Runs the files in a process with a separate home. Kills all processes that it leaves. */
 export async function runShard(files: readonly string[], options: ShardOptions): Promise<ShardResult> {
   const { root, temporary, seed, env, msMax = SHARD_MS_MAX } = options;
   const home = mkdtempSync(join(temporary, "home-"));
@@ -66,7 +66,7 @@ export async function runShard(files: readonly string[], options: ShardOptions):
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
-    detached: true, // a process group of its own, which ends with it
+    detached: true, // a separate process group, which ends with the process
   });
   options.onStart?.(child.pid);
   let late = "";

@@ -1,4 +1,4 @@
-/** Stores for tests: in SQLite, or on the server in HEARTH_TEST_POSTGRES, each in a schema of its own. */
+/** Stores for tests: in SQLite, or on the server in HEARTH_TEST_POSTGRES, each in a separate schema. */
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -127,7 +127,7 @@ async function giveBack({ schema, kind, store, empty }: Schema): Promise<void> {
   else await store.close();
 }
 
-/** Deleting this many runs takes longer than making tables. */
+/** With this many runs or more, making new tables is faster than deleting rows. */
 const MANY = 300;
 
 /** A statement that empties all tables. It empties the triggers' tables too, and keeps the server's life. */

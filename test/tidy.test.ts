@@ -22,8 +22,8 @@ import { circlesOf, unusedExports } from "./modules.ts";
 import { comparePhrases, findPhrases, listedCounts, refusedPhrases } from "./plain-english.ts";
 
 const ROOT = join(import.meta.dir, "..");
-const MAX_FILE_LINES = 400; // of code
-const MAX_FUNCTION_LINES = 70; // of code, braces included
+const MAX_FILE_LINES = 400; // lines of code
+const MAX_FUNCTION_LINES = 70; // lines of code, including braces
 const MAX_COLUMNS = 120;
 
 /** Files that a check lets through, and why. An entry that nothing needs fails too. */
@@ -204,7 +204,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     bad: at("src/a.ts", `  const f = async (): Promise<void> => {\n${"    a();\n".repeat(69)}  };\n`),
     good: at(
       "src/a.ts",
-      `function f(): void {\n${"  a();\n".repeat(68)}\n  // why\n}\nfunction g() {\n${"  a();\n".repeat(60)}}\n`,
+      `function f(): void {\n${"  a();\n".repeat(68)}\n  // text\n}\nfunction g() {\n${"  a();\n".repeat(60)}}\n`,
     ),
   },
   columns: {

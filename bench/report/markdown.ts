@@ -144,5 +144,5 @@ function isMet(goal: Goal, value: number): boolean {
 
 const ratioDecimals = ({ goal }: Figure): number => Math.max(2, goal?.of === "ratio" ? decimals(goal) : 0);
 
-/** Digits behind the point of a goal. */
+/** Digits after the decimal point of a goal. */
 const decimals = ({ atLeast, atMost }: Goal): number => `${atLeast ?? atMost}`.split(".")[1]?.length ?? 0;

@@ -64,7 +64,7 @@ export interface Grid {
   readonly rowsEach: number;
   /** Number of groups of rows, each of which may end in a partial workgroup; default 0. */
   readonly more?: number;
-  /** In z: one per split of the run's longest context, at most so many. See splits.ts. */
+  /** In z: one per split of the run's longest context, at most this number. See splits.ts. */
   readonly splits?: number;
   /** Splits are of the run's longest memory. */
   readonly ofMemory?: boolean;

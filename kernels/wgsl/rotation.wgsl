@@ -10,8 +10,8 @@ fn rotated_block(dim: u32, skip: u32) -> u32 {
   let both = dim | skip;
   return both & (~both + 1u);
 }
-/// 1 / √block, exact for even powers. Kernels multiply last, by the same bits: no sum follows that a compiler could
-/// join with it, so that all give the same values.
+/// 1 / √block, exact for even powers. Kernels multiply by it last, and no sum follows that a compiler could fuse with
+/// the product, so all kernels give the same bits.
 fn rotation_factor(block: u32) -> f32 {
   let power = firstTrailingBit(block);
   return bitcast<f32>((127u - power / 2u) << 23u) * select(1.0, 0.7071067811865476, power % 2u == 1u);

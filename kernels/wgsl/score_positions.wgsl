@@ -1,13 +1,13 @@
 // score_positions: the scores of blocks of positions up to a row's own, for choose_positions. A block scores as its
-// best position t: q · k_t for each head, or, with weights, Σ weight · max(q · k_t, 0) of all heads. With `stride` only
-// the last position of a block counts, once the row has reached it: then a block is one position, of so many. A
-// workgroup has a span of whole blocks: several in one tile of 64 keys, or one in several tiles.
+// best position t: q · k_t for each head, or, with weights, Σ weight · max(q · k_t, 0) of all heads. Only the
+// last of every `stride` positions has a key, which counts once the row has reached it; blocks and spans then count
+// keys. A workgroup has a span of whole blocks: several in one tile of 64 keys, or one in several tiles.
 //
 //   binding 0  q       storage, read        f32 (rows, heads · head_dim)
 //   binding 1  weights storage, read        f32 (rows, heads)
 //   binding 2  keys    storage, read        cached (slots, ctx_len, head_dim)
 //   binding 3  batch   storage, read        see batch.ts
-//   binding 4  scores  storage, read_write  f32 (rows, heads · blocks), with weights (rows, blocks); blocks behind a
+//   binding 4  scores  storage, read_write  f32 (rows, heads · blocks), with weights (rows, blocks); blocks after a
 //              row's own are not written
 //   binding 5  p       uniform              Params
 //   dispatch   (ceil(blocks / span), rows, 1), 64 threads each

@@ -6,7 +6,7 @@
 const STRIDE: u32 = DEPTH / PER + 1u;
 /// Rows of results in workgroup memory at once.
 const STRIP: u32 = 16u;
-/// Matrices of a subgroup's sums: rows of a strip, and columns.
+/// Numbers of matrices in a subgroup's sums: per strip, and across columns.
 const DOWN: u32 = STRIP / M;
 const ACROSS: u32 = WIDTH / N;
 /// Subgroups beside each other.

@@ -93,6 +93,6 @@ export async function kernelsLine(): Promise<string> {
   const failed = known.flatMap(({ level, fault }) => (fault === undefined ? [] : [`${level.title}: ${fault}`]));
   const passed = known.find(({ fault }) => fault === undefined);
   const used = passed ? `${passed.level.title}, passed the self-test` : "none passed the self-test";
-  const reason = failed.length === 0 ? slowOnCpu() : undefined; // why there is no library to test
+  const reason = failed.length === 0 ? slowOnCpu() : undefined; // the reason that there is no library to test
   return [`CPU kernels: ${used}`, ...(reason === undefined ? [] : [reason]), ...failed].join("; ");
 }

@@ -61,7 +61,7 @@ export interface MachineFacts {
 
 interface Fit {
   readonly fits: "yes" | "tight" | "no";
-  /** Why it fits badly or not at all. */
+  /** The reason that it fits badly or not at all. */
   readonly reason?: string;
 }
 

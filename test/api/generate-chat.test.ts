@@ -1,6 +1,6 @@
 /**
  * The API document's rows for generate, chat, messages, tools, statistics and the states of a model, one test each, on
- * the real server with the embedded model. Options have a file of their own.
+ * the real server with the embedded model. Options have a separate file.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { ndjson, startHearth, type Hearth } from "../e2e/hearth.ts";

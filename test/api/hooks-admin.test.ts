@@ -4,7 +4,7 @@ import { eventually } from "../e2e/hearth.ts";
 import { GATEWAY_TOKEN, HOOK_TOKEN, json, startGateway, type GatewayWorld } from "../gateway/operate/world.ts";
 
 const WAIT = { headers: { prefer: "wait=60" } };
-/** Starts no heartbeat, which would call the model too. */
+/** Starts no heartbeat, because it would call the model, too. */
 const ALONE = { wakeMode: "next-heartbeat" };
 const send = async (world: GatewayWorld, n: number, more: object = {}): Promise<string> =>
   (await json(await world.hook("agent", { message: `question ${n}`, ...more }, WAIT))).runId;

@@ -1,4 +1,4 @@
-/** An ingress on a socket of its own, for the tests of its rows. */
+/** An ingress on a separate socket, for the tests of its rows. */
 import { expect } from "bun:test";
 import type { AgentAction, WakeAction } from "../../src/gateway/hooks/action.ts";
 import { makeWorld, TOKEN, type World, type WorldOptions } from "../gateway/hooks/ingress/fixtures.ts";

@@ -1,4 +1,4 @@
-/** The gateway as a monitoring system and an orchestrator see it; through a real socket. */
+/** The gateway's endpoints for monitoring systems and orchestrators, through a real socket. */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { expect, test } from "bun:test";

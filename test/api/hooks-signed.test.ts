@@ -1,4 +1,4 @@
-/** Mapped endpoints whose senders sign, or check the URL first: the signature replaces the token on that path. */
+/** Mapped endpoints whose senders sign requests or check the URL first: there, the signature replaces the token. */
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { hooksSchema } from "../../src/gateway/hooks/config.ts";

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 
 const MODULE = resolve(import.meta.dir, "../../src/base/collect-idle.ts");
 
-/** Makes 40 MB of garbage, then idles until it is collected, or the time is over. */
+/** Makes 40 MB of garbage, then idles until it is collected or the time limit ends. */
 const PROGRAM = `
   import { heapSize } from "bun:jsc";
   import { collectWhenIdle } from ${JSON.stringify(MODULE)};

@@ -1,4 +1,4 @@
-/** The C library of this system, and no other way to it. */
+/** Opens the C library under the names of this system only. */
 import { expect, test } from "bun:test";
 import { join, resolve } from "node:path";
 import { libcNames, openLibc } from "../../src/base/libc.ts";

@@ -1,4 +1,4 @@
-/** Calls for macOS: on other systems they change nothing, and a C library accepts their signatures. */
+/** Calls for macOS: on other systems they have no effect, and a C library accepts their signatures. */
 import { afterAll, expect, test } from "bun:test";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

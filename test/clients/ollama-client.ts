@@ -209,12 +209,13 @@ export async function createFromUpload(target: Target): Promise<void> {
   const steps = await collect(await client.create(request));
   const said = steps.map(({ status }) => status);
   expect(said.slice(0, 2)).toEqual(["parsing GGUF", `using existing layer sha256:${digest}`]);
-  expect(said.slice(-2)).toEqual(["writing manifest", "success"]); // between them what the file's template asks for
+  // Between them the stop strings of the file's template
+  expect(said.slice(-2)).toEqual(["writing manifest", "success"]);
   await client.delete({ model: "uploaded" });
-  expect((await fetch(url, { method: "HEAD" })).status).toBe(200); // the other model still has it
+  expect((await fetch(url, { method: "HEAD" })).status).toBe(200); // the other model still uses it
 }
 
-/** All of them, for a loop over names. */
+/** All checks, by name. */
 export const CHECKS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   "generate, streaming and not": generateBothWays,
   "chat, streaming and not": chatBothWays,

@@ -9,7 +9,7 @@ const MESSAGES = [{ role: "user" as const, content: "Say hello." }];
 /** Short answers, the same each time. */
 const SHORT = { max_completion_tokens: 8, temperature: 0, seed: 1 };
 const ASK = [{ role: "user" as const, content: "What is the weather in Paris?" }];
-/** Nothing that a model can finish. */
+/** A schema that no finite answer satisfies. */
 const NEVER = { type: "json_schema" as const, json_schema: { name: "node", schema: NEVER_ENDING } };
 
 const clientOf = ({ url }: Target): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0 });

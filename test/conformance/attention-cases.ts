@@ -237,7 +237,7 @@ export const choosePositionsCases = (): Case[] => [
       const [nHeads, nKvHeads, headDim] = [6, 2, 20];
       const choice = chosen(draft, { heads: nKvHeads, ...sizes });
       const out = attention(draft, { nHeads, nKvHeads, headDim, rope: plainRope });
-      const step = draft.steps.pop() as Extract<Step, { op: "attention" }>; // the last step
+      const step = draft.steps.pop() as Extract<Step, { op: "attention" }>;
       draft.steps.push({ ...step, ...choice });
       return out;
     }),

@@ -1,4 +1,4 @@
-/** Checks the cases themselves: they run on the reference, give useful numbers, and cover every step and block type. */
+/** Checks the cases themselves: they run on the reference, give finite results, and cover every step and block type. */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../src/engine/backends/cpu.ts";
 import { quants } from "../../src/engine/formats/quant/index.ts";

@@ -45,7 +45,7 @@ export function conformanceCases(): Case[] {
   return Object.values(builders).flatMap((build) => build());
 }
 
-/** Runs a case on a backend: the logits of each run, copied. */
+/** Runs a case on a backend; returns copies of each run's logits. */
 export async function runCase(
   backend: Backend,
   { program, options, batches }: Case,
@@ -66,7 +66,7 @@ const quantNames = Object.keys(quants) as QuantName[]; // the literal's keys
 /** Types in which every byte after the scales belongs to a weight. */
 const extremes = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl"] as const;
 
-/** The case without its embedding: rows are given values, random ones by default. */
+/** The case without its embedding: rows are given as values, random by default. */
 function givenInput({ program, batches, ...rest }: Case, value?: (row: number, at: number) => number): Case {
   const rng = makeRng(5);
   const [first, ...steps] = program.steps;
@@ -129,7 +129,7 @@ const builders: Readonly<Record<Step["op"], () => Case[]>> = {
       );
     }),
     ...extremes.map((quant) => {
-      const blocks = Math.max(2, 256 / quants[quant].blockLen); // of a row
+      const blocks = Math.max(2, 256 / quants[quant].blockLen); // per row
       const bytes = [0x00, 0xff, 0x7f, 0x80].flatMap((byte) => Array<number>(blocks).fill(byte));
       const dim = blocks * quants[quant].blockLen;
       const draft = makeCase(`linear: ${quant}, sums as large as they get`, { dim, batches: evenBatches([9]) }, (one) =>

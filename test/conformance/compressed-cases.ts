@@ -31,7 +31,7 @@ interface Attention extends Blocks {
   readonly sinks?: boolean;
 }
 
-/** Attention as in DeepSeek V4, whose heads rotate in their last values. */
+/** Attention as in DeepSeek V4, with RoPE on the last values of each head. */
 function attention(draft: Draft, { nHeads, window, count, sinks, ...blocks }: Attention): Buf {
   const { steps } = draft;
   const { headDim, ratio } = blocks;
@@ -95,7 +95,7 @@ function streamWeights(
   });
 }
 
-/** Two blocks of 128, cut in them and where they end. */
+/** Runs over two blocks of 128, cut inside blocks and at their ends. */
 const batchesOf128 = [
   [rows(0, 0, 100, "none"), rows(1, 0, 127, "none")],
   [rows(0, 100, 30, "all"), rows(1, 127, 1, "last")],

@@ -76,7 +76,7 @@ export function rows(slot: number, start: number, count: number, logits: Rows["l
   return { slot, start, tokens, logits };
 }
 
-/** Prefill of several lengths, chunks, and decode of several sequences at once; every way of wanting logits. */
+/** Prefill of several lengths, chunks, and decode of several sequences at once; every value of `logits`. */
 function mixedBatches(): Case["batches"] {
   return [
     [rows(0, 0, 5, "all")],
@@ -86,7 +86,7 @@ function mixedBatches(): Case["batches"] {
     [rows(1, 5, 6, "all"), rows(2, 2, 1, "none")],
     [rows(2, 3, 2, "none")],
     [rows(2, 5, 1, "last"), rows(1, 11, 1, "last")],
-    [rows(0, 0, 35, "all")], // more than kernels for few rows take
+    [rows(0, 0, 35, "all")], // more rows than the kernels for few rows take
   ];
 }
 
@@ -213,7 +213,7 @@ export function bidirectionalAttention(
   const [q, k, v] = ["q", "k", "v"].map((name, i) => {
     const w = draft.matrix({ inDim: x.dim, outDim: heads[i]! * headDim, size: 1.5 / Math.sqrt(x.dim) });
     return linear(draft, w, undefined, name);
-  }) as [Buf, Buf, Buf]; // as many as names
+  }) as [Buf, Buf, Buf]; // one per name
   if (rope) {
     for (const [i, each] of [q, k].entries()) steps.push({ op: "rope", x: each, heads: heads[i]!, headDim, rope });
   }

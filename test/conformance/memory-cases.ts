@@ -1,4 +1,7 @@
-/** The cases of cross attention: memories of several lengths, replaced ones, and rows without one in company. */
+/**
+ * Cases of cross attention: memories of several lengths, replaced memories, and rows with and without a memory in one
+ * run.
+ */
 import type { Memory, Rows } from "../../src/engine/program/backend.ts";
 import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { makeRng } from "../../src/engine/text/rng.ts";
@@ -25,7 +28,7 @@ interface MemoryCase {
   readonly batches?: Case["batches"];
   /** Layers of cross attention; default: one. */
   readonly layers?: number;
-  /** The product behind cross attention has a bias, as in Whisper. */
+  /** The product after cross attention has a bias, as in Whisper. */
   readonly biased?: boolean;
 }
 
@@ -70,7 +73,7 @@ function cross(
   draft.steps.push({ op: "crossAttention", out, q, layer, ...heads, scale: 1 / Math.sqrt(headDim), rows: rowsMax });
   const bias = biased ? draft.vector(DIM) : undefined;
   add(draft, linear({ ...draft, x: out }, draft.matrix({ inDim: width, outDim: DIM }), bias, "y.cross"), 0.8);
-  const [k, v] = ["k.cross", "v.cross"].map((name) => ({ name, dim: nKvHeads * headDim })) as [Buf, Buf]; // two names
+  const [k, v] = ["k.cross", "v.cross"].map((name) => ({ name, dim: nKvHeads * headDim })) as [Buf, Buf];
   const project = (buf: Buf): Step => {
     const w = draft.matrix({ inDim: MEMORY_DIM, outDim: buf.dim, size: 1 / Math.sqrt(MEMORY_DIM) });
     return { op: "linear", out: buf, x: given, w };
@@ -87,7 +90,7 @@ const withMemory = (run: Rows, memory: Memory): Rows => ({ ...run, memory });
 
 /** Prefill before and with a memory, decode in company of rows without one, a newer memory, and none again. */
 function companyBatches(counts: readonly [number, number]): Case["batches"] {
-  const [first, second] = counts.map((count) => memoryOf(`memory of ${count}`, count)) as [Memory, Memory]; // two
+  const [first, second] = counts.map((count) => memoryOf(`memory of ${count}`, count)) as [Memory, Memory];
   return [
     [rows(0, 0, 3, "all")],
     [withMemory(rows(0, 3, 4, "all"), first)],

@@ -64,7 +64,7 @@ export const normBuilders: Readonly<Record<Extract<Step["op"], NormOp>, () => Ca
           const [a, b, c] = [0, 1, 2].map((i) => {
             const bias = biases === "all" || (biases === "some" && i === 1) ? vector(21) : undefined;
             return linear({ ...draft, x: h }, matrix({ inDim: dim, outDim: 21 }), bias, `y${i}`);
-          }) as [Buf, Buf, Buf]; // as many as numbers
+          }) as [Buf, Buf, Buf]; // one per number
           steps.push({ op: "add", out: a, a, b, scale: 2 }, { op: "add", out: a, a, b: c, scale: -3 });
           return a;
         }),

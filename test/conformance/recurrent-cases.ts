@@ -1,4 +1,7 @@
-/** Cases of recurrent steps, which keep a state of a sequence's last row. Each runs in chunks, beside others. */
+/**
+ * Cases of recurrent steps, which keep a state of a sequence's last row. Each runs in chunks, together with other
+ * sequences.
+ */
 import type { Buf, Step } from "../../src/engine/program/step.ts";
 import { linear, longBatches, makeCase, type Case, type CaseOptions, type Draft } from "./draft.ts";
 
@@ -12,7 +15,7 @@ interface DeltaOptions {
   readonly nKeyHeads: number;
   readonly headDim: number;
   readonly heads: "modulo" | "repeat";
-  /** A decay of each channel. */
+  /** A decay per channel. */
   readonly channels?: boolean;
   readonly bound?: number;
 }

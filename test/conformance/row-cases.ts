@@ -51,7 +51,7 @@ const grid = (row: number): readonly number[] => {
 };
 const after = (start: number) => (row: number) => [start + row, start + row, start + row];
 
-/** Text, an image, text; then a continuation beside others, and one step of each. */
+/** Text, an image, text; then a continuation together with other sequences, and one step of each. */
 const imageBatches = (spans: boolean): Case["batches"] => [
   [
     given({

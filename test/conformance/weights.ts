@@ -66,7 +66,7 @@ interface BlockOptions {
   readonly bytes?: readonly number[] | undefined;
 }
 
-/** Packed blocks of `count` random weights of about the wanted size. */
+/** Packed blocks of `count` random weights of about this size. */
 export function randomBlocks(name: QuantName, count: number, options: BlockOptions): Uint8Array {
   const { size, rng, bytes: given } = options;
   const quant = quants[name];
@@ -104,7 +104,7 @@ export interface MatrixOptions {
   readonly bytes?: readonly number[];
 }
 
-/** Makes weights and serves them. All are drawn when the first is read, in the order of making. */
+/** Creates weights and serves them. All are drawn at the first read, in order of creation. */
 export function makeWeightBox(path: string, rng: Rng): WeightBox {
   const names: string[] = [];
   const drawn: Uint8Array[] = [];

@@ -14,7 +14,7 @@ setDefaultTimeout(120_000);
 
 const EMBEDDED = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const NAMES = ["ann", "bob", "cat"] as const;
-/** A model whose adapter changes the embedding, which rows of one run cannot do by themselves. */
+/** A model whose adapter changes the embedding, which rows of a run cannot choose. */
 const APART = "dan";
 
 let hearth: Hearth;
@@ -66,11 +66,12 @@ test("names in every dialect share one runner, and each answers in its own way",
   expect(new Set(Object.values(alone)).size).toBe(4);
   expect(await loadedNames()).toEqual(expect.arrayContaining(["ann", "bob", "cat", "hearth"]));
 
-  // All at once, twice over, from every prefix of each other.
+  // All at once, twice, so that each may continue from another one's prefix.
   const names = [...NAMES, "hearth", ...NAMES, "hearth"];
   const together = await Promise.all(names.map((name) => say(name)));
   expect(together).toEqual(names.map((name) => alone[name]!));
-  expect((await get("/health"))["models"].loaded).toBeLessThanOrEqual(2); // one more for the model that stands apart
+  // One more, for the model that cannot share the runner
+  expect((await get("/health"))["models"].loaded).toBeLessThanOrEqual(2);
   expect(await loads()).toBe(before);
 
   const native = await jsonOf(

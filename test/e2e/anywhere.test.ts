@@ -10,7 +10,7 @@ setDefaultTimeout(120_000);
 
 const GGUF = resolve(import.meta.dir, "../../models/hearth/hearth.gguf");
 const TOKEN = "a-hook-token-of-32-characters-xx";
-/** The embedded model gives it on Linux. */
+/** The embedded model's answer on Linux. */
 const ANSWER = "Once upon a time, there lived a brave fox named Emil. He loved to play near the forest. One day,";
 /** Each takes seconds under wine: `HEARTH_TEST_KILLS=20 .ci/wine` for more. */
 const KILLS = Number(process.env["HEARTH_TEST_KILLS"] ?? 3);

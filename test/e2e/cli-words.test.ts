@@ -19,7 +19,7 @@ afterAll(async () => {
 const run = (args: string[], env: Record<string, string> = {}): ReturnType<typeof runHearth> =>
   runHearth(args, { home, env: { HEARTH_HOST: new URL(hearth.url).host, ...env } });
 
-/** Runs against a server that answers everything so. */
+/** Runs a command against a server that gives this answer to every request. */
 async function against(
   answer: (path: string) => Response,
   args: string[],

@@ -25,7 +25,7 @@ test("devices names the adapter, tells that it is a CPU, and lists its limits", 
 test("HEARTH_GPU names the adapter by a part of its name; another name is an error that lists those there are", async () => {
   const probe = async (name: string, backend: string): Promise<{ code: number; stdout: string; stderr: string }> =>
     runHearth(["devices", "--backend", backend], { env: { ...(await swiftShaderEnv()), HEARTH_GPU: name }, home });
-  const found = await probe("swiftshader", "auto"); // named, it is used although it is a software adapter
+  const found = await probe("swiftshader", "auto"); // used although it is a software adapter, because it was named
   expect(JSON.parse(found.stdout)).toEqual({ backend: "webgpu", gpu: "SwiftShader driver 5.0.0" });
   for (const backend of ["auto", "webgpu"]) {
     const { code, stderr } = await probe("RTX 9", backend);

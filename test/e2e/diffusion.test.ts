@@ -1,4 +1,4 @@
-/** A diffusion model created and asked over HTTP: its capability, its options, every dialect, and what it refuses. */
+/** A diffusion model over HTTP: its capability, its options, every dialect, and refused requests. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { digestOf } from "../../src/library/store/digest.ts";
 import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";

@@ -16,7 +16,7 @@ let [home, file] = ["", ""];
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "hearth-kernels-"));
   file = join(home, "small.gguf");
-  const model = makeModel("llama"); // the embedded one takes seconds
+  const model = makeModel("llama"); // the embedded model would take seconds
   await writeGguf(file, { ...model, tensors: model.tensors.map((tensor) => quantizedTo("q4_0", tensor)) });
 });
 afterAll(() => rm(home, { recursive: true }));

@@ -1,4 +1,4 @@
-/** Starts Hearth like a person would, on a free loopback port with a temporary home, and stops it afterwards. */
+/** Starts Hearth like a user would, on a free loopback port with a temporary home, and stops it afterwards. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

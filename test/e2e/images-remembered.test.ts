@@ -24,7 +24,7 @@ const OPTIONS = { temperature: 0, num_predict: 12, seed: 1 };
 let hearth: Hearth;
 
 const MARKS = ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"];
-/** The model has logits for so many tokens; the next one is the image's. */
+/** The number of tokens with logits; the next one is the image's. */
 const VOCAB = 320;
 
 /** A vocabulary of bytes. */

@@ -1,4 +1,4 @@
-/** A person at a terminal: types, and waits for output. */
+/** A user at a terminal: types, and waits for output. */
 import { HEARTH } from "../program.ts";
 import { eventually, isolatedEnv } from "./hearth.ts";
 

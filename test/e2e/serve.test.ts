@@ -1,4 +1,4 @@
-/** Hearth as a person runs it: the real command, the embedded model, real signals. */
+/** Hearth as a user runs it: the real command, the embedded model, real signals. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const models = {
     thinker: template("My name", "Hearth."),
     opened: template("My name", "Hearth.", true),
-    // they do not end their thoughts themselves
+    // these models do not end their thoughts themselves
     "lost-thinker": template("My name", "</think>"),
     "lost-opened": template("<think>", "</think>", true),
   };

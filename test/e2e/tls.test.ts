@@ -1,4 +1,4 @@
-/** A server with a certificate of its own, and the command line on the same machine. */
+/** A server with its own certificate, and the command line on the same machine. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * A node of a cluster as a process, which may be killed or stopped at any moment: a whole gateway on a socket of its
- * own, with a model that answers by a script. It logs the effects outside of the database: turns that begin and end.
+ * A node of a cluster as a process, which may be killed or stopped at any moment: a whole gateway on a separate
+ * socket, with a model that answers by a script. It logs the effects outside of the database: turns that begin and end.
  *
  *   bun cluster-node.ts SETTINGS LOG [ADDRESS]
  */

@@ -67,7 +67,7 @@ test("a runner that is stopped in the middle of its answers is ended: they fail,
 
 test("an idle runner that is stopped: the next request is served by another", async () => {
   const pid = await startLoaded();
-  await Bun.sleep(LIMIT_MS / 5); // it is known to be idle
+  await Bun.sleep(LIMIT_MS / 5); // by then it counts as idle
   process.kill(pid, "SIGSTOP");
   const [next, other] = await Promise.all([hearth.post("/api/generate", HI), hearth.post("/api/generate", HI)]);
   expect([next.status, other.status]).toEqual([200, 200]);

@@ -1,4 +1,4 @@
-/** Model files that someone broke on purpose, loaded as a server loads them: an error that names file and field. */
+/** Model files that were damaged on purpose, loaded as a server loads them: an error that names file and field. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Names, digests and paths that try to leave their place: refused by every endpoint, with nothing read or written. */
+/** Names, digests and paths that try to leave their folder: refused by every endpoint, with nothing read or written. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

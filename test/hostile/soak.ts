@@ -24,7 +24,7 @@ export interface SoakOptions {
   readonly seed: number;
 }
 
-/** Installs the same weights as different files, so that each has a runner of its own. */
+/** Installs the same weights as different files, so that each has a separate runner. */
 export async function installCopies(root: string, file: string, count: number): Promise<string[]> {
   const bytes = await Bun.file(file).bytes();
   const names: string[] = [];

@@ -30,7 +30,7 @@ const MODEL = exactModel("llama", DTYPES.F16);
 const create = async (request: CreateRequest, signal?: AbortSignal): Promise<string[]> =>
   distinct(await statusesOf(library.create(request, signal ? { signal } : {})));
 
-/** Files as blobs, as a client uploads them. */
+/** Files as blobs, as uploaded by a client. */
 async function uploaded(files: Record<string, object> = plainFiles(MODEL, "F16")): Promise<ModelFolder> {
   const paths = new Map<string, string>();
   for (const [name, content] of Object.entries(files)) {

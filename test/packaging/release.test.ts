@@ -77,7 +77,7 @@ function npmDocument(name: string): object {
   return { name, "dist-tags": { latest: VERSION }, versions: { [VERSION]: { ...JSON.parse(packed), dist } } };
 }
 
-/** A home of its own. */
+/** A separate home folder. */
 function makeHome(name: string): string {
   const home = join(folder, name);
   mkdirSync(home);

@@ -1,4 +1,4 @@
-/** Documents as attachments: read in the page, counted, shortened, and refused in the words of a person. */
+/** Documents as attachments: read in the page, counted, shortened, and refused with texts for users. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { violationsOf } from "./axe.ts";

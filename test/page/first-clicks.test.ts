@@ -1,5 +1,5 @@
 /**
- * A person's first minutes with the page: every step through visible elements, without dead ends. The model comes from
+ * A user's first minutes with the page: every step through visible elements, without dead ends. The model comes from
  * a registry that is slow enough to watch.
  */
 import { afterEach, expect, test } from "bun:test";

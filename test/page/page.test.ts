@@ -1,5 +1,5 @@
 /**
- * The page, in one headless browser, with the embedded model on a real server. Cases are in files of their own. Each
+ * The page, in one headless browser, with the embedded model on a real server. Cases are in separate files. Each
  * run has chats, hostile input, failures, tools, each view at one width and one language; and half of the other cases.
  */
 import { afterAll, afterEach, beforeAll, describe } from "bun:test";

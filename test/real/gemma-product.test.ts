@@ -1,4 +1,4 @@
-/** Gemma 3 270M through the server, as a person uses it: create, show, generate, chat, schemas, a long context. */
+/** Gemma 3 270M through the server, as a user does: create, show, generate, chat, schemas, a long context. */
 import { afterAll, beforeAll, expect, setDefaultTimeout } from "bun:test";
 import { join } from "node:path";
 import { ASKED } from "../../bench/real/texts.ts";

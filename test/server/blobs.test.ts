@@ -152,7 +152,7 @@ describe("POST /api/blobs/:digest", () => {
   });
 });
 
-/** A process of its own, so that other tests of this run do not count. */
+/** A separate process, so that other tests of this run do not count. */
 test("an upload of 192 MB costs less than 64 MB of memory", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hearth-upload-"));
   const program = `

@@ -29,7 +29,7 @@ export interface Harness {
   readonly app: ReturnType<typeof makeApp>;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   post(path: string, body: unknown): Promise<Response>;
-  /** Starts the application on a port of its own. */
+  /** Starts the application on a separate port. */
   listen(): { url: string; stop(graceMs: number): Promise<void> };
   close(): Promise<void>;
 }

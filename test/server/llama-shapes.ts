@@ -7,7 +7,7 @@ import recorded from "./llama-server-answers.json";
 
 export { recorded };
 
-/** Fields that are not given: Hearth has nothing that they name. */
+/** Fields that are not compared, because Hearth has no such thing. */
 const NOT_GIVEN: ReadonlySet<string> = new Set(
   [
     "adaptive_target adaptive_decay grammar_lazy grammar_triggers preserved_tokens chat_format reasoning_format",

@@ -28,7 +28,8 @@ process.exit(complaints.length > 0 || pass === "0" ? 1 : 0);
 function compare(output: string): string[] {
   const found: string[] = [];
   const failed = new Map<string, string>();
-  const [during = ""] = output.replaceAll("\r", "").split(/^\d+ tests failed:$/m); // they come once more behind
+  // Failures are repeated at the end of the output
+  const [during = ""] = output.replaceAll("\r", "").split(/^\d+ tests failed:$/m);
   let since = 0;
   for (const line of during.matchAll(/^\((pass|fail)\) (.*?)(?: \[[\d.]+ms\])?$/gm)) {
     if (line[1] === "fail") failed.set(line[2]!, during.slice(since, line.index + line[0].length + 80));

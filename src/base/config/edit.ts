@@ -107,7 +107,7 @@ interface Source {
   readonly tokens: readonly Token[];
 }
 
-/** Inserts after the last member: on a line of its own, unless the whole object is on one line. */
+/** Inserts after the last member: on a separate line, unless the whole object is on one line. */
 function insert({ text, tokens }: Source, into: Node, { key, value }: { key?: string; value: unknown }): string {
   const name = key === undefined ? "" : `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)}: `;
   const last = into.members.at(-1);

@@ -57,7 +57,7 @@ async function insideOf(folder: string, name: string): Promise<ModelFile> {
   const root = await realpath(folder);
   const cached = CACHED.exec(root)?.[1];
   if (!path.startsWith(root + sep) && !(cached && path.startsWith(join(cached, "blobs") + sep))) {
-    throw new Error(`insecure path: ${name} leads out of '${folder}'; copy the files to a folder of their own`);
+    throw new Error(`insecure path: ${name} leads out of '${folder}'; copy the files to a separate folder`);
   }
   return { path, name: name.replaceAll(sep, "/") };
 }

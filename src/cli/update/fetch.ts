@@ -25,7 +25,7 @@ export async function fetchSmall(url: string, maxBytes: number, options: FetchOp
 
 /**
  * Downloads a file of a release and unpacks it into `path`, which must not exist. Nothing is unpacked before the
- * download's digest is checked. The caller removes `path` after a failure, and `path` with `.zst` behind it always.
+ * download's digest is checked. The caller always removes `path`.zst, and `path` after a failure.
  * @param onBytes receives the number of bytes so far
  */
 export async function fetchUnpacked(

@@ -78,7 +78,7 @@ interface Entry {
   readonly draft?: (model: Model, frame: Frame) => Step[];
   /** Computes keys and values for its layers of cross attention. */
   readonly memory?: (model: Model) => MemoryProgram;
-  /** The decoder of a model that writes down speech. */
+  /** The decoder of a model that transcribes speech. */
   readonly writesSpeech?: true;
   /** Positions that a layer may choose. */
   readonly chooses?: (keys: Keys) => number | undefined;

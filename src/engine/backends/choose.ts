@@ -5,11 +5,11 @@ import type { Offload } from "./offload.ts";
 
 /** A backend of a host, before any of it is loaded. */
 export interface Choice {
-  /** Why it cannot run here; undefined: it can. */
+  /** The reason that it cannot run here; undefined if it can. */
   unavailable(): string | undefined;
   /**
-   * Why this machine's devices cannot run it, for backends that must open a driver to know; `automatic`: the user did
-   * not name the backend or the adapter.
+   * The reason that this machine's devices cannot run it, for backends that must open a driver to know; `automatic`:
+   * the user did not name the backend or the adapter.
    */
   refuses?(options: { automatic: boolean; adapter?: string | undefined }): Promise<string | undefined>;
   open(): Promise<Backend>;

@@ -84,7 +84,7 @@ export interface Program {
   readonly memory?: MemoryProgram;
   /** Undefined: the model generates one token after another, or none. */
   readonly diffusion?: DiffusionTraits;
-  /** Set for the decoder of a model that writes down speech: it runs for recordings only. */
+  /** Set for the decoder of a model that transcribes speech: it runs for recordings only. */
   readonly writesSpeech?: true;
 }
 

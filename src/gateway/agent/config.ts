@@ -62,7 +62,7 @@ const agentSettings = {
   thinking: Type.Optional(oneOfTexts(THINKING_LEVELS)),
   /** Seconds that a turn may take. */
   timeoutSeconds: Type.Optional(Type.Number(TIMEOUT_SECONDS)),
-  /** Tools that conversations may use; hooks have lists of their own. */
+  /** Tools that conversations may use; hooks have separate lists. */
   tools: Type.Optional(Type.Array(Type.String())),
 };
 

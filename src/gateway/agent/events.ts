@@ -52,7 +52,7 @@ export function* enqueueEvent(event: NewEvent, { eventsMax }: { eventsMax: numbe
   return enqueued;
 }
 
-/** Events of one session: decided on one after the other, stored together. */
+/** Events of one session. Each is accepted or refused when it is added; all are stored together. */
 export interface EventBatch {
   /** Throws `busy` if too many wait. */
   add(event: Omit<NewEvent, "sessionKey">): Enqueued;

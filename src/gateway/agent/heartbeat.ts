@@ -33,7 +33,7 @@ export interface HeartbeatParts {
 }
 
 export interface HeartbeatStatus extends HeartbeatOutcome {
-  /** Why it ran: `timer`, or the reasons of requests. */
+  /** The reasons of the run: `timer`, or the reasons of requests. */
   readonly reasons: readonly string[];
   /** Epoch milliseconds of its end. */
   readonly at: number;

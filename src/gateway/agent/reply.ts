@@ -1,4 +1,4 @@
-/** The text sent to people for a turn's answer: nothing for an acknowledgement, and a mark at a truncated answer. */
+/** The text that is sent for a turn's answer: nothing for an acknowledgement, and a mark at a truncated answer. */
 import { replyToSend } from "./ack.ts";
 import type { TurnResult } from "./turn.ts";
 

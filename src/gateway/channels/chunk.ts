@@ -88,7 +88,8 @@ const isBlankLineBefore = (text: string, at: number): boolean =>
 const BLANK = /[ \t\r\n\u3000]/;
 
 /**
- * Forbids a cut before a mark, which would lose the blank that carries it, and before text that would become a fence.
+ * Forbids a cut before a combining mark, which would lose the blank that carries it, and before text that would become
+ * a fence.
  */
 function isWordStart(text: string, at: number): boolean {
   const isAfterBlank = BLANK.test(text[at - 1] ?? "") || BLANK.test(text[at] ?? "");

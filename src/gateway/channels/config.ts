@@ -1,5 +1,5 @@
 /**
- * The section `channels` of the configuration. Each platform brings a schema of its own settings; this file holds the
+ * The section `channels` of the configuration. Each platform has a schema of its settings; this file holds the
  * shared ones.
  */
 import { readFileSync, statSync } from "node:fs";

@@ -16,7 +16,7 @@ export function isSafetensors({ layers, config }: Described): boolean {
 /** Suffixes of tags of such models; without a suffix, the tag has a GGUF. */
 const TAG_ENDING = /-(mlx|nvfp4|mxfp8|mxfp4|int4|int8|bf16)$/i;
 
-/** The error for such a model, with a tag that works. @param what the model, for people */
+/** The error for such a model, with a tag that works. @param what the model, in the words of the text */
 export function safetensorsText(what: string, name: ModelName): string {
   const shorter = name.tag.replace(TAG_ENDING, "");
   const tag = shorter === name.tag || shorter === "mlx" ? undefined : shorter;

@@ -20,13 +20,13 @@ export interface McpAbout {
 
 export interface McpTools {
   readonly tools: readonly McpTool[];
-  /** Why some tools of the server are left out, a line each. */
+  /** The reasons that some tools of the server are left out, one line each. */
   readonly problems: readonly string[];
 }
 
 interface Connection {
   readonly client: Client;
-  /** Why we ended the connection; undefined if we did not. */
+  /** The reason that we ended the connection; undefined if we did not. */
   ended: string | undefined;
   /** Rejects when we end the connection. */
   readonly dead: Promise<never>;

@@ -1,5 +1,5 @@
 /**
- * Functionary 3.2: an answer is a sequence of messages, each with its recipient on a line of its own. `all` is text.
+ * Functionary 3.2: an answer is a sequence of messages, each with its recipient on a separate line. `all` is text.
  *
  *     all
  *     Let me see.>>>get_weather

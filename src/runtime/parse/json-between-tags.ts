@@ -127,7 +127,7 @@ export const firefunction = jsonBetweenTags({
   forced: { open: "functools[" },
 });
 
-/** GigaChat 3.1, and 3 in a message of its own. */
+/** GigaChat 3.1, and 3 in a separate message. */
 export const gigachat = jsonBetweenTags({
   isIn: (source) => source.includes("<|role_sep|>") && /<\|function_call\|>|function call/.test(source),
   open: "<|function_call|>",

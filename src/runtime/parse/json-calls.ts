@@ -3,7 +3,7 @@ import { isObject } from "../../base/index.ts";
 import type { CallEvent } from "./format.ts";
 import { scanBalanced } from "./scan.ts";
 
-/** The calls in a text: one, a list, or one after the other; empty if any part is not a call. */
+/** The calls in a text: one, a list, or several in sequence; empty if any part is not a call. */
 export function callsInJson(text: string): CallEvent[] {
   const parsed = parseJson(text) ?? valuesIn(text);
   const calls = (Array.isArray(parsed) ? parsed : [parsed]).map(callOf);

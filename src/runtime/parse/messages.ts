@@ -1,6 +1,6 @@
 /**
  * The parser for formats whose answers are a sequence of messages, each with a header that says what it is: thinking, a
- * call, or text. The prompt ends inside the first header, or behind it.
+ * call, or text. The prompt ends inside the first header, or after it.
  */
 import { cutCallsIn } from "./cut-calls.ts";
 import { scanToTagOutsideStrings, type Scan } from "./scan.ts";

@@ -20,7 +20,7 @@ export interface Entry {
   receivedIdle: number | undefined;
   /** Ends as soon as its last lease is returned. */
   expiring: boolean;
-  /** Why it was killed during its work; undefined: it was not. */
+  /** The reason that it was killed during its work; undefined if it was not. */
   cut: "hang" | "force" | undefined;
   usedAtMs: number;
   /** Models with other adapters that requests have used with this runner, by their adapters. */

@@ -63,7 +63,7 @@ export class RunnerClient {
   #nextTemplate = LOADED_TEMPLATE + 1;
   #dead: AppError | undefined;
   readonly #ended = Promise.withResolvers<AppError>();
-  /** Why it is being closed; the error of its unfinished requests. */
+  /** The reason of its closing, and the error of its unfinished requests. */
   #why: AppError | undefined;
 
   constructor({ transport, load, ready, listeners, progress, images }: Connected) {

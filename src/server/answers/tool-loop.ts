@@ -1,6 +1,6 @@
 /**
  * An answer in which the server runs calls of MCP tools: the model answers, its calls are run, and it answers again
- * with their results, for a bounded number of rounds. Results are outside text and stand behind the safety boundary.
+ * with their results, for a bounded number of rounds. Results are outside text and are put behind the safety boundary.
  */
 import { type Fields, messageOf } from "../../base/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";

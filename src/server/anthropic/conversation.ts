@@ -1,6 +1,6 @@
 /**
  * Converts the conversation of an Anthropic request to our messages: content blocks are joined into texts, images,
- * thinking and tool calls, and tool results become messages of their own. Blocks:
+ * thinking and tool calls, and tool results become separate messages. Blocks:
  * https://docs.anthropic.com/en/api/messages
  */
 import {

@@ -8,7 +8,7 @@ import { hideHttps } from "./https-url.ts";
 import { DOUBLED_ROUTES, isResolved, SEEN_ROUTES } from "./raw-target.ts";
 import type { TlsPair } from "./tls.ts";
 
-/** The disk bounds uploads of models; JSON bodies have a limit of their own. */
+/** The disk bounds uploads of models; JSON bodies have a separate limit. */
 const BODY_BYTES_MAX = 2 ** 44;
 const POLL_MS = 20;
 /** Characters of a bad Host header in an error: the longest DNS name. */

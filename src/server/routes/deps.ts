@@ -25,7 +25,7 @@ export interface ServedGateway extends Pick<
 /** The server's hardware and settings. */
 export interface Machine {
   readonly backend: string;
-  /** For people. */
+  /** Its name in texts for users. */
   readonly device: string;
   readonly cores: number;
   readonly memory: { readonly total: number; readonly available: number };

@@ -1,4 +1,4 @@
-/** Services: their files and commands on each system, and the commands run where a stand-in records them. */
+/** Services: their files and commands on each system; a stand-in records the commands. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

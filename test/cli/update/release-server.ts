@@ -1,4 +1,4 @@
-/** A release on a loopback server, whose program is a script that says its version. */
+/** A release on a loopback server, whose program is a script that prints its version. */
 import { sign, type KeyPair } from "../../../packaging/release/sign.ts";
 import { afterTest } from "../../cleanups.ts";
 
@@ -11,7 +11,7 @@ export interface Served {
 export const sha256 = (bytes: Uint8Array | string): string =>
   new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 
-/** A program that says a version. */
+/** A program that prints a version. */
 export const programOf = (version: string): Buffer<ArrayBuffer> =>
   Buffer.from(`#!/bin/sh\necho "hearth ${version} (a test's)"\n`);
 

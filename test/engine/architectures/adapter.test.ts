@@ -45,7 +45,7 @@ const readFloats = async (name: string): Promise<Float32Array> =>
 const FIRST: AdapterOptions = { rank: 4, alpha: 8, seed: 1 };
 
 describe("a model with an adapter answers as the merged model does", () => {
-  // Fused, tied, with biases, with experts and with shared ones.
+  // Models with fused matrices, a tied output, biases, experts and shared experts.
   const names = ["llama", "llama-biases", "llama-tied-factors", "qwen3", "gemma3", "phi3", "llama-experts"];
   for (const name of [...names, "qwen3moe", "granitemoe", "mllama"]) {
     test(name, async () => {

@@ -95,7 +95,7 @@ describe("the reference models", () => {
   });
 });
 
-/** They have no logits: see encoders.test.ts. */
+/** Encoders have no logits: see encoders.test.ts. */
 const ENCODERS = ["bert", "nomic-bert"];
 
 /** Compared in reference.test.ts alone. */

@@ -1,7 +1,7 @@
 /** Models with layers of cross attention as a program reads them that does not know such layers. */
 import type { WriteModel } from "../../../src/engine/formats/files/write.ts";
 
-/** A model of `mllama` as `llama`: without images its layers of cross attention do nothing. */
+/** A model of `mllama` as `llama`: without images, layers of cross attention have no effect. */
 export function withoutCrossLayers({ metadata, tensors }: WriteModel): WriteModel {
   const crosses = new Set(Array.from(metadata["mllama.attention.cross_attention_layers"] as Int32Array)); // models.ts
   const count = (metadata["mllama.block_count"] as { u32: number }).u32; // as above

@@ -17,7 +17,7 @@ const OWN = {
 
 export const draftNames = Object.keys(OWN) as (keyof typeof OWN)[]; // in order
 
-/** The model of that name with its last layer once more, of other values, as the layer that drafts. */
+/** The named model, with a copy of its last layer with other values as the draft layer. */
 export function makeDraftModel(name: keyof typeof OWN): WriteModel {
   const { metadata, tensors } = makeModel(name);
   const layers = Math.max(...tensors.map(({ name: each }) => Number(/^blk\.(\d+)/.exec(each)?.[1] ?? 0))) + 1;

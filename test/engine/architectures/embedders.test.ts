@@ -1,4 +1,4 @@
-/** Encoders, and decoders that look both ways, with sharp attention, against llama.cpp's vectors. */
+/** Encoders and bidirectional decoders with sharp attention, against llama.cpp's vectors. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -73,7 +73,7 @@ const t5Layer: Shapes = {
 };
 const BUCKETS = 32;
 
-/** @param biased layers with a table of their own; gated as of version 1.1 */
+/** @param biased layers with a table of biases; MLPs are gated as of version 1.1 */
 const t5 = (biased: string, isGated: boolean): Outline => ({
   arch: "t5encoder",
   numbers: numbers({ ...RMS, "attention.relative_buckets_count": BUCKETS }),
@@ -166,7 +166,7 @@ const own: Readonly<Record<string, Outline>> = {
   },
 };
 
-/** Bidirectional decoders, by the outline that they are made of. */
+/** Bidirectional decoders, by the outline from which they are made. */
 const TWO_SIDED: Readonly<Record<string, string>> = {
   "llama-embed": "llama-dense",
   llama: "llama-dense",

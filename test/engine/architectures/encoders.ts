@@ -18,7 +18,7 @@ export interface EncoderSpec {
   readonly vocabSize: number;
   /** `llama_pooling_type`: 1 mean, 2 cls, 3 last; undefined: absent in the file. */
   readonly pooling: 1 | 2 | 3 | undefined;
-  /** Of matrices. */
+  /** The type of the matrices. */
   readonly quant: "f32" | "f16" | "q8_0";
 }
 

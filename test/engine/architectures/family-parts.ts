@@ -121,7 +121,7 @@ export const deltaLayer: Shapes = {
   ssm_norm: [HEAD],
   ssm_out: [64, DIM],
 };
-/** Two heads of 16, a decay of each channel. */
+/** Two heads of 16, with a decay per channel. */
 export const kdaLayer: Shapes = {
   attn_q: [DIM, 32],
   attn_k: [DIM, 32],

@@ -2,7 +2,7 @@
 import type { Backend, Program, Rows, Session } from "../../../src/engine/program/backend.ts";
 import { nmse } from "../backends/compare.ts";
 
-/** Bounds for an answer in parts, whose sums have another order. */
+/** Bounds for an answer in parts, whose sums are added in another order. */
 const NMSE_MAX = { precise: 1e-9, rounded: 1e-2 };
 /** All logits of the tokens from `start` to `end`, in a slot. */
 type Run = (slot: number, start: number, end: number) => Promise<Float32Array>;

@@ -36,7 +36,7 @@ const mixtureKeys = {
 
 /** Heads of llama.cpp's rotation of keys have at least 64 values. */
 const INDEX = 64;
-/** So many heads that no two positions have a score of exactly 0. */
+/** Enough heads that no position has a score of exactly 0. */
 const INDEX_HEADS = 16;
 /** Fewer positions are chosen than the test's prompt has. */
 const indexerKeys = {

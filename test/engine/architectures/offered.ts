@@ -9,7 +9,7 @@ import { quants } from "../../../src/engine/formats/quant/index.ts";
 import { makeAdapter, quantizedTo, type AdapterOptions } from "./adapters.ts";
 import { makeModel } from "./models.ts";
 
-/** Two share every stack, the third has a rank of its own, the fourth changes some layers and the output. */
+/** Two adapters share every stack, the third has another rank, the fourth changes some layers and the output. */
 export const OFFERED: readonly AdapterOptions[] = [
   { rank: 4, alpha: 8, seed: 21, targets: /blk\.\d+\.(attn|ffn_(gate|up|down)\.)/ },
   { rank: 4, alpha: 2, seed: 22, targets: /blk\.\d+\.(attn|ffn_(gate|up|down)\.)/ },
@@ -28,7 +28,7 @@ export interface Offered {
 interface Source {
   readonly folder: string;
   readonly name: string;
-  /** The types of the adapters' tensors, by turns; default: float32. */
+  /** The types of the adapters' tensors, alternating; default: float32. */
   readonly types?: readonly ("f32" | "f16" | "q8_0")[];
 }
 

@@ -31,7 +31,10 @@ const NMSE_MAX = 1e-5;
 /** `LLAMA_POOLING_TYPE_RANK` */
 const RANK = 4;
 const QUANTIZED_NMSE_MAX = 5e-4;
-/** llama.cpp takes the factors of its matrices by the number of a run, not of a layer; real files have no factors. */
+/**
+ * llama.cpp looks up the factors of its matrices by the number of the run, not of the layer; real files have no
+ * factors.
+ */
 const OTHER_FACTORS = "archs/hrm_text-dense";
 const OTHER_FACTORS_NMSE_MAX = 1e-3;
 

@@ -1,4 +1,4 @@
-/** Writes WAV files, also ones that cannot be. */
+/** Writes WAV files, including invalid ones. */
 
 interface WavOptions {
   readonly bits: number;
@@ -7,7 +7,7 @@ interface WavOptions {
   readonly channels?: number;
   readonly rate?: number;
   readonly isExtensible?: boolean;
-  /** The size that the header says. */
+  /** The size in the header. */
   readonly size?: number;
 }
 

@@ -98,7 +98,7 @@ const tokenizer = {
 } as unknown as Tokenizer; // the transcriber uses these
 
 describe("a recording", () => {
-  /** Answers with a script, a list for each window; keeps what it was given. */
+  /** Plays a script with a list of answers per window; records its inputs. */
   function scripted(scripts: readonly (readonly number[])[], vocabSize = 60_000) {
     const given: number[][] = [];
     let window = -1;

@@ -1,5 +1,5 @@
 /**
- * A backend in a process of its own, as a `Backend`. ONNX Runtime needs ORT_DISABLE_TELEMETRY=1 in the real
+ * A backend in a separate process, as a `Backend`. ONNX Runtime needs ORT_DISABLE_TELEMETRY=1 in the real
  * environment, a GPU driver is found through the environment, and `bun test` was started without either. Tests import
  * `startOnnx` and `startWebGpu`; run as a program, this file is the child.
  */
@@ -257,7 +257,7 @@ const remoteSlices = (rowsMax: number, { askAfter, send }: Asking): NonNullable<
   },
 });
 
-/** Calls `make` once for each value; objects that were identical stay identical, which fusion relies on. */
+/** Calls `make` once per value, so that identical objects stay identical, which fusion needs. */
 function once(make: (value: unknown, each: (value: unknown) => unknown) => unknown): (value: unknown) => unknown {
   const made = new Map<unknown, unknown>();
   const each = (value: unknown): unknown => {

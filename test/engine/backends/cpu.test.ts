@@ -85,7 +85,7 @@ const rowsOf = (slot: number, start: number, tokens: ArrayLike<number>, logits: 
   logits,
 });
 
-/** Logits of every token of a sequence, in one run of a session of its own. */
+/** Logits of every token of a sequence, in one run of a separate session. */
 async function fresh(program: Program, tokens: ArrayLike<number>) {
   const session = await load(program, 1);
   return (await session.run([rowsOf(0, 0, tokens)])).slice();

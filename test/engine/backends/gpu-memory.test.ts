@@ -1,4 +1,4 @@
-/** The memory of a GPU, from the places that a machine has. */
+/** The memory of a GPU, from the sources that a machine has. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -30,10 +30,10 @@ export function hybridProgram(): Program {
   steps.push({ op: "add", out: x, a: x, b: attended, scale: 1 });
   const [q, k, v] = ["dq", "dk", "dv"].map((name) =>
     linear(draft, box.matrix({ inDim: DIM, outDim: 16 }), undefined, name),
-  ) as [Buf, Buf, Buf]; // as many as names
+  ) as [Buf, Buf, Buf]; // one per name
   const [alpha, beta] = ["alpha", "beta"].map((name) =>
     linear(draft, box.matrix({ inDim: DIM, outDim: 2 }), undefined, name),
-  ) as [Buf, Buf]; // as many as names
+  ) as [Buf, Buf]; // one per name
   const out = { name: "delta", dim: 16 };
   const rule = { layer: 2, nHeads: 2, nKeyHeads: 2, headDim: 8, heads: "modulo", scale: 1 } as const;
   const [a, dt] = [box.vector(2, { mean: -0.3, size: 0.1 }), box.vector(2)];

@@ -4,7 +4,7 @@ import { CTX_LEN, TOKENS } from "../architectures/models.ts";
 
 export const options: LoadOptions = { ctxLen: CTX_LEN, slots: 3, precise: true, threads: 1, cacheDir: undefined };
 
-/** Prefill, decode of several sequences at once, every way of wanting rows, states, a shift and a copy. */
+/** Prefill, decode of several sequences at once, all kinds of wanted rows, states, a shift and a copy. */
 export async function journey(session: Session): Promise<Float32Array> {
   const rows = (slot: number, start: number, end: number) => ({ slot, start, tokens: TOKENS.subarray(start, end) });
   const got: number[] = [];
@@ -32,7 +32,7 @@ export async function journey(session: Session): Promise<Float32Array> {
   return Float32Array.from(got);
 }
 
-/** An encoder's: whole texts, together and alone. */
+/** An encoder's runs: several whole texts together, and one alone. */
 export async function encode(session: Session): Promise<Float32Array> {
   const text = (slot: number, end: number, states: StateRows["states"]): StateRows => {
     return { slot, start: 0, tokens: TOKENS.subarray(slot, end), states };

@@ -28,7 +28,7 @@ export interface File {
 const small = (name: string) => (): WriteModel => makeModel(name);
 const outlined = (name: string) => (): WriteModel => makeOutline(name, readOutlines().get(name)!);
 
-/** As people pull them, mostly at four bits. */
+/** Files as users pull them, mostly with four bits. */
 export const FILES: readonly File[] = [
   { name: "LFM2 1.2B", gigabytes: 0.7, model: small("lfm2") },
   { name: "Gemma 3 4B", gigabytes: 3.3, model: small("gemma3") },
@@ -114,7 +114,7 @@ export async function choiceOn(machine: Machine, program: Program): Promise<{ ba
   return { backend: session.backend, bytes: session.bytes.weights };
 }
 
-/** Backends that check a program as the real ones do, and then only tell what they would take. */
+/** Backends that check a program like the real ones, and then only report what they would take. */
 function choicesOf({ facts, untrusted, sharedGpu, lacksOnnx }: Machine): Choices {
   const isReady = (answer: boolean, reason: string) => () => (answer ? undefined : reason);
   const level = untrusted ? undefined : levelsOf(facts)[0];
@@ -171,5 +171,5 @@ export async function makeTable(path: string): Promise<string> {
   return rows.map((row) => `| ${row.join(" | ")} |\n`).join("");
 }
 
-/** The place of the table in the page. */
+/** The table's position in the page. */
 export const TABLE = /^\| Model +\| PC(?:.*\n)(?:\|.*\n)+/m;

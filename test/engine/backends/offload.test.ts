@@ -201,7 +201,7 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
 });
 
 describe("several GPUs", () => {
-  /** Loads the model on GPUs that have room for so many layers each; returns the places of its layers. */
+  /** Loads the model on GPUs that have room for these numbers of layers; returns the places of its layers. */
   async function loadOver(rooms: readonly number[], offload: Offload = {}, automatic = false): Promise<string> {
     const gpus = rooms.map((room, i): Backend => {
       return {

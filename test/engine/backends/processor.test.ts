@@ -1,4 +1,4 @@
-/** Features of processors as three systems tell them. */
+/** Features of processors as reported by three systems. */
 import { describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";

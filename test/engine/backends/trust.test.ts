@@ -1,4 +1,4 @@
-/** Self-tests of kernel libraries: faults that are planted in them, and results that are kept. x64 on Linux. */
+/** Self-tests of kernel libraries: planted faults, and kept results. x64 on Linux. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,10 +74,10 @@ const inTable =
     bytes[at + 1]! ^= 4;
   };
 
-/** Flips all bits of a byte of code, so far behind the start of the function that runs a pass. */
+/** Flips all bits of a byte of code, this far after the start of the function that runs a pass. */
 const afterEntry = (by: number) => (bytes: Buffer) => void (bytes[entryOf(bytes) + by]! ^= 0xff);
 
-/** The system call `nanosleep` (35) for 2^40 seconds, with the time on the stack; behind it an endless loop. */
+/** The system call `nanosleep` (35) for 2^40 seconds, with the time on the stack; then an endless loop. */
 const SLEEP = Buffer.from("6a0048b80000000000010000504889e731f6b8230000000f05ebfe", "hex");
 
 /** With AVX-512 the values are shifted to 0 … 255. */
@@ -131,7 +131,7 @@ test.skipIf(!here)(
   "a library that sleeps for ever costs 2 seconds where the machine is idle, and never more than ten",
   async () => {
     const begin = performance.now();
-    const [verdict] = await trustIn(planted(atEntry(...SLEEP))).verdicts(); // nothing kept is used
+    const [verdict] = await trustIn(planted(atEntry(...SLEEP))).verdicts(); // kept results are not used
     const seconds = (performance.now() - begin) / 1000;
     expect(verdict!.fault).toMatch(/^no answer within [28] s$/); // 8: the machine is busy
     if (verdict!.fault === "no answer within 2 s") expect(seconds).toBeGreaterThan(2);

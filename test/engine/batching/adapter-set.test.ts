@@ -1,4 +1,4 @@
-/** Sets of adapters: what is refused, and that prefixes belong to the adapters that made them. */
+/** Sets of adapters: refusals, and prefixes that belong to the adapters that made them. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -14,7 +14,7 @@ export interface Ask {
 
 type Batch = readonly Pick<Rows, "slot" | "start" | "tokens" | "drafted">[];
 
-/** A run of the model costs so much, and one of another session that belongs to it. */
+/** Cost of a run of the model, and of a run of another session. */
 const COSTS = { model: 20, other: 1 };
 
 interface Setup {

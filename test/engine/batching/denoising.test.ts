@@ -1,4 +1,4 @@
-/** The filling in of masks against llama.cpp's, with its own draws, and the ranks against their formulas. */
+/** Filling in masks, compared with llama.cpp's by its own random draws; and the ranks, by their formulas. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** An engine on the embedded model, and what it answers. */
+/** An engine on the embedded model, and its answers. */
 import { resolve } from "node:path";
 import type { Backend } from "../../../src/engine/program/backend.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";

@@ -117,7 +117,7 @@ test("a text that the model fails on fails its own request only", async () => {
   ]);
 });
 
-/** Takes everything out of a queue. */
+/** Removes everything from a queue. */
 function drain(queue: EmbedQueue, limits: { tokensMax: number; textsMax: number }): EmbedText[][] {
   const groups: EmbedText[][] = [];
   while (queue.size > 0) groups.push(queue.take(limits));

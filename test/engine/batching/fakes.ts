@@ -102,13 +102,13 @@ function valuesOf({ slot, tokens, vectors = new Float32Array(), memory }: Rows):
 /** A memory's share in the record of each row. */
 export const remembered = ([first]: Float32Array): number => 1000 * first!;
 
-/** Where the sequence ends of which each wanted row says what follows. */
+/** The end of the sequence before each wanted row's result. */
 function wantedEnds({ start, tokens: { length }, logits }: Rows): number[] {
   if (logits === "none") return [];
   return logits === "last" ? [start + length] : Array.from({ length }, (_, i) => start + i + 1);
 }
 
-/** Chooses candidates for rows that want no more. */
+/** Chooses candidates for rows with a request. */
 async function runTopK(batch: readonly TopKRows[], session: FakeSession): ReturnType<TopKRuns["run"]> {
   const logits = await session.run(batch);
   session.requested.push(batch.map(({ request }) => request?.k ?? 0));
@@ -122,10 +122,10 @@ async function runTopK(batch: readonly TopKRows[], session: FakeSession): Return
 
 const BLOCK = 8;
 
-/** Blocks of the content of slots: four bytes for each position. */
-/** As a device answers: from the state at the call. */
+/** Answers later, like a device, from the state at the call. */
 const later = <T>(value: T): Promise<T> => Bun.sleep(0).then(() => value);
 
+/** Blocks of the content of slots: four bytes for each position. */
 function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
   const bytesOf = (numbers: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(numbers).buffer);
   const packed: PackedCheckpoints = {
@@ -148,7 +148,7 @@ function makeFakeBlocks(held: number[][], recurrent: boolean): KvBlocks {
       return recurrent ? later(bytes) : bytes;
     },
     write(slot, { first, count, bytes }) {
-      assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block behind a gap`);
+      assert(first <= held[slot]!.length && bytes.length === 4 * count, `slot ${slot}: a block after a gap`);
       held[slot]!.splice(first, count, ...new Int32Array(bytes.slice().buffer));
     },
   };

@@ -1,4 +1,4 @@
-/** Models whose layers choose positions: contexts that they would choose wholly are loaded without what chooses. */
+/** Models whose layers choose positions: in contexts in which all would be chosen, the choice is removed at load. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

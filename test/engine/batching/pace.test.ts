@@ -1,5 +1,5 @@
 /**
- * How prompts are cut: other requests wait a little longer for their tokens, runs end soon, and nothing else changes.
+ * Prompts in chunks: other requests wait a little longer for their tokens, runs end soon, and nothing else changes.
  */
 import { describe, expect, test } from "bun:test";
 import type { EventLoop } from "../../../src/engine/batching/event-loop.ts";

@@ -25,7 +25,7 @@ describe.each([false, true])("recurrent: %p", (recurrent) => {
       for (const [i, chat] of chats.entries()) {
         const { text, prompt } = await ask(chat);
         expect(text).toBe(expectedText(chat, 8));
-        // of the last turn all but its last token, which was not evaluated, and the rest of a block
+        // the last turn is cached, except its last token, which was not evaluated, and the rest of a block
         if (turn > 0) expect(prompt!.tokens - prompt!.cached).toBeLessThan(recurrent ? 40 : 36);
         chats[i] = `${chat}${text} And what about turn ${turn}? `;
       }

@@ -56,7 +56,7 @@ async function open(file = path, backend = cpuBackend) {
     backend,
     loop: systemLoop(),
     open: mapFile,
-    ctxLen: 16, // a recording needs all of it
+    ctxLen: 16, // a recording needs the whole context
     slots: "auto",
     chunk: 16,
     vision: { projector: undefined },

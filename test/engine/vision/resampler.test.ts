@@ -62,7 +62,7 @@ async function withEncoder<T>(
   }
 }
 
-/** Line by line as three planes. */
+/** Splits the pixels into three planes, line by line. */
 function planes({ width, height, pixels }: Recorded): Float32Array {
   const plane = width * height;
   return Float32Array.from({ length: 3 * plane }, (_, i) => pixels[(i % plane) * 3 + Math.floor(i / plane)]!);

@@ -11,7 +11,7 @@ import { AppError } from "../../../src/base/errors.ts";
 
 const isSummary = ({ messages }: ChatRequest): boolean => messages[0]!.content.startsWith("Summarise the conversation");
 const wordy = (name: string, count: number): string => Array.from({ length: count }, (_, i) => `${name}${i}`).join(" ");
-/** Answers turns with so many words, and summaries with `summary`. */
+/** Answers turns with this many words, and summaries with `summary`. */
 const script =
   (summary: ScriptedAnswer, words = 10) =>
   (request: ChatRequest, i: number): ScriptedAnswer =>

@@ -1,4 +1,4 @@
-/** An agent with a database of its own, a clock that tests move, and a runtime that answers by script. */
+/** An agent with a separate database, a clock that tests move, and a runtime that answers by script. */
 import { makeAgent, type Agent } from "../../../src/gateway/agent/agent.ts";
 import { agentsSchema, sessionSchema } from "../../../src/gateway/agent/config.ts";
 import type { AgentSettings } from "../../../src/gateway/agent/settings.ts";

@@ -95,7 +95,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await writer.unsafe("COMMIT");
     writer.release();
     const seen = `SELECT 1 FROM ${SCHEMA}.nodes WHERE number = $1`;
-    await other.cluster.setPaused(false); // a write behind the waiting ones
+    await other.cluster.setPaused(false); // a write after the waiting writes
     expect((await sql.unsafe(seen, [number])).length).toBe(1);
     expect([node.number, ...said.slice(2)]).toEqual([number]);
     await aside.close();

@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     wire.listen((topic) => (returns += Number(topic === "all")));
     await wire.open();
     await server.stop("immediate");
-    const speaking = setInterval(() => wire.tell("turns"), 10); // on a connection of its own, which fails too
+    const speaking = setInterval(() => wire.tell("turns"), 10); // on a separate connection, which fails too
     await Bun.sleep(1500); // time for several reconnects
     await server.start();
     expect(await eventually(() => returns > 1, WAIT_MS)).toBe(true);

@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
   describe.skipIf(PGBOUNCER === null)("behind a pooler (Debian's pgbouncer)", () => {
     const running: (() => Promise<void>)[] = [];
     afterEach(async () => {
-      for (const stop of running.splice(0)) await stop(); // whatever became of the test
+      for (const stop of running.splice(0)) await stop(); // after a failed test, too
     });
 
     /** @param ignored connection parameters that it does not pass on */

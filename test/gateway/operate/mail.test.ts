@@ -68,7 +68,7 @@ const place = ({ gateway }: GatewayBench) =>
   gateway.store.read(() => queryOne<{ lastUid: number }>('SELECT last_uid AS "lastUid" FROM mail_positions'));
 const runsOf = (bench: GatewayBench, count: number): Promise<boolean> =>
   eventually(async () => (await subjects(bench)).length >= count, WAIT_MS);
-/** Proves that nothing else happens: a later mail is processed. */
+/** Proves that there are no other effects: a later mail is processed. */
 const nothingElseComes = async (bench: GatewayBench, before: readonly string[]): Promise<void> => {
   await deliver(letter("last"));
   expect(await runsOf(bench, before.length + 1)).toBe(true);

@@ -1,4 +1,4 @@
-/** A pause holds until a person ends it, whatever happens to processes and files. */
+/** A pause holds until a user ends it, even if processes end or files change. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -11,7 +11,7 @@ import { quiet, startGateway, TOKEN, type GatewayBench } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
 
-/** A file system of its own, of this many megabytes; undefined if this process may not mount one. */
+/** A separate file system, of this many megabytes; undefined if this process may not mount one. */
 function mountDisk(megabytes: number): { path: string; unmount(): void } | undefined {
   const path = mkdtempSync(join(tmpdir(), "hearth-disk-"));
   const options = ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path];

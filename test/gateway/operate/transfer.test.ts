@@ -1,4 +1,4 @@
-/** A gateway's state as a file, and from there into another database: all of it or nothing. */
+/** A gateway's state as a file, and from there into another database: completely or not at all. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A whole gateway behind a socket of its own: its database, worker and channels are real, its runtime has a script. */
+/** A whole gateway behind a separate socket: its database, worker and channels are real, its runtime has a script. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

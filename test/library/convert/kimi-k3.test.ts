@@ -84,7 +84,7 @@ const plain = (shape: readonly number[], values: Values): PlainTensor => ({
   data: pack(values, f32),
 });
 
-/** A vector of scores as a norm and a projection. */
+/** A vector of scores, as a norm and a projection. */
 function scoreParts(at: string, values: Values): Record<string, PlainTensor> {
   const norm = values.map((_, i) => (i % 2 === 0 ? 0.5 : 2));
   const projection = values.map((value, i) => value / norm[i]!);
@@ -94,7 +94,7 @@ function scoreParts(at: string, values: Values): Record<string, PlainTensor> {
   };
 }
 
-/** The rows of keys and values of each head, one behind the other. */
+/** The rows of keys and values of each head, in sequence. */
 function fused(layer: number): PlainTensor {
   const [k, v] = ["attn_k_b", "attn_v_b"].map((name) => weights.get(`blk.${layer}.${name}.weight`)!) as [any, any];
   const [keyDim, rank, heads] = k.shape;
@@ -138,7 +138,7 @@ function published(): Record<string, PlainTensor> {
   return Object.fromEntries(Object.entries(all).map(([name, tensor]) => [`language_model.${name}`, tensor]));
 }
 
-/** The configuration that gives these keys. */
+/** A configuration with these keys. */
 function config(): Record<string, unknown> {
   const key = (name: string): number => {
     const value = model.metadata[`kimi-k3.${name}`] as { u32?: number; f32?: number };

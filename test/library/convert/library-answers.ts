@@ -1,4 +1,4 @@
-/** Results of `@huggingface/transformers` for folders of ONNX, in a process of its own. */
+/** Results of `@huggingface/transformers` for folders of ONNX, in a separate process. */
 import { join } from "node:path";
 
 export interface LibraryQuestions {

@@ -6,7 +6,7 @@ import { openImageEncoder, type RgbImage } from "../../../src/engine/vision/inde
 import { nmse } from "../../engine/backends/compare.ts";
 import { valuesOf } from "./values.ts";
 
-/** Every so many rows are recorded. */
+/** Every n-th row is recorded. */
 const STEP = 7;
 const MEAN = [0.48145466, 0.4578275, 0.40821073];
 const STD = [0.26862954, 0.26130258, 0.27577711];

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 type Values = Float32Array<ArrayBuffer>;
 interface Weight {
-  /** As in the GGUF: the fastest-varying dimension first. */
+  /** The shape in the GGUF's order: the fastest-varying dimension first. */
   readonly shape: readonly number[];
   readonly values: Values;
 }
@@ -63,7 +63,7 @@ interface Scheme {
   readonly config: Readonly<Record<string, unknown>>;
   readonly whole: Readonly<Record<string, string>>;
   readonly layer: string;
-  /** Names by the names of a GGUF; `time_mix_X1` and the like have rules of their own. */
+  /** Names by the names of a GGUF; `time_mix_X1` and the like have separate rules. */
   readonly names: Readonly<Record<string, string>>;
   readonly attention: string;
   readonly style: "sixth" | "sixth of Qwen" | "fla" | "fla, fused" | "seventh";

@@ -62,7 +62,7 @@ function peft(rank = 2, name = "q_proj"): Record<string, string | Uint8Array> {
   };
 }
 
-/** The files as blobs, as a client uploads them. */
+/** Files as blobs, as uploaded by a client. */
 async function uploaded(files: Record<string, string | Uint8Array>) {
   const paths = new Map<string, string>();
   for (const [name, content] of Object.entries(files)) {

@@ -1,4 +1,4 @@
-/** The distribution project's registry, if installed (Debian: `docker-registry`), on a folder of its own. */
+/** The distribution project's registry, if installed (Debian: `docker-registry`), on a separate folder. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
  * A registry in memory that can misbehave: it redirects blobs to a storage host of its own, demands signed tokens,
- * ignores ranges, and answers any request by whatever a test puts in its way. It keeps a record of every request.
+ * ignores ranges, and gives any request an answer that a test chooses. It keeps a record of every request.
  */
 import { createPublicKey, verify } from "node:crypto";
 import { digestOf } from "../../../src/library/store/digest.ts";

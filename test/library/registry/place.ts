@@ -48,7 +48,7 @@ export async function makePlace(
   };
 }
 
-/** Bytes that no two seeds share, and that no compression shortens. */
+/** Bytes that differ between seeds and cannot be compressed. */
 export function noise(length: number, seed: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   let x = seed | 1;

@@ -1,4 +1,4 @@
-/** The script of models.test.ts's page: small models on WebGPU, each in a Worker of its own. Posts their answers. */
+/** The script of models.test.ts's page: small models on WebGPU, each in a separate Worker. Posts their answers. */
 import { parseKernels } from "../../../src/base/kernel-tuning.ts";
 import { startRunner, type LoadMessage, type PageWorker, type RunnerClient } from "../../../src/page/engine/index.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";

@@ -8,7 +8,7 @@ import { drawn } from "../../seed.ts";
 import { cut } from "./cut.ts";
 import { TOOLS } from "./fixtures.ts";
 
-const LENGTH = 60_000; // squared, it would be many seconds for each
+const LENGTH = 60_000; // a parser that takes quadratic time would need many seconds
 const PIECE = 500;
 
 function* endless(length: number): Generator<number> {

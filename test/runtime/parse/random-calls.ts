@@ -65,7 +65,7 @@ export const MARKS = [
 const ASCII = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i));
 const END = "<end>";
 
-/** ASCII, two bytes that begin a character whatever follows, and all that go on. */
+/** ASCII, two bytes that always begin a character, and all continuation bytes. */
 const BYTES = [
   ...Array.from({ length: 0x80 }, (_, i) => i),
   0xc3,
@@ -105,13 +105,13 @@ export function makeRandomModel(markup: readonly string[], isByteLevel = false):
 }
 
 interface Start {
-  /** The text that opens the call, and what stands before it. */
+  /** The text that opens the call, and the text before it. */
   readonly begun: string;
   readonly seed: number;
   readonly stepsMax: number;
 }
 
-/** The text of an answer with a call; undefined: it came to no end. */
+/** The text of an answer with a call; undefined if the answer did not end. */
 export async function answerWithCall(
   lazy: LazyGrammar,
   model: RandomModel,
@@ -172,7 +172,7 @@ function makeAnswer(
   const bytes: number[] = [];
   let steps = 0;
   const text = (): string => new TextDecoder().decode(Uint8Array.from(bytes));
-  /** Takes a token; true at the end of the answer. */
+  /** Appends a token; true at the end of the answer. */
   const take = async (wanted: number): Promise<boolean> => {
     const id = (await matcher.settle?.(wanted)) ?? wanted;
     if (stopIds.includes(id)) return true;
@@ -192,7 +192,7 @@ function makeAnswer(
   };
 }
 
-/** Half of them, so that a text can go on behind one. */
+/** Half of them, so that a text can continue after one. */
 const isMark = (token: string, id: number): boolean => id % 2 === 0 && /^(?:<\W?[a-z|｜ï]|\]<|\]\]>)/.test(token);
 
 /** Tokens that spell a text, the longest first. */

@@ -42,7 +42,7 @@ export function reprinted(name: ToolFormatName, template: PromptTemplate, turn: 
   return `the template printed ${JSON.stringify(turns.at(-1))} for ${JSON.stringify(turn.calls)}`;
 }
 
-/** The template's text of the model's turn, up to the results: behind the prompt, and behind the question. */
+/** The template's text of the model's turn, up to the results: after the prompt, and after the question. */
 function turnsOf(template: PromptTemplate, { tools, calls }: Turn): string[] {
   const render = (...messages: Message[]): string =>
     renderChat(template, { messages, tools: [...tools], now: NOW, think: false });

@@ -64,7 +64,7 @@ export class EarlyWorkers implements Begun {
     }
   };
 
-  /** Hands over the Workers to a session with so many threads; undefined: no Worker is left. */
+  /** Hands over the Workers to a session with this many threads; undefined if no Worker is left. */
   take(threads: number): Worker[] | undefined {
     if (this.#workers.length !== threads - 1) return undefined;
     const taken = this.#workers;

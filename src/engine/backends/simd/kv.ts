@@ -9,7 +9,7 @@ import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Block, Memory } from "./memory.ts";
 
-/** Positions are padded to a multiple of this: so many scores are computed at once. */
+/** Positions are padded to a multiple of this number, because this many scores are computed at once. */
 const TILE = 32;
 const VALUE_FILL = 16;
 /** Values that share a scale. */

@@ -27,8 +27,8 @@ export interface Block {
 }
 
 /**
- * A block of at least so many bytes, the same one while it is large enough. A new one is at least twice as large as the
- * last, because memory is only released as a whole.
+ * A block of at least this many bytes, the same one while it is large enough. A new one is at least twice as large as
+ * the last, because memory is only released as a whole.
  */
 export function growingBlock(memory: Memory, what: string): (bytes: number) => Block {
   let block: Block | undefined;

@@ -19,7 +19,7 @@ const MOVED_BYTES = 4 * 2 ** 20;
 
 /** A layer's cache and the RoPE of its keys. */
 interface CacheLayer extends KvState {
-  /** Values of a key before its value; 0: values have a buffer of their own. */
+  /** Values of a key before its value; 0: values have a separate buffer. */
   readonly skip: number;
   readonly buffers: KvBuffers;
 }

@@ -99,7 +99,7 @@ export interface Remembering {
   /** The rows of a run of the pass, (rows, dim) float32. */
   readonly input: GPUBuffer;
   readonly rowsMax: number;
-  /** Makes room for memories of so many rows; undefined: there is room. Throws `busy` if the device has none. */
+  /** Makes room for memories of this many rows; undefined if there is room. Throws `busy` if the device has none. */
   reach(size: KvSize): Promise<void> | undefined;
 }
 

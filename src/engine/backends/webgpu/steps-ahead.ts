@@ -2,7 +2,7 @@
  * Decode steps that are submitted before the tokens of the step before are read. That is possible where the device
  * chooses the tokens: each row's likeliest token, without penalties. The device copies the chosen ids into the next
  * batch, so the host's time delays no token. If the caller then runs something else, as after the end of an answer, the
- * step is dropped. It wrote only positions behind the content of its slots, which a later run writes before it reads
+ * step is dropped. It wrote only positions after the content of its slots, which a later run writes before it reads
  * them.
  */
 import { tokenOffset, type BatchRow } from "../../../../kernels/wgsl/batch.ts";

@@ -4,7 +4,7 @@
  * and each view is an ArrayBuffer of its own. If they cannot be called, a view is a copy of its range.
  *
  * A file that someone truncates while it is mapped ends the process (SIGBUS), as in every program that maps files.
- * Blobs are never truncated in place, and runners are processes of their own.
+ * Blobs are never truncated in place, and runners are separate processes.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from "node:fs";
 import { resolve, toNamespacedPath } from "node:path";

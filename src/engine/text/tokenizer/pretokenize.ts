@@ -66,7 +66,7 @@ const DEEPSEEK3 = any(WORD_MARKED, raw` ?[\p{P}\p{S}]+[\r\n]*`, LINES, SPACES);
 const FALCON_SYMBOLS = raw`[\p{P}\$\+<=>\^\x7E\|\x60]+`;
 const JAIS2_SPACES = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => raw`\s{${count}}(?!\S)`).join("|");
 
-/** All rules. Models with the same rule may have different rules of their own, which llama.cpp does not distinguish. */
+/** All rules. Some entries cover several models whose original rules differ; llama.cpp does not distinguish them. */
 export const PRE_TOKENIZERS: readonly PreTokenizer[] = [
   { names: ["default"], stages: [raw`[\p{P}\$\+<=>\^\x7E\|]+`, GPT2, raw`\p{N}+`, "[0-9][0-9][0-9]"] },
   {

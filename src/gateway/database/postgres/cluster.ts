@@ -97,7 +97,7 @@ export class Cluster implements Peers {
   readonly #store: Store;
   readonly #options: ClusterOptions;
   readonly #lookMs: number;
-  /** For the lock only; the store has connections of its own. */
+  /** For the lock only; the store has separate connections. */
   readonly #sql: SQL;
   readonly #wire: NewsWire;
   readonly #leases = new Map<string, NodeLease>();

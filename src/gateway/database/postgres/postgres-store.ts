@@ -1,8 +1,8 @@
 /**
- * A store in PostgreSQL. All writes go through one connection, one after the other, as in SQLite. Processes that share
+ * A store in PostgreSQL. All writes go through one connection, in sequence, as in SQLite. Processes that share
  * the schema run their transactions serially too: each holds a lock from beginning to end, so every statement of a
- * transaction sees all earlier commits, and nothing changes between its statements. Reads have connections
- * of their own, and see committed data.
+ * transaction sees all earlier commits, and nothing changes between its statements. Reads have
+ * separate connections, and see committed data.
  */
 import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";

@@ -20,7 +20,7 @@ export type RunBody = Output<typeof runSchema>;
 export const refusalOf = (names: readonly ProblemName[]) =>
   strictObject({
     ok: Type.Literal(false),
-    error: Type.String({ description: "For people; holds nothing of the request" }),
+    error: Type.String({ description: "A text for readers; holds nothing of the request" }),
     code: oneOfTexts(names, { description: "For programs" }),
     requestId: Type.String(),
     details: Type.Optional(

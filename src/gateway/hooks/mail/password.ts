@@ -1,4 +1,4 @@
-/** The password of a mail account, from the configuration or from a file of its own. */
+/** The password of a mail account, from the configuration or from a separate file. */
 import { stat } from "node:fs/promises";
 import { AppError } from "../../../base/index.ts";
 import type { MailAccount } from "./config.ts";

@@ -152,7 +152,7 @@ export const convertible = {
 
 /** Families within a class, by their configuration. */
 const VARIANTS: Readonly<Record<string, (config: Config) => Architecture | undefined>> = {
-  // Mistral Small 3.1 and 3.2 are Llama; later models are a family of their own
+  // Mistral Small 3.1 and 3.2 are Llama; later models are a separate family
   Mistral3ForConditionalGeneration: (config) => (config.find("model_type") === "mistral" ? llama : undefined),
   Qwen3ForCausalLM: (config) => (rankers.isNamedReranker(config) ? rankers.qwen3Answers : undefined),
   NemotronHForCausalLM: (config) => (nemotronHasExperts(config) ? nemotronHMoe : undefined),

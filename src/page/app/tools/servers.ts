@@ -15,7 +15,7 @@ export interface OfferedTool {
 export interface ToolServer {
   readonly name: string;
   readonly tools: readonly Omit<OfferedTool, "server">[];
-  /** Why the server has no tools now. */
+  /** The reason that the server has no tools now. */
   readonly problem?: string;
 }
 

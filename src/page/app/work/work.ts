@@ -26,7 +26,7 @@ export async function work<T>(task: WorkTask, { signal, onProgress = () => {} }:
       worker.addEventListener("message", ({ data }: MessageEvent<WorkReply>) => {
         if (data.kind === "progress") onProgress(data.done);
         else if (data.kind === "done") resolve(data.result as T);
-        else if (data.kind === "failed") reject(new Error(data.reason)); // PDF.js sends messages of its own
+        else if (data.kind === "failed") reject(new Error(data.reason)); // PDF.js sends its own messages
       });
       worker.postMessage(task);
     });

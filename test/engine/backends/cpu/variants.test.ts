@@ -12,7 +12,7 @@ const rows = [
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 const softplus = (x: number): number => Math.log(1 + Math.exp(x));
 const buf = (name: string, dim: number): Buf => ({ name, dim });
-/** Columns of x as buffers of their own. */
+/** Splits columns of x into separate buffers. */
 const cut = (x: Buf, ...parts: readonly (readonly [string, number, number])[]): { bufs: Buf[]; steps: Step[] } => {
   const bufs = parts.map(([name, , count]) => buf(name, count));
   return { bufs, steps: bufs.map((out, i) => ({ op: "slice", out, x, heads: 1, at: parts[i]![1] })) };
@@ -41,7 +41,7 @@ test("deltaRule decays a state, corrects what it says of a key, and reads it by 
   const { got, valuesOf } = await run(rows, ({ vector }, x) => {
     [a, dt] = [vector(2, { mean: -0.5 }), vector(2)];
     const { bufs, steps } = cut(x, ["q", 0, 2], ["k", 1, 2], ["v", 0, 4], ["alpha", 2, 2], ["beta", 0, 2]);
-    const [q, k, v, alpha, beta] = bufs as [Buf, Buf, Buf, Buf, Buf]; // as many as parts
+    const [q, k, v, alpha, beta] = bufs as [Buf, Buf, Buf, Buf, Buf]; // one per part
     const out = buf("out", 4);
     const shape = { layer: 0, nHeads: 2, nKeyHeads: 1, headDim: 2, heads: "modulo", scale: 0.5 } as const;
     return { steps: [...steps, { op: "deltaRule", out, q, k, v, alpha, beta, a, dt, ...shape }], out };
@@ -71,7 +71,7 @@ test("selectiveScan decays a state by its time step, adds x times B, and reads i
   const { got, valuesOf } = await run(rows, ({ vector }, x) => {
     [a, d, dtB] = [vector(2, { mean: -1 }), vector(2, { mean: 1 }), vector(2)];
     const { bufs, steps } = cut(x, ["v", 0, 4], ["dt", 2, 2], ["b", 0, 2], ["c", 1, 2]);
-    const [values, dt, b, c] = bufs as [Buf, Buf, Buf, Buf]; // as many as parts
+    const [values, dt, b, c] = bufs as [Buf, Buf, Buf, Buf]; // one per part
     const out = buf("out", 4);
     const shape = { layer: 0, nHeads: 2, headDim: 2, stateDim: 2, nGroups: 1 };
     const perHead = { ...a, inDim: 1, outDim: 2, tensorRows: 2 };
@@ -110,7 +110,7 @@ async function remember(more: Partial<Wkv>, removes = false): Promise<number[]> 
       ["v", 1, 2],
     ] as const;
     const { bufs, steps } = cut(x, ...parts);
-    const [r, w, k, v] = bufs as [Buf, Buf, Buf, Buf]; // as many as parts
+    const [r, w, k, v] = bufs as [Buf, Buf, Buf, Buf]; // one per part
     const out = buf("out", 4);
     const shape = { layer: 0, nHeads: 2, nKeyHeads: 1, headDim: 2, ...(removes && { a: w, b: r }) };
     return { steps: [...steps, { op: "wkv", out, r, w, k, v, ...shape, ...more }], out };
@@ -157,7 +157,7 @@ async function attend(more: Partial<Extract<Step, { op: "attention" }>>, sinks =
   const { got, valuesOf } = await run(rows, ({ vector }, x) => {
     weights = vector(2, { mean: 1 });
     const { bufs, steps } = cut(x, ["k", 0, 2], ["v", 0, 2]);
-    const [k, v] = bufs as [Buf, Buf]; // as many as parts
+    const [k, v] = bufs as [Buf, Buf]; // one per part
     const out = buf("out", 4);
     const step: Step = { op: "attention", out, q: x, k, v, ...heads, ...more, ...(sinks && { sinks: weights }) };
     return { steps: [...steps, step], out };
@@ -206,7 +206,7 @@ test("a shared cache gives what the one that filled it gives; a latent one as ke
   const { got: plain } = await attend({});
   const { got: shared } = await run(rows, (_, x) => {
     const { bufs, steps } = cut(x, ["k", 0, 2], ["v", 0, 2]);
-    const [k, v] = bufs as [Buf, Buf]; // as many as parts
+    const [k, v] = bufs as [Buf, Buf]; // one per part
     const [first, out] = [buf("first", 4), buf("out", 4)];
     const { rope: _rope, ...shape } = heads;
     steps.push(
@@ -249,7 +249,7 @@ test("headLinear takes each head through its own matrix, or through that matrix 
 test("multiply, join, slice, clamp, activate and the norms without weights follow their formulas", async () => {
   const { got } = await run(rows, (_, x) => {
     const { bufs, steps } = cut(x, ["a", 0, 2], ["b", 3, 1]);
-    const [a, b] = bufs as [Buf, Buf]; // as many as parts
+    const [a, b] = bufs as [Buf, Buf]; // one per part
     const [product, out] = [buf("product", 2), buf("out", 4)];
     steps.push(
       { op: "multiply", out: product, a, b, act: "sigmoid" },

@@ -1,4 +1,4 @@
-/** The JavaScript binding gives what the C API gives. */
+/** The JavaScript binding and the C API give the same results. */
 import { afterAll, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";

@@ -34,7 +34,7 @@ test("other systems remove each folder when its files are open, and look for no 
 });
 
 test("Windows: a folder that cannot be removed stays; elsewhere that is an error", () => {
-  const path = join(parent, "a\0b"); // no system takes it
+  const path = join(parent, "a\0b"); // no system accepts this path
   expect(() => removeFolder(path, { platform: "linux" })).toThrow();
   removeFolder(path, { platform: "win32" });
 });

@@ -1,4 +1,4 @@
-/** Work that the operators cannot do is done by others, or refused before any weight is packed. */
+/** Work that the operators do not support is done by other operators, or refused before any weight is packed. */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { WeightFile } from "../../../../kernels/onnx/graph.ts";
 import { lower } from "../../../../kernels/onnx/lower.ts";

@@ -50,7 +50,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
   return { slot, start, tokens: Int32Array.from({ length: count }, (_, i) => tokenOf(slot, start + i)), logits };
 }
 
-/** Does the same to a session of the reference and one of ours, and compares the results of each run. */
+/** Runs the same on a session of the reference and one of ours, and compares the results of each run. */
 async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
   await withProgram(name, async (program) => {
     const sessions = [await cpuBackend.load(program, options), await onnx.backend.load(program, options)] as const;

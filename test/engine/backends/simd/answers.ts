@@ -18,7 +18,7 @@ const levelOf = (name: string): string | undefined => /-x64-(\w+)\./.exec(name)?
 
 const here = new Set(levelsHere().map(({ level }) => level));
 
-/** Tells if this machine can run a library, built for any system. */
+/** Returns whether this machine can run a library, built for any system. */
 export function canAnswer(name: string): boolean {
   if (name.endsWith(".wasm")) return true;
   const level = levelOf(name);

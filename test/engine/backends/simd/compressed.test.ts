@@ -1,4 +1,7 @@
-/** Rows whose attention reads entries of blocks have the same bits in chunks, beside others, and from a checkpoint. */
+/**
+ * Rows whose attention reads entries of blocks have the same bits in chunks, together with other sequences, and from a
+ * checkpoint.
+ */
 import { describe, expect, test } from "bun:test";
 import type { Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { compressedProgram } from "../compressed.ts";

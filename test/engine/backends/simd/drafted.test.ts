@@ -1,4 +1,4 @@
-/** Drafted rows: each has the bits that it would have alone, whatever comes with it. */
+/** Drafted rows: each has the same bits as alone, whatever the other rows are. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ describe.each(twoLevels("drafted on the CPU", simdLevels))("$level", ({ backend 
         expect(differences(own, expected), `${count} rows in a batch of ${batch.length}`).toBe(0);
       }
     }
-    // they leave the same state as single steps
+    // drafts leave the same state as single steps
     const after = rows(0, prompt + 15, 1);
     const drafted = (await session.run([after])).slice();
     await oneByOne(session, 0, prompt, 15);

@@ -1,5 +1,6 @@
-// emulated: a program for Linux on arm64 or x86-64, for an emulator. Maps the file that it is given at BASE. Whenever the
-// file's first word is 1, it calls the kernels that lie in it: their address, and that of the header, are behind the word.
+// emulated: a program for Linux on arm64 or x86-64, for an emulator. Maps the file that it is given at BASE. Whenever
+// the file's first word is 1, it calls the kernels that lie in it: their address, and that of the header, follow the
+// word.
 typedef unsigned long long u64;
 typedef int i32;
 

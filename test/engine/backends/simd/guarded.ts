@@ -1,5 +1,5 @@
 /**
- * Runs every case at a level with each tensor ending at a protected page: a kernel that reads one byte behind a tensor
+ * Runs every case at a level with each tensor ending at a protected page: a kernel that reads one byte after a tensor
  * kills this process. Linux only. `bun guarded.ts LEVEL`; prints the number of cases.
  */
 import { dlopen, FFIType, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
@@ -18,7 +18,7 @@ const libc = dlopen("libc.so.6", {
   mprotect: { args: [FFIType.u64, FFIType.u64, FFIType.i32], returns: FFIType.i32 },
 }).symbols;
 
-/** A copy of the bytes that ends at a protected page, and begins after one if it is as long as pages are. */
+/** A copy of the bytes that ends at a protected page, and, if it fills whole pages, begins after one. */
 function guarded(bytes: Uint8Array): Uint8Array {
   const room = Math.ceil(bytes.length / PAGE) * PAGE;
   const base = Number(libc.mmap(0n, BigInt(room + 2 * PAGE), READ_WRITE, PRIVATE_ANONYMOUS, -1, 0n));

@@ -63,12 +63,12 @@ export const backendOf = (
 const BASE = 0x10_0000_0000;
 const BYTES = 512 * 2 ** 20;
 const [HEADER_AT, KERNELS_AT] = [8, 16];
-/** Where a library lies, and where behind it the memory of sessions begins. */
+/** Offset of a library, and of the memory of sessions after it. */
 const [IMAGE_AT, MEMORY_AT] = [2 ** 16, 2 ** 20];
 
-/** Processors, and what emulates them. */
+/** Processors, and their emulators. */
 const EMULATED = {
-  /** Has what arm64 has today, I8MM too. */
+  /** Has the features of today's arm64 processors, including I8MM. */
   arm64: { target: "aarch64", cpu: "max" },
   /** The processor of the Raspberry Pi 4, without instructions for dot products. */
   "arm64 of 2016": { target: "aarch64", cpu: "cortex-a72" },

@@ -7,7 +7,7 @@ export interface Image {
   readonly exports: ReadonlyMap<string, number>;
 }
 
-/** Throws where the library needs what only a loader of its system can do: other libraries, or relocations. */
+/** Throws if the library needs a loader of its system: for other libraries, or for relocations. */
 export function layOut(file: Uint8Array): Image {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const magic = view.getUint32(0, true);
@@ -54,7 +54,7 @@ function layOutElf(file: Uint8Array, view: DataView): Image {
     tags.set(u64(memory, at), u64(memory, at + 8));
   const [needed, rela, rel, strings, symbols] = [1, 7, 17, 5, 6].map((tag) => tags.get(tag));
   if (needed !== undefined || rela !== undefined || rel !== undefined) throw new Error("ELF: needs a loader");
-  // the table of symbols ends where that of strings begins, or the hash table: both lie behind it
+  // the table of symbols ends where that of strings begins, or the hash table: both follow it
   const end = Math.min(...[strings!, tags.get(0x6ffffef5) ?? Infinity].filter((at) => at > symbols!));
   const exports = new Map<string, number>();
   for (let at = symbols! + 24; at + 24 <= end; at += 24)

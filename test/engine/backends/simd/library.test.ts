@@ -44,7 +44,7 @@ const hasCompiler =
   Bun.which("ld.lld-19") !== null &&
   Bun.which("clang-19") !== null &&
   Bun.spawnSync(["clang-19", "--version"]).stdout.toString().includes(`version ${COMPILER} `);
-/** A run builds some of them by its seed: they share their source, and a change of it changes most. */
+/** A run builds some of them by its seed: they share most of their source, so a change affects most of them. */
 const built = drawn("libraries of kernels", libraries(libraryFolder()), 1);
 test.skipIf(!hasCompiler)(
   `the source gives the same bytes again (clang-19 and lld-19 ${COMPILER}): ${built.join(", ")}`,
@@ -109,13 +109,13 @@ test("quantizers that are missing or damaged are refused by name, and are not us
   writeFileSync(join(other, "SHA256SUMS"), readFileSync(join(libraryFolder(), "SHA256SUMS")));
   writeFileSync(join(other, "quantize.wasm"), "not WebAssembly");
   expect(() => quantizeModule(other)).toThrow(/quantize\.wasm: damaged: expected SHA-256 /);
-  // as an engine sees it that lacks what the module uses
+  // like an engine that lacks a feature of the module
   const sum = new Bun.CryptoHasher("sha256").update("not WebAssembly").digest("hex");
   writeFileSync(join(other, "SHA256SUMS"), `${sum}  quantize.wasm\n`);
   expect(quantizeModule(other)).toBeUndefined();
 });
 
-/** Where frames that are larger than a page are made at once, of instructions that are there for nothing else. */
+/** Positions at which code allocates frames larger than a page at once. */
 function largeFrames(code: Buffer, arch: string): number {
   let count = 0;
   if (arch === "x64") {

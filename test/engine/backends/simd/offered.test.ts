@@ -1,4 +1,6 @@
-/** Adapters that rows choose, at every level: the reference's numbers, and each row's bits whatever comes with it. */
+/**
+ * Adapters that rows choose, at every level: the reference's results, and each row's bits whatever the other rows are.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -53,7 +55,7 @@ async function alone(session: Session): Promise<Answers> {
   return answers;
 }
 
-/** All prompts in one run, by pairs with different chunks, then all steps together. */
+/** All prompts in one run, in pairs with different chunks, then all steps together. */
 async function together(session: Session): Promise<Answers> {
   const batch = [...CHOICES.keys()].map((slot) => rows(slot, 0, PROMPT));
   const answers = CHOICES.map((_, slot): Float32Array[] => [slot].map(() => new Float32Array(0)));

@@ -65,7 +65,7 @@ function rows(slot: number, start: number, count: number, logits: Rows["logits"]
 }
 
 describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, backend }) => {
-  /** Does the same to a session of the reference and one of ours, and compares the results of each run. */
+  /** Runs the same on a session of the reference and one of ours, and compares the results of each run. */
   async function compare(name: string, use: (session: Session) => AsyncGenerator<Float32Array>): Promise<void> {
     await withProgram(name, async (program) => {
       const sessions = [await cpuBackend.load(program, options), await backend.load(program, options)] as const;
@@ -379,7 +379,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
   );
 });
 
-/** A prompt and many steps, every one beside others. */
+/** A prompt and many steps, each together with other sequences. */
 async function journey(session: Session): Promise<Float32Array> {
   const all: number[] = [];
   for (let round = 0; round < 3; round++) {

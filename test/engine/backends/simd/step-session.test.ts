@@ -1,4 +1,4 @@
-/** Single steps of a program, as a GPU leaves them to the CPU. */
+/** Single steps of a program that a GPU leaves to the CPU. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -58,7 +58,7 @@ async function withSession<T>(
 const whole = (tokens: Int32Array) => async (session: Session) =>
   (await session.run([{ slot: 1, start: 0, tokens, logits: "all" }])).slice();
 
-/** The same in a chunk and token by token, beside another sequence. */
+/** The same in a chunk and token by token, together with another sequence. */
 async function inParts(session: Session, tokens: Int32Array): Promise<Float32Array> {
   const parts: number[] = [];
   for (const [i, start] of [0, tokens.length - 2, tokens.length - 1].entries()) {

@@ -19,7 +19,7 @@ function chosenCases(): Case[] {
   return [...new Set(chosen)];
 }
 
-/** Opens a page that runs them; yields its messages until it is done. */
+/** Opens a page that runs the cases; yields its messages until it is done. */
 async function answersOfPage(names: readonly string[]): Promise<PageAnswer[]> {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "page.ts")],

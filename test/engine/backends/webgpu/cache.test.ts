@@ -116,7 +116,7 @@ test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 2))(
     const [simd] = simdLevels;
     if (!simd || type !== "q4_0") return;
     const ofCpu = nmse(joined(await runCase(simd.backend, each, FOUR_BITS)), exact);
-    expect(error / ofCpu).toBeLessThan(1.3); // both rotate; scales are rounded otherwise
+    expect(error / ofCpu).toBeLessThan(1.3); // both rotate; scales are rounded differently
     expect(error / ofCpu).toBeGreaterThan(0.6);
   },
   60_000,

@@ -1,4 +1,4 @@
-/** Calls into WebGPU that a decode step makes: each takes time of the host, which no GPU shortens. */
+/** WebGPU calls of a decode step: each takes time of the host, which no GPU shortens. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The few cases that represent all of them reach their targets. */
+/** The chosen cases reach their targets. */
 import { expect, test } from "bun:test";
 import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
 import type { Case } from "../../../conformance/cases.ts";

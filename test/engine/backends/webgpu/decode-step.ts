@@ -95,5 +95,5 @@ function partsUsed(step: Step, { ctxLen, position }: { ctxLen: number; position:
   return splits === 1 ? 0 : splits / splitsOf(seen(step.window, ctxLen));
 }
 
-/** Positions of so many that a window shows. */
+/** Number of these positions that are inside the window. */
 const seen = (window: number, positions: number): number => (window > 0 ? Math.min(window, positions) : positions);

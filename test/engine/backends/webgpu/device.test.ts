@@ -111,9 +111,9 @@ describe("a tensor that no binding can hold", () => {
 
   test("of experts is read piece by piece, each adding to what the pieces before it made", () => {
     const x = { name: "x", dim: 64 };
-    const stack = { ...weight, tensorRows: 5, outDim: 5, experts: 6 }; // of 340 bytes each
+    const stack = { ...weight, tensorRows: 5, outDim: 5, experts: 6 }; // 340 bytes each
     const [narrow, router] = [
-      { ...stack, inDim: 32, outDim: 64, tensorRows: 64, name: "down", quant: quants.q4_0 }, // of 1,152 bytes each
+      { ...stack, inDim: 32, outDim: 64, tensorRows: 64, name: "down", quant: quants.q4_0 }, // 1,152 bytes each
       { ...weight, outDim: 6, tensorRows: 6, name: "router" },
     ];
     const steps = [

@@ -16,7 +16,7 @@ export interface Growing {
   readonly same: readonly boolean[];
   /** The error of a growth without memory. */
   readonly refused: { readonly code: string; readonly message: string };
-  /** Its retry with memory gives what the full session gives. */
+  /** The retry, after memory was freed, gives the same results as the full session. */
   readonly retried: boolean;
   /** Errors of runs whose model is closed meanwhile. */
   readonly closed: readonly string[];

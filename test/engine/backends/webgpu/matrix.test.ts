@@ -1,4 +1,4 @@
-/** Products of many rows by subgroup matrices: which of an adapter's are used, and their results where it has some. */
+/** Products of many rows by subgroup matrices: the choice among an adapter's matrices, and results if it has some. */
 import { describe, expect, test } from "bun:test";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower } from "../../../../kernels/wgsl/lower.ts";

@@ -1,4 +1,4 @@
-/** Kernels read no workgroup memory that they have not written: it holds NaN here, and zeros or anything elsewhere. */
+/** Kernels read no workgroup memory before they write it: here it holds NaN, elsewhere zeros or anything. */
 import { expect, test } from "bun:test";
 import { alter } from "./altered.ts";
 import { choiceOfRun } from "./chosen-cases.ts";

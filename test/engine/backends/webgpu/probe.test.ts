@@ -1,4 +1,4 @@
-/** The probe of a GPU runs, so that it can be used as it is on the day when there is one. */
+/** The probe of a GPU runs on a software adapter, so that it works when there is a GPU. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -24,7 +24,7 @@ const whole = await backend.load(program, large);
 const expected = await journey(whole);
 whole.close();
 
-/** Lets a device refuse buffers beyond so many bytes from now on. */
+/** From now on, a device refuses buffers beyond a total of `bytes`. */
 function limit({ gpu }: Device, bytes: number): void {
   let left = bytes;
   const create = gpu.createBuffer.bind(gpu);

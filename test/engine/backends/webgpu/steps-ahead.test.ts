@@ -73,7 +73,7 @@ test("steps are submitted before the last one is read, from the third on up to t
   await decode(session, [0], 9, [5], 20);
   const after = await gpu.tally();
   expect(after.readsBehind - before.readsBehind).toBe(20 - 2);
-  expect(after.submits - before.submits).toBe(20 + 1); // the last one is of no use so far
+  expect(after.submits - before.submits).toBe(20 + 1); // the last step is not used yet
   await decode(session, [0], 29, [5], CTX_LEN - 29); // another token than the chosen one
   const end = await gpu.tally();
   expect(end.readsBehind - after.readsBehind).toBe(CTX_LEN - 29 - 2 - 1);

@@ -1,4 +1,4 @@
-/** Mapped files: read as every system gives them, and removed or replaced while they are mapped. */
+/** Mapped files: read on every system, and removed or replaced while they are mapped. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
   closeSync,

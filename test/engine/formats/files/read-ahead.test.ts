@@ -4,7 +4,7 @@ import { readAhead } from "../../../../src/engine/formats/files/read-ahead.ts";
 
 const MIB = 2 ** 20;
 
-/** A disk that delivers a piece some looks after the request. */
+/** A disk that delivers a piece several checks after its request. */
 function makeDisk(byteLength: number, { looks = 3, known = 0 } = {}) {
   const asked: number[] = [];
   const progress: number[] = [];

@@ -57,7 +57,7 @@ export function failure(run: () => unknown): string {
   throw new Error("expected an AppError, got a value");
 }
 
-/** Runs a test body with a folder of its own, removed afterwards. */
+/** Runs a test body with a separate folder, removed afterwards. */
 export async function withFolder(run: (path: (name: string) => string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "hearth-gguf-"));
   try {

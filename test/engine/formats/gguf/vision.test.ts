@@ -229,7 +229,7 @@ test("a kernel of frames or a row that is not there is named", () =>
     file.close();
   }));
 
-const OF_NO_SIZE = { quant: unreadableQuant(99), data: new Uint8Array(0) }; // its shape is compared with nothing
+const OF_NO_SIZE = { quant: unreadableQuant(99), data: new Uint8Array(0) }; // its shape is not checked
 
 test.each([
   [

@@ -1,4 +1,7 @@
-/** The compiled quantizers: the bytes of those in TypeScript, which are ggml's, for every type and finite weight. */
+/**
+ * The compiled quantizers: the same bytes as the quantizers in TypeScript, which are ggml's, for every type and finite
+ * weight.
+ */
 import { expect, test } from "bun:test";
 import { quantizeModule } from "../../../../src/engine/backends/host/quantize-module.ts";
 import { quants, type QuantName } from "../../../../src/engine/formats/quant/index.ts";

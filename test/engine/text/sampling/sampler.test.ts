@@ -159,7 +159,7 @@ test("temperature flattens or sharpens what the cuts leave", () => {
 
 test("the stages run in their order: top-p sees what top-k left, renormalised", () => {
   const logits = logitsOf(0.4, 0.3, 0.2, 0.1);
-  // of two tokens the first has 4/7, more than 0.55; of all four it has 0.4
+  // the share of the first token: 4/7 among the two, which is more than 0.55, and 0.4 among all four
   expectShares(shares({ top_k: 2, top_p: 0.55 }, logits), [1, 0, 0, 0]);
   expectShares(shares({ top_p: 0.55 }, logits), [4 / 7, 3 / 7, 0, 0]);
 });

@@ -1,4 +1,4 @@
-/** Schemas as clients send them: by hand, from zod, from pydantic; each with a feature of its own. */
+/** Schemas as clients send them: by hand, from zod, from pydantic; each with a special feature. */
 
 export const SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   zod: {

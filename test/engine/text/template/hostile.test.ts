@@ -39,7 +39,7 @@ const runJinja = (source: string): string | AppError => outcome(() => parseJinja
 const GO = `{{ }} {{- -}} if else end range with define template block break continue nil true . $ $x .a .b.c .messages
   := = | ( ) , "s" \`r\` 'c' 1 -2 1.5 0x and or not eq lt len index slice print printf "%v%5d" html js json /* */ text`;
 const JINJA = `{{ }} {% %} {%- -%} {# #} if elif else endif for in endfor set endset macro endmacro call endcall filter
-  break m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or is none true 'it' "s" 0 1 2.5 range
+  break m a b messages x ( ) [ ] { } , : . | ~ + - * // % ** == < not and or none is true 'it' "s" 0 1 2.5 range
   namespace loop.index length join tojson replace map upper default sort string list format split text`;
 
 /** Any sequence of a template's tokens, with single characters in between. */

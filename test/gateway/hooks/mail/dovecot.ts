@@ -1,5 +1,5 @@
 /**
- * Dovecot, an IMAP server as many run it, as a process of the test's own: on free ports of the loopback interface, with
+ * Dovecot, an IMAP server as many run it, as a process of the test: on free ports of the loopback interface, with
  * its mail in a temporary folder. `dovecot-imapd` in Debian.
  */
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ export interface Dovecot {
   log(): string[];
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Stops it and removes all of it. */
+  /** Stops it and removes its files. */
   remove(): Promise<void>;
 }
 

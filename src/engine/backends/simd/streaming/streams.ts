@@ -24,7 +24,7 @@ const WINDOW_LARGEST = 4;
 const BUFFER_ROWS = 4096;
 /** Wider activations are logits, which have few rows. */
 const WIDEST = 32_768;
-/** Limit of the buffers of all runs, in units of the first ones: runs in parts have buffers of their own. */
+/** Limit of the buffers of all runs, in units of the first ones: runs in parts have separate buffers. */
 const BUFFERS_MAX = 1.5;
 
 /** Services of the host. */

@@ -1,6 +1,6 @@
 /**
  * Repairs between reading a GGUF and everything else. A file in llama.cpp's layout passes untouched. To add a family:
- * one `Repair` in a file of its own or beside its relatives, and a line here.
+ * one `Repair` in a separate file or beside its relatives, and a line here.
  */
 import type { Gguf, ModelHeader } from "../gguf.ts";
 import { inFile } from "../in-file.ts";

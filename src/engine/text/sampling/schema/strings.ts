@@ -46,7 +46,7 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
 interface Counted {
   readonly min: number;
   readonly max: number;
-  /** Expressions for one character, for the text's end, and for the text allowed behind it. */
+  /** Expressions for one character, for the text's end, and for the text allowed after it. */
   readonly char: string;
   readonly end: string;
   readonly after?: string;

@@ -1,5 +1,5 @@
 /**
- * Slots for calls, shared fairly: each lane (a mapping) has a limit of its own, so that calls that never end block only
+ * Slots for calls, shared fairly: each lane (a mapping) has a separate limit, so that calls that never end block only
  * their own lane. A caller that waits too long, or disconnects, leaves the queue.
  */
 import { AppError } from "../../../../base/index.ts";

@@ -38,7 +38,7 @@ async function takes(schema: Schema, text: string): Promise<boolean> {
 }
 
 const KEYWORD = ["then"];
-/** `then` of a schema: written as a key, it would make the object a promise. */
+/** `then` of a schema: as a literal key, it would make the object a promise. */
 const so = (schema: object): object => Object.fromEntries(KEYWORD.map((key) => [key, schema]));
 const object = (properties: object, rest: object = {}): Schema => ({ type: "object", properties, ...rest });
 const PATTERNS = { patternProperties: { "-d$": { type: "boolean" } } };

@@ -1,4 +1,4 @@
-/** Events that need no answer: each preset's, next to similar ones that do. */
+/** Events that need no answer: each preset's events, next to similar events that do. */
 import { describe, expect, test } from "bun:test";
 import { plain } from "../../../../../src/gateway/agent/boundary/tainted-text.ts";
 import { hooksSchema, type PresetName } from "../../../../../src/gateway/hooks/config.ts";

@@ -36,7 +36,7 @@ const run = (
     more.signal,
   );
 
-/** A module that writes down its process, then never ends. */
+/** A module that writes its process id to a file, then never ends. */
 const loopAfterPid = (file: string): string =>
   `export default () => { require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); for (;;) {} };`;
 

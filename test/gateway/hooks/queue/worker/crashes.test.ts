@@ -1,4 +1,4 @@
-/** Servers that are killed, or crashed by a turn, one after the other, on a clock that the test moves. */
+/** Servers that are killed, or crashed by a turn, several in sequence, on a clock that the test moves. */
 import { expect, test } from "bun:test";
 import { execute, type Transaction } from "../../../../../src/gateway/database/store.ts";
 import { alone } from "../../../../../src/gateway/database/peers.ts";
