@@ -381,6 +381,7 @@ describe("plain English:", () => {
       hits("// whether it is\na();\n// Where it lies.\na();\n// Where it lies, it stays. What is it?"),
     ).toHaveLength(2);
     expect(hits('throw new Error("that is no file");\nconst a = `${b} is told`;\n')).toEqual(["is no file", "is told"]);
+    expect(hits("// Why; so many for people\na();\n// so few that all fit\n")).toHaveLength(3);
     expect(hits('const a = "What there is";\n// There is no file: NaN stays NaN.\n')).toEqual([]);
     expect(refusedPhrases("test/a.ts", 'test("whoever", f);\n// is none')).toHaveLength(1);
   });

@@ -34,7 +34,7 @@ export function inOrder(records: ReadonlyMap<string, BenchRecord>): BenchRecord[
 
 const INTRODUCTION = [
   "Made by `bun bench/report.ts` from `bench/records/`; not edited by hand. Each record is one run of one benchmark " +
-    "with `--record`: Hearth and its peer take turns on the same files and cores, each in a process of its own. " +
+    "with `--record`: Hearth and its peer take turns on the same files and cores, each in a separate process. " +
     "Figures are medians of the rounds, with the lowest and the highest; the peer is llama.cpp's own program of that " +
     "name, or that of ik_llama.cpp, its fork, built from source for the CPU it runs on.",
   "The models have the shapes of real ones and random weights (`bun bench/make-model.ts`). The share is that of the " +
