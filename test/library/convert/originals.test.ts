@@ -8,13 +8,11 @@ import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { convertible } from "../../../src/library/convert/archs/index.ts";
-import { convertModel } from "../../../src/library/convert/convert.ts";
-import { makeModel } from "../../engine/architectures/models.ts";
 import { nmse } from "../../engine/backends/compare.ts";
-import { byteTokenizer, encodeSafetensors, pack, writeFolder } from "./hugging-face.ts";
+import { encodeSafetensors, pack, type writeFolder } from "./hugging-face.ts";
 import { everyLevel } from "../../engine/backends/simd/levels.ts";
 import { seenBy } from "./pictures.ts";
-import { answerOf, heardRows, readOriginals, ROWS, scoreError, tensorsOf, type Original } from "./originals.ts";
+import { answerOf, convertOriginal, heardRows, readOriginals, ROWS, scoreError, type Original } from "./originals.ts";
 
 const NMSE_MAX = 1e-6;
 const SOUND_NMSE_MAX = 1e-9;
@@ -22,21 +20,11 @@ const SEEN_NMSE_MAX = 1e-11;
 const originals = await readOriginals();
 const folder = mkdtempSync(join(tmpdir(), "hearth-originals-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-const tokenizer = byteTokenizer(makeModel("llama").metadata);
 
 type Files = Parameters<typeof writeFolder>[1];
 
-async function convert(name: string, original: Original, more: Files = {}): Promise<string> {
-  const source = await writeFolder(join(folder, name), {
-    ...more,
-    "config.json": original.config,
-    "tokenizer.json": tokenizer,
-    "model.safetensors": encodeSafetensors(tensorsOf(original)),
-  });
-  const to = join(folder, `${name}.gguf`);
-  await convertModel({ folder: source, to });
-  return to;
-}
+const convert = (name: string, original: Original, more: Files = {}): Promise<string> =>
+  convertOriginal(folder, { name, original, more });
 
 test.each(Object.entries(originals))("%s", async (name, original) => {
   const asked = { ...original, hears: original.sound !== undefined };

@@ -11,7 +11,9 @@ import { projectorGguf } from "../../../src/engine/formats/gguf/repair/index.ts"
 import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { openAudioEncoder } from "../../../src/engine/hearing/index.ts";
-import { pack, type PlainTensor } from "./hugging-face.ts";
+import { convertModel } from "../../../src/library/convert/convert.ts";
+import { makeModel } from "../../engine/architectures/models.ts";
+import { byteTokenizer, encodeSafetensors, pack, writeFolder, type PlainTensor } from "./hugging-face.ts";
 import { seenBy, type Picture } from "./pictures.ts";
 import { hashed, valuesOf } from "./values.ts";
 
@@ -85,6 +87,24 @@ async function scoreOf(gguf: Gguf, { program, session, tokens, second }: Pair): 
 
 export async function readOriginals(): Promise<Readonly<Record<string, Original>>> {
   return JSON.parse(new TextDecoder().decode(Bun.gunzipSync(await Bun.file(ORIGINALS).bytes())));
+}
+
+const tokenizer = byteTokenizer(makeModel("llama").metadata);
+
+/** Converts an original's folder to a GGUF in a folder, and returns its path. */
+export async function convertOriginal(
+  folder: string,
+  { name, original, more = {} }: { name: string; original: Original; more?: Parameters<typeof writeFolder>[1] },
+): Promise<string> {
+  const source = await writeFolder(join(folder, name), {
+    ...more,
+    "config.json": original.config,
+    "tokenizer.json": tokenizer,
+    "model.safetensors": encodeSafetensors(tensorsOf(original)),
+  });
+  const to = join(folder, `${name}.gguf`);
+  await convertModel({ folder: source, to });
+  return to;
 }
 
 /** The tensors of a model's file; `weights` of bench/real/originals.py makes the same. */

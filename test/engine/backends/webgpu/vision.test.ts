@@ -2,7 +2,10 @@
  * Image encoders, and text models after pictures, on a software adapter against llama.cpp: rows among ids, three
  * positions, parts that layers add, spans. All projectors: `bun bench/archs.ts --backends webgpu`.
  */
-import { beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -11,6 +14,8 @@ import { cutProgram, layerCount, loadSplit } from "../../../../src/engine/progra
 import { goldenPath, readProjector } from "../../vision/golden.ts";
 import { rowError, textErrors, TOLERANCES } from "../../vision/golden-text.ts";
 import { goldenTest } from "../../../golden.ts";
+import { convertOriginal, readOriginals } from "../../../library/convert/originals.ts";
+import { seenBy } from "../../../library/convert/pictures.ts";
 import type { BackendChild } from "../child.ts";
 import { sharedWebGpu } from "./shared.ts";
 
@@ -52,6 +57,17 @@ describe.each(["qwen2.5vl_merger", "pixtral", "idefics3"])("%s", (name) => {
     60_000,
   );
 });
+
+test("encodes a picture of Llama 3.2 Vision to transformers' rows", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "hearth-mllama-"));
+  const original = (await readOriginals())["Mllama-images"]!;
+  const gguf = openGguf(await convertOriginal(folder, { name: "model", original }));
+  const pictures = original.pictures!.slice(-1); // a canvas of three tiles
+  const [seen] = await seenBy(gpu.backend, { gguf, program: loadProgram(gguf), pictures });
+  expect(seen!.error).toBeLessThan(1e-11);
+  gguf.close();
+  await rm(folder, { recursive: true });
+}, 60_000);
 
 goldenTest("a model whose first layers add parts of images is cut behind them", () => {
   const gguf = repairGguf(openGguf(goldenPath(readProjector("qwen3vl_merger").text)));
