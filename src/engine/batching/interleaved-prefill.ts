@@ -19,7 +19,10 @@ interface FinishedPiece {
 export interface InterleavedPrefill {
   /** The piece in progress. */
   readonly work: Work | undefined;
-  /** Returns whether a run is divided. @param isShared other sequences wait for their next token */
+  /**
+   * Returns whether a run is divided: beside others, or if it has a memory.
+   * @param isShared other sequences wait for their next token
+   */
   takes(work: Work, isShared: boolean): boolean;
   /** Begins a piece, or continues the one in progress; undefined until it is done. Throws the run's error. */
   run(next: Work, isShared: boolean): Promise<FinishedPiece | undefined>;
@@ -44,7 +47,8 @@ export function makeInterleavedPrefill({
     takes({ kind, rows: [rows] }, isShared) {
       if (kind !== "prefill" || !rows || !slices || rows.drafted) return false;
       if (begun) return true;
-      return isShared && rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
+      if (!isShared && !rows.memory) return false; // a slow CPU takes many seconds for keys and values of a memory
+      return rows.tokens.length > 1 && rows.tokens.length <= slices.rowsMax && !rows.spans;
     },
     async run(next, isShared) {
       const startedNs = loop.nowNs();

@@ -124,6 +124,17 @@ describe("an engine", () => {
     await engine.close();
   });
 
+  test("reads what follows an image in parts, also alone: a memory takes long", async () => {
+    let parts = 0;
+    const { engine, ask } = makeBench({ slots: 1, chunk: 32, partsOf: () => Math.min(1, ++parts) });
+    const text = [ids("a text without an image")];
+    expect((await ask("", {}, { prompt: text })).text).toBe(expected(text, 8));
+    expect(parts).toBe(0);
+    expect((await ask("", {}, { prompt: asked(3) })).text).toBe(expected(asked(3), 8));
+    expect(parts).toBe(13); // its row and the question
+    await engine.close();
+  });
+
   test("refuses two images", async () => {
     const { engine, ask } = makeBench({ slots: 1 });
     const { end } = await ask("", {}, { prompt: [...asked(1), image(2)] });
