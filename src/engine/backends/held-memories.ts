@@ -17,6 +17,11 @@ export class HeldMemories {
     return memory ? memory.rows.length / this.#dim : 0;
   }
 
+  /** The first slot that holds a memory; −1: no slot does. */
+  holderOf({ id }: Memory): number {
+    return this.#ids.indexOf(id);
+  }
+
   /** A memory's rows as a batch entry for the program that stores its keys and values. */
   entryOf(slot: number, memory: Memory): StateRows {
     const tokens = new Int32Array(this.rowsOf(memory));

@@ -2,8 +2,10 @@
 import type { LoadOptions, Program, StateRows } from "../../program/backend.ts";
 import { memoryDim } from "../../program/memory.ts";
 import { HeldMemories } from "../held-memories.ts";
+import { copyLayers } from "./kv.ts";
 import type { Memory } from "./memory.ts";
 import type { Lowered, Passes } from "./passes.ts";
+import type { Remembered } from "./remembered.ts";
 import { passesOf, type RowLimits } from "./rows.ts";
 
 interface RememberParts {
@@ -12,6 +14,7 @@ interface RememberParts {
   /** The steps that remember, as records. */
   readonly lowered: Lowered;
   readonly memory: Memory;
+  readonly remembered: Remembered | undefined;
 }
 
 /** Rows of a part, for which others wait. */
@@ -21,7 +24,7 @@ const PART_ROWS = 128;
 export function makeRemember(
   program: Program,
   { slots }: Pick<LoadOptions, "slots">,
-  { passes, limits, lowered, memory: room }: RememberParts,
+  { passes, limits, lowered, memory: room, remembered }: RememberParts,
 ): (batch: readonly StateRows[]) => Iterable<void> {
   const { memory: own } = program;
   const held = new HeldMemories(own, { slots });
@@ -31,8 +34,18 @@ export function makeRemember(
   function* compute(entry: StateRows): Generator<void> {
     for (const pass of passesOf([entry], given)) yield passes.run(pass, lowered, place);
   }
+  function* copy(which: { from: number; to: number; length: number }): Generator<void> {
+    const { layers, ctxLen, type } = remembered!; // there is a memory to copy
+    yield copyLayers([...layers.values()], { slots, ctxLen, type }, which);
+  }
   return function* remember(batch) {
-    for (const { slot, memory } of batch)
-      if (memory) yield* held.holdInParts(slot, memory, () => compute(held.entryOf(slot, memory)));
+    for (const { slot, memory } of batch) {
+      if (!memory) continue;
+      const from = held.holderOf(memory);
+      const length = held.rowsOf(memory);
+      yield* held.holdInParts(slot, memory, () =>
+        from < 0 ? compute(held.entryOf(slot, memory)) : copy({ from, to: slot, length }),
+      );
+    }
   };
 }

@@ -56,7 +56,9 @@ export function makeSession(program: Program, options: LoadOptions, engine: Engi
   const dim = Math.max(program.states.dim, program.logits?.dim ?? 0);
   const passes = makePasses({ memory, shared, limits: { ...limits, dim }, engine, small: options.small ?? false });
   shared.streams?.begin(memory.bytes - bytesHeld(shared));
-  const remember = remembering && makeRemember(program, options, { passes, limits, lowered: remembering, memory });
+  const { remembered } = shared;
+  const remember =
+    remembering && makeRemember(program, options, { passes, limits, lowered: remembering, memory, remembered });
   const kept = [...shared.kept.values()];
   const slotStates = kept.length > 0 ? makeSlotStates(kept, options.slots) : undefined;
   let closed = false;

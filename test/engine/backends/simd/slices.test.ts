@@ -77,7 +77,7 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
     session.close();
   });
 
-  test("memories are computed in parts too, beside slots with others; one that is given up is begun anew", async () => {
+  test("memories are computed in parts too, beside others, or copied; one that is given up is begun anew", async () => {
     const path = join(folder, "mllama.gguf");
     await writeGguf(path, makeModel("mllama"));
     const gguf = openGguf(path);
@@ -87,7 +87,6 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
     await session.run([{ ...rows(1, 0, 10), memory: other }]);
     const expected = (await session.run([beside(10)])).slice();
     const prompt: Rows = { ...rows(0, 0, 40), memory: image };
-    const whole = (await session.run([{ ...prompt, slot: 2 }])).slice();
     const given = session.slices!.start(prompt);
     for (let i = 0; i < 3; i++) expect(given.next(0)).toBeUndefined();
     const run = session.slices!.start(prompt);
@@ -96,7 +95,15 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
       expect(run.longestNs).toBe(0); // no record of the prompt yet
       expect(differences(await session.run([beside(10)]), expected)).toBe(0);
     }
-    expect(differences((await run.next(1e12))!, whole)).toBe(0);
+    const inParts = (await run.next(1e12))!.slice();
+    const again = session.slices!.start({ ...prompt, slot: 2 });
+    expect([again.next(0), again.longestNs]).toEqual([undefined, 0]); // a copy of the keys and values in slot 0
+    await again.next(0);
+    expect(again.longestNs).toBeGreaterThan(0); // a record of the prompt
+    expect(differences((await again.next(1e12))!, inParts)).toBe(0);
+    await session.run([{ ...prompt, memory: other }]);
+    await session.run([{ ...prompt, slot: 2, memory: other }]);
+    expect(differences(await session.run([prompt]), inParts)).toBe(0);
     session.close();
     gguf.close();
   });
