@@ -218,6 +218,6 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   step35: { name: "Step 3.5 Flash", thinks: true },
   t5encoder: { name: "T5 encoders: T5, mT5, UMT5", embeds: "only" },
   talkie: { name: "Talkie" },
-  whisper: { name: "Whisper", hears: ["whisper"], runs: ["simd"] },
+  whisper: { name: "Whisper", hears: ["whisper"], runs: ["simd", "webgpu"] },
   xverse: { name: "XVERSE" },
 };

@@ -6,73 +6,19 @@ import { join } from "node:path";
 import { makeTranscriber, type SpeechSegment } from "../../../src/engine/audio/whisper/transcriber.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
-import type { EmbedEvent } from "../../../src/engine/batching/embedder.ts";
-import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
-import { loadEngine } from "../../../src/engine/batching/load.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
-import { mapFile } from "../../../src/engine/formats/files/map.ts";
 import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/write.ts";
-import { openOwnSpeech } from "../../../src/engine/runner/own-speech.ts";
 import { convertModel } from "../../../src/library/convert/convert.ts";
-import { byteTokenizer, encodeSafetensors, writeFolder } from "../../library/convert/hugging-face.ts";
-import { readOriginals, tensorsOf } from "../../library/convert/originals.ts";
-import { makeModel } from "../architectures/models.ts";
 import { nmse } from "../backends/compare.ts";
 import { recordingOf } from "../hearing/audio-model.ts";
-
-/** Control tokens. */
-const CONTROL = [
-  "endoftext",
-  "startoftranscript",
-  "translate",
-  "transcribe",
-  "startofprev",
-  "nospeech",
-  "notimestamps",
-];
-const [FIRST_CONTROL, FIRST_TIME, VOCAB] = [290, 297, 320];
+import { FIRST_CONTROL, FIRST_TIME, openWhisper, VOCAB, writeWhisper } from "./speech-model.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-own-speech-"));
 const path = join(folder, "whisper.gguf");
 afterAll(() => rmSync(folder, { recursive: true }));
-beforeAll(async () => {
-  const original = (await readOriginals())["Whisper"]!;
-  const added = CONTROL.map((name, i) => ({ id: FIRST_CONTROL + i, content: `<|${name}|>`, special: true }));
-  const source = await writeFolder(join(folder, "source"), {
-    "config.json": { ...original.config, suppress_tokens: [7], begin_suppress_tokens: [FIRST_CONTROL] },
-    "generation_config.json": { suppress_tokens: [9] },
-    "tokenizer.json": { ...byteTokenizer(makeModel("llama").metadata), added_tokens: added },
-    "model.safetensors": encodeSafetensors(tensorsOf(original)),
-  });
-  await convertModel({ folder: source, to: path });
-});
+beforeAll(() => writeWhisper(join(folder, "source")).then((source) => convertModel({ folder: source, to: path })));
 
-async function open(file = path, backend = cpuBackend) {
-  const refused = Promise.withResolvers<EmbedEvent>();
-  const model = await loadEngine(file, {
-    threads: 1,
-    precise: true,
-    cacheDir: undefined,
-    backend,
-    loop: systemLoop(),
-    open: mapFile,
-    ctxLen: 16, // a recording needs the whole context
-    slots: "auto",
-    chunk: 16,
-    vision: { projector: undefined },
-    emit: () => {},
-    onEmbed: refused.resolve,
-  });
-  try {
-    const options = { backend: simdBackend, model, message: { threads: 1, simdLevel: undefined } };
-    const signal = new AbortController().signal;
-    const speech = await openOwnSpeech({ ...options, signal, pause: async () => {} });
-    return { model, speech: speech!, refused: refused.promise };
-  } catch (error) {
-    await model.engine.close();
-    throw error;
-  }
-}
+const open = (file = path, backend = cpuBackend) => openWhisper(file, { backend });
 
 test("hears windows, writes texts about each from its beginning, and takes no other requests", async () => {
   const { model, speech, refused } = await open();

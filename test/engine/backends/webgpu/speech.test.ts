@@ -1,0 +1,45 @@
+/** Whisper on a GPU: encoder, memory and decoder have the CPU's numbers, and write the same tokens. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { simdBackend } from "../../../../src/engine/backends/host/simd.ts";
+import type { Backend } from "../../../../src/engine/program/backend.ts";
+import { convertModel } from "../../../../src/library/convert/convert.ts";
+import { openWhisper, writeWhisper } from "../../runner/speech-model.ts";
+import { nmse } from "../compare.ts";
+import { sharedWebGpu } from "./shared.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "hearth-gpu-speech-"));
+const path = join(folder, "whisper.gguf");
+let gpu: Backend;
+beforeAll(async () => {
+  const { backend } = await sharedWebGpu();
+  const load: Backend["load"] = (program, { ctxLen, slots, precise, images }) =>
+    backend.load(program, { ctxLen, slots, precise, images, threads: 1, cacheDir: undefined }); // without functions
+  gpu = { name: "webgpu", load };
+  await convertModel({ folder: await writeWhisper(join(folder, "source")), to: path });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The likeliest tokens about a window, and the logits after them. */
+async function heard(backend: Backend) {
+  const { model, speech } = await openWhisper(path, { backend, encoder: backend });
+  const window = await speech.hear(Float32Array.from({ length: 80 * 3000 }, (_, i) => Math.sin(i * i)));
+  let logits = await window.extend([1, 5]);
+  const tokens: number[] = [];
+  while (tokens.length < 24) {
+    tokens.push(logits.indexOf(Math.max(...logits)));
+    logits = await window.extend(tokens.slice(-1));
+  }
+  speech.close!();
+  await model.engine.close();
+  return { logits, tokens };
+}
+
+test("encoder and decoder write the CPU's tokens about a window, with its logits", async () => {
+  const [expected, got] = [await heard(simdBackend), await heard(gpu)];
+  expect(got.tokens).toEqual(expected.tokens);
+  expect(new Set(got.tokens).size).toBeGreaterThan(1);
+  expect(nmse(got.logits, expected.logits)).toBeLessThan(1e-9);
+}, 180_000);
