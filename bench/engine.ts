@@ -1,6 +1,6 @@
 /**
  * Throughput of `Engine`, on any backend: tokens per second of a prompt and of an answer, compared with the session's
- * runs alone, in turns, so that other load affects both alike; medians. The engine's overhead per step (scheduling,
+ * runs alone, alternately, so that other load affects both alike; medians. The engine's overhead per step (scheduling,
  * sampling, text, the event loop) is the time between the runs of its own session.
  *
  *   ORT_DISABLE_TELEMETRY=1 bun bench/engine.ts [--model FILE] [--backend NAME] [--streams 1] [--prompt 256]

@@ -1,7 +1,7 @@
 /**
- * The host's time of a decode step: what a token costs the processor beside a GPU, for 200 dispatches. Between steps
- * comes the rest of a token's work: it is drawn, detokenized and written to a stream of HTTP, which leaves other data
- * in the caches.
+ * The host's time of a decode step: what a token costs the processor when a GPU computes, for 200 dispatches. Between
+ * steps comes the rest of a token's work: it is drawn, detokenized and written to a stream of HTTP, which leaves other
+ * data in the caches.
  *
  *   bun bench/make-model.ts q4_0 --size deep
  *   chrt -f 10 taskset -c 0 bun bench/gpu-host.ts FILE.gguf [--steps 600] [--record]

@@ -9,7 +9,7 @@
  *   served      answers of 1 and 8 clients through both servers
  *   contexts    whole prompts of 4,096 and 16,384, and decode after them
  *   embeddings  256 texts of 128 tokens, BERT base, in one call to a server
- *   busy        decode beside one busy loop per core
+ *   busy        decode with one busy loop per core
  *
  *   bun bench/simd-peers.ts [--llama FOLDER] [--ik FOLDER] [--parts files,contexts,…] [--rounds 3] [--threads N]
  *     [--out FOLDER] [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8]

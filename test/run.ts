@@ -41,7 +41,7 @@ const IDLE_ENOUGH = 0.25;
 /** Their files start none of the programs that may still be being installed. */
 const WITHOUT_PROGRAMS: readonly Tier[] = ["unit", "gpu"];
 
-/** They mostly wait, for clocks, disks and servers: start them first, beside computing ones. */
+/** They mostly wait, for clocks, disks and servers: start them first, together with files that compute. */
 const WAITING = [
   "test/postgres-suite.test.ts",
   "test/gateway/agent/kill.test.ts",
@@ -118,7 +118,7 @@ interface Taking {
 
 /**
  * The next shard to start, if any: `jobs` computing shards run at once, one of them on the GPU if others remain, and
- * one that waits beside them. One more if processors are idle.
+ * another that waits. One more if processors are idle.
  */
 function take(shards: Shard[], running: readonly Shard[], { jobs, isIdle, mayStart }: Taking): Shard | undefined {
   const computing = running.filter(({ waits }) => !waits);
@@ -216,7 +216,7 @@ async function runAll(
       [MACHINE_CACHE_VARIABLE]: machineCache,
       [FOLDER_VARIABLE]: realFolder(), // outside the shard's home: models are fetched once
       ...(shard.tier === "soak" ? {} : SHORT_LIVED), // soak tests run like production
-      ...(shard.tier === "unit" && { BUN_JSC_useFTLJIT: "1" }), // they compute for half a minute in one process
+      ...(shard.tier === "unit" && { BUN_JSC_useFTLJIT: "1" }), // unit tests compute for half a minute in one process
     };
     const msMax = shardMsMax(shard.seconds);
     const run = runShard(shard.files, { ...options, env, msMax }).then((result) => {

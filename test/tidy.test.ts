@@ -31,7 +31,7 @@ const EXCEPTIONS: readonly { readonly check: string; readonly path: string; read
   { check: "environment", path: "src/main.ts", reason: "hands its environment to config.ts and to child processes" },
 ];
 
-/** Exports of values that only tests import, although nothing beside them uses them, and why they are there. */
+/** Exports of values that only tests import, although no other code uses them, and the reasons. */
 const FOR_TESTS: Readonly<Record<string, string>> = {
   "src/page/bake.ts: bakePage": "for whoever compiles the program into one file",
   "src/engine/formats/gguf/parse.ts: parseGguf": "the parser over bytes that are all there, which the fuzzer feeds",

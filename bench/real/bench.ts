@@ -1,4 +1,4 @@
-/** Shared parts of the comparison: the model and its tokens, llama.cpp beside it, and the figures. */
+/** Shared parts of the comparison: the model and its tokens, the run of llama.cpp, and the figures. */
 import { join } from "node:path";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { loadTokenizer } from "../../src/engine/text/tokenizer/load.ts";

@@ -1,6 +1,6 @@
 /**
- * Hearth beside the original implementations: small random models of transformers, converted from their folders, and
- * the logits of both.
+ * Compares Hearth with the original implementations: small random models of transformers, converted from their folders,
+ * and the logits of both.
  *
  *   python3 -m venv VENV && VENV/bin/pip install torch transformers sentencepiece 'pillow<12'   (some gigabytes)
  *   bun bench/real/originals.ts VENV/bin/python [--only NAME,…] [--folder FOLDER] [--record]

@@ -1,5 +1,5 @@
 /**
- * llama.cpp beside Hearth on real weights: a small program (peer.cpp) against the libraries that the package
+ * Runs llama.cpp on the same real weights as Hearth: a small program (peer.cpp) against the libraries that the package
  * node-llama-cpp ships, built once with g++ into the cache folder.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

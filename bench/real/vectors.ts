@@ -1,6 +1,6 @@
 /**
- * all-MiniLM-L6-v2 through the server beside sentence-transformers: its authors' folder converted, on each backend, and
- * the same weights as an ONNX graph, which transformers.js runs.
+ * all-MiniLM-L6-v2 through the server, compared with sentence-transformers: its authors' folder converted, on each
+ * backend, and the same weights as an ONNX graph, which transformers.js runs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

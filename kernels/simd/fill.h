@@ -170,7 +170,7 @@ NOINL void fill_unit(const Panel *to, int type, const u8 *w, i64 row_bytes, int 
   }
   fill_any(to, type, w, row_bytes, rows, b, n, grid, flip);
 }
-// All units. `next`: prefetched with each group of a row.
+// Fills the panel with all units. Prefetches a part of `next` with each group of a row.
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, Ahead next) {
   const int groups = type_info(type).by16 ? 16 : 8;
   next.each *= groups;

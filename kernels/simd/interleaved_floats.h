@@ -16,7 +16,7 @@
 typedef u64 vpair VEC(4 * W);
 INL vf splat_pair(const f32 *p) { return (vf)((vpair){} + LOAD(u64, p)); }
 
-// The scales of a block, each beside the two values of its row.
+// The scales of a block, each next to the two values of its row.
 INL void interleaved_scales(const u8 *w, vf s[INTERLEAVED_REGS]) {
   const f32x4 low = half4(LOAD(u16x4, w)), high = half4(LOAD(u16x4, w + 8));
 #if W == 16

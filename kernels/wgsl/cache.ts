@@ -12,7 +12,7 @@ export type CacheType = (typeof CACHE_TYPES)[number];
 /** Heads are multiplied by a Hadamard matrix before they are rounded: rotation.wgsl. */
 export const isRotated = (type: CacheType): boolean => type !== "f32" && type !== "f16";
 
-/** The format of memories beside a cache of that type: they have a bounded size, and every row reads all of one. */
+/** The format of memories for a cache of that type: they have a bounded size, and every row reads all of one. */
 export const memoryType = (type: CacheType, headDim: number): CacheType =>
   type === "f32" || headDim % 4 !== 0 ? "f32" : "f16";
 

@@ -1,6 +1,6 @@
 // norm: the norm of the rows of x that a product multiplies, spliced before it into kernels with parameters `has_norm`
-// and `eps`. Values are multiplied by the norm's weights as they are read, and their squares are summed beside the
-// products; at the end the sums are multiplied by 1 / rms. So a norm costs no dispatch and no other read of x.
+// and `eps`. Values are multiplied by the norm's weights as they are read, and their squares are summed together with
+// the products; at the end the sums are multiplied by 1 / rms. So a norm costs no dispatch and no other read of x.
 
 /// Sums per row of x: one per column, plus the sum of squares.
 const TERMS: u32 = COLUMNS + 1u;

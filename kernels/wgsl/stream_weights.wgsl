@@ -1,5 +1,5 @@
 // stream_weights: the weights between n streams and a block, in place: n for reading, and perhaps n for writing and an
-// (n, n) matrix, whose rows are softmaxes, and whose columns and rows are then made to sum to 1 in turns (Sinkhorn).
+// (n, n) matrix, whose rows are softmaxes, and whose columns and rows are then made to sum to 1 alternately (Sinkhorn).
 // Each thread has a row or a column.
 //
 //   binding 0  x       storage, read_write  f32 (rows, dim): dim is n, or n · (n + 2)

@@ -52,8 +52,8 @@ fn load_w(w_row: u32, count: u32, first: u32, depth: u32, into: u32, t: u32) {
   }
 }
 
-/// The sums of a thread: of four places from first_place + row_in_tile(t), and of eight columns from first_column +
-/// column_in_tile(t).
+/// Computes the sums of a thread: for four rows of the list from first_place + row_in_tile(t), and for eight columns
+/// from first_column + column_in_tile(t).
 fn tile_product(first_place: u32, end: u32, w_row: u32, count: u32, first_column: u32, thread: Thread) -> Tile {
   let t = thread.t;
   let row = row_in_tile(t) / 4u;

@@ -9,7 +9,7 @@ const STRIP: u32 = 16u;
 /// Numbers of matrices in a subgroup's sums: per strip, and across columns.
 const DOWN: u32 = STRIP / M;
 const ACROSS: u32 = WIDTH / N;
-/// Subgroups beside each other.
+/// Number of subgroups across the columns.
 const SUBGROUP_COLUMNS: u32 = COLUMNS / WIDTH;
 const TILE_ROWS: u32 = ROWS * STRIDE;
 const TILE_COLUMNS: u32 = COLUMNS * STRIDE;

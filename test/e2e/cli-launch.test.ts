@@ -25,7 +25,7 @@ let server: ReturnType<typeof Bun.serve>;
 let url = "";
 beforeAll(() => {
   mkdirSync(bin);
-  shareMachineCache(home); // not the command's
+  shareMachineCache(home);
   const files = 'for each in "$@"; do if [ -f "$each" ]; then echo "file $(cat "$each")"; fi; done';
   for (const name of ["claude", "codex", "opencode", "cn", "pi", "cline", "aider"]) {
     writeFileSync(join(bin, name), `#!/bin/sh\nprintf "arg %s\\n" "$@"\n${files}\nenv\nexit 7\n`);

@@ -13,7 +13,7 @@ let hearth: Hearth;
 beforeAll(async () => {
   hearth = await startHearth();
   for (const name of ["llada", "dream"]) {
-    const bytes = new Uint8Array(encodeGguf(makeDiffusionModel(name) as MemoryModel)); // in memory
+    const bytes = new Uint8Array(encodeGguf(makeDiffusionModel(name) as MemoryModel));
     const digest = digestOf(bytes);
     await fetch(`${hearth.url}/api/blobs/${digest}`, { method: "POST", body: bytes });
     const parameters = { diffusion_steps: 8, diffusion_algorithm: "margin", num_predict: 24, temperature: 0 };

@@ -20,7 +20,10 @@ const NEVER_ENDING = {
 let hearth: Hearth;
 let streams: AbortController[] = [];
 
-/** The servers of this file differ only in their settings; each has the models a, b and c besides the embedded one. */
+/**
+ * The servers of this file differ only in their settings; each has the models a, b and c in addition to the embedded
+ * one.
+ */
 const serving = (env: Record<string, string>): void => {
   beforeAll(async () => {
     hearth = await startHearth({ env });

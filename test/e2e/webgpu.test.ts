@@ -127,7 +127,7 @@ test("options.num_gpu: 0 takes the model off the GPU, a part of the layers puts 
   const pids = await gpu!.runnerPids();
   const { models } = (await (await fetch(`${gpu!.url}/api/ps`)).json()) as { models: Record<string, any>[] };
   expect(models[0]!["size"]).toBeGreaterThan(1e5); // both parts
-  expect(models[0]!["size_vram"]).toBe(0); // a software adapter's
+  expect(models[0]!["size_vram"]).toBe(0); // a software adapter has no VRAM
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 2 });
   await generate(gpu!, LETTERS[1]!); // leaves it open
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 }); // likewise

@@ -275,8 +275,8 @@ describe("request", () => {
       return { response_format: { type: "json_schema", json_schema: { name: "x", strict, schema } } };
     };
     const open = { type: "array", items: { type: "string" }, uniqueItems: true };
-    const path = "response_format.json_schema.schema: strict: no grammar holds $.list.uniqueItems";
-    expect(await refusal(ask(open, true))).toBe(`${path}: expected a schema without, or strict false`);
+    const path = "response_format.json_schema.schema: strict: a grammar cannot enforce $.list.uniqueItems";
+    expect(await refusal(ask(open, true))).toBe(`${path}: remove it, or set strict to false`);
     for (const strict of [false, null, undefined]) expect((await asked(ask(open, strict))).format).toBeObject();
     expect((await asked(ask({ ...open, items }, true))).format).toBeObject(); // each order can be listed
     expect((await asked(ask({ type: "string", pattern: "^a", maxLength: 9 }, true))).format).toBeObject();

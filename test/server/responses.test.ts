@@ -371,7 +371,7 @@ describe("requests that cannot be answered", () => {
     [
       { text: { format: { type: "json_schema", name: "n", strict: true, schema: { not: { pattern: "x" } } } } },
       400,
-      "text.format.schema: strict: no grammar holds $.not: expected a schema without, or strict false",
+      "text.format.schema: strict: a grammar cannot enforce $.not: remove it, or set strict to false",
     ],
     [{ text: { format: { type: "json_schema" } } }, 400, "text.format.schema: expected an object, got nothing"],
     [item({}), 400, "input.0: input item missing required 'type' field"],

@@ -2,7 +2,7 @@
 //
 // Queries are rounded to 8 bits for each 32 values. Shares times the scales of values are rounded to 7 bits for each 32
 // values and block of positions, and what rounding takes from a position is given to a later one: many small shares
-// beside a large one keep their sum. Integer sums are exact.
+// next to a large one keep their sum. Integer sums are exact.
 #pragma once
 #include "kv.h"
 

@@ -1,5 +1,5 @@
 // pack: blocks from levels and scales. One function per block type, each for a unit of 256 weights: `weights` (256), or
-// `x` (32, LANES) for the eight blocks of types of 32. src/engine/formats/quant/ describes the layouts.
+// `x` (32, LANES) for types with eight blocks of 32. src/engine/formats/quant/ describes the layouts.
 #pragma once
 #include "fit.h"
 
@@ -219,7 +219,7 @@ NOINL void pack_q3_k(const f32 *weights, u8 *to) {
   u8 *s = to + 96;
   __builtin_memset(s, 0, 12);
   for (int group = 0; group < 16; group++) {
-    whole[group] = per_scale == 0 ? -32 : nearest_one(per_scale * scales[group], -32, 31); // zeros have bits of 0
+    whole[group] = per_scale == 0 ? -32 : nearest_one(per_scale * scales[group], -32, 31); // −32 has the bits 0
     const u8 bits = 32 + (int)whole[group];
     s[group & 7] |= (bits & 15) << (group < 8 ? 0 : 4);
     s[8 + (group & 3)] |= bits >> 4 << 2 * (group >> 2);

@@ -1,5 +1,5 @@
-// iq1_m: 256 weights in groups of 16: 32 bytes that name points of 8, 32 nibbles with their high bits and the sign of
-// the shift, 4 × 2 bytes of scales and a quarter of the f16 d each. w = d · (2·s + 1) · (point ± ⅛), as eighths
+// iq1_m: 256 weights in groups of 16: 32 bytes with indices of points of 8, 32 nibbles with their high bits and the
+// sign of the shift, 4 × 2 bytes of scales and a quarter of the f16 d each. w = d · (2·s + 1) · (point ± ⅛), as eighths
 #pragma once
 #include "iq1_s.h"
 INL void unpack_iq1_m(const u8 *p, const i8 *grid, Unit *u) {

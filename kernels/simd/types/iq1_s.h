@@ -1,5 +1,5 @@
-// iq1_s: 256 weights in groups of 32: f16 d, 32 bytes that name points of 8, then of each group 2 bytes with their high
-// bits, a scale and the sign of the shift. w = d · (2·s + 1) · (point ± ⅛), kept as eighths moved up by 9
+// iq1_s: 256 weights in groups of 32: f16 d, 32 bytes with indices of points of 8, then of each group 2 bytes with
+// their high bits, a scale and the sign of the shift. w = d · (2·s + 1) · (point ± ⅛), kept as eighths moved up by 9
 #pragma once
 #include "grids.h"
 // Points as eighths. `down`: all ones for points that are moved down

@@ -1,5 +1,5 @@
-// iq2_s: 256 weights in groups of 16: f16 d, 32 bytes that name points of 8, 32 bytes of signs, 8 bytes of high bits, 8 of
-// scales. w = d · (s + ½) / 4 · point · sign
+// iq2_s: 256 weights in groups of 16: f16 d, 32 bytes with indices of points of 8, 32 bytes of signs, 8 bytes
+// of high bits, 8 of scales. w = d · (s + ½) / 4 · point · sign
 #pragma once
 #include "iq2_xs.h"
 INL void unpack_iq2_s(const u8 *p, const i8 *grid, Unit *u) {

@@ -1,5 +1,5 @@
-// iq2_xs: 256 weights in groups of 16: f16 d, 32 × 2 bytes that name points of 8 and their signs, 8 bytes of scales.
-// w = d · (s + ½) / 4 · point · sign
+// iq2_xs: 256 weights in groups of 16: f16 d, 32 × 2 bytes with indices of points of 8 and their signs, 8 bytes of
+// scales. w = d · (s + ½) / 4 · point · sign
 #pragma once
 #include "grids.h"
 // Scales of iq2_xs and iq2_s: 16 nibbles.

@@ -1,5 +1,5 @@
-// iq2_xxs: 256 weights in groups of 32: f16 d, then of each group 4 bytes that name points of 8, and a word of signs and
-// scale. w = d · (s + ½) / 4 · point · sign
+// iq2_xxs: 256 weights in groups of 32: f16 d, then of each group 4 bytes with indices of points of 8, and a word of
+// signs and scale. w = d · (s + ½) / 4 · point · sign
 #pragma once
 #include "grids.h"
 INL void unpack_iq2_xxs(const u8 *p, const i8 *grid, Unit *u) {

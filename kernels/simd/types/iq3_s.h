@@ -1,5 +1,5 @@
-// iq3_s: 256 weights in groups of 32: f16 d, 64 bytes that name points of 4, 8 bytes of ninth bits, 32 bytes of signs, 4
-// bytes of scales. w = d · (2·s + 1) · point · sign
+// iq3_s: 256 weights in groups of 32: f16 d, 64 bytes with indices of points of 4, 8 bytes of ninth bits, 32 bytes of
+// signs, 4 bytes of scales. w = d · (2·s + 1) · point · sign
 #pragma once
 #include "grids.h"
 INL void unpack_iq3_s(const u8 *p, const i8 *grid, Unit *u) {

@@ -1,5 +1,5 @@
-// iq3_xxs: 256 weights in groups of 32: f16 d, 64 bytes that name points of 4, then of each group a word of signs and
-// scale. w = d · (s + ½) / 2 · point · sign
+// iq3_xxs: 256 weights in groups of 32: f16 d, 64 bytes with indices of points of 4, then of each group a word of signs
+// and scale. w = d · (s + ½) / 2 · point · sign
 #pragma once
 #include "grids.h"
 INL void unpack_iq3_xxs(const u8 *p, const i8 *grid, Unit *u) {

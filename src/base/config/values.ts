@@ -46,7 +46,7 @@ const BYTE_UNITS: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** `1000000`, `512MB`, `6.5 GiB`. */
+/** Parses a size in bytes: `1000000`, `512MB`, `6.5 GiB`. */
 export function parseBytes(value: unknown): number | undefined {
   const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]i?B)?$/i.exec(String(value)) ?? [];
   const bytes = Math.floor(Number(digits) * (BYTE_UNITS[unit.toUpperCase()] ?? NaN));

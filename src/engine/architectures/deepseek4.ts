@@ -1,8 +1,9 @@
 /**
- * DeepSeek V4: heads share one key per position, which is also its value. Beside a window, layers attend to blocks of
- * positions, each compressed to one vector: to all blocks of 128, or to blocks of 4 that an indexer chooses. Streams
- * are mixed between blocks, and the first layers choose experts by the token. Semantics: src/models/deepseek4.cpp of
- * llama.cpp, without its rotation of the indexer's queries and keys, which does not change their products.
+ * DeepSeek V4: heads share one key per position, which is also its value. In addition to a window, layers attend to
+ * blocks of positions, each compressed to one vector: to all blocks of 128, or to blocks of 4 that an indexer chooses.
+ * Streams are mixed between blocks, and the first layers choose experts by the token. Semantics:
+ * src/models/deepseek4.cpp of llama.cpp, without its rotation of the indexer's queries and keys, which does not change
+ * their products.
  */
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
 import { moe } from "./decoder.ts";

@@ -1,7 +1,7 @@
 /**
  * Gemma 3n: four streams; each layer computes one and predicts and corrects the others (AltUp, arXiv:2301.13310); a
- * low-rank path beside attention (Laurel); a second embedding with a part per layer; sparse gates in the first layers;
- * the last layers reuse the KV caches of earlier ones. Semantics: src/models/gemma3n.cpp of llama.cpp.
+ * low-rank path parallel to attention (Laurel); a second embedding with a part per layer; sparse gates in the first
+ * layers; the last layers reuse the KV caches of earlier ones. Semantics: src/models/gemma3n.cpp of llama.cpp.
  */
 import type { Buf, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";

@@ -1,7 +1,7 @@
 /**
  * Gemma 4: window layers and global layers differ in head size, head count and RoPE; the last ones reuse the KV caches
- * of earlier ones. The 26 B model has experts beside each MLP; the E models have a second embedding with a part per
- * layer. Semantics: src/models/gemma4.cpp of llama.cpp.
+ * of earlier ones. The 26 B model has experts parallel to each MLP; the E models have a second embedding with a part
+ * per layer. Semantics: src/models/gemma4.cpp of llama.cpp.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { decoder, moe, normSteps } from "./decoder.ts";
@@ -89,7 +89,7 @@ function attentionOf(model: Model): (layer: number) => Step[] {
   };
 }
 
-/** The MLP of a layer, from `x` to `y`, with experts beside it if the layer has some. */
+/** The MLP of a layer, from `x` to `y`, with parallel experts if the layer has some. */
 function feedForward(model: Model, layer: number): Step[] {
   const { dim, eps, keys } = model;
   const { x, h, y } = buffersOf(model);

@@ -107,7 +107,7 @@ function turnLast(x: Buf, { heads, headDim, rope }: { heads: number; headDim: nu
   ];
 }
 
-/** MiniMax M3: dense layers, then experts beside a shared one, all gated as in gpt-oss. */
+/** MiniMax M3: dense layers, then experts and a shared one, all gated as in gpt-oss. */
 export function minimaxM3(model: Model): Step[] {
   const { keys, nLayers } = model;
   const rope = ropeOf(model, { style: "neox" });

@@ -17,7 +17,7 @@ const RESERVE = 64 * 2 ** 20;
 
 export interface KvBudget {
   /**
-   * Returns whether a sequence may begin beside the running ones, whose prompts may not be evaluated completely yet.
+   * Returns whether a sequence may begin while others run, whose prompts may not be evaluated completely yet.
    */
   admits(sequence: Sequence, running: readonly Sequence[]): boolean;
   /** Makes room for a step; if that is impossible, returns the sequence that must wait or fail. */
@@ -59,7 +59,8 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
   };
 
   /**
-   * The reason why a slot cannot hold this many tokens: the budget beside other busy slots, or the machine's memory.
+   * The reason why a slot cannot hold this many tokens: the budget that other busy slots leave, or the machine's
+   * memory.
    */
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;

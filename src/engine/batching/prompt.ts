@@ -24,7 +24,9 @@ export interface Media {
   };
   /** Its rows attend to each other in both directions, as the parts of an image do. */
   readonly isTwoWay: boolean;
-  /** (n, dim) rows for cross attention, by its row and all after it; then it has one row, the token, and no vectors. */
+  /**
+   * Rows (n, dim) that its row and all later rows read in cross attention. Then it has one row, `token`, no vectors.
+   */
   readonly memory?: Float32Array;
   /** The id of its row, if it has a memory. */
   readonly token?: number;

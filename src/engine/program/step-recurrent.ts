@@ -48,7 +48,7 @@ export type RecurrentStep =
       readonly beta: Buf;
       /** (nHeads) */
       readonly a: Weight;
-      /** The length of alpha's rows. */
+      /** A bias, as long as a row of alpha. */
       readonly dt: Weight;
       readonly layer: number;
       readonly nHeads: number;

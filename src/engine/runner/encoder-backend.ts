@@ -12,8 +12,8 @@ interface Host {
 }
 
 /**
- * The GPU if the model has layers there, and if the GPU has kernels and room for the whole encoder beside the model;
- * else the best backend without a GPU. A model without a GPU shares its backend.
+ * The GPU if the model has layers there, and if the GPU has kernels and room for the whole encoder in addition to the
+ * model; else the best backend without a GPU. A model without a GPU shares its backend.
  */
 export async function encoderBackend(
   backend: Backend,

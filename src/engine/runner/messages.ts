@@ -52,7 +52,7 @@ export interface LoadMessage extends Pick<
   readonly snapshotBytes?: number | undefined;
 }
 
-/** A model's Go template, which is used instead of or besides the Jinja template in its file; see `choosePrompt`. */
+/** A model's Go template, which replaces or complements the Jinja template in its file; see `choosePrompt`. */
 export interface TemplateChoice {
   readonly go: string | undefined;
   readonly prefersGo: boolean | undefined;

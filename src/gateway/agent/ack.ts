@@ -48,8 +48,8 @@ const bare = (text: string): string => (SAYS_SOMETHING.test(text.replace(new Reg
 
 /**
  * The part of a reply to send; undefined: nothing.
- * @param ackMaxChars text beside an acknowledgement is not sent if it has at most this length; 0 outside of heartbeats,
- * because a short reply has a meaning there
+ * @param ackMaxChars text besides an acknowledgement is not sent if it has at most this length; 0 outside of
+ * heartbeats, because a short reply has a meaning there
  */
 export function replyToSend(reply: string, ackMaxChars: number): string | undefined {
   const { isAck, text } = stripAck(reply);

@@ -40,7 +40,7 @@ const heartbeat = strictObject(
     /** 0 turns the timer off; explicit requests still get a heartbeat. */
     every: durationMs(30),
     prompt: Type.Optional(Type.String({ minLength: 1 })),
-    /** A reply with at most this much text beside the acknowledgement is not sent. */
+    /** A reply with at most this much text besides the acknowledgement is not sent. */
     ackMaxChars: Type.Integer({ minimum: 0, maximum: 4000, default: 300 }),
     activeHours: Type.Optional(activeHours),
     /** `last`, `none`, or a channel. */
@@ -84,7 +84,7 @@ export const agentsSchema = reader(
         },
         { default: {} },
       ),
-      /** Agents beside the default one, by id. */
+      /** Other agents than the default one, by id. */
       list: Type.Array(strictObject({ id: agentId, ...agentSettings }), { default: [] }),
     },
     { default: {} },

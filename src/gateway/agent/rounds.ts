@@ -161,7 +161,7 @@ function toolMessage(call: ToolCall, result: TaintedText): ToolMessage {
 /**
  * The answer, without calls that the model wrote although it has no tools or no rounds left. Throws `bad_request` if
  * nothing else is in it: the operator has to choose another model.
- * @param hasCalls true if the model made calls beside the text
+ * @param hasCalls true if the model made calls in addition to the text
  */
 function answerOf({ text, usage, unknown }: Progress, { model, tools }: Asking["chat"], hasCalls: boolean): string {
   const answer = tools ? text : withoutCalls(text);

@@ -89,7 +89,7 @@ export class ConfigWatch {
     if (changed.length === 0 && secrets === this.#told) return;
     this.#told = secrets;
     if (changed.length > 0) log.info("configuration reloaded", { changed });
-    else log.info("a file of a token or a password has changed");
+    else log.info("a file with a token or a password has changed");
     const fixed = changed.filter((key) => !LIVE.includes(key));
     if (fixed.length > 0) log.warn("these settings need a restart", { settings: fixed });
     for (const listener of this.#listeners) listener(this.#current.snapshot);

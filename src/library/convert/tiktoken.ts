@@ -71,7 +71,7 @@ function mergesOf(pieces: readonly string[]): string[] {
   });
 }
 
-/** The parts of a piece after all merges; the lowest rank first. */
+/** Merges the pairs of a piece, the lowest rank first; returns the remaining parts. */
 function partsOf(piece: string, rankOf: (pair: string) => number): string[] {
   const parts = piece.split("");
   const pairAt = (i: number): number => (i < 0 || i + 1 >= parts.length ? Infinity : rankOf(parts[i]! + parts[i + 1]!));

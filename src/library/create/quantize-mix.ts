@@ -258,7 +258,9 @@ function attentionOutputType(base: QuantName, { fileType, falcon, nExperts }: Fa
   }
 }
 
-/** Block types of 32 and similar size, for rows that are not a multiple of 256 (`tensor_type_fallback`). */
+/**
+ * Types with blocks of 32 weights and similar size, for rows that are not a multiple of 256 (`tensor_type_fallback`).
+ */
 const FALLBACKS: Readonly<Partial<Record<QuantName, QuantName>>> = {
   q2_K: "q4_0",
   q3_K: "q4_0",

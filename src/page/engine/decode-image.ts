@@ -79,7 +79,7 @@ async function pixelsOf(bitmap: Bitmap): Promise<Uint8Array> {
   const out = new Uint8Array(width * height * 3);
   const canvas = new OffscreenCanvas(Math.min(TILE, width), Math.min(TILE, height));
   const plane = canvas.getContext("2d", { willReadFrequently: true });
-  if (!plane) throw new AppError("unsupported", "this browser draws no images in a Worker");
+  if (!plane) throw new AppError("unsupported", "this browser cannot draw images in a Worker");
   for (let top = 0; top < height; top += TILE) {
     for (let left = 0; left < width; left += TILE) {
       const size = { width: Math.min(TILE, width - left), height: Math.min(TILE, height - top) };

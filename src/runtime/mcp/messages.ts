@@ -4,7 +4,7 @@
 import { type Fields, isObject } from "../../base/index.ts";
 
 export const TOOLS_MAX = 256;
-/** Most UTF-16 units of one call's result. */
+/** Maximum number of UTF-16 units of one call's result. */
 const RESULT_CHARS_MAX = 32_000;
 const DESCRIPTION_CHARS_MAX = 4000;
 const SCHEMA_CHARS_MAX = 65_536;

@@ -1,6 +1,6 @@
 /**
- * Calls that are written to the letter: a value may contain any tag but its own end, and a list or an object in JSON
- * may contain even that in its strings.
+ * Calls in the exact spelling of a format: a value may contain any tag except its own end, and a list or an object in
+ * JSON may contain even that in its strings.
  */
 import type { Tool } from "../requests/runtime.ts";
 import type { CallEvent, TextParser } from "./format.ts";

@@ -57,7 +57,7 @@ export function invokes(w: CallWriter, prefix: string): string {
   return `${w.ws} ${w.many(one, w.ws)} ${w.ws}`;
 }
 
-/** Calls to the letter. */
+/** Calls in the exact spelling of the format. */
 export const exactInvokes = ({ prefix, tools }: Dialect): ExactCalls => ({
   patterns: {
     open: new RegExp(`\\s*<${prefix}invoke name="([^"]+)"\\s*>\\s*`, "y"),

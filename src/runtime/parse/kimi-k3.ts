@@ -85,7 +85,7 @@ const callArguments = (w: CallWriter, tool: CallableTool): string =>
     close: ARGUMENT_END,
   });
 
-/** Calls to the letter. All arguments of a call may stand in one element of JSON. */
+/** Calls in the exact spelling of the format. All arguments of a call may stand in one element of JSON. */
 const exactElements = (tools: readonly Tool[]): ExactCalls => ({
   patterns: {
     open: /\s*<\|open\|>call tool="([^"]*)"[^<]*<\|sep\|>\s*/y,

@@ -7,7 +7,7 @@ import { ADAPTERS_MAX } from "../../engine/index.ts";
 import { stays, type Entry } from "./entry.ts";
 import { weightsKey, type Offer, type PoolModel, type PoolWeights } from "./load-message.ts";
 
-/** Adapters beside a base, in addition to the ones that the request itself needs. */
+/** Maximum number of adapters in a runner, in addition to the ones that the request itself needs. */
 const OFFERS_MAX = 16;
 /** Bytes of these adapters: a runner copies them when a request first chooses one. */
 const OFFERED_BYTES_MAX = 2 ** 30;

@@ -22,6 +22,6 @@ export function checkStrict(
   const found = left.slice(0, 5).join(", ");
   throw new AppError(
     "bad_request",
-    `${path}: strict: no grammar holds ${found}: expected a schema without, or strict false`,
+    `${path}: strict: a grammar cannot enforce ${found}: remove it, or set strict to false`,
   );
 }

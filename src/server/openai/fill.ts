@@ -7,7 +7,7 @@ import { AppError } from "../../base/index.ts";
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { nativeFields } from "./native-completion.ts";
 
-/** Files beside the texts. */
+/** Other files, which give the model context. */
 const EXTRA_MAX = 256;
 
 export const InfillBody = t.Object(

@@ -145,7 +145,7 @@ export function readImage(value: unknown, place: string): Uint8Array {
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
 }
 
-/** Base64 of a file, with its format beside it, which its first bytes tell too. */
+/** Base64 of a file, and its format, which its first bytes show, too. */
 export function readAudio(value: unknown, place: string): Uint8Array {
   const data = isObject(value) ? value["data"] : undefined;
   if (typeof data !== "string") {

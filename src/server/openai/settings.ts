@@ -111,7 +111,7 @@ interface Reporting {
   readonly timings_per_token?: boolean;
 }
 
-/** Reports in a stream beside the answer. */
+/** Events about progress and speed in the stream of an answer. */
 export interface Reports {
   /** Each chunk has `timings`. */
   readonly timings: boolean;

@@ -56,7 +56,7 @@ async function withSession<T>(path: string, use: (session: Session) => Promise<T
 const runWhole = (tokens: Int32Array) => (session: Session) =>
   session.run([{ slot: 0, start: 0, tokens, logits: "all" }]).then((logits) => logits.slice());
 
-/** The same in chunks of 7 and fewer, then token by token, in slot 1 beside another sequence in slot 0. */
+/** The same in chunks of 7 and fewer, then token by token, in slot 1 together with another sequence in slot 0. */
 async function runChunks(session: Session, tokens: Int32Array): Promise<Float32Array> {
   const other = tokens.toReversed();
   const starts = [0, 7, tokens.length - 4, tokens.length - 3, tokens.length - 2, tokens.length - 1];

@@ -34,7 +34,7 @@ async function withProgram<T>(name: string, model: WriteModel, use: (program: Pr
   }
 }
 
-/** The mean of the states, of unit length. With `company`, beside another text in one run. */
+/** The mean of the states, of unit length. With `company`, in one run with another text. */
 async function vectorOn(backend: Backend, program: Program, company: boolean): Promise<Float32Array> {
   const options = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };
   const session = await backend.load(program, options);

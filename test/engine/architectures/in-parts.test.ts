@@ -12,7 +12,7 @@ import { openReference, referencesWith } from "./references.ts";
 
 const NAMES = [
   "archs/jamba-dense", // a selective scan
-  "archs/kimi-linear-moe", // latent attention beside the delta rule
+  "archs/kimi-linear-moe", // latent attention and the delta rule
   "archs/mamba2-dense",
   "real/deepseek2_V3_R1_671b_MLA_",
   "real/gemma4_e4b_llama.cpp_", // keys shared between layers

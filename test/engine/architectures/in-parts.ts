@@ -1,4 +1,6 @@
-/** Compares a model's answer in parts, beside another sequence, and from snapshots with its answer in one run. */
+/**
+ * Compares a model's answer in parts, together with another sequence, and from snapshots with its answer in one run.
+ */
 import type { Backend, Program, Rows, Session } from "../../../src/engine/program/backend.ts";
 import { nmse } from "../backends/compare.ts";
 
@@ -11,7 +13,7 @@ type Run = (slot: number, start: number, end: number) => Promise<Float32Array>;
 const HELD = 16;
 
 /**
- * The problem with answers to tokens in two chunks and one by one, beside another sequence, or after a snapshot, which
+ * The problem with answers to tokens in two chunks and one by one, with another sequence, or after a snapshot, which
  * must be bit-identical; undefined: none.
  */
 export async function wrongInParts(

@@ -1,4 +1,7 @@
-/** Answers of diffusion models through the engine: as filled in by the whole program, streamed, bounded, in turns. */
+/**
+ * Answers of diffusion models through the engine: as filled in by the whole program, streamed, bounded, and several at
+ * once.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

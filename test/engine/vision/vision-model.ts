@@ -49,7 +49,7 @@ export function makeVisionText(): WriteModel {
   };
 }
 
-/** @param more keys in place of its own */
+/** @param more keys that replace the default ones */
 export function makeProjector(more: Readonly<Record<string, WriteValue>> = {}): WriteModel {
   const [dim, ffnDim, layers, patch, side] = [32, 48, 2, 8, 32];
   const rng = makeRng(9);

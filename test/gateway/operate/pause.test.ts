@@ -41,7 +41,7 @@ async function pausedGateway(): Promise<{ folder: string; runId: string }> {
   return { folder, runId };
 }
 
-/** Starts there, sees that nothing runs, resumes, and sees that it runs. */
+/** Starts a paused gateway on the folder, checks that the run waits, resumes, and checks that it runs. */
 async function expectPaused(folder: string, runId: string): Promise<GatewayBench> {
   const bench = await startGateway(settings, { folder });
   const state = async () => (await bench.gateway.deliveries.run(runId))?.state;

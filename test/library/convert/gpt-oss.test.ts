@@ -1,4 +1,4 @@
-/** Folders of gpt-oss as published: experts in MXFP4 blocks, with gate and up in turns. */
+/** Folders of gpt-oss as published: experts in MXFP4 blocks, with the rows of gate and up interleaved. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

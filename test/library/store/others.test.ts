@@ -1,4 +1,4 @@
-/** The store of another server beside our own: read, never changed. */
+/** The store of another server, used in addition to our own: read, never changed. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdir, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";

@@ -29,7 +29,7 @@ export interface UploadedChunk extends StepCommands {
 }
 
 interface Beside {
-  /** True if there are no other chunks in the run, and no run in parts beside it. */
+  /** True if there are no other chunks in the run, and no run in parts at the same time. */
   readonly alone: boolean;
 }
 

@@ -36,7 +36,7 @@ export interface Tunings {
   readonly stages: number;
   /** Kernels that were fastest, but whose results were wrong on this device, as `q4_K: columns=8,…`. */
   readonly wrong?: readonly string[];
-  /** Block types besides the searched one whose results were compared too. */
+  /** Other block types than the searched one whose results were compared, too. */
   readonly checked?: readonly QuantName[];
 }
 

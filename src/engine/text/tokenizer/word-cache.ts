@@ -7,7 +7,7 @@ export type Encode = (text: string, out: IdList) => void;
 const MAX_WORD_LENGTH = 64;
 /** Number of words at which the cache is cleared. 64 k words take about 8 MB. */
 const MAX_WORDS = 65_536;
-/** Exceeds the ids of a word of MAX_WORD_LENGTH: at most three bytes per UTF-16 unit. */
+/** A word of MAX_WORD_LENGTH has fewer ids, because a UTF-16 unit has at most three bytes. */
 const IDS_RANGE = 256;
 
 /** Encodes a list of words and caches each. */

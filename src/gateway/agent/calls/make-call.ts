@@ -40,7 +40,7 @@ export async function makeCall(call: CallRow, parts: CallParts): Promise<CallEnd
   return end(call, parts, last === "unknown" ? { result: UNKNOWN, isUnknown: true } : { result: last });
 }
 
-/** Makes a call that may be repeated, without a journal: twice if its first end is unknown. */
+/** Makes a call that may be repeated, without a journal: makes it again if the first outcome is unknown. */
 export async function makeRepeatable(args: Fields, tool: ServerTool, parts: Trying): Promise<TaintedText> {
   const call = { id: "", arguments: args }; // the tool has no argument for a key
   const attempt = await tryCall(call, tool, parts);

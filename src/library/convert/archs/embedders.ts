@@ -19,7 +19,7 @@ interface Defaults {
   readonly ropeBase: number;
 }
 
-/** Sizes under BERT's names or GPT-2's. */
+/** Reads the sizes by BERT's or GPT-2's names. */
 function fusedMetadata(config: Config, { ctxLen, ropeBase }: Defaults): Record<string, WriteValue> {
   const base = ropeParameters(config)?.findNumber("rope_theta") ?? config.number("rotary_emb_base", ropeBase);
   return {

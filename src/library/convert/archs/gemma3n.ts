@@ -1,11 +1,11 @@
-/** Gemma 3n: four streams, a low-rank path beside attention, and a part of a second embedding for each layer. */
+/** Gemma 3n: four streams, a low-rank path parallel to attention, and a part of a second embedding for each layer. */
 import { f32, u32, type Architecture } from "../architecture.ts";
 import { layersOf, type Config } from "../config.ts";
 import { headNorms, llamaTable, sandwichNorms, windowKeys } from "../decoder.ts";
 import { localRopeBase, ropeMetadata } from "../rope.ts";
 import { PER_LAYER } from "./gemma4.ts";
 
-/** A GGUF has no keys for these: the part of the gates that the first layers drop, and how many layers that are. */
+/** A GGUF has no keys for these: the share of gates that the first layers drop, and the number of these layers. */
 const [SPARSITY, SPARSE_LAYERS] = [0.95, 10];
 
 export const gemma3n: Architecture = {

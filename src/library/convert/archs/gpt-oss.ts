@@ -1,10 +1,10 @@
-/** gpt-oss: experts in MXFP4 blocks, with gate and up in turns. */
+/** gpt-oss: experts in MXFP4 blocks, with the rows of gate and up interleaved. */
 import { u32, type Architecture, type ExpertRows, type TensorTable } from "../architecture.ts";
 import { layersOf } from "../config.ts";
 import { decoderMetadata } from "../decoder.ts";
 import { bareTable, expertMetadata } from "./experts.ts";
 
-/** Every second row of stacked matrices that hold gate and up in turns. */
+/** Every second row of stacked matrices in which the rows of gate and up are interleaved. */
 const inTurns = (first: 0 | 1): ExpertRows => ({ first, step: 2 });
 /** Selects every second value of each expert's biases. */
 const biasInTurns =

@@ -143,7 +143,7 @@ export const rwkv6qwen2: Architecture = {
   }),
 };
 
-/** A rank, for which configurations may rely on a rule of thumb; fla has other names. */
+/** Reads a rank. Configurations may omit it, then a rule of thumb gives it; files of fla use other names. */
 function rank(config: Config, names: readonly [string, string], [exponent, factor]: readonly [number, number]) {
   const usual = Math.max(1, Math.round((config.count("hidden_size") ** exponent * factor) / 32)) * 32;
   return u32(config.count(nameOf(config, ...names), { fallback: usual }));

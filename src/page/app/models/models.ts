@@ -95,7 +95,7 @@ export class Models {
     return this.list.value?.find((each) => each.name === name || each.name === `${name}:latest`);
   }
 
-  /** The model for a new chat: that of the last chat, else the newest besides the demo. */
+  /** The model for a new chat: that of the last chat, else the newest that is not the demo. */
   preferred(last: string): string {
     const all = this.chatting.value;
     const found = all.find(({ name }) => name === last) ?? all.find((each) => !isDemo(each)) ?? all[0];

@@ -24,7 +24,7 @@ beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-offere
 afterAll(() => rm(folder, { recursive: true }));
 
 const all = (adapter: number, scale = 1): RowAdapter => ({ adapter, scale });
-/** The adapters of each slot: every form beside another. */
+/** The adapters of each slot: each combination of two forms. */
 const CHOICES: readonly (readonly RowAdapter[])[] = [
   [all(0)],
   [all(1)],

@@ -1,6 +1,6 @@
 /**
- * Products of prompts with float weights, which the level with 16-bit products multiplies as integers: as close to sums
- * in float64 as half floats are, for any shape; single rows; and in floats for precise runs.
+ * Products with float weights in prompts: the level with 16-bit products multiplies them as integers. The results are
+ * as close to sums in float64 as half floats are, for any shape. Precise runs use floats.
  */
 import { describe, expect, test } from "bun:test";
 import type { Program, Rows } from "../../../../src/engine/program/backend.ts";

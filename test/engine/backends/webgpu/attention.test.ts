@@ -85,7 +85,7 @@ test("a sequence that goes on in a next chunk of few rows sees what it put into 
 test("NaN behind attention in splits: the error names the step that made it, not the attention before", async () => {
   const { program, options } = makeCase("attention before NaN", { dim: 32, ctxLen: 300 }, (draft) => {
     let out = attention(draft, { nHeads: 4, nKvHeads: 1, headDim: 16 }); // wider than the results before it
-    // Enough of them for one to reuse the attention result's place.
+    // enough products that one reuses the memory of the attention result
     for (let i = 0; i < 8; i++) {
       const w = draft.matrix({ inDim: out.dim, outDim: out.dim });
       out = linear({ ...draft, x: out }, w, undefined, `y${i}`);

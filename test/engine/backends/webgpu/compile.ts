@@ -92,7 +92,7 @@ export function someSources(): Map<string, string> {
   return new Map([...kernels.values(), ...drawn("sources of kernels", all, Math.ceil(all.length / 3))]);
 }
 
-/** Block types of this many matrices: each type throughout, and beside another one. */
+/** Block types of this many matrices: each type alone, and with another one. */
 function choices(matrices: number): string[][] {
   if (matrices === 0) return [[]];
   const names = Object.keys(DEQUANTIZERS);

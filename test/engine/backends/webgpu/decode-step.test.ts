@@ -12,7 +12,7 @@ import { encodeHeader, writeGguf } from "../../../../src/engine/formats/files/wr
 import { makeModel, specs } from "../../architectures/models.ts";
 import { decodeStepOf } from "./decode-step.ts";
 
-/** Experts beside an MLP over a long context need most: one dispatch chooses the experts for all workgroups. */
+/** Experts parallel to an MLP over a long context need most: one dispatch chooses the experts for all workgroups. */
 const DISPATCHES_MAX = 9;
 /** Embedding, selecting rows of two results, last norm, output, and processing of logits. */
 const OUTSIDE_MAX = 6;

@@ -26,7 +26,7 @@ export function withOwnInput(program: Program): Program {
 export interface Divided extends Pick<Session, "gpuLayers" | "backend" | "device"> {
   /** The distance to the CPU kernels' results. */
   readonly distance: number;
-  /** A decoded row has the same bits alone, beside others, and drafted. */
+  /** A decoded row has the same bits alone, together with others, and drafted. */
   readonly keepsBits: boolean;
   /** The parts of a prompt with steps of another slot in between, and whether all had the bits of whole runs. */
   readonly parts: { readonly count: number; readonly keepBits: boolean };

@@ -1,4 +1,6 @@
-/** Run by kv-room.test.ts with a GPU driver in its environment: a KV cache that grows, beside one of full size. */
+/**
+ * Run by kv-room.test.ts with a GPU driver in its environment: a KV cache that grows, compared with one of full size.
+ */
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";

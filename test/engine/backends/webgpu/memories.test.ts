@@ -1,4 +1,4 @@
-/** Memories of slots on a software adapter: who computes them, what replaces them, and the rows beside them. */
+/** Memories of slots on a software adapter: how they are computed and replaced, and rows without them. */
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../../../src/engine/backends/host/simd.ts";

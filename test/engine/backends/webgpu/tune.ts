@@ -9,7 +9,7 @@ import { tuningKey } from "../../../../src/engine/backends/webgpu/tunings.ts";
 import { Trial } from "../../../../src/engine/backends/webgpu/trial.ts";
 import { checkedOr, searchTunings } from "../../../../src/engine/backends/webgpu/tune.ts";
 
-/** A software adapter beside other tests takes longer than the search allows a GPU. */
+/** A software adapter takes longer while other tests run than the search allows a GPU. */
 const AMPLE_MS = 20_000;
 const [what, cacheDir = "", ...without] = process.argv.slice(2); // for `compare`, kernels instead of a folder
 const device = await openDevice(dawn(), { without });

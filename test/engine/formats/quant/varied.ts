@@ -23,7 +23,7 @@ export function varied(): Float32Array {
     () => -Math.abs(bell()),
     () => (uniform() > 0.95 ? bell() : 0),
     () => Math.round(bell() * 4) / 8,
-    (i) => bell() * (i % 64 < 16 ? 2 ** -52 : 1), // some groups vanish beside others
+    (i) => bell() * (i % 64 < 16 ? 2 ** -52 : 1), // some groups are negligible
     (i) => bell() * 2 ** -((i % 256) >> 3), // each group has another magnitude
     (i) => (i % 256 < 128 ? 0.25 : bell() * 2 ** -20),
   ];

@@ -88,7 +88,7 @@ describe("an answer", () => {
     const said: string[] = [];
     let isOver = false;
     for (const token of chosen) {
-      const id = await matcher.settle!(idOf(token)); // a lazy one has it
+      const id = await matcher.settle!(idOf(token));
       said.push(tokens[id]!);
       expect(matcher.accept(id)).toBe(true);
       isOver = await matcher.isOver();

@@ -95,7 +95,7 @@ function grammarOf(schema: Schema, holdsConditions: boolean): GrammarText {
 }
 
 /**
- * A reference with constraints beside it gets no rule of its own, because a reference that adds constraints at each
+ * A reference with further constraints gets no separate rule, because a reference that adds constraints at each
  * recursion would never end.
  */
 function rootOf(context: Context, schema: Schema, place: Place): string {

@@ -29,7 +29,7 @@ export const SHARED_KEY_FORMS = {
     encoding: "base64",
     id: { headers: ["x-shopify-webhook-id"] },
   }),
-  /** The timestamp beside the signature is not signed. */
+  /** The header of the timestamp is not signed. */
   sentry: form({ signature: { headers: ["sentry-hook-signature"] }, id: { headers: ["request-id"] } }),
   linear: form({
     signature: { headers: ["linear-signature"] },

@@ -12,7 +12,7 @@ export interface Fields {
   /** Text with its line breaks. */
   long(path: string, charsMax?: number): string;
   has(path: string): boolean;
-  /** One line per item, `- …`; of many items the first ones, and the number of the others. */
+  /** One line per item, `- …`; for long lists, the first items and the number of omitted ones. */
   list(path: string, line: (item: Fields) => string): string;
   within(path: string): Fields;
 }

@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 export const sentry: Preset = {
-  // an event has at most 1 MB, and Sentry adds fields beside it
+  // an event has at most 1 MB, and Sentry adds other fields
   mapping: { match: { path: "sentry" }, name: "Sentry", maxBodyBytes: 2 * 1024 * 1024 },
   scheme: "sentry",
   deliveryIdAt: ["headers.request-id"],

@@ -14,7 +14,7 @@ import { addCallback } from "./callback-queue.ts";
 import type { MainEvent, ReplyOutcome, WorkerPorts } from "./ports.ts";
 import { replyProblem, summaryOf, type ReplyProblem } from "./summary.ts";
 
-/** In a hook's reply every word beside an acknowledgement counts: a short alert must not pass for one. */
+/** In a hook's reply every word besides an acknowledgement counts, because a short alert must not be dropped as one. */
 const ACK_CHARS_MAX = 0;
 
 /** The end of a turn. */
