@@ -87,9 +87,9 @@ export interface Architecture {
   /** Whole metadata keys, which the tokenizer may override. */
   readonly whole?: Readonly<Record<string, WriteValue>>;
   tensors(config: Config): TensorTable;
-  /** The image encoder in the same file; `vision` is its configuration. */
+  /** The image encoder in the same file; `vision` is its configuration, `images` that of `preprocessor_config.json`. */
   readonly encoder?: {
-    metadata(vision: Config): Record<string, WriteValue>;
+    metadata(vision: Config, images: Config): Record<string, WriteValue>;
     tensors(vision: Config): TensorTable;
   };
   computed?(config: Config): Computed;

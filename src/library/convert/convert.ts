@@ -88,7 +88,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
   const architecture = findArchitecture(json, label);
   const text = textConfig(json);
   const config = configOf(text, `${label}: 'config.json'`);
-  const encoder = encoderOf(architecture, configOf(json, `${label}: 'config.json'`));
+  const encoder = await encoderOf(architecture, folder, configOf(json, `${label}: 'config.json'`));
   const table = { ...architecture.tensors(config), ...encoder.tensors };
   const takesDense = Object.hasOwn(table, DENSE);
   const pooling = await poolingType(folder, takesDense);
@@ -134,9 +134,12 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
 }
 
 /** The image encoder of a model that has it in its own file. */
-function encoderOf({ encoder }: Architecture, whole: Config) {
+async function encoderOf({ encoder }: Architecture, folder: ModelFolder, whole: Config) {
   const vision = encoder && whole.findPart("vision_config");
-  return { tensors: vision && encoder.tensors(vision), metadata: vision && encoder.metadata(vision) };
+  if (!vision) return {};
+  const file = "preprocessor_config.json";
+  const images = configOf((await findJson(folder, file)) ?? {}, `${folder.label}: '${file}'`);
+  return { tensors: encoder.tensors(vision), metadata: encoder.metadata(vision, images) };
 }
 
 /** Replaces the output by a head of some tokens' rows, if the architecture names such tokens. */

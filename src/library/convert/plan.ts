@@ -52,16 +52,17 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
       : each.rule.experts
         ? planExperts(tensor, each, among)
         : planTensor(tensor, each, among);
+  const leavesOut = !Object.keys(table).some((name) => ENCODERS.test(name));
   let encoderCount = 0;
   for (const tensor of tensors) {
-    const name = bareName(tensor.name);
-    const found = findRules(table, name, nLayers);
-    if (ENCODERS.test(tensor.name) && found.length === 0) {
+    if (leavesOut && ENCODERS.test(tensor.name)) {
       encoderCount++;
       continue;
     }
+    const name = bareName(tensor.name);
     const isUnused = COMPUTED.test(name) || architecture.unused?.test(name) || (isTied && name === "lm_head.weight");
     if (isUnused || isScales(tensor.name, among.byName)) continue;
+    const found = findRules(table, name, nLayers);
     if (found.length === 0) {
       const why = `'${architecture.arch}' has no such weight, and without it the answers would be wrong`;
       throw new AppError("unsupported", `${label}: tensor '${tensor.name}': ${why}`);

@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
+import { projectorGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
+import { openImageEncoder } from "../../../src/engine/vision/index.ts";
 import { convertible } from "../../../src/library/convert/archs/index.ts";
 import { nmse } from "../../engine/backends/compare.ts";
 import { encodeSafetensors, pack, type writeFolder } from "./hugging-face.ts";
@@ -116,6 +118,33 @@ test.each([
   const original = originals[name]!;
   const changed = { ...original, config: { ...original.config, ...change } };
   await expect(convert(`${name}-${JSON.stringify(change)}`.slice(0, 60), changed)).rejects.toThrow(says);
+});
+
+test.each([
+  [{ hidden_act: "silu" }, "'vision_config.hidden_act': expected 'gelu', got \"silu\""],
+  [{ supported_aspect_ratios: [[1, 1]] }, "'vision_config.supported_aspect_ratios': expected [[1,1],[1,2],[1,3],"],
+  [{ max_num_tiles: 1000 }, "'vision_config.max_num_tiles': expected a whole number of 1 … 64, got 1000"],
+  [{ num_global_layers: 3 }, "expected a weight for 'v.global.blk.2.attn_norm.weight', got none"],
+  [{ num_global_layers: 1 }, "'mllama' has no such weight"],
+] as const)("an encoder of Llama 3.2 Vision with %j is refused", async (change, says) => {
+  const original = originals["Mllama-images"]!;
+  const vision = { ...(original.config["vision_config"] as object), ...change };
+  const config = { ...original.config, vision_config: vision };
+  await expect(convert(`eyes-${JSON.stringify(change)}`.slice(0, 60), { ...original, config })).rejects.toThrow(says);
+});
+
+test("colours of the preprocessor's configuration go into the file", async () => {
+  const colours = { image_mean: [0.5, 0.25, 0.125], image_std: [1, 0.5, 0.25] };
+  const more = { "preprocessor_config.json": colours };
+  const gguf = openGguf(await convert("eyes-colours", originals["Mllama-images"]!, more));
+  const encoder = await openImageEncoder(projectorGguf(gguf)!, { backend: cpuBackend, text: undefined, threads: 1 });
+  const [pixels] = encoder.pixels({ width: 1, height: 1, data: new Uint8Array(3) });
+  expect([0, 1, 2].map((channel) => pixels!.values[channel * 28 * 28]!)).toEqual([-0.5, -0.5, -0.5]);
+  encoder.close();
+  gguf.close();
+  const short = { "preprocessor_config.json": { image_mean: [0.5] } };
+  const refused = convert("eyes-short", originals["Mllama-images"]!, short);
+  await expect(refused).rejects.toThrow("'preprocessor_config.json': 'image_mean': expected three numbers");
 });
 
 test.each([

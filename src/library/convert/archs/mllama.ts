@@ -47,7 +47,7 @@ const layersOf = (vision: Config) => ({
   global: vision.count("num_global_layers", { min: 0, max: LAYERS_MAX }),
 });
 
-function visionMetadata(vision: Config): Record<string, WriteValue> {
+function visionMetadata(vision: Config, images: Config): Record<string, WriteValue> {
   if (vision.text("hidden_act", "gelu") !== "gelu") throw vision.wrong("hidden_act", "'gelu'");
   const tiles = vision.count("max_num_tiles", { max: TILES_MAX });
   checkRatios(vision, tiles);
@@ -63,7 +63,18 @@ function visionMetadata(vision: Config): Record<string, WriteValue> {
     "vision.patch_size": u32(vision.count("patch_size")),
     "vision.max_num_tiles": u32(tiles),
     "vision.num_channels": u32(vision.count("num_channels")),
+    ...coloursOf(images),
   };
+}
+
+/** Colours that differ from CLIP's, which Ollama's files imply. */
+function coloursOf(images: Config): Record<string, WriteValue> {
+  const keys = ["image_mean", "image_std"].flatMap((key) => {
+    const values = images.findNumbers(key);
+    if (values && values.length !== 3) throw images.wrong(key, "three numbers");
+    return values ? [[`vision.${key}`, Float32Array.from(values)] as const] : [];
+  });
+  return Object.fromEntries(keys);
 }
 
 /** Tables have a row for each canvas, in the order of heights and then of widths; no key of the file says another. */
