@@ -78,7 +78,9 @@ export async function inspectSource(source: Source): Promise<InspectedSource> {
 function tellFrom({ metadata, tensors }: Header): Omit<InspectedSource, keyof Source> {
   const type = getString(metadata, "general.type", "model");
   const details = describeGguf({ metadata, tensors });
-  const projects = type === "projector" || type === "mmproj" || details.family === "clip";
+  const { family } = details;
+  const isEncoder = metadata.has(`${family}.vision.block_count`) && !metadata.has(`${family}.block_count`); // Ollama's
+  const projects = type === "projector" || type === "mmproj" || family === "clip" || isEncoder;
   const kind = type === "adapter" ? "adapter" : projects ? "projector" : "model";
   const count = getNumber(metadata, "split.count", 0);
   const part = count > 1 ? { part: { index: getNumber(metadata, "split.no", 0), count } } : {};

@@ -194,8 +194,11 @@ describe("from files", () => {
     expect(config.model_families).toEqual(["llama", "clip"]);
   });
 
-  test("a projector can be added to a model", async () => {
-    const projector = await putGguf({ "general.architecture": "clip" });
+  test.each([
+    { "general.architecture": "clip" },
+    { "general.architecture": "mllama", "mllama.vision.block_count": { u32: 32 } }, // Llama 3.2 Vision in Ollama
+  ])("a projector can be added to a model: %p", async (metadata) => {
+    const projector = await putGguf(metadata);
     await create(fields({ base: "base", sources: [source(projector)] }));
     expect((await entry()).paths.projectors).toEqual([blobPath(root, projector)]);
   });
