@@ -344,7 +344,10 @@ export function lowerHeadLinear({ out, x, w, transposed }: StepOf<"headLinear">,
   ];
 }
 
-function transposedHeads({ y, x, w }: { y: Written; x: Activation; w: Weight }, context: Context): StepDispatch[] {
+export function transposedHeads(
+  { y, x, w }: { y: Written; x: Activation; w: Weight },
+  context: Context,
+): StepDispatch[] {
   if (w.lowRank) throw new AppError("unsupported", `tensor '${w.name}': the GPU kernels take no adapters of heads`);
   return context.piecesOf(w).map((piece, i): StepDispatch => {
     const { first, count } = expertsOf(piece, w);

@@ -30,8 +30,8 @@ import {
   lowerSharedAttention,
 } from "./lower-attention.ts";
 import { lowerChoosePositions } from "./lower-choose.ts";
-import { matmul, partsOf } from "./lower-matmul.ts";
-import { lowerHeadLinear, lowerMoe } from "./lower-moe.ts";
+import { add, matmul, partsOf } from "./lower-matmul.ts";
+import { lowerHeadLinear, lowerMoe, transposedHeads } from "./lower-moe.ts";
 import { delayReturns, lowerHostStep } from "./lower-host.ts";
 import { inPlace, partOps } from "./lower-parts.ts";
 import { recurrentOps } from "./lower-recurrent.ts";
@@ -59,8 +59,6 @@ function lookUp(
   { table, out, scale, more }: { table: Weight; out: Operand & { value: Activation }; scale: number; more?: Params },
   context: Context,
 ): StepDispatch[] {
-  if (table.lowRank)
-    throw new AppError("unsupported", `tensor '${table.name}': the GPU kernels take no adapters of tables`);
   return partsOf(table, context).map(({ piece }, i) => ({
     kernel,
     quants: [table.quant.name],
@@ -76,6 +74,20 @@ function lookUp(
     },
     grid: grid(out.value, EIGHT),
   }));
+}
+
+/** y += scale · (row of b) · a for each change of a table. Rows given as vectors may get anything. */
+function changeRows(
+  { y, table, scale, more }: { y: Activation; table: Weight; scale: number; more: Params },
+  context: Context,
+): StepDispatch[] {
+  return (table.lowRank ?? []).flatMap(({ a, b }) => {
+    const inner = write({ name: "lowRank.inner", dim: b.inDim }, y, context);
+    const looked = lookUp("embed", { table: b, out: inner, scale: 1, more }, context);
+    const change = write({ name: "lowRank.change", dim: a.inDim }, y, context);
+    const wide = transposedHeads({ y: change, x: inner.value, w: a }, context);
+    return [...looked, ...wide, add(y, change.value, { out: y.buf, scale }, context)];
+  });
 }
 
 /** Writes parts of the rows' given vectors to the value, or adds them; no dispatch if all rows have ids. */
@@ -132,11 +144,11 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
 export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   embed({ out, table, scale, vectorToken }, context) {
     const y = write(out, { buf: out, rows: "all", times: 1 }, context);
-    const looked = lookUp(
-      "embed",
-      { table, out: y, scale, more: { givenToken: vectorToken ?? NO_TOKEN, byRow: 0 } },
-      context,
-    );
+    const more = { givenToken: vectorToken ?? NO_TOKEN, byRow: 0 };
+    const looked = [
+      ...lookUp("embed", { table, out: y, scale, more }, context),
+      ...changeRows({ y: y.value, table, scale, more }, context),
+    ];
     return vectorToken === undefined ? [...looked, ...give(y.value, { at: 0, adds: 0 }, context)] : looked;
   },
 
@@ -223,6 +235,8 @@ export const ops: Ops<StepDispatch[], Context, "unsupported"> = {
   headLinear: lowerHeadLinear,
 
   addPosition({ x, table }, context) {
+    if (table.lowRank)
+      throw new AppError("unsupported", `tensor '${table.name}': the GPU kernels take no adapters of positions`);
     const value = valueOf(x, context);
     return lookUp("add_position", { table, out: { kind: "activation", value, access: "update" }, scale: 1 }, context);
   },

@@ -126,7 +126,7 @@ const makeRowCases = (): Case[] => [
   makeCase("rows: vectors under an embedding with a change of low rank", sizes(false), (draft) => {
     const [embed] = draft.steps;
     if (embed?.op !== "embed") throw new Error("it begins with an embedding");
-    draft.steps[0] = { ...embed, table: changed(draft, embed.table) };
+    draft.steps[0] = { ...embed, scale: 1.5, table: changed(draft, embed.table) };
     return linear(draft, draft.matrix({ inDim: DIM, outDim: 8 }));
   }),
   makeCase("rows: a second table beside vectors", sizes(false), (draft) => {

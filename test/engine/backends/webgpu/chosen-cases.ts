@@ -44,12 +44,8 @@ export function choiceOfRun(): Choice | undefined {
 /** The cases whose ops all have kernels. */
 export const runnableCases = (): Case[] =>
   [...conformanceCases(), ...rowCases().filter(({ options }) => options.ctxLen < LONG)].filter(
-    ({ program }) => missingOps(program, { ops, variants }).length === 0 && !hasChangedTable(program),
+    ({ program }) => missingOps(program, { ops, variants }).length === 0,
   );
-
-/** Tables with an adapter are refused by name. */
-const hasChangedTable = ({ steps: [first] }: Case["program"]): boolean =>
-  first?.op === "embed" && first.table.lowRank !== undefined;
 
 /** The cases of a choice; in the order of `cases`. */
 export function chosenCases(choice: Choice | undefined, cases = runnableCases()): Case[] {
