@@ -87,7 +87,7 @@ async function check(name: string, text: string): Promise<void> {
   }
   const isSame = (taken === "ok") === isTaken && differ.length === 0;
   const counts = `${String(texts.length).padStart(5)} ${String(allowed).padStart(8)} ${String(differ.length).padStart(7)}`;
-  console.log(`${name.padEnd(20)} ${taken!.padEnd(10)} ${(isTaken ? "ok" : "refused").padEnd(7)} ${counts}`); // it answers
+  console.log(`${name.padEnd(20)} ${taken!.padEnd(10)} ${(isTaken ? "ok" : "refused").padEnd(7)} ${counts}`);
   for (const line of differ.slice(0, 5)) console.log(`  ${line}`);
   if (!isTaken && taken === "ok") console.log(`  ${ours}`);
   if (!isSame) process.exitCode = 1;

@@ -30,6 +30,7 @@ const FRAGMENTS: readonly (readonly [RegExp, string])[] = [
   [/^(?:of|what|whether|which|who|whose|whom|how|why|those)\b(?![^.]*\?)[^.]{0,30}/g, FRAGMENT],
   [/(?:^|\. )(?:Where|When)\b[^,.:;?]*(?:[.:;]|$)/g, FRAGMENT],
   [/\b(?:of|for|to|with|from|by|on|in|at|as|like|than|after|before) what\b/gi, "name the thing"],
+  [/^(?:Most|Least) (?:bytes|characters|UTF-|tokens|time|values|open|concurrent)/g, "say 'maximum' or 'minimum'"],
 ];
 
 const PHRASES: readonly (readonly [RegExp, string])[] = [

@@ -60,7 +60,7 @@ export async function startPostgres({ address = "", syncs = true } = {}): Promis
     run: (text) =>
       program("psql", "-h", folder, "-U", "hearth", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", text),
     async crashProcess() {
-      const copy = "COPY (SELECT pg_backend_pid()) TO PROGRAM 'kill -9 $(cat)'"; // its own
+      const copy = "COPY (SELECT pg_backend_pid()) TO PROGRAM 'kill -9 $(cat)'"; // kills its own server process
       await server.run(copy).catch(() => {});
       for (let tries = 0; tries < 100; tries++) {
         const isBack = await server.run("SELECT 1").then(

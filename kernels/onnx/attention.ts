@@ -64,7 +64,7 @@ export function bidirectionalAttention(
   const { graph } = lowering;
   lowering.lengths = true;
   const [q, k, v] = [step.q, step.k, step.v].map((buf) => valueOf(lowering, buf));
-  const inputs = [q!, k!, v!, "", graph.input("lengths", "int32", ["batch"])]; // three of three
+  const inputs = [q!, k!, v!, "", graph.input("lengths", "int32", ["batch"])];
   if (step.bias) inputs.push(pairBiases(lowering, q!, step.bias));
   const attributes = { num_heads: step.nHeads, scale: { float: step.scale } };
   setValue(lowering, step.out, graph.node("MultiHeadAttention", inputs, attributes));

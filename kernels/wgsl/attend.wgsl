@@ -142,7 +142,7 @@ fn peak_of(score: vec4<f32>, t: u32) -> vec4<f32> {
 /// Sums the results of a column's threads, and writes the total, or a part of it.
 fn store(quad: Quad, split: u32, whole: bool, peak: vec4<f32>, t: u32) {
   let turns = WG / quad.columns;
-  let parts_of_sum = select(turns, 1u, ROTATES); // rotate_back left one
+  let parts_of_sum = select(turns, 1u, ROTATES); // rotate_back has summed the parts into one
   for (var i = t; i < quad.count * quad.columns; i += WG) {
     let h = i / quad.columns;
     let column = i % quad.columns;

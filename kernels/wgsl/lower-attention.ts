@@ -126,7 +126,7 @@ const ofMemory = (headDim: number, context: Context): Context => {
 
 export function lowerBidirectionalAttention(step: StepOf<"bidirectionalAttention">, context: Context): StepDispatch[] {
   const { k, v, nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
-  const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand]; // two buffers
+  const [keys, values] = [k, v].map((buf) => read(valueOf(buf, context))) as [Operand, Operand];
   const kept: Kept = {
     operands: [keys, values],
     valueRow: nKvHeads * headDim,

@@ -32,7 +32,7 @@ struct Params {
   has_slopes: u32, // likewise
   whole_len: u32,
   least_len: u32,
-  splits: u32, // room in parts
+  splits: u32, // maximum number of splits, for which `parts` has room
   pairs: u32,
   step: u32,
   apart: u32,

@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib";
 
 /** A checksum by CRC32 after the block. */
 const FLAGS = Uint8Array.of(0, 1);
-/** Most bytes of a chunk that is not compressed. */
+/** Maximum number of bytes of a chunk that is not compressed. */
 const CHUNK_BYTES = 65_536;
 
 /** @param bytes of one file */

@@ -9,7 +9,7 @@ test.each<[(string | number)[], unknown]>([
   [["a", "0", "b"], 1],
   [["a", 1], null],
   [["a", 1, "b"], undefined],
-  [["a", "length"], 2], // a list's own
+  [["a", "length"], 2], // a property of lists
   [[""], "empty"],
   [["text", 0], undefined], // text is not a list
   [["constructor"], undefined],

@@ -56,7 +56,7 @@ test.each([
   [{ regex: "a", format: "json" }, "regex: expected one grammar, got a format too"],
   [
     { regex: "a", tools: [{ type: "function", function: { name: "f" } }] },
-    "regex: expected no tools beside it: a grammar holds the whole answer",
+    "regex: expected no tools together with it: a grammar describes the whole answer",
   ],
   [{ structured_outputs: { choice: "a" } }, "structured_outputs.choice: expected an array of texts, got string"],
 ])("%p is 400", async (fields, error) => {

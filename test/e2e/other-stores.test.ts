@@ -31,7 +31,7 @@ test("it is in the first line of serve and of list, its models answer to show, a
     expect(stderr).toStartWith("1 of these is read-only, in Ollama's store;");
     expect((await runHearth(["show", "found", "--system"], { home, env })).stdout).toBe("From over there.\n");
     expect((await runHearth(["rm", "found"], { home, env })).stderr).toContain(
-      "which is only read here: delete it there",
+      "which Hearth only reads: delete it there",
     );
     expect((await runHearth(["cp", "found", "mine"], { home, env })).code).toBe(0);
     expect((await runHearth(["rm", "mine"], { home, env })).code).toBe(0);

@@ -114,7 +114,7 @@ describe("a recording that", () => {
     expect(await ask(silence(90))).toEqual([
       400,
       "recording 1 of 1: WAV: expected at most 82 seconds, got more: " +
-        "a context of 2048 tokens holds no longer recording",
+        "a context of 2048 tokens has no room for a longer recording",
     ]);
   });
 

@@ -55,7 +55,7 @@ export interface ClusterReport {
   readonly overlaps: readonly string[];
   /**
    * Number of turns that were started again: their node was killed, stopped or removed before the answer was stored, or
-   * the database crashed then. Each may cost as many as were running; each has one stored answer.
+   * the database crashed then. Each such event may repeat all turns that were running; each turn has one stored answer.
    */
   readonly repeated: number;
   /** Final states and replies, each with its number. */

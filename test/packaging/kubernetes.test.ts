@@ -100,7 +100,8 @@ for (const [set, manifests] of Object.entries(SETS))
       const Kind = KINDS[`${apiVersion} ${kind}`];
       expect(Kind).toBeDefined();
       new Kind!(manifest).validate();
-      expect(() => new Kind!({ ...manifest, metadata: { ...metadata, labels: 5 } }).validate()).toThrow(); // it looks
+      // Proves that it validates
+      expect(() => new Kind!({ ...manifest, metadata: { ...metadata, labels: 5 } }).validate()).toThrow();
     });
   }
 

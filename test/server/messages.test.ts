@@ -91,7 +91,7 @@ describe("a whole message", () => {
   test.each([
     [stop({ reason: "length" }), "max_tokens", null],
     [stop({ stopSequence: "END" }), "stop_sequence", "END"],
-    [stop({ stopSequence: "<|end|>" }), "end_turn", null], // the model's own
+    [stop({ stopSequence: "<|end|>" }), "end_turn", null], // a stop string of the model
     [stop({}), "end_turn", null],
   ])("%j stops with %s, %p", async (done, reason, sequence) => {
     harness.runtime.script = play([{ kind: "text", text: "a" }, done]);

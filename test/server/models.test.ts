@@ -225,7 +225,7 @@ MESSAGE user hi
     );
     await addLayer(harness.root, { name: "stacked", kind: "adapter", bytes: bytes(2) });
     const { modelfile } = await show({ model: "stacked" });
-    expect(modelfile).toContain("\nFROM stacked:latest\n"); // it brings both
+    expect(modelfile).toContain("\nFROM stacked:latest\n"); // includes the adapter
     expect(modelfile).not.toContain("ADAPTER");
   });
 

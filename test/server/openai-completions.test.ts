@@ -127,7 +127,7 @@ describe("request", () => {
     [{ prompt: [] }, "prompt: expected a text, ids of tokens, or a list of these, got an array"],
     [{ prompt: [1.5] }, "prompt: expected a text or ids of tokens, got an array"],
     [{ prompt: 7 }, "prompt: expected a text or ids of tokens, got 7"],
-    [{ prompt: [1], suffix: "s" }, "suffix: expected a text as prompt beside it, got ids"],
+    [{ prompt: [1], suffix: "s" }, "suffix: expected a prompt as text, got ids"],
     [{ n: 17 }, "n: expected 1 to 16 choices, got 17"],
     [
       { n: 16, prompt: Array(5).fill("a") },

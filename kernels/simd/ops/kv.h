@@ -172,7 +172,7 @@ typedef struct {
   const f32 *q;
   f32 *out;
   int from, to; // positions that it attends to
-  int at; // its own
+  int at; // its own position
   f32 slope; // ALiBi slope per position of distance
   const f32 *biases; // parts of scores by distance, from -far to far; 0: none
   const f32 *sink; // a score without a value

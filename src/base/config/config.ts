@@ -110,7 +110,7 @@ function tlsFiles(certificate: string | undefined, key: string | undefined): Tls
   const [given, missing] = key === undefined ? ["certificate", "key"] : ["key", "certificate"];
   throw new AppError(
     "bad_request",
-    `tls.${given}: expected 'tls.${missing}' beside it (HEARTH_TLS_${missing!.toUpperCase()})`,
+    `tls.${given}: expected 'tls.${missing}' together with it (HEARTH_TLS_${missing!.toUpperCase()})`,
   );
 }
 

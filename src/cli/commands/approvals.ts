@@ -8,7 +8,7 @@ interface AsJson {
   readonly json?: boolean;
 }
 
-/** Most characters of the arguments in the table; `--json` prints all. */
+/** Maximum number of characters of the arguments in the table; `--json` prints all. */
 const ARGUMENTS_CHARS_MAX = 200;
 
 export async function listApprovals({ client, terminal, nowMs }: CliContext, { json }: AsJson): Promise<void> {

@@ -17,7 +17,7 @@ import type { LocalContext } from "./hooks-local.ts";
 
 const MESSAGE = "A test message from Hearth: this channel works.";
 const SEND_MS = 30_000;
-/** Most characters of a platform's reason in a table. */
+/** Maximum number of characters of a platform's reason in a table. */
 const REASON_CHARS_MAX = 400;
 
 /** Throws if a channel is unusable, or its platform refuses our credentials. */

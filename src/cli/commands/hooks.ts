@@ -17,7 +17,7 @@ export type ListOptions = AsJson &
   Readonly<Record<"state" | "path" | "mapping" | "limit" | "before", string | undefined>>;
 
 const when = (ms: number, now: number): string => formatWhen(new Date(ms).toISOString(), now);
-/** Most characters of a title in a table. */
+/** Maximum number of characters of a title in a table. */
 const TITLE_CHARS_MAX = 48;
 const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
 const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -156,7 +156,7 @@ export async function testMapping(
 
 function describeRun(run: Json, actions: readonly Json[]): string[] {
   const { mapping, reaches, answer, reason } = run;
-  const elsewhere = reaches === null ? "no mapping (404)" : `mapping '${reaches}', which stands before it`;
+  const elsewhere = reaches === null ? "no mapping (404)" : `mapping '${reaches}', which comes first`;
   return [
     ...(reaches === mapping ? [] : [`note: a request like this reaches ${elsewhere}`]),
     ...(run["outcome"] === "nothing" ? [[`nothing to do (${answer.status})`, reason].filter(Boolean).join(": ")] : []),

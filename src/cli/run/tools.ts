@@ -5,7 +5,7 @@ import type { Json } from "../client/client.ts";
 import { ask } from "../terminal/ask.ts";
 import type { CliContext } from "../terminal/context.ts";
 
-/** Most answers of the model to one question. */
+/** Maximum number of answers of the model to one question. */
 export const ROUNDS_MAX = 10;
 const ARGUMENTS_CHARS_MAX = 400;
 const RESULT_CHARS_MAX = 200;

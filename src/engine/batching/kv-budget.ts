@@ -65,7 +65,7 @@ export function makeKvBudget({ tokenBytes, release }: Growth, { slots, bytesMax,
   const lackOf = (slot: Slot, tokens: number): "room" | AppError | undefined => {
     const before = taken.get(slot) ?? 0;
     const wanted = Math.max(before, unitsOf(tokens));
-    if (wanted === before) return undefined; // nearly every step
+    if (wanted === before) return undefined; // true in nearly every step
     const others = slots.filter((other) => other !== slot);
     const idle = others.filter((other) => !other.busy && taken.has(other)).toSorted((a, b) => b.usedAt - a.usedAt);
     while (idle.length > 0 && (sumOf(others) + wanted > most || lacking(wanted - before) > 0)) {

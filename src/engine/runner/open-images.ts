@@ -170,7 +170,7 @@ const eyesOf = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => 
   name: "image",
   layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
   async encode(bytes, signal) {
-    const parts = await encoder.encode(await decodeImage!(bytes, signal), signal); // eyes need it
+    const parts = await encoder.encode(await decodeImage!(bytes, signal), signal); // required by image encoders
     const token = model.program.memory && imageToken(model);
     return parts.map((part) => (token !== undefined && part.kind === "rows" ? { ...part, token } : part));
   },
@@ -190,11 +190,12 @@ function earsOf(encoder: AudioEncoder, { decodeAudio, model }: Parts): Sense {
   const secondsMax = Math.min(SECONDS_MAX, Math.ceil((ctxLen * MEASURED_SECONDS) / rows));
   let last: Promise<unknown> = Promise.resolve(); // samples take far more memory than files
   const decode = (bytes: Uint8Array, signal?: AbortSignal): Promise<Float32Array> => {
-    const run = last.then(() => decodeAudio!(bytes, { ...(signal && { signal }), secondsMax })); // ears need it
+    // Required by audio encoders
+    const run = last.then(() => decodeAudio!(bytes, { ...(signal && { signal }), secondsMax }));
     last = run.catch(() => {});
     return run.catch((error: unknown) => {
       if (!(error instanceof AppError) || error.code !== "too_large") throw error;
-      const why = `a context of ${ctxLen} tokens holds no longer recording`;
+      const why = `a context of ${ctxLen} tokens has no room for a longer recording`;
       throw new AppError("too_large", `${error.message}: ${why}`, { cause: error });
     });
   };

@@ -157,7 +157,8 @@ function sizesOf(keys: Keys, { path, section }: Pick<EncoderModel, "path" | "sec
 
 function activationOf(keys: Keys, path: string): ClipActivation {
   const [gelu, silu] = [keys.flag("use_gelu", false), keys.flag("use_silu", false)];
-  if (gelu && silu) throw new AppError("bad_file", `${path}: 'clip.use_gelu': expected no 'clip.use_silu' beside it`);
+  if (gelu && silu)
+    throw new AppError("bad_file", `${path}: 'clip.use_gelu': expected no 'clip.use_silu' together with it`);
   return gelu ? "gelu" : silu ? "silu" : "gelu_quick";
 }
 

@@ -134,7 +134,7 @@ function expand(reader: Reader, out: Uint8Array): number {
       lengths[next] = at - last + 1;
       next++;
     }
-    if (code >= next) throw broken("a code that stands for nothing");
+    if (code >= next) throw broken("an undefined code");
     last = at;
     if (code < clear) out[at++] = code;
     else {

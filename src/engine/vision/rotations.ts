@@ -57,7 +57,7 @@ export function halvesOfHeads(model: ClipModel, base: number): NonNullable<Layer
   const periods = Float32Array.from({ length: quarter }, (_, i) => base ** (i / quarter));
   const parts = [rotation("neox", periods, 0), rotation("neox", periods, quarter)];
   return (x, heads) => {
-    const [columns, lines] = ["columns", "lines"].map((name) => ({ name, dim: x.dim / 2 })) as [Buf, Buf]; // two names
+    const [columns, lines] = ["columns", "lines"].map((name) => ({ name, dim: x.dim / 2 })) as [Buf, Buf];
     return [
       ...[columns, lines].flatMap((out, i): Step[] => [
         { op: "slice", out, x, heads, at: i * half },
@@ -72,6 +72,6 @@ function quarterOf({ headDim, path }: ClipModel): number {
   if (headDim % 4 === 0 && headDim > 0) return headDim / 4;
   throw new AppError(
     "bad_file",
-    `${path}: heads of an image encoder that turns: expected a multiple of 4, got ${headDim}`,
+    `${path}: head size of an image encoder with RoPE: expected a multiple of 4, got ${headDim}`,
   );
 }

@@ -52,7 +52,7 @@ const RUNS = "another one runs";
  * have been no leader.
  */
 const PASSED_ON_MS = 10_000;
-/** Most reasons kept for one heartbeat. */
+/** Maximum number of reasons kept for one heartbeat. */
 const REASONS_MAX = 16;
 
 type Cancel = () => void;

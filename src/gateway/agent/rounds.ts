@@ -11,8 +11,8 @@ import { callTool, RESULT_CHARS_MAX, renderResult } from "./tools/index.ts";
 import { withoutNul, type Progress, type TurnParts, type TurnRequest } from "./turn-request.ts";
 
 /**
- * Most requests to the model in one turn. The last one has no tools, so that the model must answer; so has the one
- * after the results of tools no longer fit the context.
+ * Maximum number of requests to the model in one turn. The last one has no tools, so that the model must answer; so has
+ * the one after the results of tools no longer fit the context.
  */
 const ROUNDS_MAX = 8;
 /** Maximum calls per round; further calls get an error as their result. */

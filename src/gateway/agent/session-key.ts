@@ -8,7 +8,7 @@ import type { SessionConfig } from "./config.ts";
 /** The agent that `agents.defaults` describes. */
 export const DEFAULT_AGENT = "main";
 
-/** Most UTF-16 units of a key in a request. */
+/** Maximum number of UTF-16 units of a key in a request. */
 const KEY_LENGTH_MAX = 256;
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 

@@ -40,14 +40,14 @@ export type ChunkUnit = "utf16" | "codePoint";
 /** A configured platform. */
 export interface Channel {
   readonly id: string;
-  /** Most `chunkUnit`s in one message. */
+  /** Maximum number of `chunkUnit`s in one message. */
   readonly chunkLimit: number;
   readonly chunkUnit: ChunkUnit;
   /**
    * Time for which the platform drops repeats with the same key, so that an `unknown` send may be repeated; 0: never.
    */
   readonly dedupeMs: number;
-  /** Least time between two messages to one recipient. */
+  /** Minimum time between two messages to one recipient. */
   readonly spacingMs: number;
   /** The recipient of texts without one. */
   readonly defaultTo?: string;

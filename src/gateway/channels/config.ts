@@ -25,7 +25,7 @@ const channelSettings = {
   baseUrl: Type.Optional(httpUrl()),
   /** Characters of one message, up to the platform's limit. */
   textChunkLimit: Type.Optional(Type.Integer({ minimum: 50, maximum: 40_000 })),
-  /** Least milliseconds between two messages to one recipient. */
+  /** Minimum number of milliseconds between two messages to one recipient. */
   spacingMs: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
 };
 

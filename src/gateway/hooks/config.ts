@@ -128,9 +128,9 @@ const optionalFields = {
   /** Answers a provider's check of the address. */
   handshake: optional(oneOfTexts(["slack", "github", "discord", "meta", "microsoft"])),
   maxBodyBytes: optional(integer(1, BODY_BYTES_MAX)),
-  /** Most concurrent runs of this mapping. */
+  /** Maximum number of concurrent runs of this mapping. */
   maxConcurrent: optional(integer(1, 256)),
-  /** Most waiting and running runs of this mapping, instead of `hooks.queue.maxPerMapping`. */
+  /** Maximum number of waiting and running runs of this mapping, instead of `hooks.queue.maxPerMapping`. */
   maxQueued: optional(integer(1, 1_000_000)),
   /** Applies in addition to `hooks.rateLimit`. */
   rateLimit: optional(rateLimit),
@@ -232,7 +232,7 @@ export const hooksSchema = reader(
     }),
     idempotencyHours: above0(24 * 30, { default: 24 }),
     queue: group({
-      /** Most deliveries that wait or run. */
+      /** Maximum number of deliveries that wait or run. */
       max: integer(1, 1_000_000, { default: 10_000 }),
       /** Maximum of these for one mapping; absent: half. */
       maxPerMapping: optional(integer(1, 1_000_000)),

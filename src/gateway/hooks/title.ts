@@ -5,7 +5,7 @@ import type { HookAction } from "./action.ts";
 
 const EVENT_CHARS_MAX = 40;
 const TITLE_CHARS_MAX = 120;
-/** Most characters of a text that are read. */
+/** Maximum number of characters of a text that are read. */
 const LOOKED_AT_MAX = 2000;
 
 /** Headers of senders that name the event: the first that is present, and its action. */

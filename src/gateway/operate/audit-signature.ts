@@ -59,7 +59,7 @@ function auditForm(auth: SignatureForm, { path, report }: Omit<AtMapping, "parts
   const at = [...path, "signedContent"];
   if (strange !== undefined) {
     const names = SIGNED.map((name) => `{${name}}`).join(", ");
-    report("warn", "signed-unknown", { path: at, message: `${strange} stands for nothing; known: ${names}` });
+    report("warn", "signed-unknown", { path: at, message: `${strange} is unknown; known: ${names}` });
   }
   for (const name of ["timestamp", "id"] as const) {
     if (!signedContent.includes(`{${name}}`) || placeOf(auth, name) !== undefined) continue;

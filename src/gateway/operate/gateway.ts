@@ -189,7 +189,7 @@ type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
 function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
   const { source, peers, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
   let endHousekeeping = (): Promise<void> => Promise.resolve();
-  let backAtMs: number | undefined; // set: draining
+  let backAtMs: number | undefined; // set while draining
   let stopped: Promise<void> | undefined;
   return {
     isDraining: () => backAtMs !== undefined,

@@ -224,7 +224,7 @@ function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among
   const isPacked = tensor.name.endsWith("_blocks");
   const scaleName = tensor.name.replace(/_blocks$/, "_scales");
   const scales = isPacked ? besides(tensor, scaleName, among, "scales") : undefined;
-  const source = { tensor, scales, rows: rule.experts! }; // the caller's condition
+  const source = { tensor, scales, rows: rule.experts! }; // the caller checked `experts`
   const { shape, quant } = plannedExperts(source, label);
   const plain = (): Quant => (sourceType(tensor, label) === bf16 ? bf16 : f16);
   return { name, shape: shape.toReversed(), quant: quant ?? plain(), sources: [source] };

@@ -106,7 +106,7 @@ export async function* tensorData(source: TensorSource, to: Quant, label: string
   const rounding = { from, to, value, what: `${label}: '${tensor.name}'` };
   if (source.factor) {
     const [weights, factors] = [await weightsOf(tensor, label), await weightsOf(source.factor, label)];
-    const products = weights.map((weight, i) => weight * factors[i]!); // as many: checkFactor
+    const products = weights.map((weight, i) => weight * factors[i]!); // as many as weights: see checkFactor
     yield roundTo(new Uint8Array(products.buffer), { ...rounding, from: f32 });
     return;
   }

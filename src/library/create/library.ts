@@ -139,7 +139,7 @@ export function makeLibrary(parts: LibraryParts): Library {
 const readOnly = (name: ModelName): AppError =>
   new AppError(
     "forbidden",
-    `model '${displayName(name)}' lies in the store of another server, which is only read here: delete it there`,
+    `model '${displayName(name)}' is in the store of another server, which Hearth only reads: delete it there`,
   );
 
 /** Creates models until closed. */

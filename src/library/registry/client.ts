@@ -152,7 +152,7 @@ function makeTokens(parts: ClientParts) {
     if (wantsLogin(header)) {
       if (basic) return (token = basic);
       const where = "'models.sourceLogin' where it is 'models.source'";
-      throw new AppError("registry", `unauthorized: ${base.host} wants a user and a password: ${where}`);
+      throw new AppError("registry", `unauthorized: ${base.host} requires a user and a password: ${where}`);
     }
     const challenge = parseChallenge(header, base);
     const { url, authorization } = tokenRequest(challenge, { key: await parts.readKey(), nowMs: Date.now() });

@@ -96,7 +96,7 @@ const TLS: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT: UNVERIFIED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNVERIFIED,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNVERIFIED,
-  UNKNOWN_CERTIFICATE_VERIFICATION_ERROR: "its certificate does not hold",
+  UNKNOWN_CERTIFICATE_VERIFICATION_ERROR: "its certificate is invalid",
 };
 
 /** Codes of broken connections whose original messages would mislead here. */

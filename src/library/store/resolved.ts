@@ -48,6 +48,6 @@ function stampOf(path: string): string | undefined {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
   } catch {
-    return undefined; // reading reports why
+    return undefined; // reading the manifest reports the error
   }
 }

@@ -71,7 +71,7 @@ function askedOf(
       throw new AppError("bad_request", `${fullName(model.name)} does not support insert`);
     return { kind: "gap", before: prompt, after: suffix ?? "", ...(fill.length > 0 ? { files: fill } : {}) };
   }
-  if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images beside it");
+  if (suffix && images?.length) throw new AppError("bad_request", "suffix: expected no images together with it");
   if (suffix && !facts.capabilities.insert) {
     if (request.template === undefined && lease.runner.info.canFill)
       return { kind: "gap", before: prompt, after: suffix };

@@ -6,7 +6,7 @@ import { AppError } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
 import type { ServerConfig } from "./config.ts";
 
-/** Most bytes of one message, or of one HTTP answer. */
+/** Maximum number of bytes of one message, or of one HTTP answer. */
 const MESSAGE_BYTES_MAX = 8 * 2 ** 20;
 /** Characters of a program's last error output that are kept for messages. */
 const TAIL_CHARS = 400;

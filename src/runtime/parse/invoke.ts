@@ -28,7 +28,8 @@ function invokeBetween(tags: readonly string[], prefix = ""): ToolFormat {
     forced: { ...plainForced, open: `${opens[0]}\n` },
     grammar: (w) => {
       const inner = invokes(w, prefix);
-      return opens.map((open, i) => ({ opens: [open], rest: `${inner} ${w.text(closes[i]!)}` })); // as many
+      // One per opening text
+      return opens.map((open, i) => ({ opens: [open], rest: `${inner} ${w.text(closes[i]!)}` }));
     },
     makeParser: (tools) => makeExactParser({ opens, closes, raw, exact: exactInvokes({ prefix, tools }) }),
   };

@@ -20,7 +20,7 @@ interface Tagged {
   readonly callsIn: (body: string, open: string) => readonly CallEvent[];
   /** Texts, besides brackets, that can complete a cut body. */
   readonly closings?: readonly string[];
-  /** An opening text that counts only after nothing but white space; it belongs to the body. */
+  /** An opening text that counts only if nothing but white space precedes it; it is part of the body. */
   readonly openAtStart?: string;
 }
 

@@ -26,7 +26,10 @@ export function readGrammar(
   const also = second?.[0] ?? (other.format === undefined ? undefined : "a format");
   if (also !== undefined) throw new AppError("bad_request", `${first[0]}: expected one grammar, got ${also} too`);
   if ((other.toolCount ?? 0) > 0) {
-    throw new AppError("bad_request", `${first[0]}: expected no tools beside it: a grammar holds the whole answer`);
+    throw new AppError(
+      "bad_request",
+      `${first[0]}: expected no tools together with it: a grammar describes the whole answer`,
+    );
   }
   return wantedOf(...first);
 }

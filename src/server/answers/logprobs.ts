@@ -2,7 +2,7 @@
 import { AppError } from "../../base/index.ts";
 import type { ChosenLogprob, TokenLogprob } from "../../runtime/portable.ts";
 
-/** Most alternatives that a request may ask for; the limit of the other dialects too. */
+/** Maximum number of alternatives that a request may ask for; the limit of the other dialects too. */
 export const TOP_LOGPROBS_MAX = 20;
 
 interface LogprobsBody {

@@ -29,7 +29,7 @@ export interface RequestedServer {
   readonly named: { readonly names: readonly string[]; readonly path: string };
 }
 
-/** Most servers of one request that are named by their addresses. */
+/** Maximum number of servers of one request that are named by their addresses. */
 const ADDRESSES_MAX = 8;
 
 type Servers = Pick<McpServers, "get" | "openAt">;

@@ -4,7 +4,7 @@
  * however, matches the raw target: the parameters of a route show each segment, percent-decoded.
  */
 
-/** Most segments of a path; a deeper one is seen only in resolved form. */
+/** Maximum number of segments of a path; a deeper one is seen only in resolved form. */
 const SEGMENTS_MAX = 16;
 
 /** Routes that match every path of at most `SEGMENTS_MAX` non-empty segments, with or without a final slash. */

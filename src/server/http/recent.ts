@@ -37,7 +37,7 @@ export function makeRecentRequests(): RecentRequests {
   };
 }
 
-/** Most characters of paths and names, which a client chooses. */
+/** Maximum number of characters of paths and names, which a client chooses. */
 const CHARS_MAX = 200;
 
 /** The fields of a log line that are kept. */

@@ -11,7 +11,7 @@ import { residentBytes } from "../../base/system.ts";
 import type { MetricsDialect } from "../../base/config/index.ts";
 import type { LoadedModel, Runtime, Statistics } from "../../runtime/portable.ts";
 
-/** Most values of one label: a client that invents names must not fill the memory. */
+/** Maximum number of values of one label: a client that invents names must not fill the memory. */
 const NAMES_MAX = 100;
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

@@ -7,7 +7,7 @@ import { layersOf } from "../../library/index.ts";
 import type { Store, StoredModel } from "../../library/portable.ts";
 import type { ModelFacts } from "./model-facts.ts";
 
-/** Most cached models; each costs about a kilobyte. */
+/** Maximum number of cached models; each costs about a kilobyte. */
 export const KNOWN_MAX = 1024;
 
 /** Undefined if the model's files cannot be read: it is listed without facts. */

@@ -37,7 +37,7 @@ export function toGenerate(body: CompletionBody, prompt: Prompt): Part {
     throw new AppError("bad_request", `logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${logprobs}`);
   }
   const isText = typeof prompt === "string";
-  if (suffix && !isText) throw new AppError("bad_request", "suffix: expected a text as prompt beside it, got ids");
+  if (suffix && !isText) throw new AppError("bad_request", "suffix: expected a prompt as text, got ids");
   return {
     ...(isText ? { prompt, raw: false } : { prompt: "", raw: true, context: prompt }),
     ...readGrammar(body),

@@ -10,7 +10,7 @@ import { McpMessage } from "../schema/mcp.ts";
 import type { RouteDeps } from "./deps.ts";
 import { type OwnTool, ownTools } from "./mcp-server-tools.ts";
 
-/** Most UTF-16 units of a result. */
+/** Maximum number of UTF-16 units of a result. */
 const RESULT_CHARS_MAX = 1_000_000;
 
 export const mcpServerRoutes = [

@@ -36,7 +36,7 @@ export const RerankBody = t.Object(
 );
 export type RerankBody = typeof RerankBody.static;
 
-/** Most documents of one request: each is a forward pass of the model. */
+/** Maximum number of documents of one request: each is a forward pass of the model. */
 const DOCUMENTS_MAX = 2048;
 
 const SUMMARY = "Documents by how well they fit a query";

@@ -34,7 +34,7 @@ export const DetokenizeBody = t.Object(
 );
 export type DetokenizeBody = typeof DetokenizeBody.static;
 
-/** Most characters and most ids of one request: a runner serves no other request while it encodes. */
+/** Maximum number of characters, and of ids, in one request: a runner serves no other request while it encodes. */
 const CONTENT_CHARS_MAX = 2 ** 21;
 
 const TOKENIZE = { api: "native", summary: "The token ids of a text", body: TokenizeBody } as const;

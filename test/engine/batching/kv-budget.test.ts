@@ -6,7 +6,7 @@ import { expectedText, makeBench, type Answer, type Bench } from "./fakes.ts";
 
 const PROMPTS = ["once upon a time there was", "a small red fox", "who lived by the sea"];
 
-/** Most tokens held by slots at once, until they were released, as memory is counted. */
+/** Maximum number of tokens held by slots at once, until they were released, as memory is counted. */
 function mostHeld({ session }: Bench): number {
   const held = new Map<number, number>();
   let most = 0;

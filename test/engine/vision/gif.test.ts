@@ -157,8 +157,8 @@ test.each<[string, Partial<Parts>, string]>([
   ["no colours", { colours: undefined }, "no colours"],
   ["no picture", { before: [0x3b] }, "no picture in it"],
   ["codes of too many bits", { bits: 12 }, "indexes of 12 bits"],
-  ["a code before there is one", { codes: packed([4, 6], 3) }, "a code that stands for nothing"],
-  ["a code two behind the last", { codes: packed([4, 0, 7], 3) }, "a code that stands for nothing"],
+  ["a code before there is one", { codes: packed([4, 6], 3) }, "an undefined code"],
+  ["a code two behind the last", { codes: packed([4, 0, 7], 3) }, "an undefined code"],
 ])("%s is refused", (_, parts, message) => {
   const whole = { ...plain, ...parts } as Parts;
   expect(() => decodeGif(gif(whole), { width: 2, height: 2 })).toThrow(message);
@@ -166,7 +166,7 @@ test.each<[string, Partial<Parts>, string]>([
 
 test("a code that would stand for itself is refused at once", async () => {
   const hostile = gif({ ...plain, screen: [4, 4], frame: [0, 0, 4, 4], codes: packed([0, 7, 7], 3) });
-  await expect(decodeImage(hostile)).rejects.toThrow("a code that stands for nothing");
+  await expect(decodeImage(hostile)).rejects.toThrow("an undefined code");
 });
 
 test("whatever is cut off or changed is an error or a picture of its size", () => {

@@ -30,7 +30,7 @@ describe("keys", () => {
     ["general.architecture", "llama", "general.architecture: expected a projector, 'clip', got 'llama'"],
     ["clip.has_vision_encoder", false, "'clip.has_vision_encoder': expected an encoder of images, got none"],
     ["clip.projector_type", "telepathy", "'clip.projector_type': expected one of"],
-    ["clip.use_silu", true, "'clip.use_gelu': expected no 'clip.use_silu' beside it"],
+    ["clip.use_silu", true, "'clip.use_gelu': expected no 'clip.use_silu' together with it"],
     ["clip.vision.block_count", u32(4_000_000_000), "expected a whole number of 0 … 256, got 4000000000"],
     ["clip.vision.block_count", u32(3), "tensor 'v.blk.2.ln1.weight': expected (32), got none"],
     ["clip.vision.block_count", u32(1), "tensor 'v.blk.1.ln1.weight': 'gemma3' has no such weight"],

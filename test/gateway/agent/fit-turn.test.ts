@@ -148,7 +148,7 @@ describe("a conversation that outgrows the context", () => {
           await turn({ prompt: wordy("q", steps[at]!.words), tools: ["current_time"] });
         }
         for (const { messages } of turnsOf(runtime.requests)) checkPairs(messages);
-        await store.close(); // the next one's
+        await store.close();
       }),
       { numRuns: 40 },
     );

@@ -21,7 +21,7 @@ describe("while turns are paused", () => {
     await test.wake("deploy failed");
     test.heart.request("wake");
     test.clock.advance(250);
-    expect(test.clock.due).toEqual([test.clock.now() + EVERY - 250]); // the timer's
+    expect(test.clock.due).toEqual([test.clock.now() + EVERY - 250]); // the heartbeat of the timer
     await test.peers.setPaused(false);
     test.clock.advance(250);
     expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["wake", "events that waited"] });

@@ -147,7 +147,7 @@ describe("a request", () => {
     test.clock.advance(EVERY - 100);
     await test.wake("a");
     test.heart.request("wake");
-    test.clock.advance(250); // the timer's begins first
+    test.clock.advance(250); // the heartbeat of the timer begins first
     expect((await test.next()).reasons).toEqual(["timer"]);
     test.clock.advance(250);
     expect(await test.next()).toMatchObject({ kind: "skipped", reasons: ["wake", "requests while another one ran"] });

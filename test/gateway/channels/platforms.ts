@@ -1,6 +1,6 @@
 /**
  * Stand-ins for the platforms' servers on loopback. Each checks requests against the documented API (method, path,
- * headers, fields, limits), answers as documented, and can be set to answer otherwise, to stay silent, or to hang up.
+ * headers, fields, limits), answers as documented, and can be set to answer differently, to stay silent, or to hang up.
  */
 import { createServer, type Socket } from "node:net";
 

@@ -236,7 +236,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     const holder = new SQL({ adapter: "postgres", path: server.socket, username: "hearth", database: "postgres" });
     await using held = await holder.reserve();
     await held.unsafe(`BEGIN; LOCK TABLE ${schema}.words IN ACCESS EXCLUSIVE MODE`).simple();
-    await expectRefused(/^the database is too slow: somebody holds a lock, .* lock timeout$/);
+    await expectRefused(/^the database is too slow: another session holds a lock, .* lock timeout$/);
     await held.unsafe("ROLLBACK");
     await server.run(`REVOKE ALL ON ${schema}.words FROM guest`);
     await expectRefused(/^the database failed: permission denied for table words/);

@@ -185,7 +185,7 @@ goldenTest("bert: a folder made from a reference model has its tensors again", a
       .sort();
   expect(listed(gguf)).toEqual(listed(reference));
   for (const [key, value] of reference.metadata) {
-    // keys that this test sets otherwise, or omits
+    // keys that this test sets to other values, or omits
     if (/name$|pre$|mask_token|token_type$|pooling|file_type/.test(key)) continue;
     expect([key, gguf.metadata.get(key)]).toEqual([key, value]);
   }

@@ -111,7 +111,7 @@ describe("a folder", () => {
       `folder: 'onnx/model.onnx': expected ${expected}, got outputs ["logits"]`,
     );
     expect(await of(["input_ids", "past_conv.0"], ["logits"])).toBe(
-      "folder: 'onnx/model.onnx': expected a cache of keys and values alone, got an input 'past_conv.0'",
+      "folder: 'onnx/model.onnx': expected a cache of only keys and values, got an input 'past_conv.0'",
     );
     expect(await problem({ ...REST, "onnx/model.onnx": new TextEncoder().encode("<html>") })).toStartWith(
       "folder: 'onnx/model.onnx': offset",

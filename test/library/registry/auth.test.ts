@@ -157,9 +157,9 @@ describe("a user and a password", () => {
     expect(front.seen.filter(({ at }) => at === "storage").map((seen) => seen.authorization)).not.toContain(basic);
     const wrong = pullWith(`http://${front.host}`, { login: "anna:wrong" });
     await expect(wrong).rejects.toThrow(/^unauthorized: access denied with models.sourceLogin$/);
-    await expect(pullWith(`http://${front.host}`, {})).rejects.toThrow("wants a user and a password");
+    await expect(pullWith(`http://${front.host}`, {})).rejects.toThrow("requires a user and a password");
     front.seen.length = 0;
-    await expect(pullWith("http://127.0.0.1:1", { login })).rejects.toThrow("wants a user and a password");
+    await expect(pullWith("http://127.0.0.1:1", { login })).rejects.toThrow("requires a user and a password");
     expect(front.seen.map(({ authorization }) => authorization)).toEqual([null]);
   });
 

@@ -10,7 +10,7 @@ const openIn = (folder: string): string[] =>
     try {
       return [readlinkSync(`/proc/self/fd/${fd}`)].filter((path) => path.startsWith(folder));
     } catch {
-      return []; // closed since
+      return []; // the file has been closed meanwhile
     }
   });
 

@@ -90,7 +90,7 @@ test("a create that fails leaves nothing borrowed behind", async () => {
 test("theirs are not deleted", async () => {
   await expect(library.remove(parseName("only"))).rejects.toMatchObject({
     code: "forbidden",
-    message: "model 'only:latest' lies in the store of another server, which is only read here: delete it there",
+    message: "model 'only:latest' is in the store of another server, which Hearth only reads: delete it there",
   });
   expect(await library.remove(parseName("none"))).toBe(false);
 });

@@ -68,7 +68,7 @@ export async function sayingsOf<T>({ script, serve, profile, port = 0, headers =
       const { pathname } = new URL(request.url);
       if (pathname === "/page.js") return answer(script, "text/javascript");
       if (pathname !== SAID) return (await serve?.(request)) ?? answer(html, "text/html");
-      const said = (await request.json()) as Said; // our own page's
+      const said = (await request.json()) as Said; // sent by our own page
       if ("error" in said) end.reject(new Error(`the page: ${said.error}`));
       else if ("done" in said && said.done === true) end.resolve();
       else sayings.push(said as T);

@@ -23,7 +23,7 @@ const ISOLATED = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-embedder-policy": "require-corp",
 };
-/** Most bytes that a page may load before it generates. */
+/** Maximum number of bytes that a page may load before it generates. */
 const BYTES_MAX = 530_000;
 
 let build: BrowserBuild;

@@ -9,7 +9,7 @@ const QUICK = parseKernels("threads=32,columns=8");
 
 export interface Work {
   readonly model: string;
-  /** Asked about the picture at `/picture`. */
+  /** True if it gets a question about the picture at `/picture`. */
   readonly sees: boolean;
   readonly temperature: number;
 }

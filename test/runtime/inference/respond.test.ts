@@ -28,7 +28,7 @@ interface PromptInput {
   /** The end of the prompt. */
   readonly end?: string;
   readonly think?: boolean;
-  /** Most tokens of thoughts. */
+  /** Maximum number of tokens of thoughts. */
   readonly budget?: number;
 }
 

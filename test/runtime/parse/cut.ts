@@ -5,7 +5,7 @@ import type { ParsedEvent, TextParser } from "../../../src/runtime/parse/format.
 export function cut(text: string, lengths: Iterator<number>): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
-    const length = lengths.next().value as number; // an endless one
+    const length = lengths.next().value as number; // the generator never ends
     pieces.push(text.slice(at, at + length));
     at += length;
   }

@@ -16,7 +16,7 @@ afterEach(() => void (harness.runtime.script = hello));
 const BODY = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
 const PLAIN = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], stream: false });
 
-/** Most exchanges with other clients before the server notices that a client hung up. */
+/** Maximum number of exchanges with other clients before the server notices that a client hung up. */
 const EXCHANGES_MAX = 20;
 
 /** Resolves once every generator of the runtime has ended, with the number of another client's exchanges until then. */

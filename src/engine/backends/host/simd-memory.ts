@@ -5,7 +5,7 @@ import { openLibc } from "../../../base/system.ts";
 import type { Memory, Placed } from "../simd/memory.ts";
 
 const ALIGNMENT = 64;
-/** A multiple of every system's pages. */
+/** A multiple of the page size of every system. */
 const PAGE_BYTES = 64 * 1024;
 const MADV_DONTNEED = 4;
 

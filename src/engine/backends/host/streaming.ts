@@ -29,7 +29,7 @@ export function makeStreamingHost(weightBytes?: number): StreamingHost | undefin
         view: (offset, length) => new Uint8Array(toArrayBuffer((address + offset) as Pointer, 0, length)),
       };
     },
-    discard: (address, bytes) => areas[0]?.discard(address, bytes), // any area does
+    discard: (address, bytes) => areas[0]?.discard(address, bytes), // any area can discard any address
     release() {
       for (const area of areas.splice(0)) area.release();
     },

@@ -13,7 +13,7 @@ export function given(): Sheet {
   const sheet = new SheetBuilder("given", DIM);
   const { x, steps } = sheet;
   steps.push({ op: "addGiven", x, at: DIM });
-  const [q, k, v] = [64, 32, 32].map((dim) => sheet.linear(dim)) as [Buf, Buf, Buf]; // three
+  const [q, k, v] = [64, 32, 32].map((dim) => sheet.linear(dim)) as [Buf, Buf, Buf];
   const own = sheet.buf(q.dim);
   const shape = { nHeads: 2, nKvHeads: 1, headDim: 32, scale: 0.2 };
   steps.push({ op: "attention", out: own, q, k, v, layer: 0, ...shape, window: 0, softCap: 0, rope: undefined });
@@ -22,7 +22,7 @@ export function given(): Sheet {
   const remembering: Step[] = [{ op: "input", out: memory }];
   for (const [i, [nHeads, nKvHeads, headDim]] of CROSSING.entries()) {
     const heads = { nHeads, nKvHeads, headDim, layer: 1 + i };
-    const [keys, values] = ["k", "v"].map(() => sheet.buf(nKvHeads * headDim)) as [Buf, Buf]; // two
+    const [keys, values] = ["k", "v"].map(() => sheet.buf(nKvHeads * headDim)) as [Buf, Buf];
     for (const out of [keys, values])
       remembering.push({ op: "linear", out, x: memory, w: sheet.matrix(MEMORY_DIM, out.dim) });
     remembering.push({ op: "remember", k: keys, v: values, ...heads });
@@ -45,7 +45,7 @@ const CROSSING = [
 
 /** Memories of one row, of several blocks, and a newer one; rows without one in company, and given rows. */
 function batches(): Sheet["batches"] {
-  const [one, most, newer] = [1, MEMORY_ROWS, 23].map(memoryOf) as [Memory, Memory, Memory]; // three
+  const [one, most, newer] = [1, MEMORY_ROWS, 23].map(memoryOf) as [Memory, Memory, Memory];
   return [
     [rows(0, 0, 37, { memory: most })],
     [rows(1, 0, 5), rows(2, 0, 3, { memory: one }), rows(3, 0, 6, givenAt([1, 2, 4], 6))],

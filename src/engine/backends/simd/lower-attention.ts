@@ -262,7 +262,7 @@ type Heads = Pick<
   readonly chosen?: Buf;
   readonly chosenBlock?: number;
   readonly bias?: DistanceBias;
-  /** Positions of an entry. */
+  /** Number of positions per entry. */
   readonly ratio?: number;
 };
 

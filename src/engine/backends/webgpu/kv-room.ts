@@ -81,7 +81,8 @@ export async function makeKvRoom(device: Device, { path, layers, most }: RoomOpt
     const make = (): GPUBuffer[] =>
       some.flatMap((each) => kvDescriptors(each, size).map((descriptor) => device.gpu.createBuffer(descriptor)));
     const buffers = some.length > 0 ? await device.allocate(`${path}: KV cache`, make) : [];
-    return some.map((each, i) => ({ ...each, keys: buffers[2 * i]!, values: buffers[2 * i + 1]!, size })); // two each
+    // Two buffers per layer
+    return some.map((each, i) => ({ ...each, keys: buffers[2 * i]!, values: buffers[2 * i + 1]!, size }));
   };
   const all = await allocate(layers, most);
   const caches = new Map(all.map((each) => [each.layer, each]));

@@ -21,8 +21,8 @@ import { endedEarly, notRegular, openError, openLibc } from "../../../base/syste
 const MAX_VIEW_BYTES = 2 ** 32;
 
 const PROT_READ = 1;
-const MAP_SHARED = 1; // both values are the same on Linux and macOS
-const MADV_WILLNEED = 3; // and this one
+const MAP_SHARED = 1; // this value and the next are the same on Linux and macOS
+const MADV_WILLNEED = 3;
 /** For one advice, Linux reads no more than one request of the disk, which may be little larger than this. */
 const ADVICE_BYTES = 512 * 2 ** 10;
 const MADV_DONTNEED = 4; // unmaps the pages, which stay in the file cache

@@ -28,7 +28,7 @@ export async function* mergeShards(paths: readonly string[]): AsyncGenerator<Uin
   const tensors = [...joinTensors(paths, headers).values()];
   const first = headers[0]!; // a model has at least one part
   const alignment = getNumber(first.metadata, "general.alignment", DEFAULT_ALIGNMENT);
-  const path = paths[0]!; // the header's own
+  const path = paths[0]!; // the file with the header
   yield joinedHeader(await readStart(path, first.dataOffset), { tensors, alignment, path });
   const chunk = new Uint8Array(CHUNK_BYTES);
   for (const [shard, path] of paths.entries()) {

@@ -26,7 +26,7 @@ export function taskOf(
   const states = inputs.filter((name) => name.startsWith("past"));
   const other = states.find((name) => !/^past_key_values\.\d+\.(key|value)$/.test(name));
   if (other !== undefined) {
-    throw new AppError("unsupported", `${what}: expected a cache of keys and values alone, got an input '${other}'`);
+    throw new AppError("unsupported", `${what}: expected a cache of only keys and values, got an input '${other}'`);
   }
   if (outputs.includes("logits") && states.length > 0) return "completion";
   if (outputs.includes("last_hidden_state") || outputs.includes("token_embeddings")) return "embedding";

@@ -18,7 +18,7 @@ export const TOOLS: Readonly<Record<string, AgentTool>> = Object.fromEntries(
   [currentTime, sessionHistory].map((tool) => [tool.name, tool]),
 );
 
-/** Most UTF-16 units of one call's result. */
+/** Maximum number of UTF-16 units of one call's result. */
 export const RESULT_CHARS_MAX = 8000;
 
 /** Throws `bad_request` naming unknown tools of our own. */

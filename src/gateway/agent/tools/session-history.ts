@@ -4,7 +4,7 @@ import { shortened } from "../../../base/index.ts";
 import { listEntries } from "../sessions.ts";
 import { defineTool } from "./tool.ts";
 
-/** Most entries that one call reads: transcripts grow without bound. */
+/** Maximum number of entries that one call reads: transcripts grow without bound. */
 const SEARCHED_MAX = 2000;
 const CHARS_MAX = 500;
 

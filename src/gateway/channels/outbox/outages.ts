@@ -4,7 +4,7 @@
  */
 import type { Logger } from "../../../base/index.ts";
 
-/** Most recipients remembered per channel; the outage ends with these. */
+/** Maximum number of recipients remembered per channel; the outage ends with these. */
 const LANES_MAX = 10_000;
 
 interface Outage {

@@ -67,7 +67,8 @@ function reasonOf(error: unknown): string {
   if (state === undefined) return isConnection(error) ? `cannot be reached: ${message}` : `failed: ${message}`;
   if (state === READ_ONLY) return "is read-only";
   if (state === "57014") return `is too slow: ${message}`;
-  if (state === LOCKED) return `is too slow: somebody holds a lock, such as an import or a migration: ${message}`;
+  if (state === LOCKED)
+    return `is too slow: another session holds a lock, such as an import or a migration: ${message}`;
   if (state.startsWith("53")) return `has no room: ${message}`;
   if (state.startsWith("57")) return `is going away: ${message}`;
   if (/^(28|3D)/.test(state)) return `refuses the login: ${message}`;

@@ -24,7 +24,7 @@ export interface ReadOptions {
   readonly hold?: (bytes: number) => boolean;
 }
 
-/** Most bytes of an unwanted body that are read before its connection is closed. */
+/** Maximum number of bytes of an unwanted body that are read before its connection is closed. */
 const DRAIN_BYTES_MAX = 64 * 1024 * 1024;
 const DRAIN_MS = 1000;
 const CLOSE = { connection: "close" };

@@ -56,7 +56,7 @@ export interface Ingress {
 type Collector = Pick<RequestContext, "note" | "tell">;
 
 export function makeIngress(deps: IngressDeps): Ingress {
-  let backAtMs: number | undefined; // set: draining
+  let backAtMs: number | undefined; // set while draining
   const checkOpen = (): void => {
     if (backAtMs === undefined) return;
     const headers = { ...retryAfter(backAtMs - deps.now()), connection: "close" };

@@ -8,7 +8,7 @@
 export const FAILURES_MAX = 20;
 export const WINDOW_MS = 60_000;
 const LOCK_MS = 60_000;
-/** Most locked addresses, and most counted addresses. */
+/** Maximum number of locked addresses, and of counted ones. */
 const ENTRIES_MAX = 10_000;
 /** Interval of searches for expired locks while the table is full. */
 const SWEEP_MS = 1000;

@@ -3,7 +3,7 @@ import PostalMime, { type Attachment, type Email } from "postal-mime";
 import { htmlText } from "./html-text.ts";
 import { addressList, cutBytes, line, tidy } from "./text.ts";
 
-/** Most attachments that are named; the rest is only counted. */
+/** Maximum number of attachments that are named; the rest is only counted. */
 const NAMED_MAX = 20;
 const NAME_CHARS_MAX = 200;
 const TYPE_CHARS_MAX = 100;

@@ -42,7 +42,7 @@ const fields = strictObject({
   /** Polling interval, in addition to notifications. */
   pollSeconds: Type.Integer({ minimum: 5, maximum: 3600, default: 60 }),
   includeBody: Type.Boolean({ default: true }),
-  /** Most bytes of a mail's text. */
+  /** Maximum number of bytes of a mail's text. */
   maxBytes: Type.Integer({ minimum: 1, maximum: BODY_BYTES_MAX, default: BODY_BYTES_DEFAULT }),
   /** The mapping's own settings take precedence. */
   model: Type.Optional(Type.String()),

@@ -19,7 +19,7 @@ const SILENCE_MS = 5 * 60_000;
 /** Servers drop IDLE after 30 minutes, and some firewalls much sooner. */
 const IDLE_MS = 9 * 60_000;
 const GOODBYE_MS = 2000;
-/** Most characters quoted of a server's error. */
+/** Maximum number of characters quoted of a server's error. */
 const SAID_CHARS_MAX = 300;
 /** Codes (RFC 5530) of refusals that do not concern the password. */
 const TEMPORARY: readonly (string | undefined)[] = ["UNAVAILABLE", "LIMIT", "INUSE", "SERVERBUG", "CONTACTADMIN"];

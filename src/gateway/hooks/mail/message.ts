@@ -34,7 +34,7 @@ export interface MailItem extends MailAttachments {
 
 export interface MailOptions {
   readonly includeBody: boolean;
-  /** Most UTF-8 bytes of the body and attached texts. */
+  /** Maximum number of UTF-8 bytes of the body and attached texts. */
   readonly maxBytes: number;
   /** True if the source was cut off. */
   readonly isCut: boolean;

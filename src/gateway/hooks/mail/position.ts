@@ -6,7 +6,7 @@ import type { Migration } from "../../database/database.ts";
 import { execute, queryOne, type Transaction } from "../../database/store.ts";
 import { shortHash } from "../mapping/filters.ts";
 
-/** Most mails of a mailbox that are remembered by id. */
+/** Maximum number of mails of a mailbox that are remembered by id. */
 const REMEMBERED_MAX = 20_000;
 
 export const MAIL = `

@@ -16,7 +16,7 @@ export interface Piece {
 type Apply = (piece: Piece, args: readonly Literal[]) => Piece;
 
 interface Filter {
-  /** Least and most number of arguments. */
+  /** Minimum and maximum number of arguments. */
   readonly args: readonly [least: number, most: number];
   readonly apply: Apply;
 }

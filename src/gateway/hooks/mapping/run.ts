@@ -12,7 +12,7 @@ import type { Mapping, Plan } from "./mapping.ts";
 import { type Overrides, parseOverrides } from "./overrides.ts";
 import { type MappingRequest, type View, viewOf } from "./request.ts";
 
-/** Most actions of one request. */
+/** Maximum number of actions of one request. */
 export const ITEMS_MAX = 200;
 /** Items of one request whose transforms run or wait at once. */
 const ITEMS_AT_ONCE = 8;

@@ -10,7 +10,7 @@ import type { View } from "./request.ts";
 
 const TAGS_MAX = 500;
 const FILTERS_MAX = 16;
-/** Most characters of a rendered template: longer than any model's context. */
+/** Maximum number of characters of a rendered template: longer than any model's context. */
 const OUTPUT_CHARS_MAX = 1024 * 1024;
 
 interface Tag {

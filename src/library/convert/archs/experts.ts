@@ -14,7 +14,7 @@ function expertTable(
   names: readonly [gate: string, up: string, down: string],
   router: string,
 ): TensorTable {
-  const [gate, up, down] = names.map((name) => `${at}.experts.#.${name}`) as [string, string, string]; // three names
+  const [gate, up, down] = names.map((name) => `${at}.experts.#.${name}`) as [string, string, string];
   return {
     [router]: { to: "blk.*.ffn_gate_inp", optional: "layers" },
     [gate]: { to: "blk.*.ffn_gate_exps", optional: "layers" },

@@ -39,7 +39,8 @@ function deltaMetadata(config: Config): Record<string, WriteValue> {
 function deltaTable(rows: { values?: Selection; mixed?: Selection } = {}): TensorTable {
   const some = (rule: TensorRule): TensorRule => ({ ...rule, optional: "layers" });
   const shared = Object.entries({ ...bareTable(llamaTable({ shift: 1 })), ...headNorms(1) }).map(
-    ([name, rule]) => [name, name.includes("self_attn") ? some(rule as TensorRule) : rule] as const, // one rule each
+    // Each entry is a single rule
+    ([name, rule]) => [name, name.includes("self_attn") ? some(rule as TensorRule) : rule] as const,
   );
   const of = (selection: Selection | undefined) => (selection ? { rows: selection } : {});
   const mixed = rows.mixed;

@@ -62,7 +62,7 @@ export const modernBertRanker: Architecture = {
 /** Qwen 3 with one output in place of the vocabulary's. */
 export const qwen3Ranker: Architecture = {
   ...withHead(qwen3, { tensors: { score: OUTPUT } }),
-  ranksPairs: false, // in a prompt
+  ranksPairs: false, // query and document are in one prompt
   unused: /^lm_head\./,
 };
 

@@ -126,9 +126,9 @@ export const lfm2moe: Architecture = {
 
 const { embed_tokens, "layers.*.self_attn.v_proj": _, ...ATTENTION } = llamaTable();
 const LFM2: TensorTable = {
-  embed_tokens: embed_tokens!, // Llama has it
+  embed_tokens: embed_tokens!, // the table of Llama has it
   embedding_norm: { to: "token_embd_norm" },
-  lm_head: ATTENTION["lm_head"]!, // Llama has it
+  lm_head: ATTENTION["lm_head"]!, // the table of Llama has it
   "layers.*.operator_norm": { to: "blk.*.attn_norm" },
   "layers.*.ffn_norm": { to: "blk.*.ffn_norm" },
   "layers.*.self_attn.q_proj": { to: "blk.*.attn_q", optional: "layers" },

@@ -139,7 +139,7 @@ export class ToolCalls {
 
   /** Undefined: the server went away, and the end of the call is unknown. */
   async #call({ chat, message, place }: Place, call: ToolCall, stop: AbortSignal): Promise<CallResult | undefined> {
-    const { server, name } = call.tool!; // #work looked
+    const { server, name } = call.tool!; // #work checked that it is set
     await this.#parts.chats.setCall(chat, message, place, { isBegun: true });
     try {
       const body = { server, tool: name, arguments: call.arguments };

@@ -4,7 +4,7 @@ import { DocumentError, textOf, type DocumentText, type Gathered, type Parts } f
 import { sheetsOf } from "./sheets.ts";
 import { attributeOf, xmlPieces } from "./xml.ts";
 
-/** Most unpacked bytes of an archive; the rest is ignored. */
+/** Maximum number of unpacked bytes of an archive; the rest is ignored. */
 const PART_BYTES_MAX = 64e6;
 const ALL_BYTES_MAX = 128e6;
 const PARTS_MAX = 3000;

@@ -101,7 +101,7 @@ test("sections say which position turns which pair, in runs or in turn", () => {
 
 test("vectors may be wider than an embedding: later steps add their other parts, to rows without an id only", async () => {
   const [embed] = attended.program.steps;
-  const [x, out] = ["x", "logits"].map((name) => ({ name, dim: DIM })) as [Buf, Buf]; // two names
+  const [x, out] = ["x", "logits"].map((name) => ({ name, dim: DIM })) as [Buf, Buf];
   const steps: Step[] = [
     embed!,
     { op: "addGiven", x, at: 2 * DIM },

@@ -57,7 +57,7 @@ const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
 const ALIKE_NMSE_MAX = 2e-6;
 /** As for the CPU's cache in 4 bits. */
 const FOUR_NMSE_MAX = 4e-2;
-/** Groups of other sizes round otherwise: within the error of 8 bits against the reference. */
+/** Groups of other sizes round differently; the bound is the error of 8 bits against the reference. */
 const EIGHT_NMSE_MAX = 1.2e-4;
 
 /** A run draws some of them by its seed. */

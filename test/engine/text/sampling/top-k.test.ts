@@ -39,7 +39,7 @@ function expectSame(
   suppressed: Int32Array,
 ): void {
   const more = { newlineId: 1, suppressed };
-  const [all, few] = [0, 1].map(() => samplerOf(chosen, logits.length, more)) as [Sampler, Sampler]; // one each
+  const [all, few] = [0, 1].map(() => samplerOf(chosen, logits.length, more)) as [Sampler, Sampler];
   for (const id of prompt) for (const sampler of [all, few]) sampler.accept(id % logits.length);
   for (let i = 0; i < 8; i++) {
     const moved = logits.map((logit, id) => (id % 7 === i && logit > -Infinity ? -logit : logit));

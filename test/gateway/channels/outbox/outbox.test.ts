@@ -152,7 +152,7 @@ test("at most four recipients of a channel are talked to at once", async () => {
     scripted(async () => {
       most = Math.max(most, ++now);
       await eventually(() => most >= 4); // the first ones wait for each other
-      await Bun.sleep(5); // for a fifth
+      await Bun.sleep(5); // time for a fifth one, if there were any
       now--;
       return { kind: "sent" };
     }),

@@ -112,12 +112,12 @@ export class LibrarySession implements Session {
 
   /** Keys contain their positions but not their rotation: the remaining tokens are evaluated again as a new text. */
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
-    const { tokens } = this.#slots[slot]!; // the engine's slot
+    const { tokens } = this.#slots[slot]!; // the engine chose an existing slot
     this.#slots[slot] = { tokens: [...tokens.slice(0, keep), ...tokens.slice(keep + discard, length)], past: EMPTY };
   }
 
   copy({ from, to, length }: { from: number; to: number; length: number }): void {
-    const { tokens, past } = this.#slots[from]!; // the engine's slot
+    const { tokens, past } = this.#slots[from]!; // the engine chose an existing slot
     this.#slots[to] = { tokens: tokens.slice(0, length), past };
   }
 

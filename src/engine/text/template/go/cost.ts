@@ -10,7 +10,7 @@ const PART_STEPS = 4;
 
 export const copyCost = (length: number): number => length / COPIED_PER_STEP;
 
-/** Reading a value without its parts. */
+/** The cost of reading a value without its parts. */
 export function outerCost(value: GoValue): number {
   if (typeof value === "string") return copyCost(value.length);
   return typeof value === "object" && value?.kind === "list" ? copyCost(value.items.length) : 0;

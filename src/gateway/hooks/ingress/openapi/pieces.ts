@@ -39,7 +39,7 @@ export function describeRefusals(names: readonly ProblemName[]): Json {
   );
 }
 
-const COMMON_HEADERS = { "X-Request-Id": "By which the log knows the request" };
+const COMMON_HEADERS = { "X-Request-Id": "Identifies the request in the log" };
 
 const describeHeaders = (headers: Headers): Json =>
   Object.fromEntries(

@@ -75,7 +75,7 @@ const digest = (text: string): Uint8Array => createHash("sha256").update(text).d
 export const isOneOf = (text: string, secrets: readonly string[]): boolean =>
   anyEqual([digest(text)], secrets.map(digest));
 
-/** Most signatures in one header: enough for rotation, few enough to bound the work. */
+/** Maximum number of signatures in one header: enough for rotation, few enough to bound the work. */
 export const SIGNATURES_MAX = 16;
 
 /** Decodes hexadecimal digits; undefined for anything else. */

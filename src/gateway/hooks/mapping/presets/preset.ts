@@ -34,7 +34,7 @@ export interface Kind {
 export const kindIn = (kinds: Readonly<Record<string, Kind>>, name = ""): Kind | undefined =>
   Object.hasOwn(kinds, name) ? kinds[name] : undefined;
 
-/** Most characters quoted of a summarised body, and of one without a summary. */
+/** Maximum number of characters quoted of a summarised body, and of one without a summary. */
 export const BODY_CHARS_MAX = 20_000;
 export const OTHER_CHARS_MAX = 6000;
 

@@ -25,7 +25,7 @@ export type TransformReply =
   | { readonly id: string; readonly kind: "done"; readonly output?: unknown }
   | { readonly id: string; readonly kind: "failed"; readonly reason: string };
 
-/** Most characters of a reply's line. */
+/** Maximum number of characters of a reply's line. */
 export const REPLY_CHARS_MAX = 4 * 1024 * 1024;
 /** A process writes this once, when it is ready. */
 export const READY = "ready";

@@ -69,7 +69,7 @@ export class TransformProcess {
     });
     const reply = parseReply(line);
     if (reply?.id === id) return reply;
-    throw this.#end(new AppError("runner", "it wrote to its standard output, which is not its own"));
+    throw this.#end(new AppError("runner", "it wrote to its standard output, which is reserved for its replies"));
   }
 
   async #write(text: string): Promise<void> {

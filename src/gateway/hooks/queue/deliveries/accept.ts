@@ -30,7 +30,7 @@ export type Accepted =
   | { readonly kind: "too_many"; readonly limit: number };
 
 export interface AcceptOptions {
-  /** Most open runs. */
+  /** Maximum number of open runs. */
   readonly maxQueued: number;
   /** Maximum open runs of one mapping: one sender's flood leaves room for other senders. */
   readonly maxQueuedOf: (mappingId: string) => number;

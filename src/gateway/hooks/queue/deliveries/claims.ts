@@ -24,7 +24,7 @@ export interface ClaimOptions {
   readonly leaseUntil: number;
   /** Number of turns that may begin now. */
   readonly free: number;
-  /** Most concurrent turns of a mapping, on all nodes; undefined: unlimited. */
+  /** Maximum number of concurrent turns of a mapping, on all nodes; undefined: unlimited. */
   readonly limitOf: (mappingId: string) => number | undefined;
 }
 

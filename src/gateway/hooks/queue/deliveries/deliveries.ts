@@ -16,9 +16,9 @@ import { replayDelivery, type Replayed } from "./replay.ts";
 
 /** The current settings; read at every use, because the configuration can change. */
 export interface DeliverySettings {
-  /** Most open runs. */
+  /** Maximum number of open runs. */
   readonly maxQueued: number;
-  /** Most open runs of one mapping. */
+  /** Maximum number of open runs of one mapping. */
   readonly maxQueuedOf: (mappingId: string) => number;
   /** Lifetime of idempotency keys and senders' delivery ids. */
   readonly keysMs: number;

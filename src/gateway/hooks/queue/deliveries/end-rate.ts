@@ -1,6 +1,6 @@
 /** The rate at which runs end, used to compute `Retry-After` for a full queue: this node's rate, times the nodes. */
 
-/** Most ends that are remembered; enough for any rate. */
+/** Maximum number of ends that are remembered; enough for any rate. */
 const ENDS_MAX = 1024;
 const WINDOW_MS = 60_000;
 /** The answer if nothing ended recently. */

@@ -37,7 +37,7 @@ export interface Recovery {
     /** True if a run's turn was started. */
     hasBegun(runId: string): boolean;
   };
-  /** Most turns started for one run. */
+  /** Maximum number of turns started for one run. */
   readonly maxAttempts: number;
   readonly context: Context;
 }

@@ -10,7 +10,7 @@ const SHORTEST_MS = 1000;
 const LONGEST_MS = 60_000;
 /** The longest delay that a server may request. */
 const ASKED_MAX_MS = 300_000;
-/** Most missing models that are remembered. */
+/** Maximum number of missing models that are remembered. */
 const MODELS_MAX = 100;
 /** Stands for the model server; not a possible model name. */
 const SERVER = "";

@@ -24,9 +24,9 @@ const STUCK_MS = 1000;
 
 export interface TurnLimits {
   readonly maxConcurrent: number;
-  /** Most concurrent turns of a mapping; undefined: unlimited. */
+  /** Maximum number of concurrent turns of a mapping; undefined: unlimited. */
   readonly maxConcurrentOf: (mappingId: string) => number | undefined;
-  /** Most turns started for one run. */
+  /** Maximum number of turns started for one run. */
   readonly maxAttempts: number;
 }
 

@@ -91,7 +91,7 @@ test("sendgrid: ECDSA over the time and the body", () => {
   const at = { nowMs: 1_600_112_502_000 };
   expect(isRight({ scheme: "sendgrid", secrets }, body, headers, at)).toBe(true);
   expect(isRight({ scheme: "sendgrid", secrets }, body.trim(), headers, at)).toBe(false);
-  expect(isRight({ scheme: "sendgrid", secrets }, body, headers)).toBe(false); // another day's
+  expect(isRight({ scheme: "sendgrid", secrets }, body, headers)).toBe(false); // the signature of another day
 });
 
 describe("a header may hold several values", () => {

@@ -217,7 +217,7 @@ test("one crash costs a long run a second, the next ones four times as long as i
   const pauseMs = async (): Promise<number> => {
     await servers.live(100_000);
     const crashedAt = bench.clock.now;
-    await servers.live(1); // it notices
+    await servers.live(1); // the server notices the crash
     await servers.stop();
     return (await bench.store.read(() => findRun(runId)))!.nextAt - crashedAt;
   };
