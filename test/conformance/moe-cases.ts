@@ -63,12 +63,14 @@ export const moeVariantCases = (): Case[] => [
     draft.steps.push({ op: "rmsNorm", out: routed, x: draft.x, w: draft.vector(32, { mean: 1 }), eps: 1e-5 });
     return { routed };
   }),
-  makeCase("moe: no gate, relu_sqr", { dim: 32 }, (draft) => {
-    const out = moe(draft, { experts: EXPERTS, nUsed: 2, normalize: false, scale: 1 });
-    const { gate: _, ...step } = draft.steps.pop() as Moe; // the last step
-    draft.steps.push({ ...step, act: "relu_sqr" });
-    return out;
-  }),
+  ...(["relu_sqr", "gelu_erf"] as const).map((act) =>
+    makeCase(`moe: no gate, ${act}`, { dim: 32 }, (draft) => {
+      const out = moe(draft, { experts: EXPERTS, nUsed: 2, normalize: false, scale: 1 });
+      const { gate: _, ...step } = draft.steps.pop() as Moe; // the last step
+      draft.steps.push({ ...step, act });
+      return out;
+    }),
+  ),
   variant("gate and up of one fused tensor", ({ matrix }, { up }) => {
     const fused = matrix({ inDim: 32, outDim: 2 * up.outDim, experts: EXPERTS });
     return { gate: { ...fused, outDim: up.outDim }, up: { ...fused, outDim: up.outDim, rowStart: up.outDim } };

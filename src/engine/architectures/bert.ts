@@ -1,7 +1,7 @@
 /**
  * Encoders of the BERT family: learned positions and a plain MLP (`bert`), RoPE (`nomic-bert`, `jina-bert-v3`) or ALiBi
  * (`jina-bert-v2`). Norms come after each block, and there is no output vocabulary. Semantics: src/models/bert.cpp of
- * llama.cpp.
+ * llama.cpp, except for GELU, which is the exact one, as in the models' own code; llama.cpp takes the tanh form.
  */
 import type { Buf, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
@@ -29,7 +29,7 @@ export function bert(model: Model): Step[] {
   const positions = model.matrix("position_embd", { inDim: dim, outDim: ctxLen });
   return encoder(model, {
     start: [{ op: "addPosition", x, table: positions }],
-    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu" }),
+    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" }),
   });
 }
 
@@ -52,8 +52,8 @@ export function nomicBertMoe(model: Model): Step[] {
     heads: () => turns,
     mlp: (layer) =>
       every > 0 && layer % every === 1
-        ? moe(model, layer, { act: "gelu", normalize: false, from: x })
-        : { op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu" },
+        ? moe(model, layer, { act: "gelu_erf", normalize: false, from: x })
+        : { op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" },
   });
 }
 
@@ -71,7 +71,7 @@ export function jinaBertV3(model: Model): Step[] {
   const turns = rotation(model);
   return encoder(model, {
     heads: () => turns,
-    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu" }),
+    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" }),
   });
 }
 
@@ -84,7 +84,7 @@ export function jinaBertV2(model: Model): Step[] {
       ...rowNorm(model, q, `blk.${layer}.attn_q_norm`),
       ...rowNorm(model, k, `blk.${layer}.attn_k_norm`),
     ],
-    mlp: (layer) => feedForward(model, layer, { act: "gelu", from: x }),
+    mlp: (layer) => feedForward(model, layer, { act: "gelu_erf", from: x }),
   });
 }
 

@@ -2,7 +2,7 @@
  * Encoders with a decoder's structure: norms before each block, RoPE, gated MLPs, a final norm. Semantics: the files of
  * the same names in llama.cpp's src/models.
  */
-import type { Step } from "../program/step.ts";
+import type { Activation, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention } from "./attention.ts";
 import { decoder, feedForward, normSteps, sequentialBlock } from "./decoder.ts";
@@ -11,10 +11,12 @@ import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 import { sequential } from "./sequential.ts";
 
-/** Spellings of the gate's activation in files. */
-const GATES: Readonly<Record<string, "gelu" | "silu">> = {
-  gelu: "gelu",
-  geglu: "gelu",
+/** Spellings of the gate's activation in files. llama.cpp takes the tanh form for the exact GELU. */
+const GATES: Readonly<Record<string, Activation>> = {
+  gelu: "gelu_erf",
+  geglu: "gelu_erf",
+  gelu_new: "gelu",
+  gelu_pytorch_tanh: "gelu",
   silu: "silu",
   swish: "silu",
   swiglu: "silu",
