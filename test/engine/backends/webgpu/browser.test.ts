@@ -27,7 +27,9 @@ async function answersOfPage(names: readonly string[]): Promise<PageAnswer[]> {
   });
   const script = await built.outputs[0]!.text(); // a failed build throws
   const all = [...conformanceCases(), ...rowCases()];
-  const seeds = Object.fromEntries(all.map((each) => [each.name, Bun.hash.crc32(each.name)]));
+  const memories = all.flatMap(({ batches }) => batches.flat().flatMap(({ memory }) => memory?.id ?? []));
+  const drawing = [...all.map((each) => each.name), ...memories];
+  const seeds = Object.fromEntries(drawing.map((each) => [each, Bun.hash.crc32(each)]));
   return sayingsOf<PageAnswer>({
     script,
     serve: ({ url }) =>

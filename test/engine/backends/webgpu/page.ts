@@ -13,7 +13,7 @@ export const ROUTES = { cases: "/cases", answer: "/said" } as const;
 /** Its work. */
 export interface PageWork {
   readonly names: readonly string[];
-  /** CRC-32 of the names of all cases. */
+  /** CRC-32 of the names of all cases, and of their memories. */
   readonly seeds: Readonly<Record<string, number>>;
 }
 
