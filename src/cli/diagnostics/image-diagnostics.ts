@@ -57,9 +57,11 @@ export async function writeImage(options: ImageRun & { pixels?: string; embeddin
           pictures.map(({ values }) => values),
         );
       const parts = options.embeddings === undefined ? encoder.layout(image) : await encoder.encode(image);
-      const vectors = parts.flatMap((part) => ("vectors" in part ? [part.vectors] : []));
+      const vectors = parts.flatMap((part) => ("vectors" in part ? [part.memory ?? part.vectors] : []));
       if (options.embeddings !== undefined) writeFloats(options.embeddings, vectors);
-      const rows = parts.reduce((sum, part) => sum + (part.kind === "rows" ? part.rows : 0), 0);
+      const values = vectors.reduce((sum, { length }) => sum + length, 0);
+      const laidOut = parts.reduce((sum, part) => sum + (part.kind === "rows" ? part.rows : 0), 0);
+      const rows = options.embeddings === undefined ? laidOut : values / encoder.dim;
       return {
         image: { width: image.width, height: image.height },
         pixels: pictures.map(({ width, height }) => [3, height, width]),
@@ -98,6 +100,10 @@ export async function writeImageLogits(
     const encoding = { ...options, backend: await encoderBackend(options), text: program };
     const encoder = await openImageEncoder(projector, encoding);
     const parts = await encoder.encode(image).finally(() => encoder.close());
+    if (parts.some((part) => part.kind === "rows" && part.memory)) {
+      const expected = "expected a model that reads an image's rows, got one that attends to them";
+      throw new AppError("unsupported", `${options.model}: ${expected}`);
+    }
     const prompt = promptOf(options.text, parts, tokenizer);
     const { keys, media } = layOut(prompt);
     const session = await backend.load(

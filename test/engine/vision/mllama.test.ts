@@ -8,11 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
+import { writeImage, writeImageLogits } from "../../../src/cli/diagnostics/image-diagnostics.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import type { Gguf, MetadataValue, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts";
 import { projectorGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
 import { openImageEncoder, type ImageEncoder } from "../../../src/engine/vision/index.ts";
 import { convertOriginal, readOriginals } from "../../library/convert/originals.ts";
+import { picture } from "./vision-model.ts";
 import { seenBy } from "../../library/convert/pictures.ts";
 
 const original = (await readOriginals())["Mllama-images"]!;
@@ -118,4 +120,14 @@ test.each([
   expect([pixels!.width, pixels!.height]).toEqual([...canvas]);
   expect(encoder.layout(size)).toEqual([{ kind: "rows", rows: 1, positions: 1 }]);
   encoder.close();
+});
+
+test("`hearth image` writes the rows that the text attends to, and `hearth logits` refuses such an image", async () => {
+  const [image, embeddings] = [join(folder, "picture.png"), join(folder, "rows.f32")];
+  await Bun.write(image, picture(1, 60, 25));
+  const options = { projector: gguf.path, image, backend: "cpu", threads: 1 };
+  expect(await writeImage({ ...options, embeddings })).toMatchObject({ pixels: [[3, 28, 84]], embeddings: [51, 64] });
+  expect(Bun.file(embeddings).size).toBe(4 * 51 * 64);
+  const asked = { ...options, model: gguf.path, text: "<__media__>", out: join(folder, "logits.f32"), precise: true };
+  await expect(writeImageLogits(asked)).rejects.toThrow("got one that attends to them");
 });
