@@ -15,7 +15,7 @@ import tempfile
 url, model, caller, *only = sys.argv[1:]
 SCHEMA = {
     "type": "object",
-    "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
+    "properties": {"city": {"type": "string", "maxLength": 40}, "people": {"type": "integer"}},
     "required": ["city", "people"],
     "additionalProperties": False,
 }
@@ -189,7 +189,9 @@ def use_dspy(name):
 def use_aider(name):
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | {"OLLAMA_API_BASE": url, "HOME": folder}
-        aider = shutil.which("aider") or os.path.join(os.path.dirname(sys.executable), "aider")
+        aider = shutil.which("aider", path=os.path.dirname(sys.executable)) or shutil.which("aider")
+        if aider is None:
+            raise ImportError("no command aider")
         subprocess.run(["git", "init", "-q", folder], check=True)
         command = [aider, "--model", f"ollama_chat/{caller}", "--message", "Say hello.", "--yes-always", "--no-check-update"]
         command += ["--no-show-model-warnings", "--no-gitignore", "--map-tokens", "0", "--no-analytics"]

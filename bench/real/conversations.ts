@@ -35,7 +35,7 @@ const TURNS = Object.keys(CAPITALS).length;
 const SCHEMAS = 50;
 /** Tokens of contexts, the last near the model's limit. */
 const FILLED = [2000, 8000, 32_000];
-const CALLS = join(import.meta.dir, "../../test/engine/text/template/golden/go/qwen-tools.gotmpl");
+export const CALLS = join(import.meta.dir, "../../test/engine/text/template/golden/go/qwen-tools.gotmpl");
 
 export async function checkConversations({ file, encode, tell }: Bench): Promise<void> {
   const hearth = await startHearth();

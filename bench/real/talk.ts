@@ -1,0 +1,74 @@
+/**
+ * Python's clients with trained weights: one scripted conversation each (clients.py), and Open WebUI in a browser
+ * (open-webui.ts). Counts the steps of each that hold.
+ *
+ *   bun bench/real/talk.ts PYTHON… [--webui PROGRAM] [--record]
+ *
+ * PYTHON: of environments as clients.py and open-webui.ts describe them; aider needs one of its own. Clients that none
+ * of them has are named.
+ */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { runHearth, startHearth } from "../../test/e2e/hearth.ts";
+import { writeRecord, type Figure } from "../report/record.ts";
+import { TEMPLATE } from "./answers.ts";
+import { CALLS } from "./conversations.ts";
+import { fetchReal } from "./fetch.ts";
+
+const CLIENTS = ["openai", "ollama", "anthropic", "litellm", "langchain", "llama-index", "dspy", "aider"];
+const { values: flags, positionals: pythons } = parseArgs({
+  options: { webui: { type: "string" }, record: { type: "boolean" } },
+  allowPositionals: true,
+});
+const figures: Figure[] = [];
+const hearth = await startHearth();
+try {
+  const file = await fetchReal("gemma");
+  await create("gemma", `FROM ${file}\nTEMPLATE """${TEMPLATE}"""\n`);
+  await create("caller", `FROM ${file}\nTEMPLATE """${await Bun.file(CALLS).text()}"""\n`);
+  for (const client of CLIENTS) {
+    for (const python of pythons) {
+      const command = [python, join(import.meta.dir, "clients.py"), hearth.url, "gemma", "caller", client];
+      if (await tell(client, command)) break;
+    }
+  }
+} finally {
+  await hearth.stop();
+}
+if (flags.webui !== undefined)
+  for (const api of ["ollama", "openai"])
+    await tell(`Open WebUI, ${api}`, ["bun", join(import.meta.dir, "open-webui.ts"), flags.webui, api]);
+const missing = CLIENTS.filter((client) => !figures.some(({ what }) => what === client));
+if (missing.length > 0) console.log(`not installed: ${missing.join(", ")}`);
+if (flags.record) writeRecord("clients", { title: "Clients with trained weights", figures });
+
+async function create(name: string, modelfile: string): Promise<void> {
+  const path = join(hearth.home, "Modelfile");
+  await Bun.write(path, modelfile);
+  const env = { HEARTH_HOST: hearth.url };
+  const { code, stderr } = await runHearth(["create", name, "-f", path], { home: hearth.home, env });
+  if (code !== 0) throw new Error(stderr);
+}
+
+/** Runs a script that prints `ok` or `NOT` for each step. False where the client is not installed. */
+async function tell(what: string, command: readonly string[]): Promise<boolean> {
+  const child = Bun.spawn([...command], { stdio: ["ignore", "pipe", "pipe"] });
+  const [out, errors] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  const steps = out.split("\n").filter((line) => /^(ok|NOT) /.test(line));
+  const bad = steps.filter((line) => line.startsWith("NOT"));
+  for (const line of bad) console.log(line);
+  if (steps.length === 0) {
+    if (!out.includes("is not installed")) throw new Error(`${what}: ${errors.slice(-800)}`);
+    return false;
+  }
+  const goal = { of: "value", atLeast: steps.length } as const;
+  figures.push({
+    what,
+    measure: `steps that hold, of ${steps.length}`,
+    unit: "",
+    ours: [steps.length - bad.length],
+    goal,
+  });
+  console.log(`${what}: ${steps.length - bad.length} of ${steps.length}`);
+  return true;
+}
