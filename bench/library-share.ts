@@ -2,12 +2,13 @@
  * The share of the public library's pulls that loads here as text, on a GPU, and with vision if the model has it:
  * models/pulls.ts against the registries, and models/checked.json for the kernels.
  *
- *   bun bench/library-share.ts
+ *   bun bench/library-share.ts [--record]
  */
 import { join } from "node:path";
 import { archs } from "../src/engine/architectures/index.ts";
 import { namedTemplate } from "../src/engine/text/template/named-templates.ts";
 import { PULLED, type Pulled } from "./models/pulls.ts";
+import { writeRecord, type Figure } from "./report/record.ts";
 import { projectorKinds, type CheckedModels } from "./models/table.ts";
 
 const kinds = projectorKinds();
@@ -33,13 +34,20 @@ for (const row of PULLED) {
 const listed = sum(PULLED);
 const text = PULLED.filter((row) => lacksForText(row).length === 0);
 const whole = text.filter((row) => lacksForImages(row).length === 0);
-const share = (rows: readonly Pulled[]): string => percent((100 * sum(rows)) / listed);
-console.log(`listed: ${percent(listed)} of all pulls; of those`);
-console.log(`loads as text:                     ${share(text)} (wanted: 98)`);
 const onGpu = text.filter((row) => lacksOnGpu(row).length === 0);
 for (const row of text.filter((each) => !onGpu.includes(each)))
   console.log(`${percent(row.share).padStart(7)}  ${row.models}: a GPU lacks ${lacksOnGpu(row).join(", ")}`);
-console.log(`loads as text on webgpu:           ${share(onGpu)} (wanted: 98)`);
-console.log(`and sees where the model does:     ${share(whole)} (wanted: 95)`);
 const sees = onGpu.filter((row) => whole.includes(row)); // every projector's text model reads rows there
-console.log(`the same on webgpu:                ${share(sees)} (wanted: 95)`);
+const what = `of the models with ${percent(listed)} of all pulls`;
+const figureOf = (measure: string, rows: readonly Pulled[], atLeast: number): Figure => {
+  return { what, measure, unit: "%", ours: [(100 * sum(rows)) / listed], goal: { of: "value", atLeast } };
+};
+const figures = [
+  figureOf("loads as text", text, 98),
+  figureOf("loads as text on webgpu", onGpu, 98),
+  figureOf("and sees where the model does", whole, 95),
+  figureOf("the same on webgpu", sees, 95),
+];
+for (const { measure, ours, goal } of figures)
+  console.log(`${measure.padEnd(30)} ${percent(ours[0]!)} (wanted: ${goal!.atLeast})`);
+if (process.argv.includes("--record")) writeRecord("pulls", { title: "The public library's pulls", figures });

@@ -40,7 +40,7 @@ function kindsOf(open: (model: EncoderModel) => unknown): ReadonlySet<string> {
 }
 
 /** Architectures whose trained weights are tested by `bun run test real`. */
-const TRAINED: ReadonlySet<string> = new Set(["bert", "gemma3"]);
+const TRAINED: ReadonlySet<string> = new Set(["bert", "gemma3", "whisper"]);
 const ORIGINALS = join(import.meta.dir, "../../test/library/convert/originals.json.gz");
 
 /** Architectures whose logits or states equal the original implementation's, converted from its folder. */
@@ -100,10 +100,12 @@ a GGUF says of itself in \`general.architecture\`.
   converters too. For almost all, one model has sharp attention, so that a wrong rotation or a lost
   window would show (\`bench/mutations.ts\`).
 - **proof**: the strongest evidence for a family. \`trained\`: weights that somebody trained, against
-  another program (Gemma 3 270M against llama.cpp, all-MiniLM-L6-v2 against sentence-transformers:
-  \`bun run test real\`). \`original\`: random weights, converted from a folder of transformers, whose
-  logits or states equal transformers' within 10^-6 (\`bench/real/originals.ts\`). \`peer\`: random
-  weights, against llama.cpp only. \`none\`: nothing but tests that the backends agree.
+  another program (Gemma 3 270M against llama.cpp, all-MiniLM-L6-v2 against sentence-transformers,
+  Whisper base against transformers: \`bun run test real\`, and
+  [REPORT.md](../bench/REPORT.md#trained-weights)). \`original\`: random weights, converted from a
+  folder of transformers, whose logits or states equal transformers' within 10^-6
+  (\`bench/real/originals.ts\`). \`peer\`: random weights, against llama.cpp only. \`none\`: nothing but
+  tests that the backends agree.
 - Whisper transcribes speech and nothing else: [api.md](api.md#speech).
 `;
 
