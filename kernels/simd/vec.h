@@ -265,7 +265,17 @@ INL f32 sum(vf a) {
   return sum4(a);
 #endif
 }
-// Selects by mask: a builtin would call fmaxf in WebAssembly.
+// a > b ? a : b, which is an instruction of x86-64; elsewhere by mask: a builtin would call fmaxf in WebAssembly.
+#if W == 16
+INL vf vmax(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+INL vf vmin(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+#elif W == 8
+INL vf vmax(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
+INL vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+#elif defined(__x86_64__)
+INL vf vmax(vf a, vf b) { return (vf)_mm_max_ps((__m128)a, (__m128)b); }
+INL vf vmin(vf a, vf b) { return (vf)_mm_min_ps((__m128)a, (__m128)b); }
+#else
 INL vf vmax(vf a, vf b) {
   vi more = a > b;
   return (vf)(((vi)a & more) | ((vi)b & ~more));
@@ -274,6 +284,7 @@ INL vf vmin(vf a, vf b) {
   vi less = a < b;
   return (vf)(((vi)a & less) | ((vi)b & ~less));
 }
+#endif
 INL vf vabs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 INL f32 largest(vf a) {
   f32 most = a[0];

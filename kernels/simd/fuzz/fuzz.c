@@ -211,11 +211,13 @@ static Choice choose(Pass *p, int rows, const Store *store, int closed) {
   return (Choice){op->out, choice.groups, choice.count, choice.block};
 }
 
+// Rotated heads are filled up to whole ones of these.
+static int head_group(int type) { return type == KV_Q4_0 ? 32 : type == KV_Q8_0 ? 16 : 1; }
 // Stores keys and values, and attends to them, in every type of cache.
 static void attention(Pass *p, int rows) {
-  const int has_entries = !below(3), kv_heads = has_entries ? 1 : 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), whole = type == KV_Q4_0;
-  const int dim = whole ? 32 * (1 + below(9)) : 1 + below(below(4) ? 100 : 300);
-  const int value_dim = has_entries ? dim : whole ? 32 * (1 + below(4)) : 1 + below(100);
+  const int has_entries = !below(3), kv_heads = has_entries ? 1 : 1 + below(3), heads = kv_heads * (1 + below(9)), type = below(4), group = head_group(type);
+  const int dim = group > 1 ? group * (1 + below(9)) : 1 + below(below(4) ? 100 : 300);
+  const int value_dim = has_entries ? dim : group > 1 ? group * (1 + below(4)) : 1 + below(100);
   const int filled = FILLED_HEAD(value_dim), ctx = 32 * (1 + below(20)), start = below(ctx - ROWS_MAX);
   u8 *keys = block((i64)kv_heads * ctx * kv_bytes(type, dim)), *values = block((i64)kv_heads * ctx * kv_bytes(type, filled));
   for (i64 i = 0; i < (i64)kv_heads * ctx * kv_bytes(type, dim); i++) keys[i] = 0;
@@ -388,8 +390,9 @@ static void by_heads(Pass *p, int rows) {
 
 // A context that drops its middle.
 static void shift(Pass *p) {
-  const int heads = 1 + below(3), dim = 2 + below(99), value_dim = 1 + below(100), filled = FILLED_HEAD(value_dim);
-  const int ctx = 32 * (1 + below(6)), type = below(3), pairs = below(dim / 2 + 1);
+  const int heads = 1 + below(3), type = below(4), group = head_group(type), ctx = 32 * (1 + below(6));
+  const int dim = group > 1 ? group * (1 + below(6)) : 2 + below(99);
+  const int value_dim = group > 1 ? group * (1 + below(6)) : 1 + below(100), filled = FILLED_HEAD(value_dim), pairs = below(dim / 2 + 1);
   p->slot = below(SLOTS), p->length = 1 + below(ctx), p->keep = below(p->length);
   p->discard = below(p->length - p->keep + 1);
   const i64 places = (i64)SLOTS * heads * ctx;

@@ -218,11 +218,7 @@ NOINL f32 bend_scores(const Attend *op, const Words *w, const Query *q, const Ti
   for (int at = tile->begin; at < tile->end; at += W) {
     vf scale = LOAD(vf, w->key_scales + at), power = LOAD(vf, w->powers + at), s = CONVERT(LOAD(vi, sums + at), vf);
     if (op->softCap > 0 || q->slope || q->biases) {
-      s *= scale * factor;
-      if (op->softCap > 0) s = soft_capped(s, op->softCap);
-      if (q->slope) s = less_distance(s, tile->block + at - q->at, q->slope);
-      if (q->biases) s = with_biases(s, tile->block + at - q->at, q->biases, op->far);
-      s = FMA(s, splat(LOG2_E), power);
+      s = FMA(bend(op, q, tile->block + at, s * (scale * factor)), splat(LOG2_E), power);
     } else s = FMA(s, scale * LOG2_E * factor, power);
     s = mask_scores(s, tile->block + at, q->from, q->to);
     all = vmax(all, s);

@@ -3,6 +3,7 @@
 // Scores are computed in blocks of positions with a running maximum (arXiv:2205.14135); blocks begin at multiples of
 // BLOCK, so a row's bits do not depend on the other rows of its pass.
 #pragma once
+#include "attend-eight.h"
 #include "attend-four.h"
 #include "attend-words.h"
 
@@ -17,11 +18,6 @@
 #endif
 #define VALUE_REGS_MAX 4
 
-// Addresses to prefetch, `each` bytes apart.
-typedef struct {
-  const u8 *from;
-  i64 each;
-} Stream;
 // Each step prefetches about as many bytes as it reads.
 INL void fetch_stream(const u8 *from, int bytes) {
   UNROLL for (int i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
@@ -49,17 +45,29 @@ INL void make_scores(int count, int type, const u8 *keys, int dim, const f32 *qu
   }
 }
 
+// Converts differences of scores to shares; returns their sum. in_words: to base 2, by vexp2, in half the time
+INL vf shares_of(int in_words, f32 *scores, int count, f32 less) {
+  vf all = {};
+  for (int at = 0; at < count; at += W) {
+    const vf x = LOAD(vf, scores + at) - less;
+    const vf e = in_words ? vexp2(x) : (vf)((vi)exp_below(x) & ~(x <= -87.0f));
+    all += e;
+    STORE(scores + at, e);
+  }
+  return all;
+}
+NOINL vf shares_floats(f32 *scores, int count, f32 less) { return shares_of(0, scores, count, less); }
+NOINL vf shares_words(f32 *scores, int count, f32 less) { return shares_of(1, scores, count, less); }
 // Converts scores of one query to shares of its values; updates their maximum and sum.
-NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
+NOINL void soften(int in_words, const Attend *op, const Query *q, Span span, f32 *scores, f32 *most, f32 *total, f32 *sums, int filled) {
   vf m = splat(-__builtin_inff());
   const int plain = !(op->softCap > 0) && !q->slope && !q->biases && q->from <= span.first && q->to >= span.last;
+  const f32 scale = plain && in_words ? op->scale * LOG2_E : op->scale;
   for (int at = span.first; at < span.last; at += W) {
-    vf s = LOAD(vf, scores + at - span.block) * op->scale;
+    vf s = LOAD(vf, scores + at - span.block) * scale;
     if (!plain) {
-      if (op->softCap > 0) s = soft_capped(s, op->softCap);
-      if (q->slope) s = less_distance(s, at - q->at, q->slope);
-      if (q->biases) s = with_biases(s, at - q->at, q->biases, op->far);
-      s = mask_scores(s, at, q->from, q->to);
+      s = mask_scores(bend(op, q, at, s), at, q->from, q->to);
+      if (in_words) s *= LOG2_E;
     }
     STORE(scores + at - span.block, s);
     m = vmax(m, s);
@@ -70,19 +78,13 @@ NOINL void soften(const Attend *op, const Query *q, Span span, f32 *scores, f32 
     return;
   }
   now = now > *most ? now : *most;
-  f32 keep = *most == -__builtin_inff() ? 0 : vexp(splat(*most - now))[0];
-  vf all = {};
-  for (int at = span.first; at < span.last; at += W) {
-    vf x = LOAD(vf, scores + at - span.block) - now;
-    vf e = (vf)((vi)exp_below(x) & ~(x <= -87.0f));
-    all += e;
-    STORE(scores + at - span.block, e);
-  }
+  const vf change = splat(*most - now);
+  f32 keep = *most == -__builtin_inff() ? 0 : (in_words ? vexp2(change) : vexp(change))[0];
+  const vf all = (in_words ? shares_words : shares_floats)(scores + span.first - span.block, span.last - span.first, now);
   *total = *total * keep + sum(all);
   *most = now;
   if (keep != 1) for (int d = 0; d < filled; d += W) STORE(sums + d, LOAD(vf, sums + d) * keep);
 }
-
 // Registers of a position's values that are added at once.
 INL int value_regs(int count, int type) { return type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2; }
 // A step of `next` is a position's values in one pass.
@@ -112,7 +114,9 @@ INL void add_values(int count, int type, const u8 *values, int filled, Span span
   }
 }
 #if QUERIES == 8
-#define ATTENDS(X) X(4, f32, KV_F32) X(8, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(8, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
+#define ATTENDS(X) X(4, f32, KV_F32) X(8, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(8, f16, KV_F16)
+#elif WORD_PRODUCTS
+#define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16)
 #else
 #define ATTENDS(X) X(4, f32, KV_F32) X(1, f16, KV_F16) X(4, f16, KV_F16) X(1, q8_0, KV_Q8_0) X(4, q8_0, KV_Q8_0)
 #endif
@@ -132,23 +136,25 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
   Scores scores __attribute__((aligned(64)));
   ValueSums sums __attribute__((aligned(64)));
   f32 most[QUERIES], total[QUERIES];
-  union { f32 each[HEAD_MAX * QUERIES]; FourQuery four[FOUR_QUERIES]; } in; // `each`: values of the queries, interleaved
-  f32 *each = in.each;
-  const int in_four = op->type == KV_Q4_0;
+  union { f32 each[HEAD_MAX * QUERIES]; EightQuery eight[EIGHT_QUERIES]; FourQuery four[FOUR_QUERIES]; } in;
+  f32 *each = in.each; // values of the queries, interleaved
+  const int in_four = op->type == KV_Q4_0, in_eight = WORD_PRODUCTS && op->type == KV_Q8_0, in_words = in_four || in_eight;
   int from = queries[0].from, to = queries[0].to;
   for (int i = 0; i < count; i++) {
     if (i >= there) queries[i] = queries[0];
     from = MIN(from, queries[i].from);
     to = MAX(to, queries[i].to);
-    most[i] = queries[i].sink ? *queries[i].sink : -__builtin_inff();
+    most[i] = queries[i].sink ? *queries[i].sink * (in_words ? LOG2_E : 1) : -__builtin_inff();
     total[i] = queries[i].sink ? 1 : 0;
     for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
     if (in_four) pack_four(&in.four[i], queries[i].q, dim);
+    else if (in_eight) pack_eight(&in.eight[i], queries[i].q, dim);
     else for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
   }
   const i64 key_bytes = kv_bytes(op->type, dim), value_bytes = kv_bytes(op->type, filled);
-  Stream to_values = {0, (POSITIONS * value_bytes + dim - 1) / dim};
-  Stream to_keys = {0, (value_regs(count, op->type) * W * key_bytes + filled - 1) / filled};
+  const int positions = in_eight ? 2 * EIGHT_LANES : POSITIONS, at_once = in_eight ? 2 * EIGHT_LANES : value_regs(count, op->type) * W;
+  Stream to_values = {0, (positions * value_bytes + dim - 1) / dim};
+  Stream to_keys = {0, (at_once * key_bytes + filled - 1) / filled};
   for (int block = from / BLOCK * BLOCK; block < to; block += BLOCK) {
     to_keys.from = keys + (block + BLOCK) * key_bytes;
     Span span = {block, MAX(block, from / POSITIONS * POSITIONS), MIN(block + BLOCK, to)};
@@ -157,14 +163,21 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
 #define CASE(n, name, kind) if (count == n && op->type == kind) scores_##n##_##name(keys, dim, each, span, to_values, scores);
     ATTENDS(CASE)
 #undef CASE
+#if WORD_PRODUCTS
+    if (in_eight) (count == 1 ? eight_scores_one : eight_scores_some)(keys, dim, in.eight, span, to_values, scores);
+#endif
     if (in_four) (count == 1 ? four_scores_one : four_scores_some)(keys, dim, in.four, span, to_values.from, scores);
-    for (int i = 0; i < there; i++) soften(op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
+    for (int i = 0; i < there; i++)
+      soften(in_words, op, &queries[i], span, scores[i], &most[i], &total[i], sums[i], filled);
     for (int i = there; i < count; i++)
       for (int at = span.first; at < span.last; at += W) STORE(&scores[i][at - block], (vf){});
     span.first = MAX(block, from);
 #define CASE(n, name, kind) if (count == n && op->type == kind) values_##n##_##name(values, filled, span, to_keys, scores, sums);
     ATTENDS(CASE)
 #undef CASE
+#if WORD_PRODUCTS
+    if (in_eight) (count == 1 ? eight_sums_one : eight_sums_some)(values, filled, span, to_keys, scores, sums);
+#endif
     if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
@@ -268,8 +281,7 @@ NOINL int gather_entries(const Attend *op, const Asked *from, const i32 *chosen,
   const i64 base = first / 16 * 16, count = (cell + 1) / op->ratio;
   for (i64 at = base; at <= cell; at += 16) {
     f32 *tile = keys + (at - base) * dim, *v = values + (at - base) * filled;
-    for (int d = 0; d < dim; d++)
-      for (int i = 0; i < 16; i += W) STORE(tile + d * 16 + i, load_keys(type, from->keys, dim, at + i, d));
+    for (int i = 0; i < 16; i += W) key_lanes(type, from->keys, dim, at + i, tile + i, 16);
     for (int i = 0; i < 16; i++) for (int d = 0; d < filled; d++) v[i * filled + d] = d < dim ? tile[d * 16 + i] : 0;
   }
   int there = (int)(cell + 1 - base);

@@ -26,7 +26,7 @@ NOINL void score_positions_row(Thread *t, const ScorePositions *op, i64 each) {
   for (i64 at = first / W * W; at < end; at += W) {
     vf all = {};
     if (op->closed) gather_keys(op, keys, at, end, tile);
-    else for (int d = 0; d < op->headDim; d++) STORE(tile + d * W, load_keys(op->type, keys, op->headDim, at, d));
+    else key_lanes(op->type, keys, op->headDim, at, tile, W);
     for (int h = 0; h < op->heads; h += SCORE_HEADS) {
       const int some = MIN(SCORE_HEADS, op->heads - h);
       vf acc[SCORE_HEADS] = {};
