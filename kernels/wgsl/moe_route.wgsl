@@ -80,7 +80,7 @@ fn score(row: u32, t: u32) {
 }
 
 /// The value that ranks an output. Plain softmax ranks logits, which differ even where their scores are zero.
-fn wish_of(row: u32, e: u32) -> f32 {
+fn rank_value(row: u32, e: u32) -> f32 {
   if (p.has_bias == 1u) { return scores[e] + bias[e]; }
   if (p.score == SOFTMAX && p.groups == 0u) { return logits[row * p.outputs + e]; }
   return scores[e];
@@ -125,7 +125,7 @@ fn place_of(e: u32) -> u32 {
 fn choose(row: u32, t: u32) {
   for (var i = t; 4u * i < p.outputs; i += WG) {
     var four = vec4<f32>(LOWEST);
-    for (var j = 0u; j < 4u && 4u * i + j < p.outputs; j++) { four[j] = wish_of(row, 4u * i + j); }
+    for (var j = 0u; j < 4u && 4u * i + j < p.outputs; j++) { four[j] = rank_value(row, 4u * i + j); }
     selection[i] = four;
   }
   for (var j = t; j < p.used; j += WG) { chosen[j] = 0u; } // if logits are NaN, some places stay unset

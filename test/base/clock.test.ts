@@ -7,17 +7,17 @@ test("work runs once its time has come, the sooner first, and not what was taken
   const order: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   systemClock.after(40, () => resolve(void order.push("late")));
-  const takeBack = systemClock.after(5, () => order.push("never"));
+  const cancel = systemClock.after(5, () => order.push("never"));
   systemClock.after(-3, () => order.push("now"));
-  takeBack();
+  cancel();
   await promise;
   expect(order).toEqual(["now", "late"]);
 });
 
 test("a wait of months does not end at once", async () => {
   let fired = false;
-  const takeBack = systemClock.after(60 * DAY_MS, () => void (fired = true));
+  const cancel = systemClock.after(60 * DAY_MS, () => void (fired = true));
   await Bun.sleep(30);
-  takeBack();
+  cancel();
   expect(fired).toBe(false);
 });

@@ -13,7 +13,7 @@ import { runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000); // a CPU that plays a GPU
 
-const folder = mkdtempSync(join(tmpdir(), "hearth-sight-gpu-"));
+const folder = mkdtempSync(join(tmpdir(), "hearth-vision-gpu-"));
 const MODEL = "sees";
 const QUESTION = "what is this?";
 const TOKENS = 6;

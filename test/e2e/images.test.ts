@@ -14,7 +14,7 @@ import { runHearth, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);
 
-const folder = mkdtempSync(join(tmpdir(), "hearth-sight-"));
+const folder = mkdtempSync(join(tmpdir(), "hearth-vision-"));
 const STEADY = { temperature: 0, num_predict: 4 };
 const MODEL = "sees";
 let hearth: Hearth;

@@ -31,7 +31,7 @@ export interface Takes {
 
 const kindOf = (path: string): keyof Takes => (IS_RECORDING.test(path) ? "recording" : "image");
 
-export interface Sight {
+export interface TextAndImages {
   /** The remaining text. */
   readonly text: string;
   /** Base64 of each file. */
@@ -39,7 +39,7 @@ export interface Sight {
 }
 
 /** Throws if an existing file cannot be read, or is larger than any server accepts. */
-export async function readImages(text: string, takes: Takes, { note }: Pick<Terminal, "note">): Promise<Sight> {
+export async function readImages(text: string, takes: Takes, { note }: Pick<Terminal, "note">): Promise<TextAndImages> {
   const images: string[] = [];
   let left = "";
   let at = 0;
@@ -62,7 +62,7 @@ export async function readImageWords(
   words: readonly string[],
   takes: Takes,
   terminal: Pick<Terminal, "note">,
-): Promise<Sight> {
+): Promise<TextAndImages> {
   const images: string[] = [];
   const texts: string[] = [];
   for (const word of words) {

@@ -20,7 +20,7 @@ export interface InterleavedPrefill {
   /** The piece in progress. */
   readonly work: Work | undefined;
   /**
-   * Returns whether a run is divided: beside others, or if it has a memory.
+   * Returns whether a run is divided: while others run, or if it has a memory.
    * @param isShared other sequences wait for their next token
    */
   takes(work: Work, isShared: boolean): boolean;

@@ -70,7 +70,7 @@ export async function openImages(parts: Parts): Promise<Media | undefined> {
     closeFile();
     return { images: undefined, info };
   }
-  const sight = eyes.encoder && eyesOf(eyes.encoder, parts);
+  const vision = eyes.encoder && eyesOf(eyes.encoder, parts);
   const hearing = ears.encoder && earsOf(ears.encoder, parts);
   const sum = (of: (encoder: ImageEncoder | AudioEncoder) => number): number =>
     encoders.reduce((all, encoder) => all + of(encoder), 0);
@@ -81,7 +81,7 @@ export async function openImages(parts: Parts): Promise<Media | undefined> {
       isSingle: model.program.memory !== undefined,
       senseOf(file) {
         const isHeard = isAudio(file);
-        const sense = isHeard ? hearing : sight;
+        const sense = isHeard ? hearing : vision;
         if (sense) return sense;
         throw new AppError("bad_request", `the model does not support ${isHeard ? "audio" : "images"}`);
       },
@@ -93,7 +93,7 @@ export async function openImages(parts: Parts): Promise<Media | undefined> {
     }),
     info: {
       ...info,
-      media: [...(sight ? ["image" as const] : []), ...(hearing ? ["audio" as const] : [])],
+      media: [...(vision ? ["image" as const] : []), ...(hearing ? ["audio" as const] : [])],
       bytes: { ...bytes, weights, scratch: bytes.scratch + sum((encoder) => encoder.bytes) },
       vramBytes: vramBytes + sum((encoder) => encoder.vramBytes),
     },

@@ -50,10 +50,10 @@ interface Parts {
   readonly templates: Templates;
   readonly held: HeldPrompts;
   /** Undefined for a model without vision. */
-  readonly images?: Sight | undefined;
+  readonly images?: PromptImages | undefined;
 }
 
-interface Sight {
+interface PromptImages {
   layout(image: unknown): ImageLayout;
   /** A prompt may have one image. */
   readonly isSingle?: boolean;

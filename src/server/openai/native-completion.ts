@@ -46,7 +46,7 @@ export const NativeBody = t.Object(
     /** Other names of `n_predict`. */
     max_tokens: t.Optional(Int),
     max_completion_tokens: t.Optional(Int),
-    /** Answers to each prompt, and its other name. */
+    /** Number of answers to each prompt; `n` is its other name. */
     n_cmpl: t.Optional(Int),
     n: t.Optional(Int),
   },

@@ -112,7 +112,7 @@ export async function answerOn(
           dim,
         )
       : await session.run([{ ...rows, logits: "all" }]);
-  // some have only the last rows
+  // some references have only the last rows
   const answer = { program, got: got.slice(-expected.length), expected };
   session.close();
   return answer;

@@ -5,7 +5,7 @@ import { CTX_LEN, TOKENS } from "../architectures/models.ts";
 export const options: LoadOptions = { ctxLen: CTX_LEN, slots: 3, precise: true, threads: 1, cacheDir: undefined };
 
 /** Prefill, decode of several sequences at once, all kinds of wanted rows, states, a shift and a copy. */
-export async function journey(session: Session): Promise<Float32Array> {
+export async function exercise(session: Session): Promise<Float32Array> {
   const rows = (slot: number, start: number, end: number) => ({ slot, start, tokens: TOKENS.subarray(start, end) });
   const got: number[] = [];
   const run = async (batch: Parameters<Session["run"]>[0]): Promise<void> =>

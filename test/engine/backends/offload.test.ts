@@ -14,7 +14,7 @@ import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { makeModel } from "../architectures/models.ts";
-import { options } from "./journey.ts";
+import { options } from "./exercise.ts";
 import { simdLevels } from "./simd/levels.ts";
 
 const LAYER_BYTES = 100;

@@ -14,7 +14,7 @@ import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/wr
 import { makeAdapter, recordedAdapters } from "../architectures/adapters.ts";
 import { encoders, makeEncoder } from "../architectures/encoders.ts";
 import { makeModel, specs, TOKENS } from "../architectures/models.ts";
-import { encode, journey, options } from "../backends/journey.ts";
+import { encode, exercise, options } from "../backends/exercise.ts";
 import { simdLevels } from "../backends/simd/levels.ts";
 
 let folder = "";
@@ -42,7 +42,7 @@ async function resultsOf(session: Session, use: (session: Session) => Promise<Fl
 }
 
 /** Runs a program whole and cut before every layer and the output. */
-async function expectSame(program: Program, use = journey): Promise<void> {
+async function expectSame(program: Program, use = exercise): Promise<void> {
   const whole = await resultsOf(await cpuBackend.load(program, options), use);
   for (let count = 1; count < layerCount(program); count++) {
     const split = await loadSplit(program, options, { front: cpuBackend, back: cpuBackend, count });

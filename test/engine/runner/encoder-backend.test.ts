@@ -6,7 +6,7 @@ import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import type { Backend, Program } from "../../../src/engine/program/backend.ts";
 import { encoderBackend } from "../../../src/engine/runner/encoder-backend.ts";
 import { makeCase } from "../../conformance/draft.ts";
-import { options } from "../backends/journey.ts";
+import { options } from "../backends/exercise.ts";
 
 const whole = makeCase("an encoder", { dim: 8 }, ({ x }) => x).program;
 /** The second part of an encoder: no layers, no logits. */

@@ -18,7 +18,7 @@ interface Eyes {
 }
 
 /** The sense of a model that takes images only. */
-function sight({ encoder, decode }: Eyes): { senseOf: () => Sense; close: () => void } {
+function vision({ encoder, decode }: Eyes): { senseOf: () => Sense; close: () => void } {
   const sense: Sense = {
     name: "image",
     layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
@@ -64,7 +64,7 @@ function makeWorld({ vectorBytes = 16, memoryBytes = 0 } = {}) {
       return { width, height: 1, data: new Uint8Array(3 * width) };
     },
   };
-  const images = makeImages({ ...sight(eyes), onImage: (how) => void log.push(how) });
+  const images = makeImages({ ...vision(eyes), onImage: (how) => void log.push(how) });
   const go = async (): Promise<void> => {
     while (waiting.length === 0) await Bun.sleep(0);
     waiting.shift()!();
@@ -202,7 +202,7 @@ test("what is kept counts once, also where an encoding was given up and ended al
     },
     decode: async (bytes) => ({ width: bytes[6]!, height: 1, data: new Uint8Array() }),
   };
-  const images = makeImages({ ...sight(eyes), onImage() {} });
+  const images = makeImages({ ...vision(eyes), onImage() {} });
   const go = async (): Promise<void> => {
     while (waiting.length === 0) await Bun.sleep(0);
     waiting.shift()!();

@@ -80,11 +80,11 @@ test("a draft that means something else by an id is refused; control tokens and 
 });
 
 test("what cannot draft is refused in the words of the request", async () => {
-  await writeTinyGguf(at("sight.gguf"), { "general.type": "mmproj" });
+  await writeTinyGguf(at("vision.gguf"), { "general.type": "mmproj" });
   const refused: [string, string][] = [
     [
-      "FROM large\nDRAFT ./sight.gguf",
-      "DRAFT ./sight.gguf: expected a whole GGUF model, got a file of kind 'projector'",
+      "FROM large\nDRAFT ./vision.gguf",
+      "DRAFT ./vision.gguf: expected a whole GGUF model, got a file of kind 'projector'",
     ],
     ["FROM large\nDRAFT ./small.gguf\nDRAFT ./smaller.gguf", "only one draft model is currently supported"],
     ["FROM ./large.gguf\nDRAFT ./large.gguf", "DRAFT ./large.gguf: expected another model than FROM names"],

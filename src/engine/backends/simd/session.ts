@@ -41,7 +41,7 @@ const PASS_ROWS = 512;
  */
 const ENCODER_ROWS = 1024;
 /** Scratch rows for keys and values of an encoder's pass. */
-const PLACES = 8192;
+const SCRATCH_ROWS = 8192;
 
 /** Up to this many threads, large attention chunks still balance. */
 const FEW_THREADS = 4;
@@ -185,7 +185,7 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
   const maxRows = encodes
     ? Math.max(ENCODER_ROWS, slots, ctxLen)
     : Math.max(slots, Math.min(PASS_ROWS, slots * ctxLen));
-  const places = encodes ? Math.max(PLACES, fillContext(ctxLen)) : 0;
+  const places = encodes ? Math.max(SCRATCH_ROWS, fillContext(ctxLen)) : 0;
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
   const limits: RowLimits = {

@@ -78,7 +78,7 @@ describe.each(twoLevels("attention on the CPU", simdLevels))("$level", ({ backen
       ];
       return (await resultOf(backend, given(rows, { headDim: 1, scale: 1 })))[1]!;
     };
-    const whole = await shareBeside(-200); // the value, which is rounded too
+    const whole = await shareBeside(-200); // only the rounding error of the value is left
     expect(Math.abs(whole - 1)).toBeLessThan(STEP);
     for (let key = -24; key <= 24; key += 1 / 16) {
       const got = (await shareBeside(key)) / whole;

@@ -370,9 +370,9 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
         const sessions: Session[] = [];
         for (let i = 0; i < 3; i++) sessions.push(await backend.load(program, { ...rounded, threads: 9 }));
         const alone = await backend.load(program, { ...rounded, threads: 1 });
-        const expected = await journey(alone);
+        const expected = await exercise(alone);
         alone.close();
-        for (const session of sessions) expect(differences(await journey(session), expected)).toBe(0);
+        for (const session of sessions) expect(differences(await exercise(session), expected)).toBe(0);
         for (const session of sessions) session.close();
       }),
     60_000,
@@ -380,7 +380,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
 });
 
 /** A prompt and many steps, each together with other sequences. */
-async function journey(session: Session): Promise<Float32Array> {
+async function exercise(session: Session): Promise<Float32Array> {
   const all: number[] = [];
   for (let round = 0; round < 3; round++) {
     for (let slot = 0; slot < SLOTS; slot++) await session.run([rows(slot, 0, 6 + slot)]);

@@ -11,7 +11,7 @@ import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { makeModel, TOKENS } from "../../architectures/models.ts";
 import type { BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
-import { journey, options } from "../journey.ts";
+import { exercise, options } from "../exercise.ts";
 import { sharedWebGpu } from "./shared.ts";
 
 const NMSE_MAX = 1e-8;
@@ -42,7 +42,7 @@ test.each([
     const reference = await cpuBackend.load(program, options);
     const session = await gpu.backend.load(program, options);
     expect(session.gpuLayers?.count).toBe(session.gpuLayers?.all);
-    expect(nmse(await journey(session), await journey(reference))).toBeLessThan(NMSE_MAX);
+    expect(nmse(await exercise(session), await exercise(reference))).toBeLessThan(NMSE_MAX);
     reference.close();
 
     const rows = (slot: number, start: number, end: number): Rows => {

@@ -7,7 +7,7 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import type { Program, Session } from "../../../../src/engine/program/backend.ts";
 import type { Step } from "../../../../src/engine/program/step.ts";
 import { nmse } from "../compare.ts";
-import { journey, options as short } from "../journey.ts";
+import { exercise, options as short } from "../exercise.ts";
 
 /** Enough for runs on the kernels for many rows. */
 const CTX_LEN = 50;
@@ -48,10 +48,10 @@ const load = (program: Program, count: number): Promise<Session> =>
 
 async function divide(program: Program, count: number): Promise<Divided> {
   const whole = await simdBackend.load(program, options);
-  const expected = await journey(whole);
+  const expected = await exercise(whole);
   whole.close();
   const session = await load(program, count);
-  const distance = nmse(await journey(session), expected);
+  const distance = nmse(await exercise(session), expected);
   const keepsBits = await hasSameBits(session, program.logits!.dim);
   const { gpuLayers, backend, device } = session;
   session.close();

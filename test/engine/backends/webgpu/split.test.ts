@@ -17,7 +17,7 @@ import { drawn } from "../../../seed.ts";
 import { topKOf } from "../../text/sampling/top-k.ts";
 import { startOnnx, type BackendChild } from "../child.ts";
 import { nmse } from "../compare.ts";
-import { encode, journey, options } from "../journey.ts";
+import { encode, exercise, options } from "../exercise.ts";
 import { sharedWebGpu } from "./shared.ts";
 
 const NMSE_MAX = 1e-5;
@@ -77,10 +77,10 @@ describe("with the output, half or all but one of its layers on the GPU, a model
       name,
       async () => {
         const program = loadProgram(await file(name, makeModel(name)));
-        const expected = await withSession(cpuBackend.load(program, options), journey);
+        const expected = await withSession(cpuBackend.load(program, options), exercise);
         const front = LEAVING.includes(name) ? cpuBackend : undefined; // ONNX Runtime has no kernels for them
         for (const count of counts(program)) {
-          const got = await split(program, { count, ...(front && { front }) }, journey);
+          const got = await split(program, { count, ...(front && { front }) }, exercise);
           expect(nmse(got, expected), `the last ${count}`).toBeLessThan(NMSE_MAX);
         }
       },
@@ -92,9 +92,9 @@ describe("with the output, half or all but one of its layers on the GPU, a model
     const model = makeModel("llama");
     const tensors = model.tensors.map((tensor) => quantizedTo("q4_0", tensor));
     const program = loadProgram(await file("q4_0", { ...model, tensors }));
-    const expected = await withSession(cpuBackend.load(program, options), journey);
+    const expected = await withSession(cpuBackend.load(program, options), exercise);
     for (const front of [onnx!.backend, cpuBackend]) {
-      const got = await split(program, { count: 2, front }, journey);
+      const got = await split(program, { count: 2, front }, exercise);
       expect(nmse(got, expected)).toBeLessThan(NMSE_MAX);
     }
   }, 180_000);
@@ -103,8 +103,8 @@ describe("with the output, half or all but one of its layers on the GPU, a model
     const base = await file("base", makeModel("qwen3"));
     const adapter = { ...recordedAdapters["qwen3"]!, targets: /blk/ }; // no kernel supports an adapter of a table
     const program = loadProgram(base, [await file("adapter", makeAdapter(makeModel("qwen3"), adapter))]);
-    const expected = await withSession(cpuBackend.load(program, options), journey);
-    expect(nmse(await split(program, { count: 2 }, journey), expected)).toBeLessThan(NMSE_MAX);
+    const expected = await withSession(cpuBackend.load(program, options), exercise);
+    expect(nmse(await split(program, { count: 2 }, exercise), expected)).toBeLessThan(NMSE_MAX);
   }, 180_000);
 
   test("an encoder", async () => {

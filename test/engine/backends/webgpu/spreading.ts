@@ -8,7 +8,7 @@ import { openDevice, type Device } from "../../../../src/engine/backends/webgpu/
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import type { Session } from "../../../../src/engine/program/backend.ts";
 import { nmse } from "../compare.ts";
-import { journey, options } from "../journey.ts";
+import { exercise, options } from "../exercise.ts";
 
 export interface Spread extends Pick<Session, "gpuLayers" | "places" | "backend" | "device"> {
   /** The distance to the results of one adapter. */
@@ -21,7 +21,7 @@ const backend = await chooseBackend("webgpu", { adapter });
 const gguf = openGguf(path);
 const program = loadProgram(gguf);
 const whole = await backend.load(program, large);
-const expected = await journey(whole);
+const expected = await exercise(whole);
 whole.close();
 
 /** From now on, a device refuses buffers beyond a total of `bytes`. */
@@ -43,7 +43,7 @@ const [second] = await otherGpus(dawn(), adapter);
 limit(await openDevice(dawn()), 0.7 * bytes);
 limit(await openDevice(second!), 0.9 * bytes);
 const session = await backend.load(program, large);
-const distance = nmse(await journey(session), expected);
+const distance = nmse(await exercise(session), expected);
 const { gpuLayers, places, backend: name, device } = session;
 session.close();
 gguf.close();
