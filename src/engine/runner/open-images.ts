@@ -1,11 +1,19 @@
 /** Opens the encoders of images and of recordings of a model, from its projector file or its own file. */
 import type { Backend } from "../program/backend.ts";
-import { AppError, backendTraits, messageOf } from "../../base/index.ts";
+import { memoryDim } from "../program/memory.ts";
+import { AppError, assert, backendTraits, messageOf } from "../../base/index.ts";
 import { isAudio } from "../audio/format.ts";
 import { SAMPLE_RATE } from "../audio/sound.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
 import type { AudioEncoder } from "../hearing/index.ts";
-import { openImageEncoder, projectorKind, readImageHeader, type ImageEncoder, type RgbImage } from "../vision/index.ts";
+import {
+  openImageEncoder,
+  projectorKind,
+  readImageHeader,
+  type ImageEncoder,
+  type ImageRows,
+  type RgbImage,
+} from "../vision/index.ts";
 import { makeImages, type Images, type Sense } from "./images.ts";
 import type { LoadMessage } from "./messages.ts";
 
@@ -171,10 +179,21 @@ const eyesOf = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => 
   layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
   async encode(bytes, signal) {
     const parts = await encoder.encode(await decodeImage!(bytes, signal), signal); // required by image encoders
-    const token = model.program.memory && imageToken(model);
-    return parts.map((part) => (token !== undefined && part.kind === "rows" ? { ...part, token } : part));
+    return parts.map((part) =>
+      part.kind === "rows" && part.memory ? { ...part, token: tokenFor(part, model) } : part,
+    );
   },
 });
+
+/** The token of an image that is a memory. Throws `bad_file` if the text model has no room for its rows. */
+function tokenFor({ memory }: ImageRows, model: Parts["model"]): number {
+  const { memory: own, shape, weights } = model.program;
+  assert(memory && own, "a memory for a model without cross attention");
+  const rows = memory.length / memoryDim(own);
+  if (rows <= own.rows) return imageToken(model)!; // opening checked it
+  const expected = `'${shape.arch}' of ${weights.path} takes at most ${own.rows} rows`;
+  throw new AppError("bad_file", `${model.projector!.gguf.path}: ${expected}, got an image of ${rows}`); // it has eyes
+}
 
 /** The longest recording for any context. */
 const SECONDS_MAX = 2 * 60 * 60;
