@@ -185,7 +185,10 @@ function include(node: Node, about: Including): Node {
     .reduce((all, next) => merge(all, next));
   if (entries.size === 0) return included;
   if (included.kind === "object") return merge(included, own);
-  throw new AppError("bad_request", `${describePlace(named.at)}: $include: expected an object beside other keys`);
+  throw new AppError(
+    "bad_request",
+    `${describePlace(named.at)}: $include: expected an object, because there are other keys`,
+  );
 }
 
 function includedFile(named: Node, { reading, folder, chain }: Including): Node {

@@ -96,7 +96,7 @@ describe("includes", () => {
     ["{ $include: '/etc/passwd' }", "'/etc/passwd' is outside the folder of the configuration"],
     ["{ $include: '../x.json5' }", "$include: "],
     ["{ $include: 7 }", "$include: expected the path of a file"],
-    ["{ a: { $include: 'list.json5', b: 1 } }", "$include: expected an object beside other keys"],
+    ["{ a: { $include: 'list.json5', b: 1 } }", "$include: expected an object, because there are other keys"],
     ["{ $include: 'broken.json5' }", "broken.json5: not JSON5: invalid"],
   ])("%j is refused", (text, message) => {
     write("list.json5", "[1]");

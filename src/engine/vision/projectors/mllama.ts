@@ -72,9 +72,9 @@ function sizesOf(model: ClipModel): Sizes {
 }
 
 /**
- * A row's input is its pixels, what is added before the layers and before the gated ones, and 0 for padding, which is
- * zero after the first norm; else 1. The states that enter some layers are interleaved value by value, after the last
- * state.
+ * The input of a row: its pixels, the values that are added before the layers and before the gated layers, and a
+ * factor: 0 makes rows of padding zero after the first norm, all other rows have 1. The states that enter some layers
+ * are interleaved value by value, after the last state.
  */
 function towerOf(model: ClipModel): Projector["tower"] {
   const { dim } = model;

@@ -110,8 +110,8 @@ export function merge(left: Flat, right: Flat): Flat | undefined {
 }
 
 /**
- * A schema that also says what its `items` and `additionalProperties` require of the properties that only the other
- * schema names. `false` requires nothing there: it closes the merged object.
+ * Adds to a schema the requirements of its `items` and `additionalProperties` for properties that only the other schema
+ * names. `false` adds none: it closes the merged object.
  */
 function withOthers(flat: Flat, other: Flat): Flat {
   const { items, additionalProperties: pairs, prefixItems, properties } = flat;
