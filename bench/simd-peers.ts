@@ -13,7 +13,7 @@
  *
  *   bun bench/simd-peers.ts [--llama FOLDER] [--ik FOLDER] [--parts files,contexts,…] [--rounds 3] [--threads N]
  *     [--out FOLDER] [--contexts 4096,16384] [--prompt 512] [--tokens 32] [--texts 256] [--streams 1,8]
- *     [--level vnni] [--ik-flash] [--record]
+ *     [--level vnni] [--kv f16,q8_0,q4_0] [--ik-flash] [--record]
  *
  * --llama, --ik: the folders of llama-bench, llama-batched-bench and llama-server, built for this CPU; README.md says
  * how. ik_llama.cpp's server is not used, and its flash attention with --ik-flash. --record: writes the figures to
@@ -59,6 +59,7 @@ const { values: flags } = parseArgs({
     texts: { type: "string", default: "256" },
     streams: { type: "string", default: "1,2,4,8,16" },
     level: { type: "string" },
+    kv: { type: "string", default: "f16,q8_0,q4_0" },
     record: { type: "boolean", default: false },
   },
 });
@@ -75,6 +76,7 @@ interface Sizes {
   readonly streams?: number;
   readonly rounds?: number;
   readonly level?: string | undefined;
+  readonly kv?: string;
 }
 /** Relative to a peer's rate. */
 type Goals = Partial<Record<keyof Rates, number>>;
@@ -226,17 +228,44 @@ async function served(): Promise<void> {
   );
 }
 
-/** One round per program, because a prompt of 16,384 takes minutes. */
+/**
+ * One round each: a prompt of 16,384 takes minutes. Each level and format of the cache beside one run of each peer,
+ * whose cache is f16. Shares count weights and cache.
+ */
 async function contexts(): Promise<void> {
   const file = await fileOf("q4_0");
+  const levels = flags.level ? [flags.level] : [undefined, "avx2"];
   for (const prompt of flags.contexts.split(",").map(Number)) {
     const sizes = { ...usual, prompt, streams: 1 };
-    const peer = "llama-batched-bench";
-    const theirs = byPeers((programs) => programs.batched(file, sizes));
-    const runs = { ours: () => ours(file, { ...sizes, rounds: 1 }), theirs, peer };
-    const goals = { "llama.cpp": { prompt: 1.5, decode: 1.1 }, "ik_llama.cpp": BESIDE_IK };
-    await compare(`1.2b q4_0, ${prompt} positions`, { ...runs, bytes: bytesPerToken(file), goals }, 1);
+    const theirs = new Map<Project, () => Promise<Rates>>();
+    for (const [project, programs] of projects) {
+      const rates = await programs.batched(file, sizes);
+      theirs.set(project, () => Promise.resolve(rates));
+    }
+    for (const level of levels) {
+      for (const kv of flags.kv.split(",")) {
+        const runs = {
+          ours: () => ours(file, { ...sizes, rounds: 1, level, kv }),
+          theirs,
+          peer: "llama-batched-bench",
+        };
+        const goals = { "llama.cpp": { prompt: 1.5, decode: 1.1 }, "ik_llama.cpp": BESIDE_IK };
+        const what = `1.2b q4_0, ${prompt} positions${kv === "f16" ? "" : `, ${kv} cache`}${level ? `, ${level}` : ""}`;
+        const bytes = bytesPerToken(file) + prompt * cacheBytes(file, kv);
+        await compare(what, { ...runs, bytes, ...(kv === "f16" && !level && { goals }) }, 1);
+      }
+    }
   }
+}
+
+/** Bytes of a position's keys and values of a `llama` file; groups of 32 values have a scale of 4 bytes, or 2. */
+function cacheBytes(file: string, kv: string): number {
+  const gguf = openGguf(file);
+  const count = (name: string): number => Number(gguf.metadata.get(`llama.${name}`));
+  const [heads, width] = [count("attention.head_count_kv"), count("embedding_length") / count("attention.head_count")];
+  const values = 2 * count("block_count") * heads * width;
+  gguf.close();
+  return values * (kv === "q4_0" ? 18 / 32 : kv === "q8_0" ? 36 / 32 : 2);
 }
 
 async function busy(): Promise<void> {

@@ -2,7 +2,7 @@
  * Speed of the SIMD kernels with a file on this machine: time to load, to the first token, prompt and decode rates.
  *
  *   bun bench/simd.ts FILE [--level vnni] [--prompt 512] [--tokens 24] [--streams 1] [--threads 0] [--depth 0]
- *     [--rounds 3] [--mapped] [--json]
+ *     [--rounds 3] [--kv q8_0] [--mapped] [--json]
  *
  * --depth: tokens of context before the measurement. --mapped: the file stays in the system's pages; otherwise it is
  * first moved into pages of 2 MB, as for a loaded model. Rates are medians of the rounds. `bench/simd-peers.ts`
@@ -13,6 +13,7 @@ import { loadProgram } from "../src/engine/architectures/index.ts";
 import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
 import { mapFile } from "../src/engine/formats/files/map.ts";
 import { openGgufFrom } from "../src/engine/formats/gguf/read.ts";
+import type { LoadOptions } from "../src/engine/program/backend.ts";
 
 const CHUNK = 512;
 
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     level: { type: "string" },
+    kv: { type: "string", default: "f16" },
     prompt: { type: "string", default: "512" },
     tokens: { type: "string", default: "24" },
     streams: { type: "string", default: "1" },
@@ -40,8 +42,10 @@ const begin = performance.now();
 const source = mapFile(path);
 const program = loadProgram(openGgufFrom(() => source, path));
 const options = { ctxLen: depth + prompt + tokens + 8, slots: streams, precise: false, cacheDir: undefined };
+const kvType = values.kv as NonNullable<LoadOptions["kvType"]>; // the backend refuses others
 const session = await makeSimdBackend({ level: values.level }).load(program, {
   ...options,
+  kvType,
   threads: Number(values.threads),
 });
 const loadMs = performance.now() - begin;
