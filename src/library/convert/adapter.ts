@@ -152,7 +152,14 @@ function tableOf({ arch, nHeads, nKvHeads }: AdapterBase, label: string) {
     throw new AppError("unsupported", `${label}: expected an adapter for a base of ${known}, got one of '${arch}'`);
   }
   const heads = { num_attention_heads: nHeads, num_key_value_heads: nKvHeads, hidden_size: nHeads };
-  return found.tensors(configOf(heads, label));
+  try {
+    return found.tensors(configOf(heads, label));
+  } catch (cause) {
+    const why = "its tensors depend on more of the model's configuration than its GGUF has";
+    throw new AppError("unsupported", `${label}: adapters for a base of '${arch}' cannot be converted: ${why}`, {
+      cause,
+    });
+  }
 }
 
 function checkPair(name: string, { a, b }: Pair, label: string): Required<Pair> {

@@ -143,6 +143,12 @@ const half = Object.fromEntries(Object.entries(PAIR).slice(0, 1));
 test.each<[string, Record<string, PlainTensor>, { config?: object; base?: typeof BASE }, string]>([
   ["an unknown base", PAIR, { base: { ...BASE, arch: "rwkv6" } }, "expected an adapter for a base of apertus, arcee, "],
   [
+    "a base of several kinds of layers",
+    PAIR,
+    { base: { ...BASE, arch: "kimi-k3" } },
+    "for a base of 'kimi-k3' cannot be converted",
+  ],
+  [
     "DoRA",
     PAIR,
     { config: { use_dora: true } },
