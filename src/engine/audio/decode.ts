@@ -2,10 +2,8 @@
 import { AppError, runInThread } from "../../base/index.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { audioFormat } from "./format.ts";
-import { SAMPLE_RATE } from "./sound.ts";
+import { RECORDING_SECONDS_MAX, SAMPLE_RATE } from "./sound.ts";
 
-/** 460 MB of samples. */
-const SECONDS_MAX = 2 * 60 * 60;
 /** Two hours of MP3 take about 20 seconds, longer on a busy machine. */
 const TIMEOUT_MS = 180_000;
 
@@ -24,7 +22,7 @@ interface DecodeOptions {
  */
 export async function decodeAudio(
   bytes: Uint8Array,
-  { signal, secondsMax = SECONDS_MAX }: DecodeOptions = {},
+  { signal, secondsMax = RECORDING_SECONDS_MAX }: DecodeOptions = {},
 ): Promise<Float32Array> {
   const format = audioFormat(bytes);
   const what = `audio: ${format}`;

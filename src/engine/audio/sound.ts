@@ -3,6 +3,8 @@ import { makeResampler, type Resampler } from "./resample.ts";
 
 /** Samples per second of every model's input. */
 export const SAMPLE_RATE = 16_000;
+/** Limit of a recording: 460 MB of samples. */
+export const RECORDING_SECONDS_MAX = 2 * 60 * 60;
 export const CHANNELS_MAX = 8;
 const [RATE_MIN, RATE_MAX] = [1000, 192_000];
 

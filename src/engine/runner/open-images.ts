@@ -3,7 +3,7 @@ import type { Backend } from "../program/backend.ts";
 import { memoryDim } from "../program/memory.ts";
 import { AppError, assert, backendTraits, messageOf } from "../../base/index.ts";
 import { isAudio } from "../audio/format.ts";
-import { SAMPLE_RATE } from "../audio/sound.ts";
+import { RECORDING_SECONDS_MAX, SAMPLE_RATE } from "../audio/sound.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
 import type { AudioEncoder } from "../hearing/index.ts";
 import {
@@ -195,8 +195,6 @@ function tokenFor({ memory }: ImageRows, model: Parts["model"]): number {
   throw new AppError("bad_file", `${model.projector!.gguf.path}: ${expected}, got an image of ${rows}`); // it has eyes
 }
 
-/** The longest recording for any context. */
-const SECONDS_MAX = 2 * 60 * 60;
 /** Number of seconds on which the rate of rows is measured. */
 const MEASURED_SECONDS = 300;
 
@@ -206,7 +204,7 @@ function earsOf(encoder: AudioEncoder, { decodeAudio, model }: Parts): Sense {
   const { ctxLen } = model.info;
   const measured = encoder.layout(MEASURED_SECONDS * SAMPLE_RATE);
   const rows = measured.reduce((sum, part) => sum + (part.kind === "rows" ? part.rows : 0), 0);
-  const secondsMax = Math.min(SECONDS_MAX, Math.ceil((ctxLen * MEASURED_SECONDS) / rows));
+  const secondsMax = Math.min(RECORDING_SECONDS_MAX, Math.ceil((ctxLen * MEASURED_SECONDS) / rows));
   let last: Promise<unknown> = Promise.resolve(); // samples take far more memory than files
   const decode = (bytes: Uint8Array, signal?: AbortSignal): Promise<Float32Array> => {
     // Required by audio encoders

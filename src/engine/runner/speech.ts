@@ -1,6 +1,6 @@
 /** The transcriptions of a runner: one after another, each until it is done or cancelled. */
 import { AppError, codeOf, messageOf } from "../../base/index.ts";
-import { SAMPLE_RATE } from "../audio/sound.ts";
+import { RECORDING_SECONDS_MAX, SAMPLE_RATE } from "../audio/sound.ts";
 import { makeTranscriber } from "../audio/whisper/transcriber.ts";
 import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
 import type { SpeechModel } from "../program/speech.ts";
@@ -8,9 +8,6 @@ import type { Channel } from "./channel.ts";
 import type { TranscribeMessage } from "./messages.ts";
 import type { DecodeAudio } from "./open-images.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
-
-/** Two hours of samples are 460 MB. */
-const SECONDS_MAX = 2 * 60 * 60;
 
 export interface Speech {
   readonly info: Pick<EngineInfo, "speech">;
@@ -40,7 +37,7 @@ export async function openSpeechModel(
       if (signal.aborted) throw new AppError("cancelled", "the transcription is no longer wanted");
     };
     try {
-      const samples = await decode(audio, { signal, secondsMax: SECONDS_MAX });
+      const samples = await decode(audio, { signal, secondsMax: RECORDING_SECONDS_MAX });
       const language = await transcriber.write(samples, task, {
         onSegment: (segment) => channel.send({ kind: "segment", id, segment }),
         pause,
