@@ -1,5 +1,5 @@
 /** Chooses whether attention of prompts uses subgroup matrices: only if they are correct and faster on the device. */
-import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
+import { cacheTypeOf, memoryType } from "../../../../kernels/wgsl/cache.ts";
 import { matrixKernel } from "../../../../kernels/wgsl/lower-attention.ts";
 import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, checkNotCancelled, PLAIN, type Tuning } from "../../../base/index.ts";
@@ -49,10 +49,13 @@ export async function withAttention(
 function attentionShapes({ matrix }: Device, steps: readonly Step[], options: LoadOptions): AttentionShape[] {
   const cacheType = cacheTypeOf(steps, options);
   const shapes = steps.flatMap((step): [string, AttentionShape][] => {
-    if (step.op !== "attention" || !matrixKernel(step, { tuning: MATRICES, matrix })) return [];
-    const { nHeads, nKvHeads, headDim, valueDim = headDim } = step;
-    const shape = { nHeads, nKvHeads, headDim, valueDim, cacheType };
-    return [[Object.values(shape).join(), shape]];
+    if (step.op !== "attention" && step.op !== "crossAttention") return [];
+    const { nHeads, nKvHeads, headDim } = step;
+    const shape =
+      step.op === "attention"
+        ? { nHeads, nKvHeads, headDim, valueDim: step.valueDim ?? headDim, cacheType }
+        : { nHeads, nKvHeads, headDim, valueDim: headDim, cacheType: memoryType(cacheType, headDim) };
+    return matrixKernel(shape, { tuning: MATRICES, matrix }) ? [[Object.values(shape).join(), shape]] : [];
   });
   return [...new Map(shapes).values()];
 }
