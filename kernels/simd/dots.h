@@ -110,8 +110,14 @@ INL i32x16 products16(const Unit *u, const i8 *q) {
 #endif
 }
 
-// Adds unit b of a row times one token. With AVX-512, two units with groups of 32 share a register: the even one has
-// the low half.
+#if W == 8
+// Takes off 2^shift · Σx, if every minimum is 2^shift times its scale: exactly, and one step less for several tokens.
+INL i32x8 less_products(i32x8 products, const i32 *less, int shift) {
+  return dot_words(products, (vh)LOAD(vi, less), (vh){} + (i16)(1 << shift));
+}
+#endif
+// Adds unit b of a row times one token. shift: of the type (types.h). With AVX-512, two units with groups of 32 share a
+// register: the even one has the low half.
 #if W == 16
 typedef f32x16 Sums_0;
 #define OF_UNIT(sums, b) ((b) & 1 ? HIGH8(sums) : LOW8(sums))
@@ -121,10 +127,16 @@ typedef f32x8 Sums_0;
 #define OF_UNIT(sums, b) sums
 #define WITH_UNIT(sums, b, own) own
 #endif
-INL Sums_0 add_unit_0(int is_signed, const Unit *u, Packed x, i64 b, Sums_0 sums) {
+INL Sums_0 add_unit_0(int is_signed, int shift, const Unit *u, Packed x, i64 b, Sums_0 sums) {
   f32x8 own = OF_UNIT(sums, b), m = LOW8(u->m), offsets = LOAD(f32x8, x.sum32 + b * 8);
-  own = FMA(CONVERT(products32(is_signed, u, x.q + b * UNIT), f32x8), LOW8(u->s) * LOAD(f32x8, x.d + b * 8), own);
-  if (!is_signed) own = FMA(-m, offsets, own);
+  i32x8 products = products32(is_signed, u, x.q + b * UNIT);
+#if W == 8
+  if (!is_signed && shift >= 0) products = less_products(products, x.less32 + b * 8, shift);
+#else
+  shift = -1;
+#endif
+  own = FMA(CONVERT(products, f32x8), LOW8(u->s) * LOAD(f32x8, x.d + b * 8), own);
+  if (!is_signed && shift < 0) own = FMA(-m, offsets, own);
   return WITH_UNIT(sums, b, own);
 }
 INL f32 total_0(Sums_0 sums) {
@@ -135,11 +147,20 @@ INL f32 total_0(Sums_0 sums) {
 #endif
 }
 typedef f32x16 Sums_1;
-INL Sums_1 add_unit_1(int is_signed, const Unit *u, Packed x, i64 b, Sums_1 sums) {
+INL Sums_1 add_unit_1(int is_signed, int shift, const Unit *u, Packed x, i64 b, Sums_1 sums) {
   f32x8 d = LOAD(f32x8, x.d + b * 8);
-  sums = FMA(CONVERT(products16(u, x.q + b * UNIT), f32x16), u->s * TWICE(d), sums);
+  i32x16 products = products16(u, x.q + b * UNIT);
+#if W == 8
+  if (shift >= 0) {
+    const i32 *less = x.less16 + b * 16;
+    products = JOIN8(less_products(LOW8(products), less, shift), less_products(HIGH8(products), less + 8, shift));
+  }
+#else
+  shift = -1;
+#endif
+  sums = FMA(CONVERT(products, f32x16), u->s * TWICE(d), sums);
   f32x16 m = u->m, offsets = LOAD(f32x16, x.sum16 + b * 16);
-  return FMA(-m, offsets, sums);
+  return shift < 0 ? FMA(-m, offsets, sums) : sums;
 }
 INL f32 total_1(Sums_1 sums) { return sum16(sums); }
 
@@ -194,9 +215,9 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
   for (; b < end; b++) {
     Unit u;
     unpack_unit(type, row, b, n, grid, &u);
-    if (t.by16) STORE(to, add_unit_1(0, &u, *x, b, LOAD(Sums_1, to)));
-    else if (SIGNED_UNITS && t.is_signed) STORE(to, add_unit_0(1, &u, *x, b, LOAD(Sums_0, to)));
-    else STORE(to, add_unit_0(0, &u, *x, b, LOAD(Sums_0, to)));
+    if (t.by16) STORE(to, add_unit_1(0, t.shift, &u, *x, b, LOAD(Sums_1, to)));
+    else if (SIGNED_UNITS && t.is_signed) STORE(to, add_unit_0(1, -1, &u, *x, b, LOAD(Sums_0, to)));
+    else STORE(to, add_unit_0(0, t.shift, &u, *x, b, LOAD(Sums_0, to)));
   }
 }
 // Adds whole units of rows that lie `stride` apart; w is the first unit of the first row. to: (rows).
@@ -212,7 +233,7 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
         fetch_ahead(p, UNIT / len * bytes, ahead); \
         Unit u; \
         unpack_##name(p, grid, &u); \
-        sums = add_unit_##by16(sgn, &u, *x, b, sums); \
+        sums = add_unit_##by16(sgn, SHIFT_##name, &u, *x, b, sums); \
       } \
       STORE(to, sums); \
     } \

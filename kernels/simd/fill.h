@@ -12,7 +12,7 @@ typedef struct {
   Unit *units; // (W), of rows being unpacked
   int shift; // sums begin with −2^shift · Σx
   int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
-  int exact; // 1: minimums are stored as they are, even if sums begin with −2^shift · Σx
+  int exact; // 1: minimums are stored as they are, even of a type whose weights move to the middle
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
@@ -55,6 +55,13 @@ INL vf halves_of(const u8 *p, i64 row_bytes) {
   UNROLL for (int i = 0; i < W; i++) d[i] = LOAD(u16, p + i * row_bytes);
   return halves(d);
 }
+// The low halves of words, as half floats.
+INL vf low_halves(vi words) {
+  typedef u16 narrow VEC(2 * W);
+  u16 d[W];
+  STORE(d, CONVERT(words, narrow));
+  return halves(d);
+}
 #define LOW_NIBBLES 0x0f0f0f0f
 
 NOINL void fill_q4_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
@@ -80,20 +87,19 @@ NOINL void fill_q8_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 
     put_scales(s, m, g, r, halves_of(from, row_bytes), 128);
   }
 }
+// The bytes of words less `zero`, times d, for four groups.
+NOINL void put_bytes(f32 *to, vi words, i32 zero, vf d) {
+  for (int i = 0; i < 4; i++, to += PANEL_ROWS, words >>= 8) STORE(to, CONVERT((words & 255) - zero, vf) * d);
+}
 NOINL void fill_q4_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
   for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
-    f32x8 scales[W][2];
-    vi v[4];
-    for (int i = 0; i < W; i++) {
-      const u8 *from = p + i * row_bytes;
-      scales_k4(from + 4, &scales[i][0], &scales[i][1]);
-      scales[i][0] *= half(LOAD(u16, from));
-      scales[i][1] *= half(LOAD(u16, from + 2));
-    }
-    for (int j = 0; j < 4; j++) {
-      turn_words((u8 *)scales + 16 * j, sizeof scales[0], v);
-      UNROLL for (int i = 0; i < 4; i++) STORE((j < 2 ? s : m) + (j % 2 * 4 + i) * PANEL_ROWS + r, v[i]);
-    }
+    vi v[4]; // first d and dmin, then the bytes of scales and minimums
+    turn_words(p, row_bytes, v);
+    const vf d = low_halves(v[0]), dmin = low_halves(v[0] >> 16);
+    put_bytes(s + r, v[1] & 0x3f3f3f3f, 0, d);
+    put_bytes(s + 4 * PANEL_ROWS + r, (v[3] & LOW_NIBBLES) | (v[1] >> 2 & 0x30303030), 0, d);
+    put_bytes(m + r, v[2] & 0x3f3f3f3f, 0, dmin);
+    put_bytes(m + 4 * PANEL_ROWS + r, (v[3] >> 4 & LOW_NIBBLES) | (v[2] >> 2 & 0x30303030), 0, dmin);
     for (int j = 0; j < 8; j++) {
       turn_words(p + 16 + j * 16, row_bytes, v);
       UNROLL for (int i = 0; i < 4; i++) {
@@ -106,15 +112,13 @@ NOINL void fill_q4_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 
 }
 NOINL void fill_q6_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
   for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
-    f32x16 scales[W];
     vi v[4], a[4], b[4];
-    for (int i = 0; i < W; i++) {
-      const u8 *from = p + i * row_bytes + 192;
-      scales[i] = CONVERT(LOAD(i8x16, from), f32x16) * half(LOAD(u16, from + 16));
-    }
-    for (int j = 0; j < 4; j++) {
-      turn_words((u8 *)scales + 16 * j, sizeof scales[0], v);
-      UNROLL for (int i = 0; i < 4; i++) put_scales(s, m, j * 4 + i, r, (vf)v[i], 32);
+    const vf d = halves_of(p + 208, row_bytes);
+    turn_words(p + 192, row_bytes, v);
+    UNROLL for (int j = 0; j < 4; j++) {
+      const i64 at = j * 4 * PANEL_ROWS + r;
+      put_bytes(s + at, v[j] ^ (i32)0x80808080, 128, d);
+      if (m) put_bytes(m + at, v[j] ^ (i32)0x80808080, 128, d * 32);
     }
     for (int j = 0; j < 4; j++) {
       const u8 *from = p + j / 2 * 64 + j % 2 * 16;
@@ -140,7 +144,7 @@ NOINL void fill_any(const Panel *to, int type, const u8 *w, i64 row_bytes, int r
   const TypeInfo t = type_info(type);
   const i64 line = PANEL_ROWS * 4;
   const int groups = t.by16 ? 16 : 8;
-  const int end = takes_off(t) && !to->exact ? 80 : 96; // words of a unit: 64 of values, 16 scales, 16 minimums
+  const int end = takes_off(t) ? 80 : 96; // words of a unit: 64 of values, 16 scales, 16 minimums
   for (int r = 0; r < PANEL_ROWS; r += W) {
     for (int i = 0; i < W; i++) {
       Unit *u = to->units + i;
@@ -162,7 +166,7 @@ NOINL void fill_unit(const Panel *to, int type, const u8 *w, i64 row_bytes, int 
   const TypeInfo t = type_info(type);
   const i32 flip = AVXVNNI && to->dots && t.is_signed ? 0x80808080 : 0;
   const u8 *p = w + b * (UNIT / t.len) * t.bytes;
-  f32 *m = takes_off(t) && !to->exact ? 0 : to->m;
+  f32 *m = takes_off(t) || t.is_signed ? 0 : to->m;
   if (rows == PANEL_ROWS && b * UNIT + UNIT <= n) switch (type) {
 #define CASE(name) case TYPE_##name: fill_##name(to->words, to->s, m, p, row_bytes, flip); return;
     TURNED(CASE)

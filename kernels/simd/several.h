@@ -99,33 +99,31 @@ typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by group of a unit, and b
 #define BESIDE_SCALES (UNIT * PANEL_ROWS)
 #define BESIDE_MINS(by16) (BESIDE_SCALES + BESIDE_GROUPS(by16) * PANEL_ROWS * 4)
 
-// Ways to add up the products of a group, in addition to SIGNED, BY16 and SHORT of panel.h. LESS: sums begin with −Σx
-// times half the range of weights, 2^BEGIN, which is added again. VNNI: AVX-VNNI is used, and signed weights are shifted
-// to 0 … 255.
-enum { LESS = 32, VNNI = 64 };
-#define BEGIN(by16) ((by16) ? 5 : 4)
+enum { VNNI = 32 }; // AVX-VNNI is used, beside the variants of panel.h; its signed weights are shifted to 0 … 255
 // Cache lines to prefetch, `each` per group.
 typedef struct {
   const u8 *from;
   i64 lines;
 } Lines;
-// Adds unit b of the rows times `count` tokens.
-INL void multiply_unit(int count, int how, const u8 *words, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
+// Adds unit b of the rows times `count` tokens. shift: of the panel. Where sums have minimums as well, what they begin
+// with is added again.
+INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i64 filled, const Packed *x, Lines next,
+                       BesideSums sums) {
   const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
   const u8 *s = words + BESIDE_SCALES;
   const i64 mins = BESIDE_MINS(by16) - BESIDE_SCALES;
   const i8 *q[BESIDE_TILE]; // scales and sums have the same distance from each of them
   UNROLL for (int t = 0; t < count; t++) q[t] = x[t].q + b * UNIT;
-  const i64 d = filled - b * UNIT + b * 32, offset = d + filled / 8 + (by16 ? filled / 8 + b * 32 : 0);
-  const i64 less = offset + filled * 3 / 8;
+  const i64 d = filled - b * UNIT + b * 32, offset = d + (filled >> 3) + (by16 ? (filled >> 3) + b * 32 : 0);
+  const i64 less = offset + (filled >> 3) * 3;
   vf(*to)[PANEL_REGS] = sums[0];
   for (i64 i = 0, g = 0; i < UNIT; i += group, g += 4, to += BESIDE_TILE, s += PANEL_ROWS * 4) {
     for (i64 k = 0; k < next.lines; k++, next.from += 64) __builtin_prefetch(next.from, 0, 2);
     vi products[BESIDE_TILE][PANEL_REGS];
     UNROLL for (int t = 0; t < count; t++) {
       vi begin = {};
-      if (how & LESS) begin = (vi)((vh)(begin + LOAD(i32, q[t] + less + g)) << BEGIN(by16));
-      if (how & VNNI && how & SIGNED) begin = dot_words(begin, (vh)(begin + LOAD(i32, q[t] + less + g)), (vh){} + 128);
+      if (how & BEGUN) begin += LOAD(i32, q[t] + less + g);
+      if (how & BEGUN) begin = how & VNNI ? dot_words((vi){}, (vh)begin, (vh){} + (i16)(1 << shift)) : (vi)((vh)begin << (i16)shift);
       UNROLL for (int p = 0; p < PANEL_REGS; p++) products[t][p] = begin;
     }
     UNROLL for (int k = 0; k < group / 4; k++, words += PANEL_ROWS * 4) {
@@ -143,48 +141,42 @@ INL void multiply_unit(int count, int how, const u8 *words, i64 b, i64 filled, c
     }
     UNROLL for (int t = 0; t < count; t++) {
       vi more = {};
-      if (how & LESS) more = widen((vh)(more + LOAD(i32, q[t] + less + g)) << BEGIN(by16));
+      if (how & BEGUN && how & MINS) more = widen((vh)(more + LOAD(i32, q[t] + less + g)) << (i16)shift);
       const vf scale = splat(LOAD(f32, q[t] + d + (by16 ? g / 8 * 4 : g))), sum = splat(LOAD(f32, q[t] + offset + g));
       UNROLL for (int p = 0; p < PANEL_REGS; p++) {
         vi all = products[t][p];
         if (how & SHORT) all = widen((vh)all);
-        if (how & LESS) all -= more;
+        if (how & BEGUN && how & MINS) all -= more;
         vf v = FMA(CONVERT(all, vf), LOAD(vf, s + p * W * 4) * scale, to[t][p]);
-        if (!(how & SIGNED)) v = FMA(-LOAD(vf, s + mins + p * W * 4), sum, v);
+        if (how & MINS) v = FMA(-LOAD(vf, s + mins + p * W * 4), sum, v);
         to[t][p] = v;
       }
     }
   }
 }
-#define BESIDE_PLAIN(X) X(plain32, 0) X(plain16, BY16)
-#define BESIDE_SIGNED(X) X(signed, SIGNED)
-#define BESIDE_SHORT(X) X(short32, SHORT) X(short16, SHORT | BY16)
-#define BESIDE_LESS(X) X(less32, SHORT | LESS) X(less16, SHORT | LESS | BY16)
-#define BESIDE_VNNI(X) X(vnni32, VNNI) X(vnni16, VNNI | BY16) X(vnni_signed, VNNI | SIGNED)
-// BESIDE_FEW: also for half as many tokens.
 #if AVXVNNI
-#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X) BESIDE_LESS(X) BESIDE_VNNI(X)
-#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
-#elif NARROW && SHIFTED
-#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X) BESIDE_LESS(X)
-#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
-#elif NARROW
-#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_SHORT(X)
-#define BESIDE(X) BESIDE_FEW(X) BESIDE_PLAIN(X)
+#define BESIDE_VNNI(X) X(vnni32, VNNI | MINS) X(vnni_begun32, VNNI | BEGUN) X(vnni_begun16, VNNI | BEGUN | BY16)
+#define BESIDE(X) TILES(X) BESIDE_VNNI(X) X(vnni16, VNNI | MINS | BY16)
 #else
-#define BESIDE_FEW(X) BESIDE_SIGNED(X) BESIDE_PLAIN(X)
-#define BESIDE(X) BESIDE_FEW(X)
+#define BESIDE_VNNI(X)
+#define BESIDE(X) TILES(X)
+#endif
+// Also for half as many tokens: what most files have.
+#if SHIFTED
+#define BESIDE_FEW(X) \
+  X(signed, SIGNED) X(short32, SHORT | MINS) X(begun32, SHORT | BEGUN) X(begun16, SHORT | BEGUN | BY16) BESIDE_VNNI(X)
+#elif NARROW
+#define BESIDE_FEW(X) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
+#else
+#define BESIDE_FEW(X) TILES(X)
 #endif
 INL int beside_how(TypeInfo t, int vnni) {
-  const int by16 = t.by16 ? BY16 : 0;
-  if (vnni) return VNNI | by16 | (t.is_signed ? SIGNED : 0);
-  if (t.is_signed) return SIGNED;
-  if (NARROW && is_narrow(t)) return by16 | SHORT;
-  return by16 | (NARROW && SHIFTED && t.bits > 0 ? SHORT | LESS : 0);
+  if (!vnni) return how_of(t);
+  return VNNI | (t.by16 ? BY16 : 0) | (takes_off(t) || t.is_signed ? BEGUN : MINS);
 }
 #define DEFINE_FOR(kind, count, how) \
-  NOINL void beside_##kind(const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) { \
-    multiply_unit(count, how, unit, b, filled, x, next, sums); \
+  NOINL void beside_##kind(int shift, const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) { \
+    multiply_unit(count, how, shift, unit, b, filled, x, next, sums); \
   }
 #define DEFINE(name, how) DEFINE_FOR(name, BESIDE_TILE, how)
 BESIDE(DEFINE)
@@ -194,14 +186,14 @@ BESIDE_FEW(DEFINE)
 #undef DEFINE
 #undef DEFINE_FOR
 // x has BESIDE_TILE tokens, of which the first `count` are stored.
-INL void multiply_beside(int how, int count, const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
+INL void multiply_beside(int how, int count, const Panel *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
   if (count <= BESIDE_TILE / 2) switch (how) {
-#define CASE(name, how) case how: beside_few_##name(unit, b, filled, x, next, sums); return;
+#define CASE(name, how) case how: beside_few_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
     BESIDE_FEW(CASE)
 #undef CASE
   }
   switch (how) {
-#define CASE(name, how) case how: beside_##name(unit, b, filled, x, next, sums); return;
+#define CASE(name, how) case how: beside_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
     BESIDE(CASE)
 #undef CASE
   }

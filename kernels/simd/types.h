@@ -59,6 +59,9 @@ enum { F32 = 0, F16 = 1, BF16 = 30 };
 #define ENUM(name, number, len, bytes, sgn, by16, bits, shift) TYPE_##name = number,
 enum { TYPES(ENUM) };
 #undef ENUM
+#define ENUM(name, number, len, bytes, sgn, by16, bits, shift) SHIFT_##name = shift,
+enum { TYPES(ENUM) };
+#undef ENUM
 
 typedef struct {
   int len, bytes, is_signed, by16, bits, shift;

@@ -94,12 +94,13 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   BesideSums sums[DOTS_TOKENS / BESIDE_TILE];
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += bytes) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int i = 0; i < tiles * (int)sizeof sums[0]; i += sizeof(vf)) STORE((u8 *)sums + i, (vf){});
+    for (int i = 0; i < tiles; i++)
+      for (int at = 0; at < groups * (int)sizeof sums[0][0]; at += sizeof(vf)) STORE((u8 *)sums[i] + at, (vf){});
     Lines next = {part.w + bytes, (some / 64 + groups) / groups};
     for (i64 b = 0; b * UNIT < filled; b++) {
       fill_unit(&unit, m->type, part.w, m->rowBytes, part.rows, b, op->n, part.grid);
       for (int i = 0; i < tiles; i++, next.from += some)
-        multiply_beside(how, count - i * BESIDE_TILE, unit.words, b, filled, x + i * BESIDE_TILE, next, sums[i]);
+        multiply_beside(how, count - i * BESIDE_TILE, &unit, b, filled, x + i * BESIDE_TILE, next, sums[i]);
     }
     for (int i = 0; i < count; i += BESIDE_TILE) {
       f32 out[BESIDE_TILE * PANEL_ROWS];
