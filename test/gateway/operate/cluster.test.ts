@@ -133,6 +133,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     const second = await startGateway(limited);
     const statusOf = async (bench: GatewayBench): Promise<number> =>
       (await bench.post("wake", { text: "x", mode: "next-heartbeat" })).status;
+    const begunMs = performance.now();
     for (let i = 0; i < 20; i++) expect(await statusOf(first)).toBe(200);
     let passed = 0;
     const isRefused = async (): Promise<boolean> => {
@@ -142,7 +143,8 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
       return status === 429;
     };
     expect(await eventually(isRefused, WAIT_MS)).toBe(true);
-    expect(passed).toBeLessThan(10);
+    const againAllowed = (20 * (performance.now() - begunMs)) / 60_000; // many, on a busy machine
+    expect(passed).toBeLessThan(10 + againAllowed); // 20 more, if each node counted for itself
   }, 120_000);
 
   test("one node leads each duty, sends what the others store, and hands all of it on when it stops", async () => {
