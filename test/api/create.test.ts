@@ -44,20 +44,20 @@ describe("HEAD and POST /api/blobs/:digest", () => {
   const bytes = new TextEncoder().encode("the content of a file");
   const digest = digestOf(bytes);
 
-  test("404 of what is not there, 201 when created with the path of the file, then 200; HEAD has no body", async () => {
+  test("POST answers 201 with the file's path; HEAD answers 404 before the upload, and 200 without a body after it", async () => {
     expect(await call("HEAD", `/api/blobs/${digest}`)).toMatchObject({ status: 404, text: "" });
     const created = await call("POST", `/api/blobs/${digest}`, bytes);
     expect(created.status).toBe(201);
     expect(await Bun.file(created.text).bytes()).toEqual(bytes);
     expect(await call("HEAD", `/api/blobs/${digest}`)).toMatchObject({ status: 200, text: "" });
   });
-  test("400: the digest is not the expected one, and nothing is kept", async () => {
+  test("a blob whose digest differs from the address gets 400 and is not kept", async () => {
     const reply = await call("POST", `/api/blobs/${ABSENT}`, bytes);
     expect(reply.status).toBe(400);
     expect(reply.body.error).toContain(ABSENT);
     expect((await call("HEAD", `/api/blobs/${ABSENT}`)).status).toBe(404);
   });
-  test("digest: sha256: and hex; anything else is 400", async () => {
+  test("a digest must be sha256: and hexadecimal digits; anything else gets 400", async () => {
     for (const text of ["sha256:12", "md5:00", "x"]) {
       expect((await call("HEAD", `/api/blobs/${text}`)).status).toBe(400);
       expect((await call("POST", `/api/blobs/${text}`, bytes)).status).toBe(400);
@@ -84,11 +84,11 @@ describe("POST /api/create", () => {
       })),
     });
 
-  test("model: required", async () => {
+  test("model: a request without it gets 400", async () => {
     const reply = await post("/api/create", { modelfile: "FROM hearth" });
     expect([reply.status, reply.body]).toEqual([400, { error: "invalid model name" }]);
   });
-  test("modelfile · states: metadata, system layer, a line per layer, manifest, success", async () => {
+  test("modelfile: the statuses are metadata, system layer, one per layer, manifest, success", async () => {
     const modelfile = "FROM hearth\nSYSTEM You are a pirate.\nPARAMETER num_predict 4";
     const lines = await statuses({ model: "pirate", modelfile });
     const layers = lines.slice(2, -2);
@@ -101,14 +101,14 @@ describe("POST /api/create", () => {
     expect(await show({ model: "pirate" })).toMatchObject({ system: "You are a pirate." });
     expect((await post("/api/generate", { model: "pirate", prompt: "Hi", stream: false })).body.eval_count).toBe(4);
   });
-  test("path: a Modelfile on the server, in a folder that it may read", async () => {
+  test("path: a Modelfile in an allowed folder of the server is read; another path gets 403", async () => {
     const path = join(folder, "Modelfile");
     writeFileSync(path, "FROM hearth\nSYSTEM From a file.");
     await create({ model: "filed", path });
     expect((await show({ model: "filed" })).system).toBe("From a file.");
     expect((await post("/api/create", { model: "spy", path: "/etc/passwd", stream: false })).status).toBe(403);
   });
-  test("remote creation: an uploaded file, by the path that the upload was answered with", async () => {
+  test("modelfile: FROM accepts the path that an upload was answered with", async () => {
     const bytes = variantBytes("r");
     const { text: path } = await call("POST", `/api/blobs/${digestOf(bytes)}`, bytes);
     await create({ model: "remote", modelfile: `FROM ${path}` });
@@ -116,7 +116,7 @@ describe("POST /api/create", () => {
     const answers = await Promise.all(["remote", "hearth"].map((model) => post("/api/generate", { model, ...greedy })));
     expect(answers[0]!.body.response).toBe(answers[1]!.body.response);
   });
-  test("quantize · states: source and target, new or existing layers, manifest, success", async () => {
+  test("quantize: the statuses are both quantizations, new or existing layers, manifest, success", async () => {
     const modelfile = `FROM @${await upload(half(2))}`;
     const told = "quantizing F16 model to Q4_K_M";
     const end = ["writing manifest", "success"];
@@ -124,11 +124,11 @@ describe("POST /api/create", () => {
     expect(await statuses({ model: "small", ...body })).toEqual([told, "creating new layer <digest>", ...end]);
     expect(await statuses({ model: "small2", ...body })).toEqual([told, "using existing layer <digest>", ...end]);
   });
-  test.each(LEVELS)("quantize: %s is allowed, and is the model's quantization_level", async (quantize) => {
+  test.each(LEVELS)("quantize: %s is allowed, and becomes the model's quantization_level", async (quantize) => {
     await create({ model: `q-${quantize}`, modelfile: `FROM @${await upload(half(1))}`, quantize });
     expect((await show({ model: `q-${quantize}` })).details.quantization_level).toBe(quantize.toUpperCase());
   });
-  test("quantize: a quantized source and an unknown level are errors", async () => {
+  test("quantize: a quantized source and an unknown level get 400", async () => {
     const refused = await post("/api/create", {
       model: "x",
       modelfile: "FROM hearth",
@@ -142,7 +142,7 @@ describe("POST /api/create", () => {
       expect.stringContaining("unsupported quantization type Q9_9"),
     ]);
   });
-  test("Progress object: status; digest, total and completed while something is worked through", async () => {
+  test("every progress object has a status; digest, total and completed are present while bytes are processed", async () => {
     const body = { model: "told", modelfile: `FROM @${await upload(half(3))}`, quantize: "q8_0" };
     const lines = await Array.fromAsync(ndjson(await hearth.post("/api/create", body)));
     for (const { status } of lines) expect(status).toBeString();

@@ -61,7 +61,7 @@ const loadedModels = async (): Promise<string[]> => {
 };
 
 describe("POST /api/embed", () => {
-  test("model, embeddings, total_duration, load_duration, prompt_eval_count: one vector per input", async () => {
+  test("the answer has one vector per input, and model, durations and prompt_eval_count", async () => {
     const reply = await embed({ input: ["hello world", "the lazy dog"] });
     expect(Object.keys(reply)).toEqual(["model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"]);
     expect(reply.model).toBe("bert");
@@ -72,7 +72,7 @@ describe("POST /api/embed", () => {
     }
   });
 
-  test("input: a string gives the vector that it gives in a list", async () => {
+  test("input: a text gets the same vector alone as in a list", async () => {
     const { embeddings } = await embed({ input: ["the lazy dog", "over", ""] });
     const [alone] = (await embed({ input: "the lazy dog" })).embeddings;
     expect(cosine(alone!, embeddings[0]!)).toBeGreaterThan(0.99999);
@@ -80,7 +80,7 @@ describe("POST /api/embed", () => {
     expect(embeddings[2]!.every(Number.isFinite)).toBe(true);
   });
 
-  test("input: 300 texts come back in their order", async () => {
+  test("input: the vectors of 300 texts keep the order of the texts", async () => {
     const input = Array.from({ length: 300 }, (_, i) => `${wordOf(i % 40)} ${"dog ".repeat(i % 7)}${i}`);
     const { embeddings } = await embed({ input });
     expect(embeddings.length).toBe(300);
@@ -90,21 +90,21 @@ describe("POST /api/embed", () => {
     }
   });
 
-  test("truncate, default true: the end of an input that is too long is cut", async () => {
+  test("truncate: an input that is too long loses its end by default", async () => {
     const { embeddings, prompt_eval_count } = await embed({ input: LONG });
     expect(prompt_eval_count).toBe(CTX_LEN);
     const other = `${LONG.split(" ").slice(0, 200).join(" ")} dog`;
     expect(cosine(embeddings[0]!, (await embed({ input: other })).embeddings[0]!)).toBeGreaterThan(0.99999);
   });
 
-  test("truncate false: an error where the context length is exceeded, for one input and for several", async () => {
+  test("truncate: false makes an input beyond the context length an error, alone or in a list", async () => {
     const error = [400, "the input length exceeds the context length"];
     expect(await failure("/api/embed", { input: LONG, truncate: false })).toEqual(error);
     expect(await failure("/api/embed", { input: ["a", LONG], truncate: false })).toEqual(error);
     expect((await embed({ input: "short", truncate: false })).embeddings.length).toBe(1);
   });
 
-  test("options.num_ctx truncates an input; a value that is too small is an error", async () => {
+  test("options: num_ctx truncates an input; a value that is too small is an error", async () => {
     const cut = await embed({ input: "dog over the hill", options: { num_ctx: 3 } });
     expect(cut.prompt_eval_count).toBe(3);
     expect(cosine(cut.embeddings[0]!, (await embed({ input: "dog" })).embeddings[0]!)).toBeGreaterThan(0.99999);
@@ -112,7 +112,7 @@ describe("POST /api/embed", () => {
     expect(await failure("/api/embed", { input: "dog over", options: { num_ctx: 1 } })).toEqual(error);
   });
 
-  test("dimensions: the first values, of unit length again; more than there are change nothing", async () => {
+  test("dimensions: shortens the vector and normalizes it again; a larger number changes nothing", async () => {
     const [whole] = (await embed({ input: "dog" })).embeddings;
     const [cut] = (await embed({ input: "dog", dimensions: 8 })).embeddings;
     expect(cut!.length).toBe(8);
@@ -121,14 +121,14 @@ describe("POST /api/embed", () => {
     expect((await embed({ input: "dog", dimensions: 999 })).embeddings[0]).toEqual(whole!);
   });
 
-  test("no input loads the model, keep_alive 0 unloads it", async () => {
+  test("a request without input loads the model, and keep_alive 0 unloads it", async () => {
     expect(await embed({ input: [] })).toEqual({ model: "bert", embeddings: [] });
     expect(await loadedModels()).toContain("bert:latest");
     await embed({ input: "", keep_alive: 0 });
     expect(await eventually(async () => !(await loadedModels()).includes("bert:latest"), 20_000)).toBe(true);
   });
 
-  test("a model that generates embeds too, also while it generates", async () => {
+  test("a generating model computes embeddings too, also while it generates", async () => {
     const generating = hearth.post("/api/generate", { model: "hearth", prompt: "Tell me a story.", stream: false });
     const { embeddings } = await embed({ model: "hearth", input: ["a small fox", "a little fox", LONG] });
     expect(embeddings.map((vector) => vector.length === embeddings[0]!.length)).toEqual([true, true, true]);
@@ -137,7 +137,7 @@ describe("POST /api/embed", () => {
     expect(cosine(again!, embeddings[0]!)).toBeGreaterThan(0.99999);
   });
 
-  test("a client that goes away stops the work", async () => {
+  test("a client that disconnects stops the computation", async () => {
     const gone = new AbortController();
     const input = Array.from({ length: 400 }, (_, i) => `${LONG} ${i}`);
     const reply = hearth.post("/api/embed", { model: "hearth", input }, gone.signal);
@@ -166,7 +166,7 @@ describe("POST /api/embed", () => {
 });
 
 describe("POST /api/embeddings", () => {
-  test("embedding: the vector of the prompt", async () => {
+  test("the answer's embedding is the vector of the prompt", async () => {
     const response = await hearth.post("/api/embeddings", { model: "bert", prompt: "dog" });
     const { embedding } = (await response.json()) as { embedding: number[] };
     expect(cosine(embedding, (await embed({ input: "dog" })).embeddings[0]!)).toBeGreaterThan(0.99999);
@@ -177,14 +177,14 @@ describe("POST /api/embeddings", () => {
     expect(await failure("/api/embeddings", { prompt: LONG })).toEqual(error);
   });
 
-  test("options: num_ctx is the length that the prompt must fit", async () => {
+  test("options: num_ctx limits the length of the prompt", async () => {
     const error = [400, "the input length exceeds the context length"];
     const prompt = "dog over the hill";
     expect(await failure("/api/embeddings", { prompt, options: { num_ctx: 4 } })).toEqual(error);
     expect((await failure("/api/embeddings", { prompt, options: { num_ctx: 64 } }))[0]).toBe(200);
   });
 
-  test("keep_alive: five minutes by default, as long as it says, 0 unloads", async () => {
+  test("keep_alive: the model stays for five minutes by default, else as long as requested; 0 unloads it", async () => {
     const secondsLeft = async (body: object): Promise<number> => {
       expect((await failure("/api/embeddings", { prompt: "dog", ...body }))[0]).toBe(200);
       const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: Loaded[] };
@@ -199,12 +199,12 @@ describe("POST /api/embeddings", () => {
 });
 
 describe("an embedding model", () => {
-  test("POST /api/show: its capability is embedding", async () => {
+  test("POST /api/show lists only the capability embedding", async () => {
     const response = await hearth.post("/api/show", { model: "bert" });
     expect(await response.json()).toMatchObject({ capabilities: ["embedding"], details: { family: "bert" } });
   });
 
-  test("POST /api/generate and /api/chat are refused", async () => {
+  test("POST /api/generate and /api/chat refuse the model", async () => {
     const messages = [{ role: "user", content: "hi" }];
     expect(await failure("/api/generate", { prompt: "hi" })).toEqual([400, '"bert" does not support generate']);
     expect(await failure("/api/chat", { messages })).toEqual([400, '"bert" does not support chat']);

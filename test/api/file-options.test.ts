@@ -46,7 +46,7 @@ async function answer(model: string, options: object): Promise<string> {
 const answers = (model: string, options: object): Promise<string[]> =>
   Promise.all([1, 2, 3, 4].map((seed) => answer(model, { seed, ...options })));
 
-test("a request goes before a Modelfile, a Modelfile before the file, and the file before our defaults", async () => {
+test("options of a request override the Modelfile, the Modelfile the model file, and the model file our defaults", async () => {
   const greedy = await answer("plain", { temperature: 0 });
   expect(await answers("file", {})).toEqual([greedy, greedy, greedy, greedy]);
   const same = { temperature: 1.5, top_k: 30 };
@@ -57,7 +57,7 @@ test("a request goes before a Modelfile, a Modelfile before the file, and the fi
   expect(await answers("modelfile", { top_k: 1 })).toEqual([greedy, greedy, greedy, greedy]);
 });
 
-test("what is shown of a model, and what a response says of its sampling, has the file's defaults", async () => {
+test("POST /api/show and /v1/responses report the defaults of the model file", async () => {
   const show = (model: string) => json(hearth.post("/api/show", { model }));
   const { parameters, modelfile } = await show("file");
   expect(parameters).toMatch(/^temperature +1\.5\ntop_k +1$/);
@@ -67,13 +67,13 @@ test("what is shown of a model, and what a response says of its sampling, has th
   expect(response).toMatchObject({ temperature: 1.5, top_p: 0.9 });
 });
 
-test("a default that is not a number is an error that names it", async () => {
+test("a default in the model file that is not a number is an error that names its key", async () => {
   await create("broken", { "general.sampling.temp": { f32: NaN } });
   const { error } = await json(hearth.post("/api/generate", { model: "broken", prompt: PROMPT, stream: false }));
   expect(error).toContain("'general.sampling.temp': expected a finite number, got NaN");
 });
 
-test("a suppressed token is in no answer, whatever chooses it", async () => {
+test("a suppressed token is never generated, whichever sampler is used", async () => {
   const greedy = await answer("plain", { temperature: 0 });
   const first = greedy[0]!;
   expect(first).toMatch(/[a-z]/);

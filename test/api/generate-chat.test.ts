@@ -53,7 +53,7 @@ const STATISTICS = [
 ];
 
 describe("POST /api/generate", () => {
-  test("model: required, the tag defaults to latest, unknown is 404", async () => {
+  test("model: is required, its tag defaults to latest, and an unknown model gets 404", async () => {
     expect((await generate({ model: "hearth:latest" })).body.response).toBe((await generate({})).body.response);
     expect(await generate({ model: "nobody:1b" })).toEqual({
       status: 404,
@@ -62,7 +62,7 @@ describe("POST /api/generate", () => {
     expect((await generate({ model: undefined })).status).toBe(404);
   });
 
-  test("prompt: empty or omitted loads the model: one object, response empty, done", async () => {
+  test("prompt: an empty or missing prompt loads the model and gets one object with an empty response", async () => {
     for (const prompt of ["", undefined]) {
       const { body } = await generate({ prompt, stream: true });
       expect(body).toMatchObject({ model: MODEL, response: "", done: true, done_reason: "load" });
@@ -85,14 +85,14 @@ describe("POST /api/generate", () => {
     expect((await generate({ format: "xml" })).body.error).toBe('format: expected "json" or a JSON schema, got "xml"');
   });
 
-  test("system: takes the place of the model's own message", async () => {
+  test("system: replaces the model's own system message", async () => {
     const prefix = "<|im_start|>system\nYou are a pirate.<|im_end|>\n";
     const { body } = await generate({ system: "You are a pirate.", options: { ...GREEDY, num_predict: 1 } });
     const ids = await idsOf(prefix);
     expect(body.context.slice(0, ids.length)).toEqual(ids);
   });
 
-  test("template: takes the place of the model's own template", async () => {
+  test("template: replaces the model's own template", async () => {
     const { body } = await generate({ template: "A: {{ .System }}|{{ .Prompt }}", system: "s", prompt: "p" });
     const ids = await idsOf("A: s|p");
     expect(body.context.slice(0, ids.length)).toEqual(ids);
@@ -100,7 +100,7 @@ describe("POST /api/generate", () => {
     expect((await generate({ template: "{{ .Prompt" })).status).toBe(400);
   });
 
-  test("context: from a previous reply, read before the prompt", async () => {
+  test("context: a previous reply's context is read before the prompt", async () => {
     const first = await generate({ prompt: "My name is Anna." });
     expect(first.body.context.length).toBe(first.body.prompt_eval_count + first.body.eval_count);
     const second = await generate({ prompt: "What is my name?", context: first.body.context });
@@ -110,7 +110,7 @@ describe("POST /api/generate", () => {
     expect([bad.status, bad.body.error]).toEqual([400, expect.stringContaining(String(2 ** 40))]);
   });
 
-  test("stream: by default, objects with done false and a last one with statistics and no text", async () => {
+  test("stream: objects with done false are sent by default, then one with statistics and no text", async () => {
     const all = await lines("/api/generate", { prompt: PROMPT, options: GREEDY });
     const last = all.pop();
     for (const object of all) {
@@ -123,14 +123,14 @@ describe("POST /api/generate", () => {
     expect(all.map(({ response }) => response).join("")).toBe((await generate({})).body.response);
   });
 
-  test("stream false: one object with the whole response and the same extra fields", async () => {
+  test("stream: false gets one object with the whole response and the same statistics", async () => {
     const { body } = await generate({});
     expect(body.response.length).toBeGreaterThan(5);
     expect(body).toMatchObject({ model: MODEL, done: true, done_reason: "length" });
     for (const name of ["context", ...STATISTICS]) expect(body).toHaveProperty(name);
   });
 
-  test("raw: the prompt is read as it is; no context is returned", async () => {
+  test("raw: the prompt is used unchanged, and no context is returned", async () => {
     const prompt = "Once upon a time";
     const { body } = await generate({ raw: true, prompt });
     expect(body.prompt_eval_count).toBe((await idsOf(prompt)).length);
@@ -139,7 +139,7 @@ describe("POST /api/generate", () => {
     expect([mixed.status, mixed.body.error]).toEqual([400, "raw mode does not support template, system, or context"]);
   });
 
-  test("keep_alive: duration text, seconds, negative for ever, 0 to unload; anything else is 400", async () => {
+  test("keep_alive: accepts a duration, seconds, a negative number for ever and 0 to unload; else 400", async () => {
     const remaining = async (keep_alive: unknown): Promise<number> => {
       await generate({ keep_alive, options: { num_predict: 1 } });
       const model = await loaded();
@@ -167,7 +167,7 @@ describe("POST /api/generate", () => {
     expect(await remaining(0)).toBeLessThanOrEqual(0);
   });
 
-  test("truncate false: a prompt longer than the context is 400; without it, the answer says truncated", async () => {
+  test("truncate: false makes a prompt beyond the context 400; by default the answer reports the truncation", async () => {
     const long = { prompt: "word ".repeat(300), options: { ...GREEDY, num_ctx: 128 } };
     const refused = await generate({ ...long, truncate: false });
     expect([refused.status, refused.body.error]).toEqual([
@@ -179,7 +179,7 @@ describe("POST /api/generate", () => {
     expect((await generate({})).body).not.toHaveProperty("truncated");
   });
 
-  test("shift: a full context goes on, or with false ends with length", async () => {
+  test("shift: a full context is shifted by default; with false, the answer ends with done_reason length", async () => {
     const options = { temperature: 0, num_ctx: 64, num_predict: 150, stop: [] };
     const schema = { type: "array", items: { type: "integer" }, minItems: 500 };
     const asked = { prompt: "Count.", format: schema, options };
@@ -189,7 +189,7 @@ describe("POST /api/generate", () => {
     expect(body.prompt_eval_count + body.eval_count).toBeLessThanOrEqual(65);
   });
 
-  test("logprobs: one entry per token of the answer, with alternatives, in both modes", async () => {
+  test("logprobs: every token of the answer has an entry with alternatives, streamed or not", async () => {
     const { body } = await generate({ logprobs: true, top_logprobs: 2 });
     expect(body.logprobs.map(({ token }: any) => token).join("")).toBe(body.response);
     expect(body.logprobs).toHaveLength(body.eval_count);
@@ -209,19 +209,19 @@ describe("POST /api/generate", () => {
 });
 
 describe("POST /api/chat", () => {
-  test("model: required; unknown is 404", async () => {
+  test("model: is required, and an unknown model gets 404", async () => {
     expect(await chat({ model: undefined })).toEqual({ status: 400, body: { error: "model is required" } });
     expect((await chat({ model: "nobody" })).status).toBe(404);
   });
 
-  test("messages: an empty array or none loads the model", async () => {
+  test("messages: an empty or missing array loads the model", async () => {
     for (const messages of [[], undefined]) {
       const { body } = await chat({ messages, stream: true });
       expect(body).toMatchObject({ message: { role: "assistant", content: "" }, done: true, done_reason: "load" });
     }
   });
 
-  test("stream: by default, objects with done false and a last one with statistics", async () => {
+  test("stream: objects with done false are sent by default, then one with statistics", async () => {
     const all = await lines("/api/chat", { messages: [user(PROMPT)], options: GREEDY });
     const last = all.pop();
     for (const object of all) {
@@ -234,7 +234,7 @@ describe("POST /api/chat", () => {
     expect(all.map(({ message }) => message.content).join("")).toBe((await chat({})).body.message.content);
   });
 
-  test("stream false: one object with the message, done and statistics", async () => {
+  test("stream: false gets one object with the message, done and statistics", async () => {
     const { body } = await chat({});
     expect(body).toMatchObject({ message: { role: "assistant" }, done: true });
     expect(body.message.content.length).toBeGreaterThan(5);
@@ -246,19 +246,19 @@ describe("POST /api/chat", () => {
     expect(JSON.parse(body.message.content)).toBeObject();
   });
 
-  test("format: a schema holds the content to it", async () => {
+  test("format: a schema constrains the content", async () => {
     const format = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
     const { body } = await chat({ format, options: { temperature: 0, num_predict: 60 } });
     expect(Object.keys(JSON.parse(body.message.content))).toEqual(["n"]);
   });
 
-  test("keep_alive: how long the model stays", async () => {
+  test("keep_alive: sets how long the model stays loaded", async () => {
     await chat({ keep_alive: "2h", options: { num_predict: 1 } });
     const left = Date.parse((await loaded()).expires_at) - Date.now();
     expect(left).toBeGreaterThan(1.9 * 3600_000);
   });
 
-  test("truncate: the oldest messages go first, system messages stay, and the answer says so", async () => {
+  test("truncate: the oldest messages are dropped, system messages stay, and the answer reports it", async () => {
     const turns = Array.from({ length: 40 }, (_, i) => [
       user(`Number ${i} is here.`),
       { role: "assistant", content: "Yes." },
@@ -272,7 +272,7 @@ describe("POST /api/chat", () => {
     expect((await chat({})).body).not.toHaveProperty("truncated");
   });
 
-  test("logprobs: with a tool that is called, every token is told though no text is", async () => {
+  test("logprobs: every token of a tool call has an entry, though no text is sent", async () => {
     const { body } = await chat({ ...WEATHER, logprobs: true });
     expect(body.message.tool_calls).toHaveLength(1);
     expect(body.logprobs.map(({ token }: any) => token).join("")).toContain("get_weather");
@@ -305,7 +305,7 @@ describe("Chat message", () => {
   const count = async (messages: object[]): Promise<number> =>
     (await chat({ messages, options: { num_predict: 1 } })).body.prompt_eval_count;
 
-  test("role: system, user, assistant and tool are read; each adds to the prompt", async () => {
+  test("role: messages of system, user, assistant and tool each add to the prompt", async () => {
     const question = user("What is the weather in Paris?");
     const alone = await count([question]);
     expect(await count([{ role: "system", content: "Be brief." }, question])).toBeGreaterThan(alone);
@@ -315,7 +315,7 @@ describe("Chat message", () => {
     expect(await count([question, called, { role: "tool", content: "18 degrees" }])).toBeGreaterThan(alone);
   });
 
-  test("content: text; anything else is 400", async () => {
+  test("content: must be text; anything else gets 400", async () => {
     const { status, body } = await chat({ messages: [{ role: "user", content: ["a"] }] });
     expect([status, body.error]).toEqual([400, "messages.0.content: expected a string, got an array"]);
   });
@@ -327,7 +327,7 @@ describe("Chat message", () => {
     expect((await chat({ messages: [{ ...user("Hello!"), images: ["no base64!"] }] })).status).toBe(400);
   });
 
-  test("tool_calls: the calls of earlier turns are read", async () => {
+  test("tool_calls: calls of earlier turns become part of the prompt", async () => {
     const call = (name: string) => ({
       role: "assistant",
       content: "",
@@ -340,14 +340,14 @@ describe("Chat message", () => {
 });
 
 describe("Tool definition and Tool call", () => {
-  test("a called tool: content empty, tool_calls with name and arguments, done_reason stop", async () => {
+  test("a tool call has empty content, tool_calls with name and arguments, and done_reason stop", async () => {
     const { body } = await chat(WEATHER);
     expect(body).toMatchObject({ done: true, done_reason: "stop", message: { role: "assistant", content: "" } });
     const [{ function: called }] = body.message.tool_calls;
     expect(called).toMatchObject({ name: "get_weather", arguments: { city: "Paris" } });
   });
 
-  test("name, description and parameters are put before the model", async () => {
+  test("a tool's name, description and parameters become part of the prompt", async () => {
     const [tool] = WEATHER.tools;
     const size = async (tools: object[]): Promise<number> =>
       (await chat({ ...WEATHER, tools, options: { num_predict: 1 } })).body.prompt_eval_count;
@@ -371,14 +371,14 @@ describe("Generation statistics", () => {
     expect(body.eval_count / eval_duration).toBeGreaterThan(0);
   });
 
-  test("prompt_eval_count and eval_count: tokens of prompt and response, cached ones included", async () => {
+  test("prompt_eval_count and eval_count count the tokens of prompt and response, cached ones included", async () => {
     const [first, again] = [await generate({}), await generate({})];
     expect(first.body.prompt_eval_count).toBe(again.body.prompt_eval_count);
     expect(again.body.eval_count).toBe(12);
     expect(again.body.context).toHaveLength(again.body.prompt_eval_count + 12);
   });
 
-  test("done_reason: stop where the model or a stop text ends, length at the limit", async () => {
+  test("done_reason is stop after the model or a stop text ends the answer, and length at the limit", async () => {
     expect((await generate({ prompt: "Hello!", options: { temperature: 0 } })).body.done_reason).toBe("stop");
     expect((await generate({})).body.done_reason).toBe("length");
   });
@@ -391,13 +391,13 @@ describe("States and transitions", () => {
     return (await loaded()) === undefined;
   };
 
-  test("loaded · generate with empty prompt and keep_alive 0: unload, response empty, not loaded", async () => {
+  test("POST /api/generate with an empty prompt and keep_alive 0 unloads a loaded model", async () => {
     await generate({ prompt: "" });
     expect((await unload()).body).toMatchObject({ response: "", done: true, done_reason: "unload" });
     expect(await gone()).toBe(true);
   });
 
-  test("not loaded · generate with prompt empty: loaded, for five minutes by default", async () => {
+  test("POST /api/generate with an empty prompt loads the model for five minutes by default", async () => {
     await unload();
     expect(await gone()).toBe(true);
     expect((await generate({ prompt: "" })).body).toMatchObject({ response: "", done: true });
@@ -406,7 +406,7 @@ describe("States and transitions", () => {
     expect(left).toBeLessThanOrEqual(300);
   });
 
-  test("not loaded · chat with messages empty: loaded; loaded · with keep_alive 0: not loaded", async () => {
+  test("POST /api/chat without messages loads the model, and unloads it with keep_alive 0", async () => {
     await unload();
     expect(await gone()).toBe(true);
     expect((await chat({ messages: [] })).body.done_reason).toBe("load");
@@ -416,7 +416,7 @@ describe("States and transitions", () => {
     expect(await gone()).toBe(true);
   });
 
-  test("loaded · keep_alive elapses: not loaded", async () => {
+  test("a loaded model is unloaded when keep_alive has elapsed", async () => {
     await generate({ prompt: "", keep_alive: "100ms" });
     expect(await gone()).toBe(true);
   });

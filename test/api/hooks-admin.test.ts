@@ -23,7 +23,7 @@ const ENDPOINTS: [string, string][] = [
 ];
 
 test.each(ENDPOINTS)(
-  "%s /hooks-admin/%s: 401 without the gateway token; the hook token is none",
+  "%s /hooks-admin/%s: 401 without the gateway token, also with the hook token",
   async (method, path) => {
     const world = await startGateway();
     expect((await world.admin(path, { method, token: "" })).status).toBe(401);
@@ -32,12 +32,12 @@ test.each(ENDPOINTS)(
   },
 );
 
-test.each(ENDPOINTS)("%s /hooks-admin/%s: 404 where gateway.token is not set", async (method, path) => {
+test.each(ENDPOINTS)("%s /hooks-admin/%s: 404 without a configured gateway.token", async (method, path) => {
   const world = await startGateway({ settings: { gateway: {} } });
   expect((await world.admin(path, { method, token: "undefined" })).status).toBe(404);
 });
 
-test("twenty failed attempts: 429 as the ingress has it, and the right token still gets in", async () => {
+test("twenty failed attempts lock an address out with 429, but the right token still works", async () => {
   const world = await startGateway();
   for (let i = 0; i < 20; i++) await world.admin("deliveries", { token: "wrong" });
   const locked = await world.admin("deliveries", { token: "wrong" });
@@ -52,7 +52,7 @@ test("twenty failed attempts: 429 as the ingress has it, and the right token sti
   expect((await world.admin("deliveries")).status).toBe(200);
 });
 
-test("GET /hooks-admin/deliveries: newest first, in pages, by state and path", async () => {
+test("GET /hooks-admin/deliveries: lists the newest first, in pages, filtered by state and path", async () => {
   const world = await startGateway();
   const runs = [await send(world, 1), await send(world, 2), await send(world, 3)];
   await world.hook("wake", { text: "w", mode: "next-heartbeat" });
@@ -66,14 +66,17 @@ test("GET /hooks-admin/deliveries: newest first, in pages, by state and path", a
   expect(ids(await json(await world.admin("deliveries?state=dead")))).toEqual([]);
 });
 
-test.each(["state=strange", "limit=0", "limit=501", "limit=x", "colour=red"])("deliveries?%s: 400", async (query) => {
-  const world = await startGateway();
-  const response = await world.admin(`deliveries?${query}`);
-  expect(response.status).toBe(400);
-  expect(await json(response)).toEqual({ error: expect.any(String) });
-});
+test.each(["state=strange", "limit=0", "limit=501", "limit=x", "colour=red"])(
+  "GET /hooks-admin/deliveries?%s: 400",
+  async (query) => {
+    const world = await startGateway();
+    const response = await world.admin(`deliveries?${query}`);
+    expect(response.status).toBe(400);
+    expect(await json(response)).toEqual({ error: expect.any(String) });
+  },
+);
 
-test("GET /hooks-admin/deliveries/:id: everything but credentials; also by the id of a run", async () => {
+test("GET /hooks-admin/deliveries/:id: shows everything but credentials, and also accepts the id of a run", async () => {
   const world = await startGateway({ settings: { hooks: { queue: { keepBodies: true } } } });
   const runId = await send(world, 7);
   const details = await json(await world.admin(`deliveries/${runId}`));
@@ -89,7 +92,7 @@ test("GET /hooks-admin/deliveries/:id: everything but credentials; also by the i
   expect((await world.admin("deliveries/none")).status).toBe(404);
 });
 
-test("POST /hooks-admin/deliveries/:id/replay: a new delivery runs; 404 and 409 where it cannot", async () => {
+test("POST /hooks-admin/deliveries/:id/replay: runs a new delivery; 409 for an open one, 404 for an unknown one", async () => {
   const open = Promise.withResolvers<void>();
   const world = await startGateway({
     script: (_, i) => ({ text: `answer ${i}`, ...(i === 1 ? { until: open.promise } : {}) }),
@@ -104,7 +107,7 @@ test("POST /hooks-admin/deliveries/:id/replay: a new delivery runs; 404 and 409 
   expect((await world.admin("deliveries/none/replay", { method: "POST" })).status).toBe(404);
 });
 
-test("POST /hooks-admin/deliveries/:id/replay: 503 with Retry-After where the queue is full", async () => {
+test("POST /hooks-admin/deliveries/:id/replay: 503 with Retry-After while the queue is full", async () => {
   const open = Promise.withResolvers<void>();
   const world = await startGateway({
     settings: { hooks: { queue: { max: 1 } } },
@@ -135,7 +138,7 @@ test("POST /hooks-admin/deliveries/:id/cancel: stops the model", async () => {
   expect(over.runs).toEqual([{ runId, result: "over" }]);
 });
 
-test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispatched", async () => {
+test("POST /hooks-admin/mappings/:id/test: returns the rendered action and dispatches nothing", async () => {
   const mappings = [
     {
       id: "first",
@@ -166,7 +169,7 @@ test("POST /hooks-admin/mappings/:id/test: the rendered action; nothing is dispa
   expect(world.runtime.requests).toEqual([]);
 });
 
-test("POST /hooks-admin/mappings/:id/test: what the ingress would say where nothing runs", async () => {
+test("POST /hooks-admin/mappings/:id/test: returns the ingress's answer to a request that runs nothing", async () => {
   const when = { at: "payload.action", equals: "opened" };
   const secrets = "github-webhook-secret-of-tests";
   const mappings = [
@@ -202,7 +205,7 @@ test("POST /hooks-admin/mappings/:id/test: what the ingress would say where noth
   expect(await tested("shop", { payload: {} })).toMatchObject({ reaches: null, outcome: "actions" }); // 404
 });
 
-test("POST /hooks-admin/mappings/:id/test: a body as its sender writes it, read as the ingress reads it", async () => {
+test("POST /hooks-admin/mappings/:id/test: parses a raw body as the ingress does", async () => {
   const mappings = [
     { id: "ci", action: "wake", textTemplate: "{{payload.text}}" },
     { id: "small", action: "wake", textTemplate: "x", maxBodyBytes: 10 },
@@ -240,7 +243,7 @@ test("POST /hooks-admin/mappings/:id/test: a body as its sender writes it, read 
   }
 });
 
-test("POST /hooks-admin/pause: requests wait, and run after resume", async () => {
+test("POST /hooks-admin/pause: accepted requests wait, and run after resume", async () => {
   const world = await startGateway();
   expect(await json(await world.admin("pause", { method: "POST" }))).toEqual({ paused: true });
   const { runId } = await json(await world.hook("agent", { message: "later" }));
@@ -255,7 +258,7 @@ test("POST /hooks-admin/pause: requests wait, and run after resume", async () =>
   expect(await world.gateway.status()).not.toHaveProperty("paused");
 });
 
-test("GET /hooks-admin/mappings: all of them, in their order, without secrets", async () => {
+test("GET /hooks-admin/mappings: lists all mappings in their order, without secrets", async () => {
   const mappings = [
     {
       id: "ci",

@@ -13,14 +13,14 @@ describe("authentication", () => {
     ["x-gateway-token", { "x-gateway-token": TOKEN }],
     ["x-gateway-token beside Basic", { authorization: "Basic eA==", "x-gateway-token": TOKEN }],
     ["x-gateway-token beside an empty Bearer", { authorization: "Bearer ", "x-gateway-token": TOKEN }],
-  ])("%s: accepted", async (_, headers) => {
+  ])("%s: is accepted", async (_, headers) => {
     const api = await startHooks();
     const response = await api.send("/hooks/wake", wake, { headers });
     expect(response.status).toBe(200);
     expect(response.headers.has("deprecation")).toBe(false);
   });
 
-  test("?token=: accepted, deprecated, and logged without its value", async () => {
+  test("?token=: is accepted with a deprecation header, and logged without its value", async () => {
     const api = await startHooks();
     for (let i = 0; i < 3; i++) {
       const response = await api.send(`/hooks/wake?token=${TOKEN}`, wake);
@@ -38,7 +38,7 @@ describe("authentication", () => {
     expect(api.logs.filter(({ level }) => level === "warn")).toHaveLength(3);
   });
 
-  test.each(["wake", "ci"])("/hooks/%s: a token that is gone before the body ends counts no longer", async (path) => {
+  test.each(["wake", "ci"])("/hooks/%s: a token that is removed before the body ends gets 401", async (path) => {
     const mappings = [{ match: { path: "ci" }, action: "wake", textTemplate: "x" }];
     const api = await startHooks({ hooks: { mappings } });
     const { readable, writable } = new TransformStream<string, string>();
@@ -56,7 +56,7 @@ describe("authentication", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("?token=: 400 where allowQueryToken is false, whatever else the request has", async () => {
+  test("?token=: gets 400 if allowQueryToken is false, even beside a valid header", async () => {
     const api = await startHooks({ hooks: { allowQueryToken: false } });
     const response = await api.post(`/hooks/wake?token=${TOKEN}`, wake);
     expect(await refusal(response)).toEqual([400, "query_token_refused"]);
@@ -83,7 +83,7 @@ describe("authentication", () => {
     expect(await refusal(await api.send("/hooks/wake?token=wrong", wake))).toEqual([401, "unauthorized"]);
   });
 
-  test("several tokens: each has an id, which the delivery keeps instead of it", async () => {
+  test("every token has an id, which the delivery and the log keep in its place", async () => {
     const tokens = [{ id: "ci", token: "token-of-the-ci" }];
     const api = await startHooks({ hooks: { tokens } });
     await api.post("/hooks/wake", wake);
@@ -95,7 +95,7 @@ describe("authentication", () => {
     expect(api.logs.filter(({ msg }) => msg === "request").map(({ auth }) => auth)).toEqual(["main", "ci"]);
   });
 
-  test("a token for other paths: 403; one that has expired: 401", async () => {
+  test("a token restricted to other paths gets 403, and an expired one gets 401", async () => {
     const tokens = [
       { id: "ci", token: "token-of-the-ci", paths: ["/wake/"] },
       { id: "old", token: "old-token", expiresAt: "2020-01-01T00:00:00Z" },
@@ -108,7 +108,7 @@ describe("authentication", () => {
     expect(await refusal(await api.send("/hooks/wake", wake, as("old-token")))).toEqual([401, "unauthorized"]);
   });
 
-  test("keys of the model API are neither asked for nor enough", async () => {
+  test("webhooks need no key of the model API, and such a key is no hook token", async () => {
     const api = await startHooks({}, { apiKeys: ["api-key"] });
     expect((await api.post("/hooks/wake", wake)).status).toBe(200);
     const headers = { authorization: "Bearer api-key" };
@@ -116,7 +116,7 @@ describe("authentication", () => {
     expect((await fetch(`${api.url}/api/tags`, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(401);
   });
 
-  test("webhooks come by any host name, and from no page", async () => {
+  test("webhooks are accepted under any host name, without CORS headers", async () => {
     const api = await startHooks();
     const headers = { host: "hooks.example", origin: "https://evil.example" };
     const response = await api.post("/hooks/wake", wake, headers);
@@ -132,7 +132,7 @@ describe("the throttle", () => {
   const guess = (api: Api, headers = {}) =>
     api.send("/hooks/wake", wake, { headers: { authorization: "Bearer x", ...headers } });
 
-  test("the 21st failed attempt of a minute gets 429 with Retry-After; a correct token still gets in, and clears it", async () => {
+  test("the 21st failed attempt of a minute gets 429 with Retry-After; a correct token still works and clears it", async () => {
     const api = await startHooks();
     for (let left = 19; left >= 0; left--) {
       const response = await guess(api);
@@ -145,7 +145,7 @@ describe("the throttle", () => {
     expect((await guess(api)).headers.get("ratelimit-remaining")).toBe("19");
   });
 
-  test("a minute later the address may try again", async () => {
+  test("a locked address may try again after a minute", async () => {
     const api = await startHooks();
     for (let i = 0; i < 21; i++) await guess(api);
     expect((await guess(api)).status).toBe(429);
@@ -153,7 +153,7 @@ describe("the throttle", () => {
     expect((await guess(api)).status).toBe(401);
   });
 
-  test("clients behind a trusted proxy are counted apart; without trust the header says nothing", async () => {
+  test("clients behind a trusted proxy are counted separately; an untrusted proxy's X-Forwarded-For is ignored", async () => {
     const statuses = async (trustedProxies: string[]): Promise<number[]> => {
       const api = await startHooks({ trustedProxies });
       for (let i = 0; i < 20; i++) await guess(api, { "x-forwarded-for": "6.6.6.6, 1.2.3.4" });
@@ -165,7 +165,7 @@ describe("the throttle", () => {
   });
 });
 
-test("a sender that signs the address it asks is known behind a proxy that speaks TLS for this server", async () => {
+test("a signature over the public address verifies behind a trusted proxy that terminates TLS", async () => {
   const secrets = "0123456789abcdef0123456789abcdef";
   const auth = { scheme: "hmac", header: "x-signature", signedContent: "{method}{url}{body}", secrets };
   const mappings = [{ match: { path: "signed" }, action: "wake", textTemplate: "x", auth }];
@@ -182,7 +182,7 @@ test("a sender that signs the address it asks is known behind a proxy that speak
   expect(await Promise.all(statuses)).toEqual([200, 401]);
 });
 
-test("nothing that is stored holds a token; bodies are kept only where the configuration says so", async () => {
+test("the database holds no token, and holds a body only if keepBodies is set", async () => {
   const rows = async (keepBodies: boolean): Promise<Record<string, unknown>[]> => {
     const api = await startHooks({ hooks: { queue: { keepBodies } } });
     const headers = { cookie: `c=${TOKEN}`, "x-gateway-token": TOKEN, "user-agent": "sender/1", "x-secret": TOKEN };
@@ -227,12 +227,12 @@ describe("traceparent and tracestate (W3C Trace Context)", () => {
     return [headers.traceparent, headers.tracestate, line?.["trace_id"]];
   };
 
-  test("is kept with the delivery, and its trace is in the log", async () => {
+  test("are kept with the delivery, and the trace id is logged", async () => {
     expect(await kept(good)).toEqual([good, "congo=t61,rojo=1", "0af7651916cd43dd8448eb211c80319c"]);
   });
 
   test.each(["hello", `${good}-more`, good.toUpperCase(), good.replace("00-", "ff-"), `${good}, ${good}`])(
-    "%s is none: nothing is kept or logged",
+    "%s is invalid, and neither kept nor logged",
     async (traceparent) => {
       expect(await kept(traceparent)).toEqual([undefined, undefined, undefined]);
     },

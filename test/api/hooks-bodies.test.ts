@@ -11,7 +11,7 @@ import { agents, json, refusal, startHooks, wakes } from "./hooks-api.ts";
 import { schemaProblems } from "./openapi.ts";
 
 describe("body", () => {
-  test("hooks.maxBodyBytes: exactly as many pass, one more is 413", async () => {
+  test("hooks.maxBodyBytes: a body of the limit is accepted, and one byte more gets 413", async () => {
     const api = await startHooks({ hooks: { maxBodyBytes: 100 } });
     const body = (bytes: number): string => JSON.stringify({ text: "x".repeat(bytes - 11) });
     expect((await api.post("/hooks/wake", body(100))).status).toBe(200);
@@ -19,7 +19,7 @@ describe("body", () => {
   });
 
   test.each(["text/plain", "application/octet-stream", "application/x-www-form-urlencoded", "nonsense", ""])(
-    "Content-Type %p: JSON is read as JSON by /wake and /agent",
+    "Content-Type %p: /wake and /agent read JSON as JSON",
     async (type) => {
       const api = await startHooks();
       const headers = { "content-type": type };
@@ -29,14 +29,14 @@ describe("body", () => {
     },
   );
 
-  test("a byte order mark is no part of the JSON; of a key that is there twice the last counts", async () => {
+  test("a byte order mark is skipped, and the last of equal keys counts", async () => {
     const api = await startHooks();
     expect((await api.post("/hooks/wake", '\ufeff{"text":"a"}')).status).toBe(200);
     expect((await api.post("/hooks/wake", '{"text":"b","text":"c"}')).status).toBe(200);
     expect((await wakes(api)).map(({ text }) => plain(text))).toEqual(["a", "c"]);
   });
 
-  test("text: no limit of its own below the body's, kept whole", async () => {
+  test("text: has no limit below the body's, and is kept whole", async () => {
     const api = await startHooks();
     const text = "ü".repeat(100_000);
     expect((await api.post("/hooks/wake", { text })).status).toBe(200);
@@ -45,7 +45,7 @@ describe("body", () => {
 });
 
 describe("answers", () => {
-  test("500: an unexpected failure has the same envelope; only the log has details", async () => {
+  test("500: an unexpected failure has the usual error body, and only the log has details", async () => {
     const accept = () => Promise.reject(new Error(`a bug with ${TOKEN}`));
     const api = await startHooks({ deps: { accept } });
     const response = await api.post("/hooks/wake", { text: "a" });
@@ -56,7 +56,7 @@ describe("answers", () => {
     expect(bugs).toMatchObject([{ level: "error", request_id: JSON.parse(text).requestId }]);
   });
 
-  test("JSON is application/json; charset=utf-8, and nothing keeps it", async () => {
+  test("JSON is sent as application/json; charset=utf-8 with no-store and nosniff", async () => {
     const api = await startHooks();
     for (const body of [{ text: "a" }, {}]) {
       const { headers } = await api.post("/hooks/wake", body);
@@ -65,7 +65,7 @@ describe("answers", () => {
     }
   });
 
-  test("GET {hooks.path}/runs/:id/events: watchers beyond the limit get Retry-After", async () => {
+  test("GET {hooks.path}/runs/:id/events: watchers beyond the limit get 503 with Retry-After", async () => {
     const world = await startGateway({ script: () => ({ text: "x", until: new Promise(() => {}) }) });
     const { runId } = await json(await world.hook("agent", { message: "hi" }));
     /** With node's client, which does not limit concurrent connections. */
@@ -96,16 +96,13 @@ describe("answers", () => {
 });
 
 describe("channel", () => {
-  test.each(["googlechat", "google-chat", "webchat", "sms"])(
-    "%s is none of those that there are: 400",
-    async (channel) => {
-      const api = await startHooks();
-      const response = await api.post("/hooks/agent", { message: "hi", channel });
-      expect(await refusal(response)).toEqual([400, "channel_not_allowed"]);
-    },
-  );
+  test.each(["googlechat", "google-chat", "webchat", "sms"])("%s is not supported and gets 400", async (channel) => {
+    const api = await startHooks();
+    const response = await api.post("/hooks/agent", { message: "hi", channel });
+    expect(await refusal(response)).toEqual([400, "channel_not_allowed"]);
+  });
 
-  test.each(["last", ...CHANNELS])("%s may stand on a mapping", async (channel) => {
+  test.each(["last", ...CHANNELS])("%s is allowed in a mapping", async (channel) => {
     const mapping = { match: { path: "ci" }, messageTemplate: "x", channel };
     expect(hooksSchema.safeParse({ mappings: [mapping] }).success).toBe(true);
     const api = await startHooks({ hooks: { mappings: [mapping] } });
@@ -120,7 +117,7 @@ const asRead = (body: unknown): unknown =>
     typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(`${value}`) ? `${value}` : value,
   );
 
-test("whatever fields a body has: it is described, or refused, or warned of; and never a 5xx", async () => {
+test("a body with any fields matches the schema, gets a warning or a 4xx, but never a 5xx", async () => {
   const api = await startHooks({ hooks: { callbacks: { allowFromRequest: true } } });
   const { paths } = await json(await fetch(`${api.url}/openapi.json`));
   const schemaOf = (endpoint: string): any =>

@@ -11,15 +11,18 @@ async function* nothing(): AsyncGenerator<never> {
 }
 
 describe("errors", () => {
-  test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s: 405 with Allow, before the token", async (method) => {
-    const api = await startHooks();
-    for (let i = 0; i < 25; i++) {
-      const response = await api.send("/hooks/wake", undefined, { method });
-      expect(response.headers.get("allow")).toBe("POST");
-      expect(await refusal(response)).toEqual([405, "method_not_allowed"]);
-    }
-    expect((await api.send("/hooks/wake", { text: "hi" })).headers.get("ratelimit-remaining")).toBe("19");
-  });
+  test.each(["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])(
+    "%s: 405 with Allow, without a check of the token",
+    async (method) => {
+      const api = await startHooks();
+      for (let i = 0; i < 25; i++) {
+        const response = await api.send("/hooks/wake", undefined, { method });
+        expect(response.headers.get("allow")).toBe("POST");
+        expect(await refusal(response)).toEqual([405, "method_not_allowed"]);
+      }
+      expect((await api.send("/hooks/wake", { text: "hi" })).headers.get("ratelimit-remaining")).toBe("19");
+    },
+  );
 
   test("HEAD: 405 without a body", async () => {
     const api = await startHooks();
@@ -27,7 +30,7 @@ describe("errors", () => {
     expect([response.status, await response.text()]).toEqual([405, ""]);
   });
 
-  test("400: invalid JSON, with an error that quotes nothing", async () => {
+  test("400: invalid JSON, with an error that does not quote the body", async () => {
     const api = await startHooks();
     const response = await api.post("/hooks/wake", '{"text": secret-word}');
     const text = await response.clone().text();
@@ -36,19 +39,19 @@ describe("errors", () => {
     expect(await refusal(response)).toEqual([400, "invalid_json"]);
   });
 
-  test.each(["[]", "null", "5", '"text"', "[{}]"])("400: %s is no object", async (body) => {
+  test.each(["[]", "null", "5", '"text"', "[{}]"])("400: %s is not an object", async (body) => {
     const api = await startHooks();
     expect(await refusal(await api.post("/hooks/wake", body))).toEqual([400, "invalid_body"]);
     expect(await refusal(await api.post("/hooks/agent", body))).toEqual([400, "invalid_body"]);
   });
 
-  test("400: an empty body is an empty object", async () => {
+  test("400: an empty body counts as an empty object", async () => {
     const api = await startHooks();
     expect(await refusal(await api.post("/hooks/wake", ""))).toEqual([400, "text_required"]);
     expect(await refusal(await api.post("/hooks/wake", " \n"))).toEqual([400, "text_required"]);
   });
 
-  test("413: a byte over the limit is refused with JSON, exactly the limit passes", async () => {
+  test("413: a body one byte over the limit is refused with JSON; one of the limit is accepted", async () => {
     const api = await startHooks();
     const body = (bytes: number): string => JSON.stringify({ text: "x".repeat(bytes - 11) });
     expect(body(262_144)).toHaveLength(262_144);
@@ -57,7 +60,7 @@ describe("errors", () => {
   });
 
   test.each([300_000, 5_000_000, 30_000_000])(
-    "413: reaches the sender of %d bytes, announced or in chunks",
+    "413: the answer reaches a sender of %d bytes, with Content-Length or in chunks",
     async (size) => {
       const api = await startHooks();
       const announced = await api.post("/hooks/wake", "x".repeat(size));
@@ -73,7 +76,7 @@ describe("errors", () => {
     },
   );
 
-  test("413: a mapping's own limit, smaller or larger", async () => {
+  test("413: a mapping's maxBodyBytes may be smaller or larger than the common limit", async () => {
     const mappings = [
       { match: { path: "small" }, action: "wake", textTemplate: "x", maxBodyBytes: 10 },
       { match: { path: "large" }, action: "wake", textTemplate: "x", maxBodyBytes: 1_000_000 },
@@ -84,7 +87,7 @@ describe("errors", () => {
     expect((await api.post("/hooks/large", JSON.stringify("x".repeat(900_000)))).status).toBe(200);
   });
 
-  test("413: of mappings that share a path each has its own limit", async () => {
+  test("413: mappings that share a path each apply their own limit", async () => {
     const mappings = [
       { match: { path: "in", source: "small" }, action: "wake", textTemplate: "x", maxBodyBytes: 30 },
       { match: { path: "in" }, action: "wake", textTemplate: "x", maxBodyBytes: 1000 },
@@ -96,14 +99,14 @@ describe("errors", () => {
     expect(await refusal(await api.post("/hooks/in", { source: "small", pad }))).toEqual([413, "payload_too_large"]);
   });
 
-  test("415: another content type, where the ingress is strict", async () => {
+  test("415: a content type other than JSON, if the ingress is strict", async () => {
     const api = await startHooks({ hooks: { strict: true } });
     const type = (name: string) => api.post("/hooks/wake", { text: "hi" }, { "content-type": name });
     expect(await refusal(await type("text/plain"))).toEqual([415, "unsupported_media_type"]);
     expect((await type("application/json; charset=utf-8")).status).toBe(200);
   });
 
-  test("400: bytes that are not UTF-8", async () => {
+  test("400: a body that is not UTF-8", async () => {
     const api = await startHooks();
     const headers = { authorization: `Bearer ${TOKEN}` };
     const response = await fetch(`${api.url}/hooks/wake`, {
@@ -114,7 +117,7 @@ describe("errors", () => {
     expect(await refusal(response)).toEqual([400, "invalid_utf8"]);
   });
 
-  test("forms are read like JSON", async () => {
+  test("a form is read like a JSON object", async () => {
     const api = await startHooks();
     const body = "message=hi+there&deliver=false&timeoutSeconds=9";
     const headers = { "content-type": "application/x-www-form-urlencoded" };
@@ -149,7 +152,7 @@ describe("errors", () => {
     return { api, finish };
   }
 
-  test("a request finishes under the configuration that it began with", async () => {
+  test("a request is finished with the configuration that it began with", async () => {
     const { api, finish } = await halfSent();
     const { hooks, ...rest } = api.world.settings;
     api.world.settings = { hooks: { ...hooks, maxBodyBytes: 1 }, ...rest };
@@ -157,14 +160,14 @@ describe("errors", () => {
     expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(413);
   });
 
-  test("503: a request that is not stored yet when the server begins to shut down", async () => {
+  test("503: a request whose body is incomplete when the server begins to shut down", async () => {
     const { api, finish } = await halfSent();
     api.world.ingress.drain(5000);
     expect(await refusal(await finish())).toEqual([503, "shutting_down"]);
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("503: a full queue, with Retry-After; nothing is stored", async () => {
+  test("503: the queue is full; the answer has Retry-After, and nothing is stored", async () => {
     const api = await startHooks({ maxQueued: 1 });
     expect((await api.post("/hooks/wake", { text: "a" })).status).toBe(200);
     const response = await api.post("/hooks/wake", { text: "b" });
@@ -173,7 +176,7 @@ describe("errors", () => {
     expect(await api.world.actions()).toHaveLength(1);
   });
 
-  test("503: a mapping's full share of the queue, with Retry-After by how fast its runs end", async () => {
+  test("503: a mapping's share of the queue is full; Retry-After follows the rate at which its runs end", async () => {
     const mappings = [{ id: "ci", match: { path: "ci" }, action: "wake", textTemplate: "x" }];
     const api = await startHooks({ hooks: { mappings }, maxPerMapping: 1 });
     expect((await api.post("/hooks/ci", {})).status).toBe(200);
@@ -183,7 +186,7 @@ describe("errors", () => {
     expect((await api.post("/hooks/wake", { text: "b" })).status).toBe(200);
   });
 
-  test("413: more items than the mapping's share of the queue ever holds, with the most that it takes", async () => {
+  test("413: a request with more items than the mapping's share of the queue, with that share in the details", async () => {
     const api = await startHooks({ hooks: { presets: ["mail"] }, maxPerMapping: 3 });
     const mails = (n: number) => ({
       source: "mail",
@@ -197,7 +200,7 @@ describe("errors", () => {
     expect((await api.post("/hooks/mail", mails(3))).status).toBe(202);
   });
 
-  test("503: while the server shuts down, with Retry-After", async () => {
+  test("503: a request during shutdown, with Retry-After", async () => {
     const api = await startHooks();
     api.world.ingress.drain(12_000);
     api.world.nowMs += 5000;
@@ -206,7 +209,7 @@ describe("errors", () => {
     expect(await refusal(response)).toEqual([503, "shutting_down"]);
   });
 
-  test("503: what cannot be stored is not acknowledged", async () => {
+  test("503: a delivery that cannot be stored is not acknowledged", async () => {
     const accept = () => Promise.reject(new AppError("storage", "the disk is full"));
     const api = await startHooks({ deps: { accept } });
     const response = await api.post("/hooks/wake", { text: "a" });
@@ -214,7 +217,7 @@ describe("errors", () => {
     expect(await refusal(response)).toEqual([503, "unavailable"]);
   });
 
-  test("events: an error among them where the database goes away, and nothing of its words", async () => {
+  test("a database failure while a run is watched sends an error event without the database's message", async () => {
     async function* watch(): AsyncGenerator<never> {
       yield* [];
       throw new AppError("storage", "the database at 10.0.0.1 is away");
@@ -229,7 +232,7 @@ describe("errors", () => {
     expect(api.logs.map(({ msg }) => msg)).toEqual(["request"]);
   });
 
-  test("401: strangers who ask how a run stands, before the database is asked", async () => {
+  test("401: a request for a run without a valid token does not reach the database", async () => {
     const asked: string[] = [];
     const origin = async (id: string): Promise<undefined> => void asked.push(id);
     const limited = { id: "ci", token: "token-of-ci-with-24-characters", paths: ["elsewhere"] };
@@ -246,28 +249,31 @@ describe("errors", () => {
     expect(asked).toEqual(["2", "3"]);
   });
 
-  test.each(["origin", "status"] as const)("503: how a run stands while the database is away (%s)", async (asked) => {
-    const away = async (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
-    const runs: IngressDeps["runs"] = {
-      origin: async () => ({ path: "agent", authKind: "token", authId: "main" }),
-      status: async () => undefined,
-      watch: nothing,
-      [asked]: away,
-    };
-    const api = await startHooks({ deps: { runs } });
-    for (const path of ["/hooks/runs/1", "/hooks/runs/1/events"]) {
-      const headers = { authorization: `Bearer ${TOKEN}` };
-      const response = await api.send(path, undefined, { method: "GET", headers });
-      expect(response.headers.get("retry-after")).toBe("30");
-      expect(await refusal(response)).toEqual([503, "unavailable"]);
-    }
-    expect(api.logs.filter(({ msg }) => msg === "bug")).toEqual([]);
-  });
+  test.each(["origin", "status"] as const)(
+    "503: a request for a run while the database is away (%s)",
+    async (asked) => {
+      const away = async (): Promise<never> => Promise.reject(new AppError("storage", "the database is away"));
+      const runs: IngressDeps["runs"] = {
+        origin: async () => ({ path: "agent", authKind: "token", authId: "main" }),
+        status: async () => undefined,
+        watch: nothing,
+        [asked]: away,
+      };
+      const api = await startHooks({ deps: { runs } });
+      for (const path of ["/hooks/runs/1", "/hooks/runs/1/events"]) {
+        const headers = { authorization: `Bearer ${TOKEN}` };
+        const response = await api.send(path, undefined, { method: "GET", headers });
+        expect(response.headers.get("retry-after")).toBe("30");
+        expect(await refusal(response)).toEqual([503, "unavailable"]);
+      }
+      expect(api.logs.filter(({ msg }) => msg === "bug")).toEqual([]);
+    },
+  );
 });
 
 describe("idempotency", () => {
   test.each(["wake", "agent"])(
-    "the same key and body for /%s: the same answer, and nothing happens twice",
+    "a repeat of key and body for /%s gets the same answer, and runs nothing",
     async (path) => {
       const api = await startHooks();
       const body = { text: "hi", message: "hi" };
@@ -279,7 +285,7 @@ describe("idempotency", () => {
     },
   );
 
-  test("the same key with another body: 409", async () => {
+  test("409: the same key with another body", async () => {
     const api = await startHooks();
     const headers = { "idempotency-key": "k1" };
     await api.post("/hooks/wake", { text: "a" }, headers);
@@ -287,7 +293,7 @@ describe("idempotency", () => {
     expect(await refusal(response)).toEqual([409, "idempotency_conflict"]);
   });
 
-  test("idempotencyKey in the body counts where the header is absent", async () => {
+  test("idempotencyKey in the body counts if there is no header", async () => {
     const api = await startHooks();
     const body = { text: "a", idempotencyKey: "k2" };
     await api.post("/hooks/wake", body);
@@ -297,7 +303,7 @@ describe("idempotency", () => {
     expect(await api.world.actions()).toHaveLength(2);
   });
 
-  test("a key is its sender's: another token or path has keys of its own", async () => {
+  test("keys of different tokens and paths are independent", async () => {
     const api = await startHooks({ hooks: { tokens: [{ id: "ci", token: "token-of-the-ci" }] } });
     const headers = { "idempotency-key": "k1" };
     const body = { text: "a", message: "a" };
@@ -307,7 +313,7 @@ describe("idempotency", () => {
     expect(await api.world.actions()).toHaveLength(3);
   });
 
-  test("a key of more than 256 characters is ignored, with a warning", async () => {
+  test("a key of more than 256 characters is ignored with a warning", async () => {
     const api = await startHooks();
     const response = await api.post("/hooks/wake", { text: "a" }, { "idempotency-key": "k".repeat(257) });
     expect((await json(response)).warnings).toEqual([expect.stringContaining("Idempotency-Key: expected 1 to 256")]);
@@ -315,7 +321,7 @@ describe("idempotency", () => {
     expect(await json(longest)).not.toHaveProperty("warnings");
   });
 
-  test("a hundred at once with one key are one", async () => {
+  test("a hundred concurrent requests with one key become one run", async () => {
     const api = await startHooks();
     const headers = { "idempotency-key": "k1" };
     const all = await Promise.all(Array.from({ length: 100 }, () => api.post("/hooks/wake", { text: "a" }, headers)));

@@ -15,7 +15,7 @@ describe("POST {hooks.path}/<name>", () => {
 
   const transformed = { id: "t", match: { path: "t" }, transform: { module: "a.ts" }, messageTemplate: "x" };
 
-  test("a wake mapping answers like /wake: 200 with its mode", async () => {
+  test("a wake mapping answers 200 with its mode, as /wake does", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const response = await api.post("/hooks/ci", { job: 7 });
     expect([response.status, await json(response)]).toEqual([
@@ -25,7 +25,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(plain((await wakes(api))[0]!.text)).toBe('CI: {"job":7}');
   });
 
-  test("an agent mapping answers like /agent: 202 with the run", async () => {
+  test("an agent mapping answers 202 with the run, as /agent does", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const response = await api.post("/hooks/team/alerts/", [1]);
     expect([response.status, await json(response)]).toEqual([
@@ -35,7 +35,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api))[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
   });
 
-  test("response: the sender gets the mapping's status and body, whatever the outcome", async () => {
+  test("response: the mapping's status and body are sent, whatever the outcome", async () => {
     const twiml = "<Response/>";
     const own = [
       { match: { path: "teams" }, messageTemplate: "x", response: { body: { type: "message", text: "On it." } } },
@@ -66,7 +66,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await api.post("/hooks/teams", {}, { authorization: "Bearer x" })).status).toBe(401);
   });
 
-  test("match.source routes by the body", async () => {
+  test("match.source selects the mapping by the body", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await json(await api.post("/hooks/in", { source: "shop" }))).toMatchObject({ mode: "next-heartbeat" });
     expect(await json(await api.post("/hooks/in", { source: "crm" }))).toMatchObject({ mode: "now" });
@@ -74,14 +74,14 @@ describe("POST {hooks.path}/<name>", () => {
   });
 
   test.each(["/hooks/nobody", "/hooks/in", "/hooks", "/hooks/", "/hooks/%77ake"])(
-    "%s, which no mapping wants: 404",
+    "%s matches no mapping and gets 404",
     async (path) => {
       const api = await startHooks({ hooks: { mappings } });
       expect(await refusal(await api.post(path, { source: "x" }))).toEqual([404, "not_found"]);
     },
   );
 
-  test("any JSON: lists, texts, numbers and null reach the mapping", async () => {
+  test("lists, texts, numbers, booleans and null as a JSON body reach the mapping", async () => {
     const api = await startHooks({ hooks: { mappings } });
     for (const body of ["[1,2]", '"text"', "5", "null", "true"]) {
       expect((await api.post("/hooks/ci", body)).status).toBe(200);
@@ -95,7 +95,7 @@ describe("POST {hooks.path}/<name>", () => {
     ]);
   });
 
-  test("a transform that returns null: 204 without a body", async () => {
+  test("a transform that returns null gets 204 without a body", async () => {
     const api = await startHooks({ hooks: { mappings: [transformed] } });
     api.world.transform = () => null;
     const response = await api.post("/hooks/t", {});
@@ -103,7 +103,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("several items are one delivery: 202 with every run", async () => {
+  test("several items become one delivery, answered 202 with every run", async () => {
     const api = await startHooks({
       hooks: { mappings: [{ match: { path: "l" }, messageTemplate: "{{item}}", forEach: "items" }] },
     });
@@ -115,7 +115,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await api.post("/hooks/l", { items: [] })).status).toBe(204);
   });
 
-  test("more than 200 items: the first 200 run, the answer and the main session tell of the others", async () => {
+  test("only the first 200 items run; the answer and the main session report how many were left out", async () => {
     const api = await startHooks({
       hooks: { mappings: [{ id: "l", match: { path: "l" }, messageTemplate: "{{item}}", forEach: "items" }] },
     });
@@ -131,7 +131,7 @@ describe("POST {hooks.path}/<name>", () => {
     ]);
   });
 
-  test("a request that gives no valid action: 400; a mapping that breaks: 500, its reason only in the log", async () => {
+  test("a request that renders no valid action gets 400; a mapping that throws gets 500 and logs the reason", async () => {
     const api = await startHooks({ hooks: { mappings: [transformed] } });
     api.world.transform = () => ({ message: "  " });
     expect(await refusal(await api.post("/hooks/t", {}))).toEqual([400, "mapping_rejected"]);
@@ -144,7 +144,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(api.logs.at(-1)).toMatchObject({ status: 500, reason: "boom at line 3", mapping: "t" });
   });
 
-  test("transforms that are all taken: 503 with Retry-After", async () => {
+  test("503 with Retry-After if all transforms are busy", async () => {
     const api = await startHooks({ hooks: { mappings: [transformed] } });
     api.world.transform = () => {
       throw new AppError("busy", "256 calls wait already");
@@ -154,7 +154,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(await refusal(response)).toEqual([503, "too_busy"]);
   });
 
-  test("what a mapping asks for is checked as if a request did: agent, model, channel, session key", async () => {
+  test("agent, model, channel and session key of a mapping are checked like those of a request", async () => {
     const api = await startHooks({ hooks: { mappings: [transformed] } });
     for (const [more, code] of [
       [{ agentId: "nobody" }, "agent_not_allowed"],
@@ -171,7 +171,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api))[0]?.channel).toBe("telegram");
   });
 
-  test("thinking: an unknown level, of a template or a transform, is ignored with a warning", async () => {
+  test("thinking: an unknown level from a template or a transform is ignored with a warning", async () => {
     const mappings = [
       { id: "m", match: { path: "m" }, messageTemplate: "x", thinking: "{{payload.level}}" },
       transformed,
@@ -187,7 +187,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api)).at(-1)?.thinking).toBe("high");
   });
 
-  test("no credential reaches a template", async () => {
+  test("a template cannot show a credential", async () => {
     const textTemplate =
       "{{headers.authorization}}|{{headers.x-gateway-token}}|{{headers.cookie}}|{{query.token}}|{{headers.x-event}}";
     const api = await startHooks({ hooks: { mappings: [{ match: { path: "ci" }, action: "wake", textTemplate }] } });
@@ -197,7 +197,7 @@ describe("POST {hooks.path}/<name>", () => {
   });
 });
 
-test("a preset knows where its sender puts the id of a delivery: a repeat is answered the same", async () => {
+test("a preset finds the sender's delivery id, so that a repeat gets the first answer", async () => {
   const api = await startHooks({ hooks: { presets: ["github"] } });
   const headers = { "x-github-event": "issues", "x-github-delivery": "d-1" };
   const body = {
@@ -214,7 +214,7 @@ test("a preset knows where its sender puts the id of a delivery: a repeat is ans
 });
 
 describe("mail mapping request", () => {
-  test("preset mail: every message of a batch becomes a run with a session of its own", async () => {
+  test("preset mail: every message of a batch becomes a run with its own session", async () => {
     const api = await startHooks({ hooks: { presets: ["mail"] } });
     const messages = [
       { id: "1", from: "a@b.example", subject: "Hi", snippet: "one" },

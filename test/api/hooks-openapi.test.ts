@@ -9,7 +9,7 @@ const description = async (api: Pick<Api, "url">): Promise<any> => json(await fe
 
 const TEMPLATE = { messageTemplate: "x" };
 
-test("GET /openapi.json: valid with the ingress in it", async () => {
+test("GET /openapi.json: is valid and contains the ingress", async () => {
   const mappings = [{ match: { path: "meta" }, handshake: "meta", ...TEMPLATE }];
   const api = await startHooks({ hooks: { mappings } });
   const described = await description(api);
@@ -24,7 +24,7 @@ test("GET /openapi.json: valid with the ingress in it", async () => {
   ]);
 });
 
-test("GET /openapi.json: the ingress is described where hooks.path is now, and not at all while hooks are off", async () => {
+test("GET /openapi.json: describes the ingress at the current hooks.path, and omits it while hooks are off", async () => {
   const api = await startHooks({ hooks: { path: "/in/coming" } });
   expect(Object.keys((await description(api)).paths)).toContain("/in/coming/wake");
   const { hooks, ...rest } = api.world.settings;
@@ -37,7 +37,7 @@ test("GET /openapi.json: the ingress is described where hooks.path is now, and n
   expect(JSON.stringify(off)).not.toMatch(/coming|moved|hookToken/);
 });
 
-test("GET /openapi.json: how to authenticate, with the address only where that is allowed", async () => {
+test("GET /openapi.json: describes the authentication, with the query token only if that is allowed", async () => {
   const schemes = async (allowQueryToken: boolean): Promise<[string[], object[]]> => {
     const described = await description(await startHooks({ hooks: { allowQueryToken } }));
     const { security } = described.paths["/hooks/wake"].post;
@@ -50,12 +50,12 @@ test("GET /openapi.json: how to authenticate, with the address only where that i
   expect([strict.length, closed.length]).toEqual([4, 2]);
 });
 
-test("GET /openapi.json: a check by GET is described only where a mapping answers one", async () => {
+test("GET /openapi.json: describes GET of a mapping only if a mapping answers such a handshake", async () => {
   const api = await startHooks({ hooks: { mappings: [{ match: { path: "a" }, ...TEMPLATE }] } });
   expect((await description(api)).paths["/hooks/{name}"]).not.toHaveProperty("get");
 });
 
-test("GET /openapi.json: bodies that the schemas allow are accepted without a warning, others are not", async () => {
+test("GET /openapi.json: a body that a schema allows is accepted without a warning, and no other is", async () => {
   const api = await startHooks({ hooks: { callbacks: { allowFromRequest: true } } });
   const described = await description(api);
   const bodies: [string, object, boolean][] = [
@@ -83,7 +83,7 @@ test("GET /openapi.json: bodies that the schemas allow are accepted without a wa
   }
 });
 
-test("GET /openapi.json: runs, their events and waiting answers are as it says", async () => {
+test("GET /openapi.json: runs, their events and waiting answers match their schemas", async () => {
   const world = await startGateway();
   const described = await description(world);
   const waited = await world.hook("agent", { message: "hi" }, { headers: { prefer: "wait=60" } });
@@ -103,7 +103,7 @@ test("GET /openapi.json: runs, their events and waiting answers are as it says",
   expect(Object.keys(content)).toEqual([events.headers.get("content-type")!.split(";")[0]!]);
 });
 
-test("GET /openapi.json: a refusal that it does not know is noticed by every test of a refusal", async () => {
+test("GET /openapi.json: every test of a refusal fails on a code that the description lacks", async () => {
   const api = await startHooks();
   const response = await api.post("/hooks/wake", {});
   const strange = new Response(JSON.stringify({ ...(await json(response)), code: "not_found" }), response);
@@ -111,7 +111,7 @@ test("GET /openapi.json: a refusal that it does not know is noticed by every tes
   await expect(refusal(strange)).rejects.toThrow();
 });
 
-test("GET /openapi.json: what operators get is as it says, behind the gateway token", async () => {
+test("GET /openapi.json: the operators' answers match their schemas, and need the gateway token", async () => {
   const mappings = [{ id: "ci", match: { path: "ci" }, messageTemplate: "Build {{payload.n}}" }];
   const queue = { keepBodies: true };
   const mail = { host: "127.0.0.1", port: 1, secure: false, user: "joe", password: "p" }; // no server listens there

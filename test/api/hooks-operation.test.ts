@@ -18,7 +18,7 @@ async function value(world: GatewayWorld, series: string): Promise<number | unde
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
-test("GET /metrics: requests by outcome, runs by state, and what waits", async () => {
+test("GET /metrics: counts requests by outcome and runs by state, and shows the queue", async () => {
   const open = Promise.withResolvers<void>();
   const agents = { defaults: { model: "m", maxConcurrent: 1, heartbeat: { every: 0, target: "none" } } };
   const script: Script = ({ messages }) => {
@@ -47,7 +47,7 @@ test("GET /metrics: requests by outcome, runs by state, and what waits", async (
   open.resolve();
 });
 
-test("GET /metrics: runs that were cancelled before they ran are counted too", async () => {
+test("GET /metrics: counts runs that were cancelled before they started", async () => {
   const agents = { defaults: { model: "m", maxConcurrent: 1, heartbeat: { every: 0, target: "none" } } };
   const world = await startGateway({
     settings: { agents },
@@ -59,7 +59,7 @@ test("GET /metrics: runs that were cancelled before they ran are counted too", a
   expect(await value(world, 'hearth_hook_runs_total{kind="agent",state="cancelled"}')).toBe(1);
 });
 
-test("GET /metrics: routes by name, a mapping by its id, and whatever strangers ask for as other", async () => {
+test("GET /metrics: labels a mapping's route by its id, and unknown paths as other", async () => {
   const mappings = [{ id: "build server", match: { path: "ci/builds" }, action: "wake", textTemplate: "x" }];
   const world = await startGateway({ settings: { hooks: { mappings } } });
   const { runId } = await json(await world.hook("agent", { message: "hi" }, WAIT));
@@ -84,7 +84,7 @@ test("GET /metrics: routes by name, a mapping by its id, and whatever strangers 
   );
 });
 
-test("GET /metrics: replies and messages by channel, callbacks by outcome", async () => {
+test("GET /metrics: counts replies and messages by channel, and callbacks by outcome", async () => {
   const platform = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -114,7 +114,7 @@ test("GET /metrics: replies and messages by channel, callbacks by outcome", asyn
 const isSqlite = postgresUrl === undefined; // its file can be locked
 
 test.skipIf(!isSqlite)(
-  "GET /health: the gateway's queue; 503 once its database could not be written, until it can",
+  "GET /health: shows the gateway's queue, and is 503 while its database cannot be written",
   async () => {
     const world = await startGateway();
     const healthy = await fetch(`${world.url}/health`);
@@ -134,7 +134,7 @@ test.skipIf(!isSqlite)(
   },
 );
 
-test("while the gateway stops: 503 with Retry-After for webhooks and models alike, probes still answer", async () => {
+test("while the gateway stops, webhooks and models get 503 with Retry-After, and /health and /metrics answer", async () => {
   const open = Promise.withResolvers<void>();
   const world = await startGateway({ script: () => ({ text: "x", until: open.promise }) });
   const { runId } = await json(await world.hook("agent", { message: "hi" }));
@@ -155,7 +155,7 @@ test("while the gateway stops: 503 with Retry-After for webhooks and models alik
 });
 
 test.skipIf(!hasPostgres)(
-  "GET /health: while PostgreSQL is away it says so, without what only that knows",
+  "GET /health: fails while PostgreSQL is away, and omits the figures that PostgreSQL holds",
   async () => {
     const server = await startPostgres({ syncs: false });
     afterTest(() => server.remove());

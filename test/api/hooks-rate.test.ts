@@ -14,7 +14,7 @@ const mapping = (path: string, more = {}) => ({
 });
 const remaining = (response: Response): string | null => response.headers.get("ratelimit-remaining");
 
-test("hooks.rateLimit: 429 rate_limited with Retry-After and RateLimit-* once the burst is used, for all endpoints", async () => {
+test("hooks.rateLimit: after the burst, all endpoints answer 429 with Retry-After and RateLimit headers", async () => {
   const api = await startHooks({ hooks: { rateLimit: { perMinute: 30, burst: 3 }, mappings: [mapping("ci")] } });
   const first = await api.post("/hooks/wake", { text: "a" });
   const names = ["policy", "limit", "remaining", "reset"].map((name) => first.headers.get(`ratelimit-${name}`));
@@ -32,7 +32,7 @@ test("hooks.rateLimit: 429 rate_limited with Retry-After and RateLimit-* once th
   expect((await api.post("/hooks/wake", { text: "b" })).status).toBe(200);
 });
 
-test("a mapping's rateLimit: it alone is held back; without a limit there are no headers", async () => {
+test("a mapping's rateLimit applies to that mapping only; without a limit there are no RateLimit headers", async () => {
   const mappings = [mapping("loud", { rateLimit: { perSecond: 1 } }), mapping("quiet")];
   const api = await startHooks({ hooks: { mappings } });
   expect(remaining(await api.post("/hooks/loud", {}))).toBe("0");
@@ -41,14 +41,14 @@ test("a mapping's rateLimit: it alone is held back; without a limit there are no
   expect([quiet.status, remaining(quiet)]).toEqual([200, null]);
 });
 
-test("a mapping that is held back uses up nothing of the common limit", async () => {
+test("a request that a mapping's own limit refuses does not count against hooks.rateLimit", async () => {
   const mappings = [mapping("loud", { rateLimit: { perSecond: 1 } })];
   const api = await startHooks({ hooks: { rateLimit: { perMinute: 5 }, mappings } });
   for (let i = 0; i < 20; i++) await api.post("/hooks/loud", {});
   expect(remaining(await api.post("/hooks/wake", { text: "a" }))).toBe("3");
 });
 
-test("strangers use up nothing of a limit", async () => {
+test("a request with a wrong token does not count against a limit", async () => {
   const api = await startHooks({ hooks: { rateLimit: { perMinute: 2 } } });
   const guess = (each: Api, i: number) =>
     each.send("/hooks/wake", { text: "a" }, { headers: { "x-gateway-token": `${i}` } });
@@ -56,7 +56,7 @@ test("strangers use up nothing of a limit", async () => {
   expect((await api.post("/hooks/wake", { text: "a" })).status).toBe(200);
 });
 
-test("a new configuration counts from its first request on", async () => {
+test("a changed rateLimit applies from the next request", async () => {
   const api = await startHooks({ hooks: { rateLimit: { perMinute: 1 } } });
   await api.post("/hooks/wake", { text: "a" });
   expect((await api.post("/hooks/wake", { text: "a" })).status).toBe(429);
@@ -65,7 +65,7 @@ test("a new configuration counts from its first request on", async () => {
   expect(remaining(await api.post("/hooks/wake", { text: "a" }))).toBe("59");
 });
 
-test("GET {hooks.path}/runs/:id and its events: the same limit, counted apart, so that who asks keeps out no webhook", async () => {
+test("GET {hooks.path}/runs/:id and its events: have the same limit, counted separately from webhooks", async () => {
   const api = await startHooks({ hooks: { rateLimit: { perMinute: 30, burst: 2 } } });
   const sent = await api.post("/hooks/wake", { text: "a" });
   const { runId } = await json(sent);

@@ -5,7 +5,7 @@ import { HOOK_TOKEN, json, startGateway } from "../gateway/operate/world.ts";
 
 const gate = () => Promise.withResolvers<void>();
 
-test("GET {hooks.path}/runs/:id: the state and, once it is over, the answer", async () => {
+test("GET {hooks.path}/runs/:id: shows the state, and the answer of an ended run", async () => {
   const world = await startGateway();
   const { runId } = await json(await world.hook("agent", { message: "hi" }, { headers: { prefer: "wait=60" } }));
   const response = await world.hook(`runs/${runId}`);
@@ -16,7 +16,7 @@ test("GET {hooks.path}/runs/:id: the state and, once it is over, the answer", as
   });
 });
 
-test("POST {hooks.path}/agent: 202 with the Location of its run, for repeats and other paths too; 200 has none", async () => {
+test("POST {hooks.path}/agent: 202 has the Location of its run, also for a repeat and another path; 200 has none", async () => {
   const world = await startGateway({ settings: { hooks: { path: "/in/coming" } } });
   const headers = { authorization: `Bearer ${HOOK_TOKEN}`, "idempotency-key": "k" };
   const send = (more = {}) =>
@@ -35,7 +35,7 @@ test("POST {hooks.path}/agent: 202 with the Location of its run, for repeats and
   expect([waited.status, waited.headers.get("location")]).toEqual([200, null]);
 });
 
-test("U+0000 in what models and senders write: answers, errors, keys and ids can be stored in every database", async () => {
+test("U+0000 from models and senders is replaced, so that answers, errors, keys and ids can be stored", async () => {
   const callbacks = { allowFromRequest: true, allowPrivateAddresses: true };
   const mapping = { match: { path: "hooked" }, action: "agent", messageTemplate: "hi" };
   const world = await startGateway({
@@ -59,7 +59,7 @@ test("U+0000 in what models and senders write: answers, errors, keys and ids can
   expect(answers[1]!.headers.get("idempotency-replayed")).toBe("true");
 });
 
-test("GET {hooks.path}/runs/:id: 401 without the token, 404 for what is no run, 405 for other methods", async () => {
+test("GET {hooks.path}/runs/:id: 401 without the token, 404 for an unknown run, 405 for other methods", async () => {
   const world = await startGateway();
   const { runId } = await json(await world.hook("wake", { text: "hi", mode: "next-heartbeat" }));
   expect((await fetch(`${world.url}/hooks/runs/${runId}`)).status).toBe(401);
@@ -69,7 +69,7 @@ test("GET {hooks.path}/runs/:id: 401 without the token, 404 for what is no run, 
   expect((await world.hook(`runs/${runId}`, undefined, { method: "HEAD" })).status).toBe(200);
 });
 
-test("GET {hooks.path}/runs/:id: a further token sees its own runs, the main token all", async () => {
+test("GET {hooks.path}/runs/:id: a further token sees only its own runs, and the main token sees all", async () => {
   const tokens = [
     { id: "ci", token: "token-of-ci-with-24-characters" },
     { id: "mail", token: "token-of-mail-with-24-characters" },
@@ -84,7 +84,7 @@ test("GET {hooks.path}/runs/:id: a further token sees its own runs, the main tok
   expect((await world.hook(`runs/${runId}`)).status).toBe(200);
 });
 
-test("GET {hooks.path}/runs/:id/events: status, text as it comes, status, end", async () => {
+test("GET {hooks.path}/runs/:id/events: streams the status, the text as it is generated, the last status and the end", async () => {
   const open = gate();
   const world = await startGateway({ script: () => ({ text: "Hello you", until: open.promise }) });
   const { runId } = await json(await world.hook("agent", { message: "hi" }));
@@ -103,7 +103,7 @@ test("GET {hooks.path}/runs/:id/events: status, text as it comes, status, end", 
   expect(last.run).toMatchObject({ id: runId, state: "succeeded", answer: "Hello you" });
 });
 
-test("events of a run whose client goes away, or whose server stops, end", async () => {
+test("a stream of events ends when its client disconnects or the server stops", async () => {
   const world = await startGateway({ script: () => ({ text: "Hello you", until: gate().promise }) });
   const { runId } = await json(await world.hook("agent", { message: "hi" }));
   const gone = new AbortController();
@@ -117,7 +117,7 @@ test("events of a run whose client goes away, or whose server stops, end", async
   expect((await world.hook("wake", { text: "late" })).status).toBe(503);
 });
 
-test("POST {hooks.path}/agent with Prefer: wait=N: 200 with the outcome, 202 where it takes longer", async () => {
+test("POST {hooks.path}/agent with Prefer: wait=N: 200 with the outcome, or 202 if the run takes longer", async () => {
   const open = gate();
   const script = () => ({ text: "Slow answer", until: open.promise });
   const world = await startGateway({ script });
@@ -130,7 +130,7 @@ test("POST {hooks.path}/agent with Prefer: wait=N: 200 with the outcome, 202 whe
   expect(await json(late)).toMatchObject({ ok: true, run: { state: "succeeded", answer: "Slow answer" } });
 });
 
-test("Prefer: wait=N: a turn that failed is an outcome too; a repeat with the same key gets it again", async () => {
+test("Prefer: wait=N: a repeat with the same idempotency key gets the outcome again", async () => {
   const world = await startGateway({ script: () => ({ text: "x" }) });
   const headers = { prefer: "wait=60", "idempotency-key": "k" };
   const first = await json(await world.hook("agent", { message: "hi" }, { headers }));
@@ -141,7 +141,7 @@ test("Prefer: wait=N: a turn that failed is an outcome too; a repeat with the sa
 });
 
 test.each(["wait=0", "wait=-1", "wait=soon", "return=minimal", "await=9"])(
-  "Prefer: %s waits for nothing",
+  "Prefer: %s is ignored, and the answer is 202",
   async (prefer) => {
     const world = await startGateway({ script: () => ({ text: "x", until: gate().promise }) });
     expect((await world.hook("agent", { message: "hi" }, { headers: { prefer } })).status).toBe(202);

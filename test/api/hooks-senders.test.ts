@@ -54,9 +54,9 @@ async function run(command: string, env: Record<string, string>): Promise<string
 }
 
 describe("worked examples", () => {
-  test("there is a command for each mapping", () => expect(commands).toHaveLength(mappings.length));
+  test("every mapping has a command", () => expect(commands).toHaveLength(mappings.length));
 
-  test("each command is taken, once; with another key it is refused", async () => {
+  test("each command is accepted once, and refused with another key", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const HOOKS = `${api.url}/hooks`;
     for (const command of commands) {
@@ -71,7 +71,7 @@ describe("worked examples", () => {
     expect(await api.world.actions()).toHaveLength(mappings.length);
   }, 60_000);
 
-  test("a sender of HTTP Basic is asked for its password, others for a token", async () => {
+  test("a refused sender of HTTP Basic gets a Basic challenge, and others a Bearer challenge", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const asked = async (path: string) => (await api.send(path, {})).headers.get("www-authenticate");
     expect([await asked("/hooks/basic"), await asked("/hooks/own")]).toEqual([
@@ -82,7 +82,7 @@ describe("worked examples", () => {
 });
 
 describe("the tables", () => {
-  test("every scheme has a row", () => {
+  test("every signature scheme has a row", () => {
     const [, section = ""] = text.split("## How senders prove who they are");
     const rows = section
       .slice(0, section.indexOf("###"))
@@ -98,9 +98,8 @@ describe("the tables", () => {
     name!,
     auth!,
   ]);
-  test("there are settings for senders without a scheme of their own", () =>
-    expect(described.length).toBeGreaterThan(8));
-  test.each(described)("the settings for %s can be read, and verify what they sign", (_, source) => {
+  test("senders without a scheme of their own have settings", () => expect(described.length).toBeGreaterThan(8));
+  test.each(described)("the settings for %s are valid, and verify a request signed with them", (_, source) => {
     const auth = JSON5.parse(source.replace("secrets", 'secrets: "x"')) as object;
     const config: SignatureConfig = hooksSchema.parse({ mappings: [{ auth }] }).mappings[0]!.auth!;
     const request = { rawBody: new TextEncoder().encode("{}"), url: "http://h/x", method: "POST", nowMs: 1.7e12 };

@@ -29,7 +29,7 @@ describe("a mapping with a signature", () => {
     { id: "std", match: { path: "std" }, auth: standard, ...wake },
   ];
 
-  test("takes what its sender signed", async () => {
+  test("accepts a request that its sender signed", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const response = await sendSigned(api, "/hooks/gh", '{"a":1}');
     expect([response.status, await json(response)]).toMatchObject([200, { ok: true, mode: "now" }]);
@@ -37,7 +37,7 @@ describe("a mapping with a signature", () => {
     expect(row).toEqual({ auth_kind: "signature", auth_id: "gh", mapping_id: "gh" });
   });
 
-  test("does not take the hook token instead, nor beside a wrong signature", async () => {
+  test("refuses the hook token, alone and beside a wrong signature", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await refusal(await api.post("/hooks/gh", {}))).toEqual([401, "unauthorized"]);
     const wrong = { ...signed(github, "[1]"), authorization: `Bearer ${TOKEN}` };
@@ -45,7 +45,7 @@ describe("a mapping with a signature", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("refuses one flipped byte, JSON written anew, and a signature of long ago: all alike", async () => {
+  test("refuses a changed byte, reformatted JSON and an old signature with the same answer", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const body = '{"a": 1}';
     const old = signed(standard, body, { nowMs: Date.now() - 301_000 });
@@ -61,12 +61,12 @@ describe("a mapping with a signature", () => {
     expect(api.logs.at(-2)?.["reason"]).toMatch(/too old/);
   });
 
-  test("bodies that are no JSON are 400 only for senders who signed them", async () => {
+  test("answers 400 to a signed body that is not JSON", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await refusal(await sendSigned(api, "/hooks/gh", "{"))).toEqual([400, "invalid_json"]);
   });
 
-  test("a captured body that comes again under another id, which nobody signed, happens once", async () => {
+  test("runs a captured body once, even under another unsigned delivery id", async () => {
     const off = { id: "off", match: { path: "off" }, auth: github, dedupeBody: false, ...wake };
     const plain = { id: "plain", match: { path: "plain" }, dedupeBody: true, ...wake };
     const api = await startHooks({ hooks: { mappings: [...mappings, off, plain] } });
@@ -83,7 +83,7 @@ describe("a mapping with a signature", () => {
     expect(await api.world.actions()).toHaveLength(6);
   });
 
-  test("a delivery that its sender repeats is answered the same and happens once", async () => {
+  test("answers a repeated delivery as the first time, and runs it once", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const first = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));
     const again = await sendSigned(api, "/hooks/std", "{}", signed(standard, "{}", { id: "msg_1" }));
@@ -94,7 +94,7 @@ describe("a mapping with a signature", () => {
     expect(await api.world.actions()).toHaveLength(2);
   });
 
-  test("wrong signatures count as failed attempts; a right one clears them", async () => {
+  test("counts wrong signatures as failed attempts, which a right one clears", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const wrong = () => sendSigned(api, "/hooks/gh", "{}", { "x-hub-signature-256": `sha256=${"0".repeat(64)}` });
     for (let i = 0; i < 20; i++) expect((await wrong()).status).toBe(401);
@@ -103,7 +103,7 @@ describe("a mapping with a signature", () => {
     expect((await wrong()).status).toBe(401);
   });
 
-  test("gzip: what was signed is the body before compression", async () => {
+  test("verifies the signature of a gzip body over the uncompressed bytes", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const headers = { ...signed(github, '{"a":1}'), "content-encoding": "gzip" };
     const body = Bun.gzipSync(new TextEncoder().encode('{"a":1}'));
@@ -112,7 +112,7 @@ describe("a mapping with a signature", () => {
   });
 });
 
-test("a push of many commits, larger than hooks.maxBodyBytes, reaches the preset; nobody else's body may be so large", async () => {
+test("a github push larger than hooks.maxBodyBytes reaches the preset; such a body gets 413 elsewhere", async () => {
   const presetSettings = { github: { secrets: github.secrets } };
   const api = await startHooks({ hooks: { presets: ["github"], presetSettings } });
   const commits = Array.from({ length: 2048 }, (_, i) => ({ id: `${i}`.padStart(40, "0"), message: "m".repeat(1000) }));
@@ -137,7 +137,7 @@ describe("mappings that share a path", () => {
   const byGithub = (body: string) => signed(github, body);
   const byToken = () => ({ authorization: `Bearer ${TOKEN}` });
 
-  test("each want their own credential, whichever body reaches them", async () => {
+  test("each require their own credential, whichever mapping the body selects", async () => {
     expect(await reach("shop", byGithub)).toBe(200);
     expect(await reach("std", (body) => signed(standard, body))).toBe(200);
     expect(await reach("else", byToken)).toBe(200);
@@ -148,7 +148,7 @@ describe("mappings that share a path", () => {
   });
 });
 
-describe("what a condition leaves out", () => {
+describe("a request that match.when excludes", () => {
   const when = { at: "payload.action", equals: "opened" };
   const slack = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
   const mappings = [
@@ -160,7 +160,7 @@ describe("what a condition leaves out", () => {
     { id: "rest", match: { path: "both", source: "rest" }, ...wake },
   ];
 
-  test("is 204 for its sender, and 401 for strangers: nothing is to be done, and the address is there", async () => {
+  test("gets 204 with a valid credential, and 401 without", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const left = await sendSigned(api, "/hooks/gh", '{"action":"closed"}', signed(github, '{"action":"closed"}'));
     expect([left.status, await left.text()]).toEqual([204, ""]);
@@ -172,7 +172,7 @@ describe("what a condition leaves out", () => {
     expect(await api.world.actions()).toHaveLength(1);
   });
 
-  test("is 200 without a text for Slack's forms, which take no other answer", async () => {
+  test("gets 200 with an empty body if it is a Slack form", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const body = "command=%2Fask&action=closed";
     const headers = { ...signed(slack, body), "content-type": "application/x-www-form-urlencoded" };
@@ -180,14 +180,14 @@ describe("what a condition leaves out", () => {
     expect([left.status, await left.text()]).toEqual([200, ""]);
   });
 
-  test("counts among the mapping's requests", async () => {
+  test("counts against the mapping's rate limit", async () => {
     const api = await startHooks({ hooks: { mappings } });
     const send = () => sendSigned(api, "/hooks/gh", "{}", signed(github, "{}"));
     for (let i = 0; i < 3; i++) expect((await send()).status).toBe(204);
     expect(await refusal(await send())).toEqual([429, "rate_limited"]);
   });
 
-  test("is 404 where the source is another's, or a sender is not the mapping's own", async () => {
+  test("gets 404 if match.source differs too, or the credential belongs to another mapping", async () => {
     const api = await startHooks({ hooks: { mappings } });
     expect(await refusal(await api.post("/hooks/shop", { source: "else" }))).toEqual([404, "not_found"]);
     expect((await api.post("/hooks/shop", { source: "shop" })).status).toBe(204);
@@ -196,7 +196,7 @@ describe("what a condition leaves out", () => {
 });
 
 describe("handshakes:", () => {
-  test("slack: commands and clicks hear 200 and nothing to show, whatever becomes of them; events 202", async () => {
+  test("slack: commands and clicks get 200 with an empty body, whatever they run; events get 202", async () => {
     const auth = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
     const mappings = [{ match: { path: "s" }, auth, handshake: "slack", transform: { module: "t.ts" } }];
     const api = await startHooks({ hooks: { mappings } });
@@ -221,7 +221,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toHaveLength(4);
   });
 
-  test("slack: a signed challenge is echoed; unsigned it is 401", async () => {
+  test("slack: a signed challenge is echoed, and an unsigned one gets 401", async () => {
     const mappings = [{ match: { path: "s" }, auth: github, handshake: "slack", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const body = JSON.stringify({ type: "url_verification", challenge: "abc" });
@@ -233,7 +233,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("slack and github: a check is answered whatever the conditions and other mappings", async () => {
+  test("slack and github: a handshake is answered regardless of conditions and other mappings", async () => {
     const slack = { scheme: "slack", secrets: "slack-signing-secret-of-tests" } as const;
     const mention = { at: "payload.event.type", equals: "app_mention" };
     const opened = { at: "payload.action", equals: "opened" };
@@ -254,7 +254,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("github: a ping does nothing", async () => {
+  test("github: a ping is answered and runs nothing", async () => {
     const mappings = [{ match: { path: "gh" }, auth: github, handshake: "github", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const response = await sendSigned(api, "/hooks/gh", "{}", { ...signed(github, "{}"), "x-github-event": "ping" });
@@ -262,7 +262,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("discord: signed checks of both kinds of address; unsigned ones are 401, and the rest is run", async () => {
+  test("discord: signed pings of both endpoint types are answered, unsigned ones get 401, and events run", async () => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const bytesOf = (key: KeyObject, type: "spki" | "pkcs8") =>
       key.export({ format: "der", type }).subarray(-32).toString("hex");
@@ -288,7 +288,7 @@ describe("handshakes:", () => {
     expect(await api.world.actions()).toHaveLength(1);
   });
 
-  test("meta: GET with the verify token gets the challenge; other GETs 401 or 405", async () => {
+  test("meta: GET with the verify token gets the challenge; other GETs get 401 or 405", async () => {
     const mappings = [{ match: { path: "m" }, auth: github, handshake: "meta", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const get = (query: string) => api.send(`/hooks/m${query}`, undefined, { method: "GET" });
@@ -302,7 +302,7 @@ describe("handshakes:", () => {
     expect(await refusal(plain)).toEqual([405, "method_not_allowed"]);
   });
 
-  test("meta: a mapping without a signature knows the hook token", async () => {
+  test("meta: a mapping without a signature accepts the hook token as the verify token", async () => {
     const mappings = [{ match: { path: "m" }, handshake: "meta", ...wake }];
     const api = await startHooks({ hooks: { mappings } });
     const query = `?hub.mode=subscribe&hub.challenge=42&hub.verify_token=${TOKEN}`;
@@ -319,7 +319,7 @@ describe("handshakes:", () => {
     expect(await refusal(await api.send("/hooks/ms", "{}"))).toEqual([401, "unauthorized"]);
   });
 
-  test("a mapping that names no provider answers none", async () => {
+  test("a mapping without a handshake setting answers no handshake", async () => {
     const api = await startHooks({ hooks: { mappings: [{ match: { path: "x" }, ...wake }] } });
     expect((await api.send("/hooks/x?validationToken=x", "")).status).toBe(401);
   });

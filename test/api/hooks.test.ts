@@ -9,25 +9,25 @@ import { agents, json, refusal, startHooks, wakes, type Api } from "./hooks-api.
 import { queryAll } from "../../src/gateway/database/store.ts";
 
 describe("enabling", () => {
-  test("hooks.enabled: anything but true leaves the paths unanswered", async () => {
+  test("hooks.enabled: false makes the paths 404", async () => {
     const api = await startHooks({ hooks: { enabled: false } });
     const response = await api.post("/hooks/wake", { text: "hi" });
     expect([response.status, await response.text()]).toEqual([404, "404 page not found"]);
   });
 
-  test("hooks.path: default /hooks, all paths below it", async () => {
+  test("hooks.path: is /hooks by default", async () => {
     const api = await startHooks();
     expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(200);
     expect((await api.post("/hooksy/wake", { text: "hi" })).status).toBe(404);
   });
 
-  test("hooks.path: another one, whose old place is gone", async () => {
+  test("hooks.path: another path replaces /hooks", async () => {
     const api = await startHooks({ hooks: { path: "in/coming/" } });
     expect((await api.post("/in/coming/wake", { text: "hi" })).status).toBe(200);
     expect((await api.post("/hooks/wake", { text: "hi" })).status).toBe(404);
   });
 
-  test("a new snapshot of the configuration counts from the next request on", async () => {
+  test("a changed configuration applies from the next request", async () => {
     const api = await startHooks();
     const { hooks, ...rest } = api.world.settings;
     api.world.settings = { hooks: { ...hooks, token: "another-token", path: "/elsewhere" }, ...rest };
@@ -38,7 +38,7 @@ describe("enabling", () => {
 });
 
 describe("POST {hooks.path}/wake", () => {
-  test("text: queues an event of the main session, 200 with its mode", async () => {
+  test("text: queues an event of the main session, answered 200 with the mode", async () => {
     const api = await startHooks();
     const response = await api.post("/hooks/wake", { text: "  build failed\n" });
     expect(response.status).toBe(200);
@@ -54,7 +54,7 @@ describe("POST {hooks.path}/wake", () => {
   });
 
   test.each([[{}], [{ text: "" }], [{ text: "  \n" }], [{ text: 5 }], [{ text: null }], [{ text: ["a"] }]])(
-    "text: required, so %j gets 400 text_required",
+    "text: is required, so %j gets 400 text_required",
     async (body) => {
       const api = await startHooks();
       expect(await refusal(await api.post("/hooks/wake", body))).toEqual([400, "text_required"]);
@@ -67,20 +67,20 @@ describe("POST {hooks.path}/wake", () => {
     ["next-heartbeat", "next-heartbeat"],
     [undefined, "now"],
     [null, "now"],
-  ])("mode: %p is %p", async (mode, expected) => {
+  ])("mode: %p counts as %p", async (mode, expected) => {
     const api = await startHooks();
     const body = await json(await api.post("/hooks/wake", { text: "hi", mode }));
     expect([body.mode, body.warnings]).toEqual([expected, undefined]);
     expect((await wakes(api))[0]?.mode).toBe(expected as "now");
   });
 
-  test("mode: anything else is taken as now, with a warning", async () => {
+  test("mode: any other value counts as now, with a warning", async () => {
     const api = await startHooks();
     const body = await json(await api.post("/hooks/wake", { text: "hi", mode: "later" }));
     expect(body).toMatchObject({ mode: "now", warnings: [expect.stringContaining("mode: expected 'now'")] });
   });
 
-  test("a slash at the end is the same endpoint", async () => {
+  test("a trailing slash reaches the same endpoint", async () => {
     const api = await startHooks();
     expect((await api.post("/hooks/wake/", { text: "hi" })).status).toBe(200);
   });
@@ -93,7 +93,7 @@ describe("POST {hooks.path}/agent", () => {
     return (await agents(api)).at(-1)!;
   };
 
-  test("message: starts an isolated run, 202 with its id", async () => {
+  test("message: starts an isolated run, answered 202 with its id", async () => {
     const api = await startHooks();
     const response = await api.post("/hooks/agent", { message: " Summarise the inbox " });
     expect(response.status).toBe(202);
@@ -117,21 +117,21 @@ describe("POST {hooks.path}/agent", () => {
   });
 
   test.each([[{}], [{ message: " " }], [{ message: 5 }], [{ text: "hi" }]])(
-    "message: required, so %j gets 400 message_required",
+    "message: is required, so %j gets 400 message_required",
     async (body) => {
       const api = await startHooks();
       expect(await refusal(await api.post("/hooks/agent", body))).toEqual([400, "message_required"]);
     },
   );
 
-  test("name: the summary's prefix, on one line; default Hook", async () => {
+  test("name: becomes the prefix of the summary, on one line; the default is Hook", async () => {
     const api = await startHooks();
     expect((await one(api, { name: " E-mail\nSystem: x " })).name).toBe("E-mail System: x");
     expect((await one(api, { name: "  " })).name).toBe("Hook");
     expect((await one(api, { name: "x".repeat(1000) })).name).toHaveLength(120);
   });
 
-  test("sessionKey: the one that was asked for; default one of the run's own", async () => {
+  test("sessionKey: selects the session; by default the run has a session of its own", async () => {
     const api = await startHooks();
     expect((await one(api, { sessionKey: "hook:orders" })).sessionKey).toBe("hook:orders");
     expect(await one(api, {})).not.toHaveProperty("sessionKey");
@@ -142,14 +142,14 @@ describe("POST {hooks.path}/agent", () => {
     expect(keys[1]?.key).toBe(`agent:main:hook:${keys[1]?.id}`);
   });
 
-  test.each(["main", " MAIN ", "agent:other:hook:x"])("sessionKey: %p is not for requests", async (sessionKey) => {
+  test.each(["main", " MAIN ", "agent:other:hook:x"])("sessionKey: a request may not choose %p", async (sessionKey) => {
     const api = await startHooks();
     const response = await api.post("/hooks/agent", { message: "hi", sessionKey });
     expect(await refusal(response)).toEqual([400, "session_key_not_allowed"]);
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("sessionKey: prefixes limit it, in any case and width", async () => {
+  test("sessionKey: is limited by prefixes, compared regardless of case and width", async () => {
     const api = await startHooks({ hooks: { sessionKeys: { prefixes: ["Hook:"], default: "hook:all" } } });
     expect((await one(api, { sessionKey: "ＨＯＯＫ:a" })).sessionKey).toBe("ＨＯＯＫ:a");
     expect((await one(api, {})).sessionKey).toBe("hook:all");
@@ -157,13 +157,13 @@ describe("POST {hooks.path}/agent", () => {
     expect(await refusal(response)).toEqual([400, "session_key_not_allowed"]);
   });
 
-  test("sessionKey: allowFromRequest false refuses any", async () => {
+  test("sessionKey: is refused if allowFromRequest is false", async () => {
     const api = await startHooks({ hooks: { sessionKeys: { allowFromRequest: false } } });
     const response = await api.post("/hooks/agent", { message: "hi", sessionKey: "hook:a" });
     expect(await refusal(response)).toEqual([400, "session_key_not_allowed"]);
   });
 
-  test("agentId: an agent of the configuration, with sessions and a model of its own", async () => {
+  test("agentId: selects a configured agent with its sessions and model", async () => {
     const api = await startHooks();
     await one(api, { agentId: "writer", sessionKey: "hook:a", model: "big" });
     const [run] = await api.world.store.read(() => queryAll("SELECT session_key AS key FROM runs"));
@@ -180,7 +180,7 @@ describe("POST {hooks.path}/agent", () => {
     ]);
   });
 
-  test("agentId: allowedAgentIds limits it, the default agent included", async () => {
+  test("agentId: is limited by allowedAgentIds, also for the default agent", async () => {
     const api = await startHooks({ hooks: { allowedAgentIds: ["writer"] } });
     await one(api, { agentId: "writer" });
     for (const body of [{ message: "hi", agentId: "coder" }, { message: "hi" }]) {
@@ -190,7 +190,7 @@ describe("POST {hooks.path}/agent", () => {
     await one(all, { agentId: "coder" });
   });
 
-  test("wakeMode: now or next-heartbeat", async () => {
+  test("wakeMode: is now or next-heartbeat", async () => {
     const api = await startHooks();
     expect((await one(api, { wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
     expect((await one(api, { wakeMode: "whenever" })).wakeMode).toBe("now");
@@ -202,7 +202,7 @@ describe("POST {hooks.path}/agent", () => {
     ["false", false],
     [null, true],
     [0, true],
-  ])("deliver: %p is %p", async (deliver, expected) => {
+  ])("deliver: %p counts as %p", async (deliver, expected) => {
     const api = await startHooks();
     expect((await one(api, { deliver })).deliver).toBe(expected);
   });
@@ -212,7 +212,7 @@ describe("POST {hooks.path}/agent", () => {
     expect((await one(api, { channel })).channel).toBe(channel);
   });
 
-  test("channel: aliases and any case are the same channel", async () => {
+  test("channel: is accepted by alias and in any case", async () => {
     const api = await startHooks();
     expect((await one(api, { channel: " TG " })).channel).toBe("telegram");
     expect((await one(api, { channel: "teams" })).channel).toBe("msteams");
@@ -228,14 +228,14 @@ describe("POST {hooks.path}/agent", () => {
     },
   );
 
-  test("channel: the refusal lists what is allowed, not what was sent", async () => {
+  test("channel: the refusal lists the allowed names, and not the sent one", async () => {
     const api = await startHooks();
     const body = await json(await api.post("/hooks/agent", { message: "hi", channel: "carrier-pigeon" }));
     expect(body.details).toEqual([{ field: "channel", reason: `expected ${["last", ...CHANNELS].join("|")}` }]);
     expect(JSON.stringify(body)).not.toContain("pigeon");
   });
 
-  test("channel: one that is not configured is a warning, unless nothing is delivered", async () => {
+  test("channel: one that is not configured gets a warning, unless deliver is false", async () => {
     const api = await startHooks();
     const warned = await json(await api.post("/hooks/agent", { message: "hi", channel: "slack" }));
     expect(warned.warnings).toEqual([expect.stringContaining("not configured")]);
@@ -243,19 +243,19 @@ describe("POST {hooks.path}/agent", () => {
     expect(silent).not.toHaveProperty("warnings");
   });
 
-  test("to: a recipient, as text or as a number", async () => {
+  test("to: is a recipient, as text or as a number", async () => {
     const api = await startHooks();
     expect((await one(api, { to: " +4912345 " })).to).toBe("+4912345");
     expect((await one(api, { to: -1001234567890 })).to).toBe("-1001234567890");
     expect(await one(api, { to: " " })).not.toHaveProperty("to");
   });
 
-  test.each([[{}], [["a"]], [true], [1.5], ["x".repeat(513)]])("to: %j gets 400, not another recipient", async (to) => {
+  test.each([[{}], [["a"]], [true], [1.5], ["x".repeat(513)]])("to: %j gets 400", async (to) => {
     const api = await startHooks();
     expect(await refusal(await api.post("/hooks/agent", { message: "hi", to }))).toEqual([400, "invalid_field"]);
   });
 
-  test("model: an allowed reference or alias", async () => {
+  test("model: is an allowed reference or alias", async () => {
     const api = await startHooks();
     expect((await one(api, { model: "fast" })).model).toBe("fast");
   });
@@ -271,7 +271,7 @@ describe("POST {hooks.path}/agent", () => {
     expect(await api.world.actions()).toEqual([]);
   });
 
-  test("thinking: a level; an unknown one is ignored with a warning", async () => {
+  test("thinking: is a level; an unknown one is ignored with a warning", async () => {
     const api = await startHooks();
     expect((await one(api, { thinking: "high" })).thinking).toBe("high");
     const body = await json(await api.post("/hooks/agent", { message: "hi", thinking: "very" }));
@@ -289,12 +289,12 @@ describe("POST {hooks.path}/agent", () => {
     [-1, undefined],
     ["soon", undefined],
     [{}, undefined],
-  ])("timeoutSeconds: %j is %p", async (timeoutSeconds, expected) => {
+  ])("timeoutSeconds: %j counts as %p", async (timeoutSeconds, expected) => {
     const api = await startHooks();
     expect((await one(api, { timeoutSeconds })).timeoutSeconds).toBe(expected as number);
   });
 
-  test("callbackUrl: refused unless the configuration allows it, and then only public addresses", async () => {
+  test("callbackUrl: is refused unless the configuration allows it, and then limited to public addresses", async () => {
     const closed = await startHooks();
     const body = { message: "hi", callbackUrl: "https://example.com/done" };
     expect(await refusal(await closed.post("/hooks/agent", body))).toEqual([400, "callback_not_allowed"]);
@@ -313,7 +313,7 @@ describe("POST {hooks.path}/agent", () => {
     expect((await agents(api))[0]?.tools).toEqual([]);
   });
 
-  test("unknown and invalid fields are 400 where the ingress is strict", async () => {
+  test("unknown and invalid fields get 400 if the ingress is strict", async () => {
     const api = await startHooks({ hooks: { strict: true } });
     const headers = { "content-type": "application/json" };
     const unknown = await api.post("/hooks/agent", { message: "hi", channelId: "C1" }, headers);

@@ -46,7 +46,7 @@ const generate = async (body: object) => {
 const encode = async (content: string): Promise<number[]> =>
   ((await (await hearth.post("/api/tokenize", { model: "fill", content, parse_special: false })).json()) as any).tokens;
 
-test("POST /api/generate · suffix: the model reads both texts between its markers", async () => {
+test("POST /api/generate · suffix: the prompt has both texts between the model's markers", async () => {
   const options = { num_predict: 4, temperature: 0 };
   const { status, body } = await generate({ model: "fill", prompt: "one ", suffix: " three", options });
   expect(status).toBe(200);
@@ -58,7 +58,7 @@ test("POST /api/generate · suffix: the model reads both texts between its marke
   expect(body.eval_count).toBe(body.done_reason === "length" ? 4 : body.context.length - bos.length - read.length);
 });
 
-test("POST /api/generate · suffix: texts longer than the context are cut around the gap, and the answer says so", async () => {
+test("POST /api/generate · suffix: texts longer than the context lose their outer ends, and the answer reports it", async () => {
   const options = { num_predict: 2, temperature: 0, num_ctx: 64 };
   const long = { model: "fill", prompt: "x ".repeat(200), suffix: " y".repeat(200), options };
   const { status, body } = await generate(long);
@@ -72,7 +72,7 @@ test("POST /api/generate · suffix: texts longer than the context are cut around
   ]);
 });
 
-test("POST /api/show and GET /api/tags · capabilities: insert, where the model has markers", async () => {
+test("POST /api/show and GET /api/tags · capabilities: contain insert if the model has the markers", async () => {
   const show = async (model: string) =>
     ((await (await hearth.post("/api/show", { model })).json()) as any).capabilities;
   expect(await show("fill")).toContain("insert");
@@ -82,14 +82,14 @@ test("POST /api/show and GET /api/tags · capabilities: insert, where the model 
   expect(listed).toEqual({ "fill:latest": true, "hearth:latest": false });
 });
 
-test("POST /api/generate · suffix: a model without markers or a template for it is 400", async () => {
+test("POST /api/generate · suffix: gets 400 if the model has neither the markers nor a template with a suffix", async () => {
   expect(await generate({ model: "hearth", prompt: "one ", suffix: " three" })).toEqual({
     status: 400,
     body: { error: "registry.ollama.ai/library/hearth:latest does not support insert" },
   });
 });
 
-test("POST /api/generate · suffix: a template with a place for it is used", async () => {
+test("POST /api/generate · suffix: a template with a suffix is used", async () => {
   const template = "{{ .Prompt }}[gap]{{ .Suffix }}";
   const options = { num_predict: 1, temperature: 0 };
   const { body } = await generate({ model: "hearth", prompt: "one", suffix: "three", template, options });

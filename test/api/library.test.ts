@@ -36,7 +36,7 @@ const DETAILS = {
 };
 
 describe("Conventions", () => {
-  test("names: model:tag, the tag is optional and defaults to latest, a namespace is optional", async () => {
+  test("names are model:tag with an optional namespace; the tag defaults to latest", async () => {
     for (const destination of ["plain", "tagged:v1", "someone/owned", "someone/owned:v2"]) {
       expect((await post("/api/copy", { source: "hearth", destination })).status).toBe(200);
     }
@@ -55,7 +55,7 @@ describe("Conventions", () => {
     }
   });
 
-  test("durations: integers in nanoseconds", async () => {
+  test("durations are integers in nanoseconds", async () => {
     const before = performance.now();
     const { body } = await post("/api/generate", { model: "hearth", prompt: "Hello!", stream: false });
     const tookNs = (performance.now() - before) * 1e6;
@@ -66,7 +66,7 @@ describe("Conventions", () => {
     expect(body.total_duration).toBeGreaterThan(tookNs / 1000); // not microseconds
   });
 
-  test("stream false: endpoints that stream reply with one JSON object instead", async () => {
+  test("stream false makes streaming endpoints answer with one JSON object", async () => {
     const messages = [{ role: "user", content: "Hello!" }];
     for (const [path, body] of [
       ["/api/generate", { prompt: "Hello!" }],
@@ -81,28 +81,28 @@ describe("Conventions", () => {
     }
   });
 
-  test("rate: eval_count / eval_duration · 10⁹ are tokens per second", async () => {
+  test("eval_count / eval_duration · 10⁹ is the rate in tokens per second", async () => {
     const { body } = await post("/api/generate", { model: "hearth", prompt: "Tell me a story.", stream: false });
     const rate = (body.eval_count / body.eval_duration) * 1e9;
     expect(rate).toBeGreaterThan(0.1);
     expect(rate).toBeLessThan(1e6);
   });
 
-  test("errors: an object whose `error` is a text", async () => {
+  test("errors are objects with a text in `error`", async () => {
     const { body } = await post("/api/show", { model: "nobody" });
     expect(body).toEqual({ error: "model 'nobody:latest' not found" });
   });
 });
 
 describe("GET /api/tags", () => {
-  test("models: an array, which has every model", async () => {
+  test("models: is an array of every model", async () => {
     expect(Object.keys((await call("GET", "/api/tags")).body)).toEqual(["models"]);
     expect(await item("hearth:latest")).toBeDefined();
   });
-  test("name: text, the model's name with its tag", async () => {
+  test("name: is the model's name with its tag", async () => {
     for (const { name } of await tags()) expect(name).toMatch(/^[^:]+:[^:]+$/);
   });
-  test("modified_at: ISO 8601, when it was last changed; the one changed last comes first", async () => {
+  test("modified_at: is an ISO 8601 time; the model changed last is listed first", async () => {
     await create({ model: "newer", from: "hearth", system: "Newer." });
     const times = (await tags()).map(({ modified_at }) => modified_at);
     for (const time of times) expect(time).toMatch(ISO_8601);
@@ -110,13 +110,13 @@ describe("GET /api/tags", () => {
     expect(times.map(Date.parse)).toEqual(times.map(Date.parse).toSorted((a, b) => b - a));
     expect(Math.abs(Date.parse(times[0]) - Date.now())).toBeLessThan(120_000);
   });
-  test("size: integer, bytes of all its files", async () => {
+  test("size: is the integer number of bytes of all the model's files", async () => {
     const { size } = await item("hearth:latest");
     expect(Number.isSafeInteger(size)).toBe(true);
     const weights = Bun.file(/^FROM (.*)$/m.exec((await show({ model: "hearth" })).modelfile)![1]!).size;
     expect(size).toBeWithin(weights, weights + 100_000);
   });
-  test("digest: hex, the same for the same model", async () => {
+  test("digest: is hexadecimal, and equal for equal models", async () => {
     const { digest } = await item("hearth:latest");
     expect(digest).toMatch(/^[0-9a-f]{64}$/);
     await create({ model: "other", from: "hearth", system: "Other." });
@@ -124,17 +124,17 @@ describe("GET /api/tags", () => {
     expect((await item("same:latest")).digest).toBe(digest);
     expect((await item("other:latest")).digest).not.toBe(digest);
   });
-  test("details: format, family, families, parameter_size, quantization_level", async () => {
+  test("details: has format, family, families, parameter_size and quantization_level", async () => {
     expect((await item("hearth:latest")).details).toMatchObject(DETAILS);
   });
 });
 
 describe("POST /api/show", () => {
-  test("model: required; the name with or without its tag, in any case", async () => {
+  test("model: is required, with or without its tag, in any case", async () => {
     expect(await post("/api/show", {})).toMatchObject({ status: 400, body: { error: "model is required" } });
     expect(await show({ model: "HEARTH:latest" })).toEqual(await show({ model: "hearth" }));
   });
-  test("modelfile: text that makes the same model again", async () => {
+  test("modelfile: creates the same model again", async () => {
     await create({ model: "source", modelfile: "FROM hearth\nSYSTEM Be brief.\nPARAMETER top_k 7\nLICENSE MIT" });
     const { modelfile, ...rest } = await show({ model: "source" });
     await create({ model: "again", modelfile });
@@ -142,7 +142,7 @@ describe("POST /api/show", () => {
     expect(again).toMatchObject({ system: "Be brief.", parameters: rest.parameters, template: rest.template });
     expect(again.license.split("\n").at(-1)).toBe("MIT");
   });
-  test("parameters: text, one per line", async () => {
+  test("parameters: has one parameter per line", async () => {
     await create({ model: "set", from: "hearth", parameters: { top_k: 7, stop: ["a b", "c"], temperature: 0.5 } });
     const { parameters } = await show({ model: "set" });
     expect(parameters).toBeString();
@@ -156,7 +156,7 @@ describe("POST /api/show", () => {
       ]),
     );
   });
-  test("template: text, the one in force", async () => {
+  test("template: is the template in use", async () => {
     expect((await show({ model: "hearth" })).template).toContain("<|im_start|>");
     const message = `{{ if eq .Role "tool" }}A: {{ end }}{{ .Content }}{{ .ToolCalls }}`;
     // has the same capabilities as the file's own
@@ -164,12 +164,12 @@ describe("POST /api/show", () => {
     await create({ model: "go", from: "hearth", template });
     expect((await show({ model: "go" })).template).toBe(template);
   });
-  test("details: as in the list, parent_model included", async () => {
+  test("details: equals the list's details, with parent_model", async () => {
     expect((await show({ model: "hearth" })).details).toEqual(DETAILS);
     await create({ model: "child", from: "hearth", system: "Child." });
     expect((await show({ model: "child" })).details.parent_model).toBeString();
   });
-  test("model_info: dotted keys to numbers, texts, booleans or arrays", async () => {
+  test("model_info: maps dotted keys to numbers, texts, booleans or arrays", async () => {
     const { model_info: info } = await show({ model: "hearth" });
     expect(info).toMatchObject({
       "general.architecture": "llama",
@@ -185,7 +185,7 @@ describe("POST /api/show", () => {
       ]);
     }
   });
-  test("verbose: without it merges, token_type and tokens are empty arrays; with it they are whole", async () => {
+  test("verbose: includes merges, token_type and tokens, which are empty arrays otherwise", async () => {
     const names = ["merges", "token_type", "tokens"].map((name) => `tokenizer.ggml.${name}`);
     for (const more of [{}, { verbose: false }]) {
       const { model_info: info } = await show({ model: "hearth", ...more });
@@ -198,14 +198,14 @@ describe("POST /api/show", () => {
 });
 
 describe("POST /api/copy", () => {
-  test("source, destination: 200, and the model has another name too", async () => {
+  test("source, destination: the model gets a second name", async () => {
     const reply = await post("/api/copy", { source: "hearth", destination: "backup" });
     expect([reply.status, reply.text]).toEqual([200, ""]);
     const { name: _, model: __, modified_at: ___, ...copy } = await item("backup:latest");
     expect(await item("hearth:latest")).toMatchObject(copy);
     expect((await load("backup", { stream: false })).body).toMatchObject({ model: "backup", done: true });
   });
-  test("404: the source does not exist", async () => {
+  test("404 if the source does not exist", async () => {
     const reply = await post("/api/copy", { source: "nobody", destination: "x" });
     expect([reply.status, reply.body]).toEqual([404, { error: 'model "nobody" not found' }]);
     expect(await item("x:latest")).toBeUndefined();
@@ -213,7 +213,7 @@ describe("POST /api/copy", () => {
 });
 
 describe("DELETE /api/delete", () => {
-  test("model: 200, and it and its data are gone", async () => {
+  test("model: the model and its data are removed", async () => {
     const digest = await upload(variantBytes("d"));
     const path = join(hearth.home, ".hearth/models/blobs", digest.replace(":", "-"));
     await create({ model: "doomed", files: { "model.gguf": digest } });
@@ -223,7 +223,7 @@ describe("DELETE /api/delete", () => {
     expect([existsSync(path), await item("doomed:latest")]).toEqual([false, undefined]);
     expect((await load("doomed")).status).toBe(404);
   });
-  test("404: the model does not exist", async () => {
+  test("404 if the model does not exist", async () => {
     const reply = await call("DELETE", "/api/delete", { model: "nobody" });
     expect([reply.status, reply.body]).toEqual([404, { error: "model 'nobody' not found" }]);
   });
@@ -235,24 +235,24 @@ describe("GET /api/ps", () => {
     expect(await eventually(async () => (await ps()).length === 0, 60_000)).toBe(true);
   });
 
-  test("models: empty, until one is loaded", async () => {
+  test("models: is empty until a model is loaded", async () => {
     expect((await call("GET", "/api/ps")).body).toEqual({ models: [] });
     await load("hearth");
     expect((await ps()).length).toBe(1);
   });
-  test("name, model, digest: those of the list; details: with an empty parent_model", async () => {
+  test("name, model, digest: equal the list's; details has an empty parent_model", async () => {
     await load("hearth");
     const { name, digest } = await item("hearth:latest");
     expect((await ps())[0]).toMatchObject({ name, model: name, digest, details: DETAILS });
   });
-  test("size: integer, bytes; size_vram: integer, bytes in video memory", async () => {
+  test("size and size_vram: are integer numbers of bytes", async () => {
     await load("hearth");
     const [{ size, size_vram }] = await ps();
     expect([Number.isSafeInteger(size), Number.isSafeInteger(size_vram)]).toEqual([true, true]);
     expect(size).toBeGreaterThan((await item("hearth:latest")).size);
     expect(size_vram).toBeWithin(0, size + 1);
   });
-  test("expires_at: ISO 8601, when the model is unloaded", async () => {
+  test("expires_at: is the ISO 8601 time at which the model is unloaded", async () => {
     await load("hearth", { keep_alive: "1h" });
     const [{ expires_at }] = await ps();
     expect(expires_at).toMatch(ISO_8601);

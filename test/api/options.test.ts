@@ -29,12 +29,12 @@ const WILD = { temperature: 3, top_k: 0, top_p: 1, seed: 5 };
 const pidOf = async (): Promise<number> => (await hearth.runnerPids())[0]!;
 
 describe("options.* that choose tokens", () => {
-  test("temperature: 0 is always the likeliest token", async () => {
+  test("temperature: 0 always chooses the likeliest token", async () => {
     expect(await textOf({ temperature: 0, seed: 1 })).toBe(await textOf({ temperature: 0, seed: 2 }));
     expect(await textOf(WILD)).not.toBe(await greedy());
   });
 
-  test("seed: a fixed number gives the same output again, another one another", async () => {
+  test("seed: equal seeds give equal output, and another seed gives another", async () => {
     expect(await textOf(WILD)).toBe(await textOf(WILD));
     expect(await textOf({ ...WILD, seed: 6 })).not.toBe(await textOf(WILD));
   });
@@ -45,7 +45,7 @@ describe("options.* that choose tokens", () => {
     ["min_p", 1],
     ["tfs_z", 0],
   ] as const) {
-    test(`${name}: at its narrowest only the likeliest token is left`, async () => {
+    test(`${name}: the narrowest value leaves only the likeliest token`, async () => {
       expect(await textOf({ ...WILD, [name]: value })).toBe(await greedy());
     });
   }
@@ -55,7 +55,7 @@ describe("options.* that choose tokens", () => {
     ["mirostat", 1],
     ["mirostat", 2],
   ] as const) {
-    test(`${name}: ${value} draws otherwise, and the same way for the same seed`, async () => {
+    test(`${name}: ${value} changes the output, which is the same for the same seed`, async () => {
       const options = { ...WILD, [name]: value };
       const text = await textOf(options);
       expect(text).not.toBe(await textOf(WILD));
@@ -63,7 +63,7 @@ describe("options.* that choose tokens", () => {
     });
   }
 
-  test("mirostat_tau and mirostat_eta: the surprise that is aimed at, and how fast", async () => {
+  test("mirostat_tau and mirostat_eta: set the target surprise and the learning rate", async () => {
     const base = { ...WILD, mirostat: 2, num_predict: 40 };
     expect(await textOf({ ...base, mirostat_tau: 0.1 })).not.toBe(await textOf({ ...base, mirostat_tau: 8 }));
     expect(await textOf({ ...base, mirostat_eta: 0 })).not.toBe(await textOf({ ...base, mirostat_eta: 0.9 }));
@@ -75,7 +75,7 @@ describe("options.* that choose tokens", () => {
     ["presence_penalty", 50],
     ["frequency_penalty", 50],
   ] as const) {
-    test(`${name}: what was said becomes unlikely; repeat_last_n 0 looks back on nothing`, async () => {
+    test(`${name}: makes generated tokens less likely; repeat_last_n 0 turns it off`, async () => {
       const options = { temperature: 0, [name]: value, repeat_last_n: -1, num_predict: 40 };
       const { body } = await ask(options, { logprobs: true });
       expect(body.response).not.toBe(await textOf({ temperature: 0, num_predict: 40 }));
@@ -87,7 +87,7 @@ describe("options.* that choose tokens", () => {
     });
   }
 
-  test("penalize_newline: whether a line feed is a token like any other to the penalties", async () => {
+  test("penalize_newline: false exempts line feeds from the penalties", async () => {
     const asked = { raw: true, prompt: "\n" };
     const reward = { temperature: 0, presence_penalty: -1000, num_predict: 1 }; // rewards repeated tokens
     expect(await textOf({ temperature: 0, num_predict: 1 }, asked)).not.toBe("\n");
@@ -96,7 +96,7 @@ describe("options.* that choose tokens", () => {
     expect(await textOf({ ...reward, penalize_newline: false }, asked)).not.toBe("\n");
   });
 
-  test("stop: ends before the first of the texts, in place of the model's own list", async () => {
+  test("stop: ends the answer before the first of the texts, and replaces the model's own list", async () => {
     const whole = await greedy();
     const word = whole.split(" ")[3]!;
     const { body } = await ask({ temperature: 0, stop: ["never said", ` ${word}`] });
@@ -110,7 +110,7 @@ describe("options.* that choose tokens", () => {
 });
 
 describe("options.* that set lengths", () => {
-  test("num_predict: the most tokens; −1 until the model stops, −2 until the context is full", async () => {
+  test("num_predict: limits the tokens; −1 runs until the model stops, −2 until the context is full", async () => {
     for (const num_predict of [1, 5]) {
       expect((await ask({ num_predict })).body).toMatchObject({ eval_count: num_predict, done_reason: "length" });
     }
@@ -122,7 +122,7 @@ describe("options.* that set lengths", () => {
     expect(body.prompt_eval_count + body.eval_count).toBeLessThanOrEqual(65);
   });
 
-  test("num_ctx: the length of the context, at most what the model was trained for", async () => {
+  test("num_ctx: sets the context length, up to the length that the model was trained for", async () => {
     const length = async (num_ctx: number): Promise<number> => {
       await ask({ num_ctx, num_predict: 1 });
       const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: any[] };
@@ -133,7 +133,7 @@ describe("options.* that set lengths", () => {
     expect(await length(1)).toBe(4);
   });
 
-  test("num_keep: tokens at the start that stay where the prompt is cut; −1: all that can", async () => {
+  test("num_keep: keeps that many tokens at the start of a cut prompt; −1 keeps as many as possible", async () => {
     const words = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
     const response = await hearth.post("/api/tokenize", { model: "hearth", content: words });
     const { tokens } = (await response.json()) as { tokens: number[] };
@@ -154,7 +154,7 @@ describe("options.* that belong to loading", () => {
     ["num_batch", 16],
     ["num_thread", 1],
   ] as const) {
-    test(`${name}: another value loads the model again, which answers the same`, async () => {
+    test(`${name}: another value reloads the model, and the answer stays the same`, async () => {
       const text = await greedy();
       const pid = await pidOf();
       expect(await textOf({ temperature: 0, [name]: value })).toBe(text);
@@ -174,7 +174,7 @@ describe("options.* that belong to loading", () => {
     ["low_vram", [true, false]],
     ["vocab_only", [true, false]],
   ] as const) {
-    test(`${name}: is taken, and changes neither the answer nor the process`, async () => {
+    test(`${name}: is accepted, and changes neither the answer nor the process`, async () => {
       const text = await greedy();
       const pid = await pidOf();
       for (const value of values) expect(await textOf({ temperature: 0, [name]: value })).toBe(text);
@@ -196,7 +196,7 @@ describe("options of the wrong type", () => {
     [NUMBERS, "float32", "1"],
     [BOOLEANS, "boolean", 1],
   ] as const) {
-    test(`${type}: an error that names the option and the type`, async () => {
+    test(`${type}: the error names the option and the type`, async () => {
       for (const name of names.split(" ")) {
         const { status, body } = await ask({ [name]: wrong });
         expect([status, body.error]).toEqual([400, `option "${name}" must be of type ${type}`]);
@@ -204,7 +204,7 @@ describe("options of the wrong type", () => {
     });
   }
 
-  test("null is absent, a fraction loses it where an integer is meant, an unknown option is no error", async () => {
+  test("null counts as absent, a fraction is truncated to an integer, and an unknown option is ignored", async () => {
     const text = await greedy();
     expect(await textOf({ temperature: 0, top_k: null, seed: 3.9, colour: "red" })).toBe(text);
     expect((await ask({ num_predict: 3.9 })).body.eval_count).toBe(3);

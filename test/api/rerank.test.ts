@@ -106,7 +106,7 @@ async function rerank(body: object, at = "/api/rerank"): Promise<Reply> {
   return (await response.json()) as Reply;
 }
 
-test("scores are those of the formula, the best first", async () => {
+test("raw scores equal the formula, with the best document first", async () => {
   const expected = await expectedScores();
   const { results } = await rerank({ raw_scores: true });
   expect(results.map(({ relevance_score: score }) => score)).toEqual(
@@ -116,7 +116,7 @@ test("scores are those of the formula, the best first", async () => {
   expect(Math.max(...expected) - Math.min(...expected)).toBeGreaterThan(0.01); // they differ
 });
 
-test("relevance is from 0 to 1 in the same order; top_n and return_documents", async () => {
+test("relevance is the sigmoid of the raw score; top_n limits the results, and return_documents adds the texts", async () => {
   const raw = await rerank({ raw_scores: true });
   const all = await rerank({});
   expect(all.results.map(({ index }) => index)).toEqual(raw.results.map(({ index }) => index));
@@ -132,7 +132,7 @@ test("relevance is from 0 to 1 in the same order; top_n and return_documents", a
   expect(results).toEqual([{ ...best!, document: { text: DOCUMENTS[best!.index]! } }]);
 });
 
-test("each API tells what it took in its own words", async () => {
+test("/api/rerank reports Ollama's counts and durations, and /v1/rerank OpenAI's usage", async () => {
   const native = await rerank({});
   expect(Object.keys(native)).toEqual(["model", "total_duration", "load_duration", "prompt_eval_count", "results"]);
   const openai = await rerank({}, "/v1/rerank");
@@ -144,7 +144,7 @@ test("each API tells what it took in its own words", async () => {
   });
 });
 
-test("a document that is too long loses its end, or is refused; the model embeds and is told to rank", async () => {
+test("a document that is too long is truncated, or refused with truncate false; the model also embeds", async () => {
   const long = Array.from({ length: 300 }, (_, i) => wordOf(i % 40)).join(" ");
   expect((await rerank({ documents: [long] })).results.length).toBe(1);
   const refused = await hearth.post("/v1/rerank", {

@@ -16,7 +16,7 @@ async function post(path: string, body: object): Promise<{ status: number; body:
 const tokenize = (body: object) => post("/api/tokenize", body);
 const detokenize = (body: object) => post("/api/detokenize", body);
 
-test("POST /api/tokenize · content: the ids of a text, and how long it took", async () => {
+test("POST /api/tokenize · content: gets the ids of a text and the durations", async () => {
   const { status, body } = await tokenize({ content: "Hello there." });
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(["model", "tokens", "total_duration", "load_duration"]);
@@ -29,7 +29,7 @@ test("POST /api/tokenize · content: the ids of a text, and how long it took", a
   expect((await tokenize({ content: "" })).body.tokens).toEqual([]);
 });
 
-test("POST /api/tokenize · content: missing or of a wrong type is 400", async () => {
+test("POST /api/tokenize · content: a missing value or another type gets 400", async () => {
   expect(await tokenize({})).toEqual({ status: 400, body: { error: "content is required" } });
   const { status, body } = await tokenize({ content: ["a"] });
   expect([status, body.error]).toEqual([400, "content: expected a string, got an array"]);
@@ -37,7 +37,7 @@ test("POST /api/tokenize · content: missing or of a wrong type is 400", async (
   expect([long.status, long.body.error]).toEqual([413, "content: expected at most 2097152 characters, got 2097153"]);
 });
 
-test("POST /api/tokenize · parse_special: markup is one token, or the letters it is made of", async () => {
+test("POST /api/tokenize · parse_special: reads markup as one token instead of as text", async () => {
   const markup = "<|im_end|>";
   const [as, plain] = await Promise.all(
     [true, false].map((parse_special) => tokenize({ content: markup, parse_special })),
@@ -48,7 +48,7 @@ test("POST /api/tokenize · parse_special: markup is one token, or the letters i
   expect((await detokenize({ tokens: as!.body.tokens })).body.content).toBe(markup);
 });
 
-test("POST /api/tokenize · with_pieces: each id with its text, or its bytes where they are no text", async () => {
+test("POST /api/tokenize · with_pieces: adds each token's text, or its bytes if they are not text", async () => {
   const { body } = await tokenize({ content: "fox 🦊", with_pieces: true });
   const pieces: (string | number[])[] = body.tokens.map(({ piece }: any) => piece);
   const bytes = pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece)));
@@ -58,7 +58,7 @@ test("POST /api/tokenize · with_pieces: each id with its text, or its bytes whe
   expect(body.tokens.map(({ id }: any) => id)).toEqual(ids);
 });
 
-test("POST /api/tokenize · add_special: what the model puts around a prompt is left out unless asked for", async () => {
+test("POST /api/tokenize · add_special: adds the model's own tokens around a prompt, by default none", async () => {
   const [bare, whole] = await Promise.all([
     tokenize({ content: "Hello" }),
     tokenize({ content: "Hello", add_special: true }),
@@ -68,7 +68,7 @@ test("POST /api/tokenize · add_special: what the model puts around a prompt is 
   expect(whole.body.tokens).toEqual([...added, ...bare.body.tokens]);
 });
 
-test("any text comes back from its ids", async () => {
+test("POST /api/detokenize restores any text from its ids", async () => {
   const texts = fc.array(fc.string({ unit: "grapheme", maxLength: 40 }), { minLength: 1, maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(texts, fc.boolean(), async (parts, parse_special) => {
@@ -80,14 +80,14 @@ test("any text comes back from its ids", async () => {
   );
 });
 
-test("POST /api/detokenize · tokens: ids that end inside a character give the replacement character", async () => {
+test("POST /api/detokenize · tokens: an incomplete character at the end becomes the replacement character", async () => {
   const { tokens } = (await tokenize({ content: "🦊", with_pieces: true })).body;
   const halves = tokens.filter(({ piece }: any) => Array.isArray(piece)).map(({ id }: any) => id);
   expect(halves.length).toBeGreaterThan(0);
   expect((await detokenize({ tokens: [halves[0]] })).body.content).toBe("\uFFFD");
 });
 
-test("POST /api/detokenize · tokens: ids that are none are 400 and name the place", async () => {
+test("POST /api/detokenize · tokens: an invalid id gets 400 with its position", async () => {
   for (const bad of [-1, 2 ** 31, 2 ** 40]) {
     const { status, body } = await detokenize({ tokens: [1, bad] });
     expect([status, body.error]).toEqual([
@@ -100,7 +100,7 @@ test("POST /api/detokenize · tokens: ids that are none are 400 and name the pla
   expect((await detokenize({ tokens: [] })).body.content).toBe("");
 });
 
-test("both · model: unknown is 404, missing is 400", async () => {
+test("both · model: an unknown model gets 404, and a missing one 400", async () => {
   for (const path of ["/api/tokenize", "/api/detokenize"]) {
     const body = { content: "a", tokens: [1] };
     expect(await post(path, { ...body, model: "nobody" })).toEqual({
@@ -111,7 +111,7 @@ test("both · model: unknown is 404, missing is 400", async () => {
   }
 });
 
-test("both · keep_alive: the model stays for as long as the request says", async () => {
+test("both · keep_alive: sets how long the model stays loaded", async () => {
   const left = async (): Promise<number> => {
     const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: { expires_at: string }[] };
     return models[0] ? Date.parse(models[0].expires_at) - Date.now() : 0;
