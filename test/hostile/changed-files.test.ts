@@ -35,7 +35,7 @@ async function ask(model: string, num_predict = 4): Promise<{ status: number; bo
 }
 
 test.each(["cut", "written to"])(
-  "a file that was %s: the next request says so, the one after it is answered",
+  "after a model file was %s, the next request fails with the reason, and the one after it is answered",
   async (how) => {
     const name = names[how === "cut" ? 0 : 1]!;
     const others = await hearth.runnerPids();
@@ -55,7 +55,7 @@ test.each(["cut", "written to"])(
   },
 );
 
-test("the request that comes while the runner says goodbye is answered by a fresh one", async () => {
+test("a request that arrives while the old runner exits is answered by a new runner", async () => {
   const name = names[4]!;
   expect((await ask(name)).status).toBe(200);
   const blob = await blobOf(name);
@@ -66,7 +66,7 @@ test("the request that comes while the runner says goodbye is answered by a fres
   expect((await ask(name)).body["error"]).toBeUndefined();
 });
 
-test("a file that is cut while an answer is made ends that answer with one error, and no other model's", async () => {
+test("a model file that is truncated during an answer ends that answer with one error, and no other model's", async () => {
   const [, , other, name] = names as [string, string, string, string];
   await ask(other);
   const options = { num_predict: 100_000, temperature: 1, seed: 1 };

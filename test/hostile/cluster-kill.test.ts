@@ -9,7 +9,7 @@ const WAIT_MS = 120_000;
 
 // `bun bench/cluster-kill.ts` does a hundred kills and twenty crashes, cuts connections, and starts with older versions
 test.skipIf(!hasPostgres)(
-  "killed nodes whose clocks are off by ten minutes, and a crash of the database: nothing lost, twice, out of order, or at once in a session",
+  "runs survive killed nodes with clocks ten minutes off and a database crash: once, in order, one per session at a time",
   async () => {
     const clocks = FAKETIME === undefined ? [] : [600, -600]; // Debian's libfaketime; seconds
     const plan = { nodes: 3, kills: 3, stops: 0, restarts: 1, everyMs: 800, pauseMs: 30, clocks };
@@ -37,7 +37,7 @@ async function tracesOf({ sql, told }: Cluster): Promise<string> {
 }
 
 test.skipIf(!hasPostgres)(
-  "a node that is stopped loses its turn to another, and writes nothing of it when it wakes up",
+  "a node that is suspended loses its turn to another node, and stores nothing when it resumes",
   async () => {
     const cluster = await makeCluster();
     try {

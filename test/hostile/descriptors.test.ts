@@ -13,7 +13,7 @@ setDefaultTimeout(60_000);
 let started: Bun.Subprocess | undefined;
 afterEach(() => started?.kill("SIGKILL"));
 
-test("a server without file descriptors says so once, and again when there are some", async () => {
+test("a server without free file descriptors logs it once, and once more when some are free again", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-files-"));
   await installSeeded(modelsFolder(home), {});
   const child = Bun.spawn(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", ...HEARTH, "serve"], {

@@ -9,7 +9,7 @@ const HI = { model: "hearth", prompt: "Hi", stream: false, options: { num_predic
 let hearth: Hearth;
 afterEach(() => hearth.stop());
 
-test("a stop by force ends a model at once: its requests fail, and the next one gets another runner", async () => {
+test("a forced stop ends a runner at once: its requests fail, and the next request gets a new runner", async () => {
   hearth = await startHearth();
   await (await hearth.post("/api/generate", HI)).text();
   const [pid] = (await hearth.runnerPids()) as [number];
@@ -35,7 +35,7 @@ test("a stop by force ends a model at once: its requests fail, and the next one 
   ]);
 });
 
-test("a stop by force ends a load", async () => {
+test("a forced stop ends the loading of a model", async () => {
   hearth = await startHearth();
   const waiting = hearth.post("/api/generate", HI);
   await eventually(async () => (await hearth.runnerPids()).length > 0);

@@ -4,7 +4,7 @@ import { killGateway } from "./killed-gateway.ts";
 
 const KILLS = 5; // `bun bench/gateway-kill.ts --kills 100` does more
 
-test("kill -9 under load: nothing accepted is lost, run twice, sent twice or out of order", async () => {
+test("kill -9 under load loses no accepted run, runs and sends none twice, and keeps their order", async () => {
   const { accepted, lost, duplicates, mismatches, disordered, outcomes } = await killGateway({ kills: KILLS });
   expect(accepted).toBeGreaterThan(KILLS);
   expect({ lost, duplicates, mismatches, disordered }).toEqual({

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { json, startGateway } from "../gateway/operate/world.ts";
 import { queryAll, queryOne } from "../../src/gateway/database/store.ts";
 
-test("1,000 wakes and 200 agent calls at once: all answered, none lost, in order within each session", async () => {
+test("1,000 wakes and 200 agent calls at once are all answered and run, in order within each session", async () => {
   const world = await startGateway({ script: (_, i) => ({ text: `answer ${i}` }) });
   const wakes = Array.from({ length: 1000 }, (_, i) =>
     world.hook("wake", { text: `event ${i}`, mode: "next-heartbeat" }),

@@ -91,14 +91,14 @@ describe("slow senders:", () => {
   test.each([
     ["announced", `Content-Length: 100`, '{"text"'],
     ["in chunks", "Transfer-Encoding: chunked", '7\r\n{"text"\r\n'],
-  ])("a body that never ends, %s, is 408 and the connection is closed", async (_, line, start) => {
+  ])("a body that never ends, %s, gets 408, and its connection is closed", async (_, line, start) => {
     const { text, closed } = await send([head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, line) + start]);
     expect(text).toStartWith("HTTP/1.1 408 ");
     expect(text).toContain('"code":"body_timeout"');
     expect(closed).toBe(true);
   });
 
-  test("a byte now and then does not help: the whole body has one deadline", async () => {
+  test("a body that arrives byte by byte still has one deadline and gets 408", async () => {
     const drops = Array.from({ length: 1000 }, () => "1\r\nx\r\n");
     const request = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Transfer-Encoding: chunked");
     const { text } = await send([request, ...drops], { pauseMs: 20 });
@@ -108,22 +108,25 @@ describe("slow senders:", () => {
   test.each([
     ["announced", "Content-Length: 1000000", "x"],
     ["in chunks", "Transfer-Encoding: chunked", "1\r\nx\r\n"],
-  ])("a sender without a token is refused before its body, %s, and loses its connection", async (_, line, drop) => {
-    const drops = Array.from({ length: 1000 }, () => drop);
-    const { text, closed } = await send([head("/hooks/wake", line), ...drops], { pauseMs: 20 });
-    expect(text).toStartWith("HTTP/1.1 401 ");
-    expect(text).toMatch(/connection: close/i);
-    expect(closed).toBe(true);
-  });
+  ])(
+    "a sender without a token gets 401 before its body ends, %s, and its connection is closed",
+    async (_, line, drop) => {
+      const drops = Array.from({ length: 1000 }, () => drop);
+      const { text, closed } = await send([head("/hooks/wake", line), ...drops], { pauseMs: 20 });
+      expect(text).toStartWith("HTTP/1.1 401 ");
+      expect(text).toMatch(/connection: close/i);
+      expect(closed).toBe(true);
+    },
+  );
 
-  test("one whose body is there keeps it", async () => {
+  test("a sender without a token whose body is complete gets 401 and keeps its connection", async () => {
     const { text, closed } = await send([`${head("/hooks/wake", "Content-Length: 2")}{}`]);
     expect(text).toStartWith("HTTP/1.1 401 ");
     expect(text).not.toMatch(/connection: close/i);
     expect(closed).toBe(false);
   });
 
-  test("a body that is too long is answered before its connection is closed", async () => {
+  test("a body over the limit gets 413 before its connection is closed", async () => {
     const body = "x".repeat(LIMIT + 1);
     for (let i = 0; i < 5; i++)
       expect(await codeOf(await post("/hooks/wake", body))).toEqual([413, "payload_too_large"]);
@@ -135,7 +138,7 @@ describe("slow senders:", () => {
     expect(closed).toBe(true);
   });
 
-  describe("bodies of senders who have proved nothing", () => {
+  describe("bodies of senders without a valid signature yet", () => {
     const begun = (address: string, path = "/hooks/signed"): string =>
       head(path, `X-Forwarded-For: ${address}`, "Content-Length: 100") + "{";
     const signedFrom = (address: string): Promise<Response> =>
@@ -147,7 +150,7 @@ describe("slow senders:", () => {
       return answer;
     };
 
-    test("one address takes its share of the places, never all of them", async () => {
+    test("one address uses at most its share of the reading slots", async () => {
       const waiting = Array.from({ length: UNPROVED_READS_MAX + 6 }, () => send([begun("192.0.2.1")]));
       const refused = await untilRefused("192.0.2.1", waiting);
       expect(refused.headers.get("retry-after")).toBe("1");
@@ -159,7 +162,7 @@ describe("slow senders:", () => {
       expect(new Set(statuses)).toEqual(new Set(["408", "503"]));
     });
 
-    test("addresses of one IPv6 network are one; many leave a place for another", async () => {
+    test("the addresses of one IPv6 network share a limit, and several networks leave a slot for another", async () => {
       const network = Array.from({ length: UNPROVED_READS_MAX }, (_, i) => `2001:db8::${i + 1}`);
       const waiting = network.map((address) => send([begun(address)]));
       await untilRefused("2001:db8::ffff", waiting);
@@ -173,7 +176,7 @@ describe("slow senders:", () => {
       await Promise.all([...waiting, ...more]);
     });
 
-    test("that come too slowly are failed attempts; who is locked out gets a moment, and no place", async () => {
+    test("slow bodies count as failed attempts; a locked address gets 429 after a moment and uses no slot", async () => {
       for (let round = 0; round < 2; round++) {
         await Promise.all(Array.from({ length: UNPROVED_SHARE }, () => send([begun("203.0.113.1")])));
       }
@@ -189,7 +192,7 @@ describe("slow senders:", () => {
     });
   });
 
-  test("a sender that hangs up in the middle of its body is noticed, and forgotten", async () => {
+  test("a sender that disconnects in the middle of its body is logged with 408 or 499", async () => {
     const path = "/hooks/cut-off"; // unique to this test: other requests may be logged late
     const noted = () => harness.logs.find((line) => line["path"] === path);
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
@@ -210,7 +213,7 @@ describe("large bodies:", () => {
     ["deflate", deflateSync(zeros)],
     ["deflate", deflateRawSync(zeros)],
     ["br", brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })], // 317 bytes
-  ])("a bomb of %s is 413", async (encoding, body) => {
+  ])("a compression bomb of %s gets 413", async (encoding, body) => {
     const before = process.memoryUsage.rss();
     expect(await codeOf(await post("/hooks/wake", body, { "content-encoding": encoding }))).toEqual([
       413,
@@ -225,25 +228,28 @@ describe("large bodies:", () => {
     ["deflate", deflateSync],
     ["deflate", deflateRawSync],
     ["br", brotliCompressSync],
-  ] as const)("%s: exactly the limit passes, a byte more does not", async (encoding, compress) => {
-    const body = (bytes: number): Buffer => compress(Buffer.from(JSON.stringify({ text: "x".repeat(bytes - 11) })));
-    const headers = { "content-encoding": encoding };
-    expect((await post("/hooks/wake", body(LIMIT), headers)).status).toBe(200);
-    expect((await post("/hooks/wake", body(LIMIT + 1), headers)).status).toBe(413);
-  });
+  ] as const)(
+    "a %s body of exactly the limit when decompressed is accepted, and one byte more gets 413",
+    async (encoding, compress) => {
+      const body = (bytes: number): Buffer => compress(Buffer.from(JSON.stringify({ text: "x".repeat(bytes - 11) })));
+      const headers = { "content-encoding": encoding };
+      expect((await post("/hooks/wake", body(LIMIT), headers)).status).toBe(200);
+      expect((await post("/hooks/wake", body(LIMIT + 1), headers)).status).toBe(413);
+    },
+  );
 
   test.each([
     ["gzip", "not gzip at all"],
     ["gzip", gzipSync('{"text":"hi"}').subarray(0, 15)],
     ["br", "not brotli at all"],
     ["deflate", "not deflate at all"],
-  ])("%s that is none is 400", async (encoding, body) => {
+  ])("a body that is not valid %s gets 400", async (encoding, body) => {
     const response = await post("/hooks/wake", body, { "content-encoding": encoding });
     expect(await codeOf(response)).toEqual([400, "invalid_encoding"]);
   });
 
   test.each(["zip", "gzip, gzip", "__proto__", "constructor"])(
-    "the encoding %s is 415 with what we know",
+    "the content encoding %s gets 415 with the supported encodings",
     async (name) => {
       const response = await post("/hooks/wake", "{}", { "content-encoding": name });
       expect(response.headers.get("accept-encoding")).toBe("gzip, deflate, br");
@@ -251,14 +257,14 @@ describe("large bodies:", () => {
     },
   );
 
-  test("a body in chunks of a byte costs what it is long", async () => {
+  test("a body in chunks of one byte is counted by its content, without the chunk headers", async () => {
     const text = JSON.stringify({ text: "x".repeat(20_000) });
     const chunks = [...text].map((char) => `1\r\n${char}\r\n`).join("");
     const request = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Transfer-Encoding: chunked");
     expect((await send([`${request}${chunks}0\r\n\r\n`])).text).toStartWith("HTTP/1.1 200 ");
   });
 
-  test("twenty thousand fields are read, and a few of them named", async () => {
+  test("twenty thousand unknown fields are accepted, and twenty of them are named in warnings", async () => {
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`f${i}`, 1]));
     const response = await post("/hooks/wake", JSON.stringify({ text: "hi", ...many }));
     const { warnings } = (await response.json()) as { warnings: string[] };
@@ -267,12 +273,12 @@ describe("large bodies:", () => {
 });
 
 describe("odd requests:", () => {
-  test("a header twice is no credential", async () => {
+  test("two Authorization headers get 401", async () => {
     const twice = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Authorization: Bearer x", "Content-Length: 2");
     expect((await send([`${twice}{}`])).text).toStartWith("HTTP/1.1 401 ");
   });
 
-  test("two lengths are refused", async () => {
+  test("two Content-Length headers get 400", async () => {
     const twice = head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, "Content-Length: 2", "Content-Length: 30");
     expect((await send([`${twice}{}`])).text).toStartWith("HTTP/1.1 400 ");
   });
@@ -284,13 +290,13 @@ describe("odd requests:", () => {
     expect(text).toContain('"mode":"now"');
   });
 
-  test("a token of 10,000 characters is no token", async () => {
+  test("a token of 10,000 characters gets 401", async () => {
     const response = await fetch(`${url}/hooks/wake?token=${"x".repeat(10_000)}`, { method: "POST" });
     expect(response.status).toBe(401);
   });
 });
 
-describe("property:", () => {
+describe("random requests:", () => {
   const fragment = fc.oneof(
     fc.json({ maxDepth: 4 }),
     fc.record({ text: fc.anything(), mode: fc.anything(), message: fc.anything(), to: fc.anything() }).map(jsonOf),
@@ -339,7 +345,7 @@ describe("property:", () => {
     ),
   });
 
-  test("no request gets a 5xx, and every refusal has the one shape", async () => {
+  test("none gets a 5xx, and every refusal has the common error body", async () => {
     await fc.assert(
       fc.asyncProperty(request, async ({ path, method, body, type, encoding, token, key }) => {
         const headers: Record<string, string> = { authorization: `Bearer ${token}`, "content-type": type };
@@ -357,7 +363,7 @@ describe("property:", () => {
     );
   }, 300_000);
 
-  test("no refusal holds anything that was sent", async () => {
+  test("no refusal repeats any part of the request", async () => {
     const mark = "Xq7zMARK";
     const marked = fc.record(
       Object.fromEntries(

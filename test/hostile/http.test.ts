@@ -58,14 +58,14 @@ describe("a Host header", () => {
     expect(got).toContain('{"version":');
   });
 
-  test("missing from a POST leaves its body readable", async () => {
+  test("may be missing from an HTTP/1.0 POST, whose body is still read", async () => {
     const body = JSON.stringify({ model: "nobody", prompt: "hi" });
     const got = await send(`POST /api/generate HTTP/1.0\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
     expect(got).toContain(`{"error":"model 'nobody' not found"}`);
   });
 
   for (const host of ["[::1", "localhost@evil", "a b", "local/host:x"]) {
-    test(`'${host}' is refused, without a line of our source`, async () => {
+    test(`'${host}' is refused, and the answer shows no source code`, async () => {
       const got = await send(`GET /api/version HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
       expect(got).toMatch(/^HTTP\/1.1 40[03] /);
       expect(got.length).toBeLessThan(500);
@@ -73,7 +73,7 @@ describe("a Host header", () => {
   }
 });
 
-describe("sampling at its extremes still gives tokens:", () => {
+describe("generation returns tokens with extreme sampling options:", () => {
   const extremes: object[] = [
     { temperature: 1e-45 },
     { temperature: 1e-9 },
@@ -115,7 +115,7 @@ describe("sampling at its extremes still gives tokens:", () => {
   }
 });
 
-test("whatever load options ask for, the model loads with what the machine has", async () => {
+test("the model loads within the machine's limits, whatever load options a request has", async () => {
   const asked = [{ num_thread: 1000 }, { num_thread: 2 ** 31, num_batch: 2 ** 31 }, { num_thread: -1, num_batch: -1 }];
   for (const options of [...asked, { num_ctx: -1, num_batch: 1 }, { num_ctx: 2 ** 31 }]) {
     const { status, body } = await generate(options);
@@ -123,7 +123,7 @@ test("whatever load options ask for, the model loads with what the machine has",
   }
 });
 
-test("a prompt longer than the context is shortened, whatever num_keep says", async () => {
+test("a prompt longer than the context is shortened, whatever num_keep is", async () => {
   for (const num_keep of [-1, 0, 63, 64, 1e9]) {
     const { status, body } = await generate(
       { num_ctx: 64, num_keep, num_predict: 70 },
@@ -137,13 +137,13 @@ test("a prompt longer than the context is shortened, whatever num_keep says", as
   }
 });
 
-test("a context of ids that the vocabulary does not have is refused", async () => {
+test("a context with ids outside the vocabulary is refused", async () => {
   for (const id of [-1, 1e6, 2 ** 31, 2 ** 32 + 5, 1.5, 2 ** 53]) {
     expect({ id, status: (await generate({}, { context: [id] })).status }).toEqual({ id, status: 400 });
   }
 });
 
-test("formats that nothing can satisfy, or that never end, are refused", async () => {
+test("a format that no answer can satisfy, or that recurses without end, is refused", async () => {
   const loop = { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/a" } } };
   const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: "string" }]));
   const deep = JSON.parse(`${'{"items":'.repeat(500)}{}${"}".repeat(500)}`);
@@ -165,7 +165,7 @@ test("formats that nothing can satisfy, or that never end, are refused", async (
   );
 });
 
-test("bodies that nest, lie or break off get a 4xx", async () => {
+test("a body that nests too deep, has a wrong length or is incomplete gets a 4xx", async () => {
   const start = (more: string): string => `POST /api/generate HTTP/1.1\r\nHost: localhost\r\n${more}`;
   expect(await send(start("Transfer-Encoding: chunked\r\n\r\nZZ\r\n"))).toStartWith("HTTP/1.1 400");
   expect(await send(start("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"))).toStartWith(
@@ -179,7 +179,7 @@ test("bodies that nest, lie or break off get a 4xx", async () => {
   }
 });
 
-test("names that climb out of the store are no names", async () => {
+test("a model name that leads out of the store is refused", async () => {
   for (const model of ["../../etc/passwd", "/etc/passwd", "a/../b", "..", "hearth:../../x", "hearth\0", "C:\\x"]) {
     for (const path of ["/api/generate", "/api/chat", "/api/show"]) {
       expect({ model, path, status: (await hearth.post(path, { model })).status }).toEqual({

@@ -48,7 +48,7 @@ async function lastOf(lines: AsyncGenerator<Record<string, any>>): Promise<Recor
 
 const logged = (msg: string): boolean => hearth.log().some((line) => line.includes(`"msg":"${msg}"`));
 
-test("a runner that is stopped in the middle of its answers is ended: they fail, and the next request gets another", async () => {
+test("a runner suspended during answers is ended: the answers fail, and the next request gets a new runner", async () => {
   const pid = await startLoaded();
   const stream = await beginStory();
   const whole = hearth.post("/api/generate", { ...STORY, stream: false });
@@ -65,7 +65,7 @@ test("a runner that is stopped in the middle of its answers is ended: they fail,
   expect(logged("a runner hung and was ended")).toBe(true);
 });
 
-test("an idle runner that is stopped: the next request is served by another", async () => {
+test("the next request after an idle runner was suspended is answered by a new runner", async () => {
   const pid = await startLoaded();
   await Bun.sleep(LIMIT_MS / 5); // by then it counts as idle
   process.kill(pid, "SIGSTOP");
@@ -75,7 +75,7 @@ test("an idle runner that is stopped: the next request is served by another", as
   expect(logged("a runner hung and was ended")).toBe(true);
 });
 
-test("a runner that is stopped for less than the limit, or with its server for longer, goes on with its answer", async () => {
+test("a runner suspended for less than the limit, or longer together with its server, continues its answer", async () => {
   const pid = await startLoaded();
   const stream = await beginStory();
   process.kill(pid, "SIGSTOP");

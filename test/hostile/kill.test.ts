@@ -100,7 +100,7 @@ async function answer(hearth: Hearth, model: string): Promise<number> {
   return ((await response.json()) as { eval_count: number }).eval_count;
 }
 
-test("whenever the server is killed, the store opens, and every earlier model is whole and answers", async () => {
+test("after a kill at any moment, the store opens, and every earlier model is whole and answers", async () => {
   const first = await startHearth({ home });
   await upload(first, HALVES);
   await make(first, "earlier", 0);

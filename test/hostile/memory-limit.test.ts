@@ -117,7 +117,7 @@ async function installWide(): Promise<string> {
 const letter = (byte: number): string => String.fromCodePoint(byte === 32 ? 288 : byte);
 
 test.skipIf(!group)(
-  "where keys and values have no memory any more, the request fails and the runner lives",
+  "a request whose keys and values exceed the free memory fails, and the runner continues",
   async () => {
     const model = await installWide();
     const env = { HEARTH_CONTEXT_LENGTH: String(CTX_LEN), HEARTH_NUM_PARALLEL: "2" };

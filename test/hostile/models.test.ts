@@ -56,7 +56,7 @@ const broken: [name: string, edit: Edit, message: string][] = [
 ];
 
 for (const [name, edit, message] of broken) {
-  test(`${name}: the error says so and names the file`, async () => {
+  test(`${name}: the error names the file and the fault`, async () => {
     await writeBroken(edit);
     const options = { ctxLen: 64, slots: 1, chunk: 64, threads: 1, precise: false, cacheDir: undefined };
     const quiet = { emit() {}, onEmbed() {}, loop: systemLoop(), open: mapFile };
@@ -72,7 +72,7 @@ for (const [name, edit, message] of broken) {
 }
 
 for (const backend of ["cpu", "simd", "onnx"]) {
-  test(`${backend}: weights too large for sums end the answer with an error, and the runner lives on`, async () => {
+  test(`${backend}: weights that make NaN or Infinity end the answer with an error, and the runner continues`, async () => {
     await writeBroken((_, tensors) => tensors.get("output_norm.weight")!.data.fill(0x7f));
     const runner = await startRunner(backend);
     for (const prompt of ["hello", "hello again"]) {
@@ -83,7 +83,7 @@ for (const backend of ["cpu", "simd", "onnx"]) {
     await runner.close();
   });
 
-  test(`${backend}: pieces beyond the embedding are refused in a prompt, and the runner lives on`, async () => {
+  test(`${backend}: prompt tokens beyond the embedding table are refused, and the runner continues`, async () => {
     await writeBroken((_, tensors) => {
       const table = tensors.get("token_embd.weight")!;
       const rows = 300; // bytes only, 4096 in all

@@ -107,14 +107,14 @@ const REQUESTS: readonly [method: string, path: string, field: string, more?: ob
   ["POST", "/v1/messages", "model", { max_tokens: 1, messages: [{ role: "user", content: "x" }] }],
 ];
 
-test.each(REQUESTS)("%s %s: %s", async (method, path, field, more = {}) => {
+test.each(REQUESTS)("%s %s: a path as %s is refused", async (method, path, field, more = {}) => {
   for (const name of NAMES) {
     const { status } = await call(method, path, { ...more, [field]: name });
     expect([name, status]).toEqual([name, 400]);
   }
 });
 
-test("GET /v1/models/NAME", async () => {
+test("GET /v1/models/NAME refuses a path as the name", async () => {
   for (const name of NAMES.filter((each) => !/^\.\.?$/.test(each))) {
     // clients resolve it before they send it
     const { status } = await call("GET", `/v1/models/${encodeURIComponent(name)}`);
@@ -131,7 +131,7 @@ const DIGESTS = [
   `sha512:${"a".repeat(64)}`,
 ];
 
-test.each(DIGESTS)("HEAD and POST /api/blobs/%s", async (digest) => {
+test.each(DIGESTS)("HEAD and POST /api/blobs/%s get 400", async (digest) => {
   for (const method of ["HEAD", "POST"]) {
     expect([method, (await call(method, `/api/blobs/${digest}`)).status]).toEqual([method, 400]);
   }
@@ -150,7 +150,7 @@ const KEYS = [
   "",
 ];
 
-test.each(["files", "adapters"])("POST /api/create: keys and digests of %s", async (field) => {
+test.each(["files", "adapters"])("POST /api/create: paths as keys or digests of %s are refused", async (field) => {
   for (const key of KEYS) {
     const { status, text } = await call("POST", "/api/create", {
       model: "x",
@@ -165,7 +165,7 @@ test.each(["files", "adapters"])("POST /api/create: keys and digests of %s", asy
   }
 });
 
-test("POST /api/create: FROM and ADAPTER of a Modelfile", async () => {
+test("POST /api/create: FROM and ADAPTER of a Modelfile read no file outside of the allowed folders", async () => {
   const paths = [
     outside("secret"),
     "/etc/passwd",
@@ -184,13 +184,13 @@ test("POST /api/create: FROM and ADAPTER of a Modelfile", async () => {
   }
 });
 
-test("POST /api/create: the other parts of a split model", async () => {
+test("POST /api/create: the further parts of a split model must lie in the allowed folders", async () => {
   const modelfile = `FROM ${allowed("split-00001-of-00002.gguf")}`;
   const { status, text } = await call("POST", "/api/create", { model: "x", modelfile, stream: false });
   expect([status, text]).toEqual([403, expect.stringContaining("outside the folders that this server may read")]);
 });
 
-test("POST /api/create: path", async () => {
+test("POST /api/create: path reads no Modelfile outside of the allowed folders", async () => {
   const paths = [outside("Modelfile"), allowed("Modelfile"), allowed("up", "Modelfile"), "/etc/passwd", "../Modelfile"];
   for (const path of [...paths, allowed("..", "outside", "Modelfile")]) {
     const { status } = await call("POST", "/api/create", { model: "x", path, stream: false });
@@ -198,7 +198,7 @@ test("POST /api/create: path", async () => {
   }
 });
 
-test("GET /docs/FILE", async () => {
+test("GET /docs/FILE serves no file outside of its folder", async () => {
   for (const file of ["..%2Fpackage.json", "..%2F..%2F..%2Fetc%2Fpasswd", "package.json", "swagger-ui.css%00"]) {
     expect([file, (await call("GET", `/docs/${file}`)).status]).toEqual([file, 404]);
   }

@@ -19,7 +19,7 @@ async function startLoaded(env: Record<string, string> = {}): Promise<number> {
 
 const gone = (pid: number): Promise<boolean> => eventually(async () => !(await isAlive(pid)), 8000);
 
-test("a runner that hangs while it loads is ended by the load timeout, and the next request gets another", async () => {
+test("a runner that hangs while loading is ended by the load timeout, and the next request gets a new runner", async () => {
   hearth = await startHearth({ env: { HEARTH_LOAD_TIMEOUT: "6s" } });
   const waiting = hearth.post("/api/generate", HI);
   await eventually(async () => (await hearth.runnerPids()).length > 0);
@@ -32,7 +32,7 @@ test("a runner that hangs while it loads is ended by the load timeout, and the n
   expect((await hearth.post("/api/generate", HI)).status).toBe(200);
 });
 
-test("a hanging runner holds up its own requests only: they can be given up, and unloading ends it", async () => {
+test("a hanging runner delays only its own requests, which can be aborted, and unloading ends it", async () => {
   const pid = await startLoaded();
   process.kill(pid, "SIGSTOP");
   const abort = new AbortController();
@@ -46,7 +46,7 @@ test("a hanging runner holds up its own requests only: they can be given up, and
   expect((await hearth.post("/api/generate", HI)).status).toBe(200);
 });
 
-test("SIGTERM ends the server and a hanging runner with it", async () => {
+test("SIGTERM ends the server and its hanging runner", async () => {
   const pid = await startLoaded();
   process.kill(pid, "SIGSTOP");
   hearth.process.kill("SIGTERM");
@@ -54,7 +54,7 @@ test("SIGTERM ends the server and a hanging runner with it", async () => {
   expect(await gone(pid)).toBe(true);
 });
 
-test("an idle runner that is killed: the next request is served by another", async () => {
+test("the next request after an idle runner was killed is answered by a new runner", async () => {
   const pid = await startLoaded();
   process.kill(pid, "SIGKILL");
   const [next, other] = await Promise.all([hearth.post("/api/generate", HI), hearth.post("/api/generate", HI)]);
@@ -62,7 +62,7 @@ test("an idle runner that is killed: the next request is served by another", asy
   expect(hearth.log().join("\n")).not.toContain('"bug"');
 });
 
-test("a server that is killed while a model loads leaves no runner", async () => {
+test("a server that is killed while a model loads leaves no runner behind", async () => {
   hearth = await startHearth();
   const waiting = hearth.post("/api/generate", HI).catch(() => undefined);
   await eventually(async () => (await hearth.runnerPids()).length > 0);
@@ -72,7 +72,7 @@ test("a server that is killed while a model loads leaves no runner", async () =>
   expect(await gone(pid!)).toBe(true);
 });
 
-test("thirty requests of every kind, four at a time, all end; nothing stays busy", async () => {
+test("thirty requests of every kind, four at a time, all end, and no runner stays busy", async () => {
   await startLoaded();
   const endings: string[] = [];
   let next = 0;

@@ -109,7 +109,7 @@ async function answer(model: string): Promise<{ status: number; body: any }> {
   return { status: response.status, body: await response.json() };
 }
 
-test("manifests that are none are left out of the list, and the log says of each what is wrong", async () => {
+test("invalid manifests are left out of the list, and the log names each with its fault", async () => {
   const listed = await tags();
   expect(listed).toEqual(expect.arrayContaining(["a:latest", "b:latest", "d:latest", "hearth:latest"]));
   expect(listed.filter((name) => name.replace(":latest", "") in BROKEN)).toEqual([]);
@@ -119,7 +119,7 @@ test("manifests that are none are left out of the list, and the log says of each
   }
 });
 
-test("what they name is not served, under any endpoint, and nobody hangs", async () => {
+test("every endpoint answers 500 for the model of an invalid manifest", async () => {
   for (const name of Object.keys(BROKEN)) {
     for (const path of ["/api/generate", "/api/show", "/api/embed", "/v1/chat/completions"]) {
       const messages = [{ role: "user", content: "Hello!" }];
@@ -134,7 +134,7 @@ test("what they name is not served, under any endpoint, and nobody hangs", async
   expect((await answer("hearth")).status).toBe(200);
 });
 
-test("as long as one cannot be read, neither a start nor a delete takes a blob", async () => {
+test("while a manifest cannot be read, neither a start nor a delete removes a blob", async () => {
   const before = blobs();
   const body = JSON.stringify({ model: "c" });
   expect((await fetch(`${hearth.url}/api/delete`, { method: "DELETE", body })).status).toBe(200);
@@ -142,7 +142,7 @@ test("as long as one cannot be read, neither a start nor a delete takes a blob",
   expect(logged("no blobs are removed: a manifest cannot be read")).toBe(true);
 });
 
-test("a blob that lost its end: listed, told in the log, not served; others are", async () => {
+test("a model whose blob is truncated is listed, logged and refused, and other models are served", async () => {
   expect(await tags()).toContain("d:latest");
   const line = hearth.log().find((each) => each.includes("cannot be inspected") && each.includes("d:latest"));
   expect(line).toContain("found 1000 bytes");
@@ -151,7 +151,7 @@ test("a blob that lost its end: listed, told in the log, not served; others are"
   expect((await answer("a")).status).toBe(200);
 });
 
-test("a blob whose header is other bytes of the same length: an error that names it, and the next model is served", async () => {
+test("a model whose blob has a corrupt header gets an error that names the blob, and other models are served", async () => {
   const weights = await weightsOf("b");
   const whole = readFileSync(weights);
   try {
