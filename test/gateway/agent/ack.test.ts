@@ -20,7 +20,7 @@ describe("an acknowledgement", () => {
     ["HEARTBEAT_OK 🔥", "🔥"],
     ["", ""],
     [" \n", ""],
-  ])("%p is one, and says %p beside it", (reply, text) => {
+  ])("%p is an acknowledgement with the remaining text %p", (reply, text) => {
     expect(stripAck(reply)).toEqual({ isAck: true, text });
   });
 
@@ -31,11 +31,11 @@ describe("an acknowledgement", () => {
     "XHEARTBEAT_OK",
     "heartbeat_ok",
     "Disk almost full",
-  ])("%p is none", (reply) => {
+  ])("%p is not an acknowledgement", (reply) => {
     expect(stripAck(reply)).toEqual({ isAck: false, text: reply });
   });
 
-  test("of many tokens is read in time that grows with its length", () => {
+  test("is recognized in linear time, also with many tokens and blanks", () => {
     expect(stripAck("HEARTBEAT_OK ".repeat(20_000)).text).toBe("");
     expect(stripAck(`${"*".repeat(200_000)}x`).isAck).toBe(false);
     expect(stripAck(`x${"<".repeat(200_000)}`).isAck).toBe(false);
@@ -46,7 +46,7 @@ describe("an acknowledgement", () => {
   }, 60_000);
 });
 
-describe("what is sent of a reply", () => {
+describe("the text to send from a reply", () => {
   test.each([
     ["Disk almost full on db1", 300, "Disk almost full on db1"],
     ["HEARTBEAT_OK", 300, undefined],

@@ -18,10 +18,10 @@ test.each([
   ["07:30", hours("08:00", "18:00", "Europe/Paris"), true],
   ["17:30", hours("08:00", "18:00", "Europe/Paris"), false],
   ["03:00", hours("08:00", "18:00", "Nowhere/Else"), true],
-] as const)("at %s UTC", (time, active, expected) => {
+] as const)("the active hours at %s UTC", (time, active, expected) => {
   expect(isActive(active, at(time))).toBe(expected);
 });
 
-test("without hours it is always active", () => {
+test("an agent without active hours is always active", () => {
   expect(isActive(undefined, 0)).toBe(true);
 });

@@ -23,26 +23,26 @@ test.each([
   ["cohere", `<|START_ACTION|>[${CALL}]<|END_ACTION|>`],
   ["mistral", `[TOOL_CALLS]send[ARGS]{"to": "x"}`],
   ["llama3", `<|python_tag|>${CALL}`],
-])("calls are taken out of a text: %s", (_, call) => {
+])("call markup is removed from a text: %s", (_, call) => {
   expect(withoutCalls(call)).toBe("");
   expect(withoutCalls(`It burns.\n\n${call}`)).toBe("It burns.");
 });
 
 test.each(["plain", "  as it is \n", "a <b> and a {c}", "", "functools[1]", "<tool> of the trade"])(
-  "other text stays as it is: '%s'",
+  "text without call markup is unchanged: '%s'",
   (text) => {
     expect(withoutCalls(text)).toBe(text);
   },
 );
 
-test("a long text of opening tags takes no time", () => {
+test("a long text of opening tags is processed within its time limit", () => {
   const began = cpuMs();
   withoutCalls("<tool_call>".repeat(50_000));
   withoutCalls("<function=x>".repeat(50_000));
   expect(cpuMs() - began).toBeLessThan(10_000);
 });
 
-test("a turn without tools answers without calls, and fails where there is nothing else", async () => {
+test("a turn without tools removes calls from the answer, and fails if the answer has no other text", async () => {
   const call = `<tool_call>\n${CALL}\n</tool_call>`;
   const { turn } = testAgent((_, index) => ({ text: index === 0 ? `It burns. ${call}` : call }));
   expect(await turn({})).toMatchObject({ status: "ok", text: "It burns." });

@@ -22,7 +22,7 @@ const render = (events: readonly WaitingEvent[], limits: Partial<typeof LIMITS &
   renderEvents(events, { ...LIMITS, waiting: events.length, ...limits }).text;
 
 describe("event lines", () => {
-  test("tell the time, how often, and what people know", () => {
+  test("show the time, the count, and whether a reply was already sent to people", () => {
     const events = [
       event(" disk full \n"),
       event("cron ran", { count: 3, lastAt: NOON + 61_000 }),
@@ -36,13 +36,13 @@ describe("event lines", () => {
     expect(render([])).toBe("");
   });
 
-  test("show so many, and say how many wait", () => {
+  test("show a limited number of events, and count the others", () => {
     const { text, shown } = renderEvents([event("a"), event("b"), event("c")], { ...LIMITS, eventsMax: 2, waiting: 9 });
     expect(text).toEndWith("] b\nSystem: 7 more events wait for the next turn.");
     expect(shown.map(({ text: tainted }) => tainted[0]?.text)).toEqual(["a", "b"]);
   });
 
-  test("cut what is long, and say so", () => {
+  test("cut a long event, and say how many characters are missing", () => {
     expect(render([event("x".repeat(20))], { charsMax: 15 })).toEndWith(
       `] ${"x".repeat(15)} … (5 characters are missing)`,
     );
@@ -52,7 +52,7 @@ describe("event lines", () => {
     );
   });
 
-  test("explain the boundary once, and put each outside text behind it", () => {
+  test("explain the boundary once, and enclose each external text in it", () => {
     const text = render([event("a", { isWrapped: true }), event("b\nc", { isWrapped: true, source: "Mail" })]);
     expect(text.match(/came from outside/g)?.length).toBe(1);
     expect(text.match(/<<<EXTERNAL_UNTRUSTED_CONTENT id="/g)?.length).toBe(2);
@@ -60,7 +60,7 @@ describe("event lines", () => {
     expect(render([event("", { text: operator("a"), isWrapped: true })])).not.toContain("outside");
   });
 
-  test("cannot be forged: an event has one line that begins as one, whatever it says", () => {
+  test("cannot be forged: each event has exactly one line that begins with System:", () => {
     const breaks = fc.constantFrom(
       "\n",
       "\r",

@@ -47,7 +47,7 @@ async function tryPut(text: string, more: Partial<NewEvent>): Promise<boolean> {
 }
 
 describe("events", () => {
-  test("wait in order, by session, as they came", async () => {
+  test("wait in order, separately for each session", async () => {
     await put("a", { now: 5 });
     await put("b", { wantsHeartbeat: true, isDelivered: true, isWrapped: false, source: "GitHub" });
     await put("c", { sessionKey: HOOK });
@@ -62,11 +62,11 @@ describe("events", () => {
     ]);
   });
 
-  test("without text are none", async () => {
+  test("without text are ignored", async () => {
     expect([await put(" \n"), (await waiting()).length]).toEqual(["ignored", 0]);
   });
 
-  test("that say the same as the newest join it; others do not", async () => {
+  test("merge with the newest event if text, source and boundary are equal", async () => {
     const puts = [put("a"), put("a", { now: 9, wantsHeartbeat: true }), put("b"), put("a")];
     expect(await Promise.all(puts)).toEqual(["queued", "merged", "queued", "queued"]);
     expect(await texts()).toEqual(["a ×2", "b ×1", "a ×1"]);
@@ -77,7 +77,7 @@ describe("events", () => {
     expect((await waiting()).length).toBe(6);
   });
 
-  test("of one key are one, and say what the last of them said", async () => {
+  test("with the same key merge, and show the last text", async () => {
     await put("build 1 runs", { dedupeKey: "build" });
     await put("other");
     expect(await put("build 1 failed", { dedupeKey: "build" })).toBe("merged");
@@ -87,7 +87,7 @@ describe("events", () => {
     expect((await waiting(HOOK)).length).toBe(1);
   });
 
-  test("that joined one since a turn saw it wait for the next turn", async () => {
+  test("merged after a turn saw the event wait for the next turn", async () => {
     await put("a");
     await put("a");
     const seen = await waiting();
@@ -100,7 +100,7 @@ describe("events", () => {
   });
 });
 
-test("a heartbeat is made due for the oldest event, where events wait and none is due", async () => {
+test("hastenEvents makes a heartbeat due for the oldest event, unless one is due", async () => {
   const hasten = () => store.write(() => hastenEvents(MAIN));
   await put("elsewhere", { sessionKey: HOOK });
   expect(await hasten()).toBe(false);
@@ -111,8 +111,8 @@ test("a heartbeat is made due for the oldest event, where events wait and none i
   expect((await waiting(HOOK))[0]?.wantsHeartbeat).toBe(false);
 });
 
-describe("too many events", () => {
-  test("are refused with their number, those that join one are not", async () => {
+describe("at the limit of waiting events", () => {
+  test("a new event is refused with the number, and an equal one still merges", async () => {
     await put("a", {}, 2);
     await put("b", {}, 2);
     await expect(put("c", {}, 2)).rejects.toThrow(`2 events wait for session '${MAIN}'`);
@@ -121,7 +121,7 @@ describe("too many events", () => {
     expect(await texts()).toEqual(["a ×1", "b ×2"]);
   });
 
-  test("and none that was taken is ever lost: whatever comes and is consumed, the counts add up", async () => {
+  test("no accepted event is lost: after any puts and consumptions, the counts add up", async () => {
     const step = fc.oneof(
       fc.record({
         text: fc.constantFrom("a", "b", "c"),
@@ -154,7 +154,7 @@ describe("too many events", () => {
   });
 });
 
-test.skipIf(postgresUrl !== undefined)("events that waited before they were counted are counted", async () => {
+test.skipIf(postgresUrl !== undefined)("a migration counts the events that already wait", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-events-"));
   const path = join(folder, "gateway.db");
   const old = openDatabase(path, agentMigrations.slice(0, 1));

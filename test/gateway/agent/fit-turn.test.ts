@@ -19,7 +19,7 @@ const script =
 const turnsOf = (requests: readonly ChatRequest[]) => requests.filter((request) => !isSummary(request));
 
 describe("a conversation that outgrows the context", () => {
-  test("is compacted: the oldest exchanges go, a summary behind the boundary stands for them", async () => {
+  test("is compacted: a summary inside the boundary replaces the oldest exchanges", async () => {
     const { turn, runtime, store } = testAgent(script({ text: "They spoke of q0." }), { ctxLen: 300 });
     for (let i = 0; i < 9; i++) {
       expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
@@ -42,7 +42,7 @@ describe("a conversation that outgrows the context", () => {
     ["fails", { error: new AppError("runner", "the model died") }],
     ["is empty", { text: " \n" }],
     ["is too long itself", { text: wordy("s", 500) }],
-  ] as const)("says how many messages went where the summary %s", async (_, summary) => {
+  ] as const)("tells the model how many messages are missing if the summary %s", async (_, summary) => {
     const { turn, runtime, store } = testAgent(script(summary), { ctxLen: 250 });
     for (let i = 0; i < 9; i++) expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
     const { compaction } = await store.read(() => historyOf(HOOK));
@@ -62,7 +62,7 @@ describe("a conversation that outgrows the context", () => {
     expect(compaction!.droppedCount + messages.length).toBe(40);
   });
 
-  test("carries an earlier summary whole, however much was said since", async () => {
+  test("carries an earlier summary whole, however long the later messages are", async () => {
     const { turn, runtime } = testAgent(script({ text: "Earlier matters." }, 0), { ctxLen: 300 });
     for (const words of [150, 100, 100]) await turn({ prompt: wordy("question", words) });
     const summaries = runtime.requests.filter(isSummary);
@@ -72,7 +72,7 @@ describe("a conversation that outgrows the context", () => {
     );
   });
 
-  test("keeps an earlier summary where the model makes no other", async () => {
+  test("keeps the earlier summary if the model's new one is empty", async () => {
     let made = 0;
     const { turn, runtime, store } = testAgent(
       (request) => ({ text: isSummary(request) && ++made === 1 ? "Earlier matters." : "" }),
@@ -84,7 +84,7 @@ describe("a conversation that outgrows the context", () => {
     expect((await store.read(() => historyOf(HOOK))).compaction?.summary).toBe("Earlier matters.");
   });
 
-  test("is summarised from its end where its characters are more tokens than usual: the question stays whole", async () => {
+  test("is summarized from its end if its text has unusually many tokens, and the instruction stays whole", async () => {
     const { turn, runtime } = testAgent(script({ text: "Letters." }, 0), { ctxLen: 300 });
     for (const words of [195, 60]) await turn({ prompt: "a ".repeat(words) });
     const [summary] = runtime.requests.filter(isSummary);
@@ -94,7 +94,7 @@ describe("a conversation that outgrows the context", () => {
     expect(turnsOf(runtime.requests).at(-1)?.messages[0]?.content).toContain("Letters.");
   });
 
-  test("is counted a few times, however long it is", async () => {
+  test("has its tokens counted at most three times per turn, however long it is", async () => {
     const { turn, runtime, store } = testAgent(script({ text: "" }), { ctxLen: 9000 });
     for (let i = 0; i < 400; i++) expect((await turn({ prompt: wordy(`q${i}-`, 10) })).status).toBe("ok");
     const [before] = turnsOf(runtime.requests).filter(({ messages }) => messages[0]!.content.startsWith("["));
@@ -104,14 +104,14 @@ describe("a conversation that outgrows the context", () => {
     expect((await store.read(() => historyOf(HOOK))).compaction).toBeDefined();
   });
 
-  test("does not hide a bug of ours behind a missing summary", async () => {
+  test("ends a turn with the error of a bug in the summary", async () => {
     const { turn } = testAgent(script({ error: new TypeError("undefined is not") }), { ctxLen: 250 });
     const errors: (string | undefined)[] = [];
     for (let i = 0; i < 9; i++) errors.push((await turn({ prompt: wordy(`q${i}-`, 10) })).error);
     expect(errors).toContain("undefined is not");
   });
 
-  test("is not cancelled by halves: a summary that is stopped stops the turn", async () => {
+  test("is not compacted if the turn is cancelled during the summary", async () => {
     const gone = new AbortController();
     const { turn, store } = testAgent(
       (request) => {
@@ -129,7 +129,7 @@ describe("a conversation that outgrows the context", () => {
     expect((await store.read(() => historyOf(HOOK))).compaction).toBeUndefined();
   });
 
-  test("never shows a tool's result without its call, and starts with a user's message", async () => {
+  test("always shows a tool's result after its call, and begins with a user's message", async () => {
     const step = fc.record({ words: fc.integer({ min: 1, max: 60 }), calls: fc.integer({ min: 0, max: 3 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
@@ -167,7 +167,7 @@ function checkPairs(messages: readonly Message[]): void {
   }
 }
 
-describe("what a turn is shown", () => {
+describe("a prompt with waiting events", () => {
   const put = (store: Store, text: string) =>
     store.write(() =>
       enqueueEvent(
@@ -180,7 +180,7 @@ describe("what a turn is shown", () => {
       ({ text }) => text[0]!.text.split(" ")[0],
     );
 
-  test("is fewer events where all would not fit; the others wait", async () => {
+  test("shows fewer events if not all fit, and the others wait", async () => {
     const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
     for (let i = 0; i < 8; i++) await put(store, `e${i} ${wordy("w", 20)}`);
     expect((await turn({})).status).toBe("ok");
@@ -191,7 +191,7 @@ describe("what a turn is shown", () => {
     expect(await left(store)).toEqual([]);
   });
 
-  test("is a cut event where one alone would not fit", async () => {
+  test("shows a part of an event that alone would not fit", async () => {
     const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
     await put(store, wordy("w", 1000));
     expect((await turn({})).status).toBe("ok");
@@ -199,7 +199,7 @@ describe("what a turn is shown", () => {
     expect(await left(store)).toEqual([]);
   });
 
-  test("is never a cut prompt: one that is too long is refused", async () => {
+  test("is refused if the prompt itself is too long", async () => {
     const { turn, store, runtime } = testAgent(() => ({ text: "ok" }), { ctxLen: 200 });
     await put(store, "a");
     expect(await turn({ prompt: wordy("w", 150) })).toMatchObject({
@@ -210,7 +210,7 @@ describe("what a turn is shown", () => {
     expect([runtime.requests.length, await left(store)]).toEqual([0, ["a"]]);
   });
 
-  test("leaves room by the share that the configuration sets", async () => {
+  test("is limited to the configured share of the context", async () => {
     const settings = settingsOf({}, { compactAt: 0.3 });
     const { turn, runtime } = testAgent(script({ text: "" }), { ctxLen: 300, settings });
     for (let i = 0; i < 6; i++) await turn({ prompt: wordy(`q${i}-`, 10) });

@@ -16,7 +16,7 @@ async function beat(test: TestHeart, ms: number): Promise<string> {
   return `${kind}: ${reasons.join()}`;
 }
 
-test("the timer's check is for all that waits then, however many turns that takes, and for nothing newer", async () => {
+test("the timer's check covers all events that wait then, in as many turns as needed, and no newer ones", async () => {
   const test = testHeart((_, i) => ({ text: `reply ${i}` }));
   await wakeAll(test, 70, LATER);
   await test.heart.start();
@@ -30,7 +30,7 @@ test("the timer's check is for all that waits then, however many turns that take
   expect([await waitingCount(test), test.runtime.requests.length]).toEqual([0, 3]);
 });
 
-test("a check that is due while another heartbeat runs follows it", async () => {
+test("a check that is due while another heartbeat runs follows that heartbeat", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const test = testHeart((_, i) => {
@@ -51,7 +51,7 @@ test("a check that is due while another heartbeat runs follows it", async () => 
   expect(await waitingCount(test)).toBe(0);
 });
 
-test("after one that failed the rest waits for the next check", async () => {
+test("after a failed heartbeat, the remaining events wait for the next check", async () => {
   const test = testHeart((_, i) => (i === 1 ? { error: new AppError("runner", "the model died") } : { text: "yes" }));
   await wakeAll(test, 60, LATER);
   await test.heart.start();
@@ -62,7 +62,7 @@ test("after one that failed the rest waits for the next check", async () => {
   expect(await waitingCount(test)).toBe(0);
 });
 
-test("one whose answer can go nowhere does not hold up those behind it", async () => {
+test("a heartbeat whose answer has no target does not delay the remaining events", async () => {
   const test = testHeart(() => ({ text: "yes" }), { target: { reason: "no channel is configured" } });
   await wakeAll(test, 90);
   test.heart.request("wake");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { EVERY, testHeart, withHeartbeat } from "./hearts.ts";
 
 describe("while turns are paused", () => {
-  test("the timer starts nothing, and continues afterwards", async () => {
+  test("the timer runs no turn, and does so again afterwards", async () => {
     const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat({ prompt: "Is all well?" }) });
     await test.heart.start();
     await test.peers.setPaused(true);
@@ -14,7 +14,7 @@ describe("while turns are paused", () => {
     expect(test.runtime.requests.length).toBe(1);
   });
 
-  test("a request waits for the end of the pause", async () => {
+  test("a requested heartbeat waits for the end of the pause", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     await test.heart.start();
     await test.peers.setPaused(true);
@@ -28,7 +28,7 @@ describe("while turns are paused", () => {
     expect(test.runtime.requests.length).toBe(1);
   });
 
-  test("events from before the start wait for the end of the pause too", async () => {
+  test("a heartbeat for events from before the start waits for the end of the pause", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     await test.wake("deploy failed");
     await test.peers.setPaused(true);

@@ -14,7 +14,7 @@ import { EVERY, MINUTE, nowhereToSend, testHeart, waitingCount, withHeartbeat, t
 import { MAIN } from "./parts.ts";
 
 describe("the timer", () => {
-  test("asks every half hour, and shows what waited", async () => {
+  test("runs a turn every half hour, and shows the waiting events", async () => {
     const test = testHeart(() => ({ text: "Disk almost full" }));
     await test.wake("disk at 99%", { wantsHeartbeat: false });
     await test.heart.start();
@@ -32,7 +32,7 @@ describe("the timer", () => {
     expect((await test.next()).reasons).toEqual(["timer"]);
   });
 
-  test("asks nothing where no events wait and no prompt is set, and asks the prompt where one is", async () => {
+  test("runs no turn without events and prompt, and runs one with a configured prompt", async () => {
     const idle = testHeart(() => ({ text: "HEARTBEAT_OK" }));
     await idle.heart.start();
     idle.clock.advance(EVERY);
@@ -46,7 +46,7 @@ describe("the timer", () => {
     expect((await busy.store.read(() => historyOf(MAIN))).messages).toEqual([]); // nothing happened
   });
 
-  test("is silent at an interval of 0 and outside of active hours", async () => {
+  test("runs no turn at an interval of 0 or outside of active hours", async () => {
     const off = testHeart(() => ({ text: "HEARTBEAT_OK" }), { settings: withHeartbeat({ every: 0, prompt: "well?" }) });
     await off.heart.start();
     expect(off.clock.due).toEqual([]);
@@ -65,7 +65,7 @@ describe("the timer", () => {
     expect(quiet.runtime.requests.length).toBe(1);
   });
 
-  test("takes up a changed interval", async () => {
+  test("applies a changed interval", async () => {
     let every = 0;
     const test = testHeart(() => ({ text: "yes" }));
     const heart = new Heartbeat({
@@ -92,7 +92,7 @@ describe("a request", () => {
   test.each([
     ["while the timer is off", { every: 0 }],
     ["in quiet hours", { activeHours: { start: "01:00", end: "02:00", timezone: "UTC" } }],
-  ])("gets its heartbeat at once %s", async (_, heartbeat) => {
+  ])("runs its heartbeat at once %s", async (_, heartbeat) => {
     const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat(heartbeat) });
     await test.heart.start();
     await test.wake("deploy failed");
@@ -101,7 +101,7 @@ describe("a request", () => {
     expect(await test.next()).toMatchObject({ kind: "sent", reasons: ["wake"] });
   });
 
-  test("of one moment shares it with others", async () => {
+  test("shares its heartbeat with other requests of the same moment", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     for (const text of ["a", "b", "c"]) {
       await test.wake(text);
@@ -113,7 +113,7 @@ describe("a request", () => {
     expect(test.runtime.requests.length).toBe(1);
   });
 
-  test("while one runs gets the next one, and no event is lost between them", async () => {
+  test("during a running heartbeat gets the next one, which shows every new event", async () => {
     let finish = (): void => {};
     const until = new Promise<void>((resolve) => (finish = resolve));
     let begun = (): void => {};
@@ -141,7 +141,7 @@ describe("a request", () => {
     expect(await waitingCount(test)).toBe(0);
   });
 
-  test("with the timer's still leaves one running at a time", async () => {
+  test("together with the timer's check runs one heartbeat at a time", async () => {
     const test = testHeart(() => ({ text: "On it" }));
     await test.heart.start();
     test.clock.advance(EVERY - 100);
@@ -154,7 +154,7 @@ describe("a request", () => {
     expect(test.runtime.requests.length).toBe(1);
   });
 
-  test("is followed by another where more events wait than one turn shows", async () => {
+  test("is followed by another heartbeat if more events wait than one turn shows", async () => {
     const test = testHeart((_, i) => ({ text: `reply ${i}` }));
     for (let i = 0; i < 60; i++) await test.wake(`event ${i}`);
     test.heart.request("wake");
@@ -174,7 +174,7 @@ describe("a reply", () => {
     return test.next();
   }
 
-  test("that acknowledges is not sent, and its events are done with", async () => {
+  test("that is an acknowledgement is not sent, and its events are consumed", async () => {
     const test = testHeart(() => ({ text: "**HEARTBEAT_OK** all quiet" }));
     await test.wake("cron ran");
     expect(await beatOnce(test)).toMatchObject({ kind: "ok-token", preview: "all quiet" });
@@ -191,7 +191,7 @@ describe("a reply", () => {
     expect((await beatOnce(test)).kind).toBe("ok-empty");
   });
 
-  test("that says more beside the acknowledgement is sent without it", async () => {
+  test("with more text than ackMaxChars is sent without the acknowledgement", async () => {
     const test = testHeart(() => ({ text: `HEARTBEAT_OK ${"x".repeat(11)}` }), {
       settings: withHeartbeat({ ackMaxChars: 10 }),
     });
@@ -200,7 +200,7 @@ describe("a reply", () => {
     expect(test.sent[0]?.text).toBe("x".repeat(11));
   });
 
-  test("is not sent twice within a day", async () => {
+  test("is not sent again within a day", async () => {
     const test = testHeart(() => ({ text: "Disk almost full" }));
     const kinds: string[] = [];
     for (const hours of [0, 23, 2]) {
@@ -212,7 +212,7 @@ describe("a reply", () => {
     expect(test.sent.length).toBe(2);
   });
 
-  test("that was sent by a clock which was a year ahead is sent again", async () => {
+  test("is sent again if the clock was a year ahead when it was sent before", async () => {
     const test = testHeart(() => ({ text: "Disk almost full" }));
     for (const days of [365, -365]) {
       test.clock.advance(days * 24 * 60 * MINUTE);
@@ -222,7 +222,7 @@ describe("a reply", () => {
     expect(test.sent.length).toBe(2);
   });
 
-  test("to what is on its way to people already is not sent", async () => {
+  test("is not sent if another reply to its events is already under way", async () => {
     const test = testHeart(() => ({ text: "A mail came" }));
     await test.wake("Hook Mail: a mail came", { isDelivered: true });
     expect(await beatOnce(test)).toMatchObject({ kind: "skipped", reason: "a reply is on its way to people already" });
@@ -232,7 +232,7 @@ describe("a reply", () => {
     expect((await beatOnce(test)).kind).toBe("sent");
   });
 
-  test("with nowhere to go is kept, and the reason told", async () => {
+  test("without a target is stored, and the reason is reported", async () => {
     const nowhere = testHeart(() => ({ text: "hello" }), { target: { reason: "no channel is configured" } });
     await nowhere.wake("a");
     expect(await beatOnce(nowhere)).toMatchObject({ kind: "failed", reason: "no channel is configured" });
@@ -247,7 +247,7 @@ describe("a reply", () => {
     });
   });
 
-  test("that was cut off says so", async () => {
+  test("that was cut off by the token limit is marked", async () => {
     const test = testHeart(() => ({ text: "and so", reason: "length" }));
     await test.wake("a");
     await beatOnce(test);
@@ -256,7 +256,7 @@ describe("a reply", () => {
 });
 
 describe("a heartbeat that fails", () => {
-  test("keeps its events and tries again, later each time, until it succeeds", async () => {
+  test("keeps its events and is tried again with growing delays until it succeeds", async () => {
     const test = testHeart((_, i) => (i < 3 ? { error: new AppError("runner", "the model died") } : { text: "back" }));
     await test.wake("a");
     test.heart.request("wake");
@@ -273,7 +273,7 @@ describe("a heartbeat that fails", () => {
     expect(await waitingCount(test)).toBe(0);
   });
 
-  test("for want of the database promises nothing", async () => {
+  test("because its turn cannot be stored sends nothing, and keeps its events", async () => {
     const test = testHeart(() => {
       const until = test.store.write(() => execute("DROP TABLE session_entries"));
       return { text: "lost", until };
@@ -285,7 +285,7 @@ describe("a heartbeat that fails", () => {
     expect(await waitingCount(test)).toBe(1);
   });
 
-  test("because the server stops leaves its events for the next start", async () => {
+  test("because the server stops keeps its events for the next start", async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-heart-"));
     const path = join(folder, "gateway.db");
     try {
@@ -319,7 +319,7 @@ describe("a heartbeat that fails", () => {
     }
   });
 
-  test("does not put the next of the timer off by a restart", async () => {
+  test("does not delay the timer's next check after a restart", async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-heart-"));
     const path = join(folder, "gateway.db");
     try {
@@ -344,7 +344,7 @@ describe("a heartbeat that fails", () => {
 test.each([
   ["soon after: it runs", 9_999, [250]],
   ["later: another node has run it", 10_000, []],
-])("a heartbeat that a node asked for before it led, %s", async (_, ms, due) => {
+])("a request made before a node holds the lease, %s", async (_, ms, due) => {
   let isHeld = false;
   const lease: Lease = {
     get isHeld() {

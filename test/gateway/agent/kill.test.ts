@@ -13,7 +13,7 @@ import { MAIN } from "./parts.ts";
 const PROGRAM = await bundled(join(import.meta.dir, "killable.ts"));
 const KILLS = 30;
 
-test("killed at any moment: every event is seen by one stored turn, and every turn's reply is kept once", async () => {
+test("after kills at random moments, one stored turn has each event, and each turn's reply is stored once", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
   const path = join(folder, "gateway.db");
   const random = testRng("agent/kill");

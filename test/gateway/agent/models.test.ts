@@ -25,7 +25,7 @@ describe("a model reference", () => {
     ["limited", "smart", "Big:8b"],
     ["limited", "big:8b", "Big:8b"],
     ["limited", "user/m:tag", "user/m:tag"],
-  ] as const)("in the %s list %p is found", (list, reference, model) => {
+  ] as const)("in the %s list, %p resolves to a model", (list, reference, model) => {
     expect(ask(list, reference)).toEqual({ model });
   });
 
@@ -39,11 +39,11 @@ describe("a model reference", () => {
     ["limited", "a b", "model_not_allowed", "model 'a b' is not in agents.defaults.models"],
     ["limited", "__proto__", "model_not_allowed", "model '__proto__' is not in agents.defaults.models"],
     ["limited", "gone", "model_unknown", "model 'gone' not found"],
-  ] as const)("in the %s list %p is refused", (list, reference, code, message) => {
+  ] as const)("in the %s list, %p is refused", (list, reference, code, message) => {
     expect(ask(list, reference)).toMatchObject({ error: { code, message } });
   });
 
-  test("of an agent's own settings is allowed as the default is", () => {
+  test("in an agent's own settings is allowed like the default", () => {
     expect(ask("limited", undefined, "fast")).toEqual({ model: "fast:latest" });
     expect(ask("limited", "fast", "fast")).toEqual({ model: "fast:latest" });
   });

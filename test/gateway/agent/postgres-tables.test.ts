@@ -12,7 +12,7 @@ beforeAll(async () => void (server = hasPostgres ? await startPostgres() : undef
 afterAll(() => server?.remove(), 60_000);
 
 test.skipIf(!hasPostgres)(
-  "who was let read how many events wait goes on reading (Debian's postgresql)",
+  "a role that may read the count of waiting events still may after the migration (Debian's postgresql)",
   async () => {
     const migrate = async (count: number): Promise<void> => {
       const options = { url: server!.url, schema: SCHEMA, connections: 4, name: "test" };

@@ -9,7 +9,7 @@ const keyOf = (requested: string | undefined, more: { agentId?: string; mainKey?
   hookSession({ requested, runId: "RUN-1", session: { mainKey: more.mainKey ?? "main" }, ...more }).key;
 
 describe("a session key", () => {
-  test("that nobody chose belongs to the run, and ends with it", () => {
+  test("that was not requested belongs to the run and ends with it", () => {
     expect(hookSession({ requested: undefined, runId: "RUN-1", session })).toEqual({
       key: "agent:main:hook:run-1",
       isEphemeral: true,
@@ -24,7 +24,7 @@ describe("a session key", () => {
     ["agent:main:order-1", "agent:main:hook:order-1"],
     ["hook:main", "agent:main:hook:main"],
     ["hook:mail:<a@b>", "agent:main:hook:mail:<a@b>"],
-  ])("%p is kept as %p", (requested, key) => {
+  ])("%p becomes %p", (requested, key) => {
     expect(keyOf(requested)).toBe(key);
     expect(hookSession({ requested, runId: "r", session }).isEphemeral).toBe(false);
   });
@@ -47,19 +47,19 @@ describe("a session key", () => {
     expect(() => keyOf(requested)).toThrow(why);
   });
 
-  test("reaches the main session by no other name of it either", () => {
+  test("cannot reach the main session under a configured main key either", () => {
     expect(() => keyOf("Home", { mainKey: "home" })).toThrow("reserved");
     expect(() => keyOf("main", { mainKey: "home" })).toThrow("reserved");
     expect(() => keyOf("home", { mainKey: "hook:home" })).toThrow("reserved");
   });
 
-  test("of another agent is that agent's when the mapping chose it", () => {
+  test("of another agent is allowed if the mapping chose that agent", () => {
     expect(keyOf("agent:ops:a", { agentId: "ops" })).toBe("agent:ops:hook:a");
     expect(agentOf(keyOf("a", { agentId: "ops" }))).toBe("ops");
     expect(mainSessionKey({ mainKey: "Main" }, "ops")).toBe("agent:ops:main");
   });
 
-  test("whatever it is, lands among the hooks of its agent or is refused", () => {
+  test("is below its agent's hooks or refused, whatever the request has", () => {
     const part = fc.constantFrom("agent:", "main", "hook:", ":", "ops", "MAIN", " ", "ﬁ", "İ", "\u212a");
     const key = fc.oneof(
       fc.string(),

@@ -25,7 +25,7 @@ const put = (runId: string, entries: readonly EntryBody[], more: { key?: string;
   store.write(() => append({ sessionKey: more.key ?? HOOK, runId, isEphemeral: false, entries, now: more.now ?? 1 }));
 
 describe("a transcript", () => {
-  test("keeps runs in the order in which they were stored, with ids, times and runs", async () => {
+  test("keeps runs in the order in which they were stored, with ids, times and run ids", async () => {
     await put("r1", [said("a"), said("b", "assistant")], { now: 5 });
     await put("r2", [said("c")], { now: 3 }); // a clock that was set back
     const entries = await store.read(() => listEntries({ sessionKey: HOOK, limit: 10 }));
@@ -38,7 +38,7 @@ describe("a transcript", () => {
     expect(await store.read(() => listEntries({ sessionKey: HOOK, limit: 1 }))).toEqual(entries.slice(2));
   });
 
-  test("holds a run once, and nothing after its end", async () => {
+  test("refuses a run that it has, and every run after its end", async () => {
     await put("r1", [said("a")]);
     await expect(put("r1", [said("a")])).rejects.toThrow("run 'r1' is in the transcript of its session already");
     await store.write(() => endSession({ sessionKey: HOOK, now: 7 }));
@@ -47,7 +47,7 @@ describe("a transcript", () => {
     expect((await store.read(() => historyOf(HOOK))).messages.length).toBe(1);
   });
 
-  test("goes on after its last compaction", async () => {
+  test("is read from its last compaction", async () => {
     await put("r1", [said("old"), said("older", "assistant")]);
     await put("r2", [said("kept"), said("kept too", "assistant")]);
     const through = (await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 })))[1]!.seq;
@@ -61,7 +61,7 @@ describe("a transcript", () => {
 });
 
 describe("sessions", () => {
-  test("remember their route", async () => {
+  test("keep their last route", async () => {
     await put("r1", [said("a")], { key: "agent:main:hook:a", now: 1 });
     await put("r2", [said("b")], { key: "agent:main:hook:b", now: 2 });
     await store.write(() => setRoute({ sessionKey: MAIN, route: { channel: "telegram", to: "42" }, now: 3 }));
@@ -71,7 +71,7 @@ describe("sessions", () => {
     expect((await store.read(() => findSession("agent:main:hook:a")))?.route).toBeUndefined();
   });
 
-  test("that nobody used are forgotten with their transcripts, but not the main one, nor where events wait", async () => {
+  test("that are idle are deleted with their transcripts, except the main session and those with waiting events", async () => {
     for (const key of ["old", "waiting", "new"])
       await put(key, [said("a"), said("b")], { key, now: key === "new" ? 100 : 1 });
     await put("m", [said("a")], { key: MAIN });

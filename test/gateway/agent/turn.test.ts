@@ -15,7 +15,7 @@ const call = (name: string, args: Record<string, unknown> = {}, id?: string) => 
 });
 
 describe("a turn", () => {
-  test("answers, and tells what it used", async () => {
+  test("answers, and reports its usage", async () => {
     const { turn, runtime } = testAgent(() => ({ text: "good day to you" }));
     const heard: string[] = [];
     const result = await turn({ prompt: "hello there", onText: (text) => heard.push(text) });
@@ -30,7 +30,7 @@ describe("a turn", () => {
     });
   });
 
-  test("continues the conversation of its key, and of no other", async () => {
+  test("continues only the conversation of its session", async () => {
     const { turn, runtime } = testAgent((_, i) => ({ text: `answer ${i}` }));
     await turn({ prompt: "first" });
     await turn({ prompt: "elsewhere", sessionKey: "agent:main:hook:order-2" });
@@ -56,7 +56,7 @@ describe("a turn", () => {
     ]);
   });
 
-  test("flags an answer that ends where the context does", async () => {
+  test("marks an answer that ends at the context's limit", async () => {
     const { turn, store } = testAgent(() => ({ text: "and so", reason: "length" }));
     expect((await turn({})).isTruncated).toBe(true);
     expect((await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 }))).at(-1)?.body).toMatchObject({
@@ -64,7 +64,7 @@ describe("a turn", () => {
     });
   });
 
-  test("of a key of the run's own ends its session", async () => {
+  test("with an ephemeral session ends that session", async () => {
     const { turn, store, runtime } = testAgent(() => ({ text: "done" }));
     await turn({ sessionKey: "agent:main:hook:once", isEphemeral: true });
     expect(await store.read(() => findSession("agent:main:hook:once"))).toMatchObject({
@@ -76,7 +76,7 @@ describe("a turn", () => {
     expect(runtime.requests.length).toBe(1);
   });
 
-  test("is told nothing of thinking unless someone asked, and the level that they asked for", async () => {
+  test("passes on a requested thinking level, and none by default", async () => {
     const { turn, runtime } = testAgent(() => ({ text: "yes", thinking: "hm" }));
     for (const thinking of [undefined, "off", "Min", "mid", "x-high", "deep"]) {
       await turn(thinking === undefined ? {} : { thinking });
@@ -93,7 +93,7 @@ describe("a turn that fails", () => {
     ["upstream", true],
     ["bad_request", false],
     ["not_found", false],
-  ] as const)("with %s says whether it may be tried again, and leaves no trace", async (code, isTemporary) => {
+  ] as const)("with %s reports whether it may be tried again, and stores nothing", async (code, isTemporary) => {
     const { turn, store } = testAgent(() => ({ error: new AppError(code, "no luck") }));
     await store.write(() => enqueueEvent(event("seen"), { eventsMax: 9 }));
     expect(await turn({})).toMatchObject({ status: "error", error: "no luck", isTemporary, text: "" });
@@ -105,12 +105,12 @@ describe("a turn that fails", () => {
     ["a bug of ours, which may not happen again", new TypeError("undefined is not"), true],
     ["a registry that is away", new AppError("registry", "away"), true],
     ["a bad request", new AppError("bad_request", "no"), false],
-  ])("by %s is an error, and says whether another try makes sense", async (_, error, isTemporary) => {
+  ])("by %s reports whether it may be tried again", async (_, error, isTemporary) => {
     const { turn } = testAgent(() => ({ error }));
     expect(await turn({})).toMatchObject({ status: "error", isTemporary });
   });
 
-  test("that no model began says so, and when to ask again; one whose tools were called was begun", async () => {
+  test("before any model began reports it with the time to wait; after a tool call it counts as begun", async () => {
     const error = new AppError("busy", "full", { isUntried: true, retryAfterMs: 7000 });
     const { turn } = testAgent(() => ({ error }));
     expect(await turn({})).toMatchObject({ status: "error", isUntried: true, retryAfterMs: 7000 });
@@ -118,7 +118,7 @@ describe("a turn that fails", () => {
     expect(await calling.turn({ tools: ["current_time"] })).toMatchObject({ status: "error", isUntried: false });
   });
 
-  test("for a model that is missing has not begun, and may be tried again; one that is not allowed may not", async () => {
+  test("because its model is missing may be tried again; one whose model is not allowed may not", async () => {
     const models: string[] = [];
     const { turn } = testAgent(() => ({ text: "hi" }), { models });
     expect(await turn({ model: "later" })).toMatchObject({
@@ -135,7 +135,7 @@ describe("a turn that fails", () => {
     expect(await limited.turn({ model: "other" })).toMatchObject({ isUntried: false, isTemporary: false });
   });
 
-  test("for lack of its model, its agent or a tool names it", async () => {
+  test("because its model, agent or tool is not available names it", async () => {
     const settings = settingsOf({ defaults: { models: { "hearth:latest": {} } } });
     const { turn, runtime } = testAgent(() => ({ text: "yes" }), { settings });
     expect((await turn({ model: "other" })).error).toBe("model 'other' is not in agents.defaults.models");
@@ -144,7 +144,7 @@ describe("a turn that fails", () => {
     expect(runtime.requests).toEqual([]);
   });
 
-  test("by its time stops the model, and gives what there was", async () => {
+  test("by its time limit stops the model, and returns the text so far", async () => {
     const { turn, clock, runtime } = testAgent(() => ({ text: "slow words", until: new Promise(() => {}) }));
     let begun = (): void => {};
     const started = new Promise<void>((resolve) => (begun = resolve));
@@ -157,7 +157,7 @@ describe("a turn that fails", () => {
     expect(runtime.stopped.length).toBe(1);
   });
 
-  test("by its time, in a model that does not stop, ends without it; nothing is heard of it afterwards", async () => {
+  test("by its time limit ends without a model that does not stop, and ignores its later text", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { parts, clock } = testAgent(() => ({}));
     const chat: typeof parts.runtime.chat = async function* () {
@@ -186,7 +186,7 @@ describe("a turn that fails", () => {
     expect(heard).toEqual(["slow "]);
   });
 
-  test("by cancellation stops the model; before it began, it never asks it", async () => {
+  test("by cancellation stops the model, and does not start it if cancelled before", async () => {
     const { turn, runtime } = testAgent(() => ({ text: "slow words", until: new Promise(() => {}) }));
     const first = new AbortController();
     let begun = (): void => {};
@@ -201,7 +201,7 @@ describe("a turn that fails", () => {
 });
 
 describe("tools", () => {
-  test("are called until the model answers, and their results stay with their calls", async () => {
+  test("are called until the model answers, and each result follows its call", async () => {
     const { turn, runtime, store } = testAgent((_, i) =>
       i === 0 ? { text: "let me see", thinking: "which?", calls: [call("current_time", {}, "c1")] } : { text: "noon" },
     );
@@ -220,7 +220,7 @@ describe("tools", () => {
     expect(JSON.stringify(await store.read(() => historyOf(HOOK)))).not.toContain("which?");
   });
 
-  test("are off by default, and one that is not allowed is not called", async () => {
+  test("are off by default, and a tool that is not allowed is not called", async () => {
     const { turn, runtime } = testAgent((_, i) => (i < 2 ? { calls: [call("session_history")] } : { text: "well" }));
     await turn({ tools: ["current_time"] });
     expect(runtime.requests[0]?.tools?.map((tool) => tool.function.name)).toEqual(["current_time"]);
@@ -231,7 +231,7 @@ describe("tools", () => {
     expect(runtime.requests.at(-1)?.tools).toBeUndefined();
   });
 
-  test("do not go on for ever: the last time a model is asked, it may call none", async () => {
+  test("are limited in rounds: the last request allows no call", async () => {
     const { turn, runtime } = testAgent(({ toolChoice }) =>
       toolChoice === "none" ? { text: "enough" } : { calls: [call("current_time")] },
     );
@@ -242,7 +242,7 @@ describe("tools", () => {
     expect(runtime.requests.length).toBe(8);
   });
 
-  test("that a model server gives though they were not asked for end the turn, with the text beside them if any", async () => {
+  test("that were called although not offered end the turn, with an error if there is no text", async () => {
     const { turn, runtime } = testAgent((_, i) => ({ text: i === 9 ? "well" : "", calls: [call("current_time")] }));
     const failed = { status: "error", isTemporary: false };
     expect(await turn({ tools: ["current_time"] })).toMatchObject({
@@ -257,7 +257,7 @@ describe("tools", () => {
     expect(runtime.requests.length).toBe(10);
   });
 
-  test("give back no more than the context has room for", async () => {
+  test("return no more than fits into the context", async () => {
     const asking = call("session_history", { limit: 50 });
     const { turn, runtime, store } = testAgent(
       (request) => (request.tools && request.messages.at(-1)?.role === "user" ? { calls: [asking] } : { text: "ok" }),
@@ -274,7 +274,7 @@ describe("tools", () => {
     expect((await store.read(() => historyOf(HOOK))).messages.at(-2)?.message).toEqual(messages.at(-1)!);
   });
 
-  test("whose results have no room at all are left out: the model answers without them", async () => {
+  test("whose results do not fit at all are left out, and the model answers without them", async () => {
     const { turn, runtime } = testAgent(
       ({ tools, toolChoice }) =>
         tools && toolChoice !== "none" ? { calls: [call("session_history")] } : { text: "ok" },
@@ -290,7 +290,7 @@ describe("tools", () => {
     expect(again?.messages).toEqual(asked!.messages);
   });
 
-  test("are told when they are too many at once", async () => {
+  test("get an error if too many are called at once", async () => {
     const many = Array.from({ length: 10 }, () => call("current_time"));
     const { turn, runtime } = testAgent((_, i) => (i === 0 ? { calls: many } : { text: "ok" }));
     await turn({ tools: ["current_time"] });
@@ -306,7 +306,7 @@ describe("tools", () => {
 describe("storing a turn", () => {
   const question = { runId: "run-1", sessionKey: HOOK, prompt: "go", tools: [], signal: new AbortController().signal };
 
-  test("takes away the events that it saw, and none that came since", async () => {
+  test("consumes the events that the turn saw, and none that came later", async () => {
     const { agent, store, runtime } = testAgent(() => ({ text: "seen" }));
     const enqueue = (text: string) => store.write(() => enqueueEvent(event(text), { eventsMax: 9 }));
     await enqueue("one");
@@ -323,7 +323,7 @@ describe("storing a turn", () => {
     ]);
   });
 
-  test("undone by a later failure of its transaction leaves transcript and events as they were", async () => {
+  test("in a transaction that fails changes neither transcript nor events", async () => {
     const { agent, store } = testAgent(() => ({ text: "seen" }));
     await store.write(() => enqueueEvent(event("one"), { eventsMax: 9 }));
     const { record } = await agent.run(question);
@@ -338,7 +338,7 @@ describe("storing a turn", () => {
     ]).toEqual([0, 1]);
   });
 
-  test("is refused a second time", async () => {
+  test("fails for a run that is stored already", async () => {
     const { agent, store } = testAgent(() => ({ text: "seen" }));
     const { record } = await agent.run(question);
     await store.write(() => storeTurn({ ...question, record, isEphemeral: false, now: 1 }));
