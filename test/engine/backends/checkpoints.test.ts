@@ -18,7 +18,7 @@ const compressed = conformanceCases().find(({ name }) => name === "compressedAtt
 test.each([
   ["recurrences", program],
   ["blocks of 4 positions, cut in the middle", compressed],
-])("%s: a run behind a restored checkpoint has its old bits, in its own slot and in another", async (_, which) => {
+])("%s: a run after a restored checkpoint has the same bits, in its own slot and in another", async (_, which) => {
   const session = await load(which);
   await session.run(batchOf(0, 0, tokens(1, 9)));
   const checkpoint = await session.checkpoints!.save(0, 9);
@@ -33,7 +33,7 @@ test.each([
   session.close();
 });
 
-test("a sequence in chunks, and beside another, has the bits of one run; from 0 on it begins anew", async () => {
+test("a sequence in chunks beside another has the bits of one run, and a run from position 0 clears the slot", async () => {
   const session = await load();
   const whole = (await session.run(batchOf(0, 0, tokens(2, 12)))).slice();
   const parts: number[] = [];
@@ -50,7 +50,7 @@ test("a sequence in chunks, and beside another, has the bits of one run; from 0 
   session.close();
 });
 
-test("a run that begins neither at 0 nor where the slot stands is refused", async () => {
+test("a run that begins neither at 0 nor at the length of its slot is refused", async () => {
   const session = await load();
   await session.run(batchOf(0, 0, tokens(1, 9)));
   await expect(session.run(batchOf(0, 8, tokens(1, 1)))).rejects.toThrow("rows from 8 on, but its states stand at 9");
@@ -58,7 +58,7 @@ test("a run that begins neither at 0 nor where the slot stands is refused", asyn
   session.close();
 });
 
-test("after a context shift a slot goes on from its new length", async () => {
+test("a slot continues from its new length after a context shift", async () => {
   const session = await load();
   await session.run(batchOf(0, 0, tokens(1, 30)));
   session.shift(0, { keep: 2, discard: 14, length: 30 });

@@ -119,7 +119,7 @@ describe("sequences", () => {
     expect(Float32Array.from(got)).toEqual(whole);
   });
 
-  test("a slot can be taken over by another sequence, whose cache it overwrites", async () => {
+  test("a new sequence overwrites the cache of the earlier sequence in its slot", async () => {
     const program = tinyModel({ nLayers: 2 });
     const session = await load(program, 1);
     await session.run([rowsOf(0, 0, TOKENS, "none")]);
@@ -127,7 +127,7 @@ describe("sequences", () => {
     expect(logits).toEqual(await fresh(program, TOKENS.subarray(9, 15)));
   });
 
-  test("a copied prefix goes on in its new slot and leaves the old one alone", async () => {
+  test("a copied prefix continues in its new slot and leaves the old slot unchanged", async () => {
     const program = tinyModel({ nLayers: 2 });
     const session = await load(program);
     await session.run([rowsOf(0, 0, TOKENS.subarray(0, 10), "none"), rowsOf(1, 0, TOKENS.subarray(20, 30), "none")]);
@@ -138,7 +138,7 @@ describe("sequences", () => {
     expect(old).toEqual(lastOf(await fresh(program, TOKENS.subarray(0, 11))));
   });
 
-  test("only the wanted rows come back, in batch order", async () => {
+  test("a run returns the logits of the requested rows only, in batch order", async () => {
     const program = tinyModel({ nLayers: 1 });
     const [first, second] = [await fresh(program, [1, 2, 3]), await fresh(program, [4, 5])];
     const session = await load(program);
@@ -147,7 +147,7 @@ describe("sequences", () => {
     expect((await session.run([rowsOf(1, 2, [9], "none")])).length).toBe(0);
   });
 
-  test("what the engine guarantees is asserted: context, slots, one entry per slot, an open session", async () => {
+  test("a run asserts the context length, the slot, one entry per slot and an open session", async () => {
     const session = await load(tinyModel({ nLayers: 1 }), 2, 8);
     await expect(session.run([rowsOf(0, 5, [1, 2, 3, 4])])).rejects.toThrow("slot 0: 5 + 4 of 8");
     await expect(session.run([rowsOf(2, 0, [1])])).rejects.toThrow("slot 2 of 2");
@@ -156,7 +156,7 @@ describe("sequences", () => {
     await expect(session.run([rowsOf(0, 0, [1])])).rejects.toThrow("closed");
   });
 
-  test("a token beyond the vocabulary is the caller's mistake", async () => {
+  test("a token beyond the vocabulary is refused by its id", async () => {
     const session = await load(tinyModel({ nLayers: 1 }));
     await expect(session.run([rowsOf(0, 0, [3, VOCAB])])).rejects.toThrow(`token ${VOCAB}: expected an id of 0 … 49`);
   });
@@ -188,7 +188,7 @@ describe("context shift", () => {
     ["long frequency factors", { ...ROPE, ctxLenOrig: 16, freqFactorsLong: Float32Array.of(8, 4, 2, 1) }],
   ];
   for (const [name, rope] of variants) {
-    test(`in a model of one layer, a shift equals a prefill of what is left: ${name}`, async () => {
+    test(`in a model of one layer, a shift equals a prefill of the remaining tokens: ${name}`, async () => {
       const program = tinyModel({ nLayers: 1, rope });
       const expected = lastOf(await fresh(program, [...rest, next]));
       expectClose(await afterShift(program), expected, 1e-4);
@@ -196,8 +196,8 @@ describe("context shift", () => {
   }
 
   for (const lastUnrotated of [false, true]) {
-    const which = lastUnrotated ? ", also where a layer has no rotation" : "";
-    test(`in a deeper model, tokens that no window reaches can be dropped without a trace${which}`, async () => {
+    const which = lastUnrotated ? ", also if a layer has no rotation" : "";
+    test(`in a model of three layers, dropping tokens that no window reaches changes nothing${which}`, async () => {
       const program = tinyModel({ nLayers: 3, window: 5, lastUnrotated });
       const session = await load(program, 1);
       await session.run([rowsOf(0, 0, TOKENS.subarray(0, 20), "none")]);
@@ -207,14 +207,14 @@ describe("context shift", () => {
     });
   }
 
-  test("in a deeper model, values keep what they knew of the dropped tokens", async () => {
+  test("in a model of three layers, values still depend on the dropped tokens", async () => {
     const program = tinyModel({ nLayers: 3 });
     const anew = lastOf(await fresh(program, [...rest, next]));
     const shifted = await afterShift(program);
     expect(shifted.some((value, i) => Math.abs(value - anew[i]!) > 0.01)).toBe(true);
   });
 
-  test("the kept prefix and other slots stay as they are, to the bit", async () => {
+  test("a shift changes no bit of the kept prefix and of other slots", async () => {
     const program = tinyModel({ nLayers: 3 });
     const session = await load(program, 2);
     await session.run([rowsOf(1, 0, TOKENS.subarray(0, 20), "none"), rowsOf(0, 0, TOKENS.subarray(0, 30), "none")]);
@@ -227,7 +227,7 @@ describe("context shift", () => {
 });
 
 describe("failures", () => {
-  test("a weight that is no number is among those of the step that is named", async () => {
+  test("a NaN in a weight is an error that names the step and its tensors", async () => {
     const program = tinyModel({ nLayers: 2 });
     const broken = program.steps.filter(({ op }) => op === "gatedMlp")[1] as Step & { op: "gatedMlp" };
     const source: Program["weights"] = {

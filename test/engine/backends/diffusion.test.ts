@@ -41,7 +41,7 @@ async function logitsInParts(backend: Backend, path: string): Promise<Float32Arr
 const backends = { wasm: async () => wasmBackend, webgpu: async () => (await sharedWebGpu()).backend };
 for (const [kind, backendOf] of Object.entries(backends)) {
   for (const name of diffusionNames) {
-    test(`${name} on ${kind} gives llama.cpp's logits of the rows that are asked for`, async () => {
+    test(`${name} on ${kind} gives llama.cpp's logits of the requested rows`, async () => {
       const path = join(folder, `${kind}-${name}.gguf`);
       await writeGguf(path, makeDiffusionModel(name));
       const file = join(import.meta.dir, `../architectures/logits/${name}.f32`);

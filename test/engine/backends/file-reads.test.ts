@@ -14,7 +14,7 @@ beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-reads-"))));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 if (process.platform === "linux") {
-  test("more reads than the system holds at once all end, each with its bytes; bad ones say why", () => {
+  test("more reads than the system queues at once all end with their bytes, and failed reads report the reason", () => {
     const bytes = Uint8Array.from({ length: UNIT * UNITS }, (_, i) => (i * 31 + Math.floor(i / UNIT)) % 251);
     const path = join(folder, "file");
     writeFileSync(path, bytes);

@@ -25,24 +25,27 @@ async function tool(name: string, lines: readonly string[]): Promise<string> {
   return path;
 }
 
-test.skipIf(process.platform === "win32")("an NVIDIA card's comes from the vendor's tool, by name", async () => {
-  const lines = [
-    "NVIDIA T400, 2048, 1000",
-    "NVIDIA H100 80GB HBM3, 81559, 1024",
-    "NVIDIA H100 80GB HBM3, 81559, 81000",
-  ];
-  const nvidiaSmi = await tool("cards", lines);
-  const mib = 2 ** 20;
-  const h100 = { vendor: "nvidia", name: "NVIDIA H100 80GB HBM3" };
-  expect(await gpuMemory(h100, sources({ nvidiaSmi }))).toEqual({ total: 81_559 * mib, free: 81_000 * mib });
-  const t400 = { vendor: "nvidia", name: "NVIDIA: 550.54", device: "nvidia-t400" }; // the driver instead of the model
-  expect(await gpuMemory(t400, sources({ nvidiaSmi }))).toEqual({ total: 2048 * mib, free: 1000 * mib });
-  for (const broken of [["NVIDIA-SMI has failed"], ["NVIDIA T400, [N/A], [N/A]"], [""]])
-    expect(await gpuMemory(t400, sources({ nvidiaSmi: await tool("broken", broken) }))).toBeUndefined();
-  expect(await gpuMemory(t400, sources())).toBeUndefined();
-});
+test.skipIf(process.platform === "win32")(
+  "the memory of an NVIDIA card comes from nvidia-smi, by the card's name",
+  async () => {
+    const lines = [
+      "NVIDIA T400, 2048, 1000",
+      "NVIDIA H100 80GB HBM3, 81559, 1024",
+      "NVIDIA H100 80GB HBM3, 81559, 81000",
+    ];
+    const nvidiaSmi = await tool("cards", lines);
+    const mib = 2 ** 20;
+    const h100 = { vendor: "nvidia", name: "NVIDIA H100 80GB HBM3" };
+    expect(await gpuMemory(h100, sources({ nvidiaSmi }))).toEqual({ total: 81_559 * mib, free: 81_000 * mib });
+    const t400 = { vendor: "nvidia", name: "NVIDIA: 550.54", device: "nvidia-t400" }; // the driver instead of the model
+    expect(await gpuMemory(t400, sources({ nvidiaSmi }))).toEqual({ total: 2048 * mib, free: 1000 * mib });
+    for (const broken of [["NVIDIA-SMI has failed"], ["NVIDIA T400, [N/A], [N/A]"], [""]])
+      expect(await gpuMemory(t400, sources({ nvidiaSmi: await tool("broken", broken) }))).toBeUndefined();
+    expect(await gpuMemory(t400, sources())).toBeUndefined();
+  },
+);
 
-test("an AMD card's comes from sysfs, and cards of others are left out", async () => {
+test("the memory of an AMD card comes from sysfs, without cards of other vendors", async () => {
   const drm = join(folder, "drm");
   const card = async (name: string, files: Readonly<Record<string, string>>): Promise<void> => {
     await mkdir(join(drm, name, "device"), { recursive: true });
@@ -57,7 +60,7 @@ test("an AMD card's comes from sysfs, and cards of others are left out", async (
   expect(await gpuMemory(amd, sources())).toBeUndefined();
 });
 
-test("a large model may use the other cards that surely have half of the first one's memory", () => {
+test("a large model may use other cards that are known to have at least half of the first card's memory", () => {
   const names = (first: string, cards: Readonly<Record<string, readonly number[]>>): string[] =>
     comparableOf(
       first,

@@ -7,21 +7,21 @@ import { makeSheets } from "../../../src/engine/backends/selftest/sheets.ts";
 import { firstWithOps } from "../../../src/engine/backends/choose.ts";
 import { chooseBackend, NO_LEVEL, WASM_LEVEL } from "../../../src/engine/backends/index.ts";
 
-test("no layer on the GPU means a backend without one, also where the GPU is named", async () => {
+test("a request for no layer on the GPU chooses a backend without a GPU, even if one is named", async () => {
   for (const name of ["auto", "webgpu"]) {
     const { name: chosen } = await chooseBackend(name, { layers: 0 });
     expect(["simd", "wasm", "onnx", "cpu"]).toContain(chosen);
   }
 });
 
-test("a backend without a GPU is what it is, whatever is wanted on a GPU", async () => {
+test("a named backend without a GPU is chosen for any number of GPU layers, and an unknown name is refused", async () => {
   expect((await chooseBackend("cpu", { layers: 99 })).name).toBe("cpu");
   await expect(chooseBackend("vulkan")).rejects.toThrow(
     /backend 'vulkan': expected auto or one of webgpu, simd, wasm, onnx, cpu/,
   );
 });
 
-test("a program with an op that a backend lacks goes to the next one, and to none where all lack it", async () => {
+test("a program with an op that a backend lacks is loaded on the next one, and the last one loads any program", async () => {
   const program = { shape: { arch: "few" } } as Program;
   const lacking = (name: string, missing: readonly string[]): Backend => ({
     name,
@@ -38,7 +38,7 @@ test("a program with an op that a backend lacks goes to the next one, and to non
   await expect(load(first)).rejects.toThrow("first loads it");
 });
 
-test("what a backend refuses goes on to the next one; what fits nowhere says for which it was too large", async () => {
+test("a program that a backend refuses is tried on the next, and the final error says where it was too large", async () => {
   const program = { shape: { arch: "large" } } as Program;
   const session = (name: string): Session => ({ backend: name }) as Session;
   const backend = (name: string, load: () => Promise<Session>): Backend => ({ name, load });
@@ -59,7 +59,7 @@ test("what a backend refuses goes on to the next one; what fits nowhere says for
   await expect(none).rejects.toThrow("wasm: too_large");
 });
 
-test("where each kernel library failed its self-test a program runs on WebAssembly, which may fail it too", async () => {
+test("a program runs on WebAssembly if every kernel library failed its self-test, unless that failed too", async () => {
   const [{ program, options }] = makeSheets() as [Sheet];
   const chosen = await chooseBackend("auto", { layers: 0 });
   const load = async (chosenOf: Backend, simdLevel: string): Promise<string> => {

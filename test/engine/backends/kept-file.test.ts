@@ -10,7 +10,7 @@ let folder: string;
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "hearth-kept-"))));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("each key keeps its last value, in a folder that is made for it", async () => {
+test("each key keeps its last value, and the folder of the file is made", async () => {
   const path = join(folder, "cache", "results.json");
   expect(await keptFile(path).read("a")).toBeUndefined();
   for (const value of [1, 2]) await keptFile(path).write("a", value);
@@ -33,7 +33,7 @@ test("a damaged file counts as empty, and the next write replaces it", async () 
   }
 });
 
-test("a file that another program holds is replaced", async () => {
+test("a file that is still mapped is replaced", async () => {
   const path = join(folder, "results.json");
   await keptFile(path).write("a", 1);
   const held = mapFile(path);

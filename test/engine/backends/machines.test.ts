@@ -14,7 +14,7 @@ afterAll(() => rm(folder, { recursive: true }));
 /** A table's cells, without the spaces that align its columns. */
 const cells = (text: string): string => text.replace(/ +/g, " ").replace(/-{2,}/g, "-").trim();
 
-test("the table of platforms is what the choice of a backend gives, and nothing is refused", async () => {
+test("docs/platforms.md has the table that the choice of a backend gives", async () => {
   const table = await makeTable(join(folder, "model.gguf"));
   const page = await Bun.file(join(import.meta.dir, "../../../docs/platforms.md")).text();
   const written = TABLE.exec(page)?.[0] ?? "";
@@ -22,7 +22,7 @@ test("the table of platforms is what the choice of a backend gives, and nothing 
   expect([FILES.length, MACHINES.length]).toEqual([12, 6]);
 });
 
-test("a file beyond WebAssembly's addresses goes on to another backend before any of it is copied", async () => {
+test("a file too large for WebAssembly's address space runs on another backend", async () => {
   const failing = MACHINES.find(({ untrusted }) => untrusted)!;
   const [fits, tooLarge] = [FILES[0]!, FILES.find(({ name }) => name.startsWith("Llama"))!];
   const backendOf = async (file: typeof fits) =>
@@ -31,6 +31,6 @@ test("a file beyond WebAssembly's addresses goes on to another backend before an
   expect(await backendOf(tooLarge)).toBe("onnx");
 });
 
-test("the setting lists the backends in the order in which they are tried", () => {
+test("an unknown backend is refused with the list of backends in the order of trial", () => {
   expect(() => checkBackend("none")).toThrow(`expected auto or one of ${BACKEND_CHOICES.slice(1).join(", ")}`);
 });

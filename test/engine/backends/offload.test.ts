@@ -73,8 +73,8 @@ async function load(
   return { attempts, name, gpuLayers };
 }
 
-describe("without a request", () => {
-  test("the last layers go to a GPU without kernels for an earlier one, named or not", async () => {
+describe("without a requested number of layers", () => {
+  test("the last layers go to a GPU that lacks kernels for an earlier layer, whether it was named or not", async () => {
     for (const automatic of [false, true]) {
       const { attempts, name, gpuLayers } = await load({ able: 5, automatic }, {});
       expect({ attempts, name, gpuLayers }).toEqual({
@@ -86,7 +86,7 @@ describe("without a request", () => {
     expect((await load({ able: 5 }, { memory: 300 })).attempts).toEqual([3]);
   });
 
-  test("a GPU that has kernels for the output at most is refused, with the reason of the whole model", async () => {
+  test("a GPU with kernels for the output only is refused if it was named, and is not used otherwise", async () => {
     await expect(load({ able: 1 }, {})).rejects.toThrow("no kernels for 8 layers");
     expect(await load({ able: 1, automatic: true }, {})).toMatchObject({ name: "cpu", gpuLayers: undefined });
   });
@@ -97,7 +97,7 @@ describe("without a request", () => {
     expect(await load({}, { memory: 800 })).toEqual(whole);
   });
 
-  test("as many as fit in the memory that is known, tried once", async () => {
+  test("as many layers as fit in the known memory go to the GPU in one attempt", async () => {
     expect(await load({}, { memory: 799 })).toEqual({
       attempts: [7],
       name: "gpu+cpu",
@@ -107,13 +107,13 @@ describe("without a request", () => {
     expect((await load({}, { memory: 200 })).attempts).toEqual([2]);
   });
 
-  test("fewer and fewer where the GPU has less than was known, each time less than four fifths", async () => {
+  test("each failed attempt is followed by one with less than four fifths of its layers", async () => {
     const { attempts, gpuLayers } = await load({ room: 350 }, {});
     expect(attempts).toEqual([8, 6, 4, 3]);
     expect(gpuLayers).toEqual({ count: 3, all: 8 });
   });
 
-  test("fewer where a model cannot be cut so far in front", async () => {
+  test("fewer layers go to the GPU if the model cannot be cut before an earlier layer", async () => {
     const program = loadProgram(gguf);
     const isFifth = (step: Step): boolean => step.op === "attention" && step.layer === 4;
     const given: Step = { op: "addGiven", x: { name: "x", dim: program.shape.dim }, at: 0 };
@@ -121,7 +121,7 @@ describe("without a request", () => {
     expect((await load({}, { memory: 700 }, { ...program, steps })).attempts).toEqual([3]);
   });
 
-  test("more where the last layers cannot be cut from one another, because they share keys", async () => {
+  test("layers that share keys go to the GPU together, and are refused together if they do not fit", async () => {
     const program = loadProgram(gguf);
     const steps = program.steps.map((step): Step =>
       step.op === "attention" && step.layer > 4 ? { ...step, op: "sharedAttention", source: 4 } : step,
@@ -131,7 +131,7 @@ describe("without a request", () => {
     await expect(load({}, { memory: 399 }, sharing)).rejects.toThrow("4 of 8 layers on the GPU: 400 bytes needed");
   });
 
-  test("none where not even the output and a layer fit: refused by name, on the CPU otherwise", async () => {
+  test("a GPU without room for the output and one layer is refused if it was named, and is not used otherwise", async () => {
     const message = "2 of 8 layers on the GPU: 200 bytes needed, 199 are there for a model";
     await expect(load({}, { memory: 199 })).rejects.toThrow(message);
     await expect(load({ room: 150 }, {})).rejects.toThrow("no room for 2 layers");
@@ -178,7 +178,7 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
     }
   }
 
-  test("stay on the CPU, of as few layers as necessary", async () => {
+  test("stay on the CPU for as few layers as necessary", async () => {
     expect(await loadExperts({}, { memory: 300 })).toMatchObject({ attempts: [0], name: "gpu" });
     for (const [memory, cpuExperts] of [
       [299, 1],
@@ -189,12 +189,12 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
     }
   });
 
-  test("do so where the memory is unknown, or the GPU has no kernels for them", async () => {
+  test("stay on the CPU also if the memory is unknown or the GPU has no kernels for experts", async () => {
     expect(await loadExperts({ room: 200 }, {})).toMatchObject({ attempts: [0, 1, 2], name: "gpu+simd" });
     expect(await loadExperts({ able: false }, {})).toMatchObject({ attempts: [1], name: "gpu+simd" });
   });
 
-  test("are not divided where a number of layers was asked for, or the rest does not fit either", async () => {
+  test("are not divided if a number of layers is requested or the rest does not fit either", async () => {
     expect((await loadExperts({}, { layers: 2, memory: 250 })).gpuLayers).toEqual({ count: 2, all: 3 });
     await expect(loadExperts({}, { memory: 179 })).rejects.toThrow("2 of 3 layers on the GPU: 200 bytes needed");
   });
@@ -236,7 +236,7 @@ describe("several GPUs", () => {
     expect(await loadOver([1, 8])).toBe("GPU 2 (8)");
   });
 
-  test("have so much memory together as is allowed", async () => {
+  test("take no more memory together than is allowed", async () => {
     expect(await loadOver([4, 5], { memory: 600 })).toBe("GPU 1: 4 of 8 layers, GPU 2: 2 layers, CPU: the others (6)");
   });
 
@@ -249,8 +249,8 @@ describe("several GPUs", () => {
   });
 });
 
-describe("a number of layers", () => {
-  test("is what the GPU gets, all of them where there are fewer", async () => {
+describe("a requested number of layers", () => {
+  test("goes to the GPU, or all layers if the model has fewer", async () => {
     for (const [layers, count] of [
       [1, 1],
       [4, 4],
@@ -262,7 +262,7 @@ describe("a number of layers", () => {
     }
   });
 
-  test("that does not fit is refused, not made smaller, also where the GPU was chosen for them", async () => {
+  test("is refused if it does not fit, whether the GPU was named or chosen", async () => {
     for (const automatic of [false, true]) {
       const known = load({ automatic }, { layers: 4, memory: 399 });
       await expect(known).rejects.toThrow("4 of 8 layers on the GPU: 400 bytes needed, 399 are there for a model");
@@ -271,7 +271,7 @@ describe("a number of layers", () => {
   });
 });
 
-test("a model that the GPU has no kernel for runs without it, unless it was asked for by name", async () => {
+test("a model that the GPU has no kernel for runs on the CPU, unless the GPU was named", async () => {
   const failing = new AppError("unsupported", "block type");
   for (const layers of [undefined, 4]) {
     expect(await load({ failing, automatic: true }, { layers })).toMatchObject({ name: "cpu", gpuLayers: undefined });
@@ -281,7 +281,7 @@ test("a model that the GPU has no kernel for runs without it, unless it was aske
   await expect(load({ failing: bad, automatic: true }, {})).rejects.toThrow("cut short");
 });
 
-test("what the GPU lacks is known before a load", () => {
+test("the ops that the GPU lacks are known before a load", () => {
   const gpu = { ...cpuBackend, missing: () => ["remember"] };
   const backend = offloading({ gpu, cpu: cpuBackend, automatic: true }, {});
   expect(backend.missing?.({} as Program)).toEqual(["remember"]);

@@ -8,7 +8,7 @@ import { ofArm, ofCpuid, ofLinux, withCpuid, type Cpuid } from "../../../src/eng
 import { levelsHere, libraryFolder } from "../../../src/engine/backends/host/simd-library.ts";
 
 describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("the processor of this machine", () => {
-  test("says of itself what Linux says of it", () => {
+  test("reports by CPUID the features that Linux lists", () => {
     const asked = withCpuid(join(libraryFolder(), "linux-x64-avx2.so"), ofCpuid);
     const listed = ofLinux(readFileSync("/proc/cpuinfo", "utf8"));
     expect(asked.halves).toBe(listed.halves);
@@ -33,7 +33,7 @@ test("features whose registers the system does not save cannot be used", () => {
   expect(["sse4_1", "avx2", "avx512f"].map((name) => zmm!.has(name))).toEqual([true, true, true]);
 });
 
-test("a processor before Haswell has no leaf 7", () => {
+test("a processor without CPUID leaf 7 has the features of leaf 1", () => {
   const { has, halves } = ofCpuid((leaf) => (leaf === 0 ? [6, 0x756e6547, 0, 0] : [0, 0, 1 << 19, 0]));
   expect([...has]).toEqual(["sse4_1"]);
   expect(halves).toBe(true);
@@ -50,7 +50,7 @@ test("macOS and Windows are asked for the features of arm64 by their own names",
   expect([...has].toSorted()).toEqual(["asimd", "asimddp", "asimdhp", "fphp"]);
 });
 
-test("a library that is gone or damaged hides no level", async () => {
+test("a missing or damaged library hides no level", async () => {
   const scratch = mkdtempSync(join(tmpdir(), "hearth-levels-"));
   const names = (folder?: string): string[] => levelsHere(folder).map(({ level }) => level);
   for (const file of new Set(levelsHere().map((level) => basename(level.file)))) {

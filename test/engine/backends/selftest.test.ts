@@ -12,7 +12,7 @@ import { drawn } from "../../seed.ts";
 import { answerOfShipped, canAnswer, passLibraries } from "./simd/answers.ts";
 import { everyLevel } from "./simd/levels.ts";
 
-test("sheets have every step that is lowered, and every block type", () => {
+test("the sheets of the self-test contain every step that is lowered and every block type", () => {
   const steps = makeSheets().flatMap(({ program }) => [...program.steps, ...(program.memory?.steps ?? [])]);
   expect([...new Set(steps.map(({ op }) => op as string))].toSorted()).toEqual(
     Object.entries<unknown>(ops)
@@ -53,7 +53,7 @@ const known = new Map(
     .map(([answer, name, library]) => [name!, { answer, library }] as const),
 );
 
-test("every library has a known answer, which was recorded from this very library", () => {
+test("every library has a known answer that was recorded from the same bytes", () => {
   expect([...known.keys()].toSorted()).toEqual(libraries.toSorted());
   for (const [name, { library }] of known) {
     const hash = new Bun.CryptoHasher("sha256").update(readFileSync(join(libraryFolder(), name))).digest("hex");
@@ -61,7 +61,7 @@ test("every library has a known answer, which was recorded from this very librar
   }
 });
 
-test("libraries of one level have the same bits on every system", () => {
+test("the libraries of one level have the same known answer on every system", () => {
   const levelOf = (name: string): string => name.replace(/^\w+-|\.\w+$/g, "");
   for (const [name, { answer }] of known)
     for (const [other, { answer: its }] of known)

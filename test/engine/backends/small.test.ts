@@ -30,7 +30,7 @@ async function greedy(backend: Backend, prompt: string): Promise<number[]> {
   return answer;
 }
 
-test("the embedded model is small, and one of twice its rows is not", () => {
+test("the embedded model counts as small, and a model of twice its rows does not", () => {
   const larger: Program = {
     ...program,
     steps: program.steps.map((step) => withWeights(step, (w) => ({ ...w, outDim: 2 * w.outDim }))),

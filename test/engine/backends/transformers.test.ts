@@ -12,7 +12,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-sessions-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-test("rows get the logits of a run over the whole text, however a slot came to what it holds", async () => {
+test("rows have the logits of one run over the whole text after pieces, steps, copies and shifts", async () => {
   const gguf = openGguf(join(import.meta.dir, "../../../models/hearth/hearth.gguf"));
   await writeFiles(join(folder, "model"), llamaFolder(gguf.metadata));
   const external = llamaFolder(gguf.metadata, { isExternal: true });
@@ -38,7 +38,7 @@ test("rows get the logits of a run over the whole text, however a slot came to w
   expect((await readdir(folder)).filter((name) => name.startsWith("hearth-onnx-"))).toEqual([]); // links are removed
 });
 
-test("without the package, the error names it and how to get it", async () => {
+test("the error names the missing package and how to install it", async () => {
   const load = (name: string): Promise<never> => Promise.reject(new Error(`Cannot find package '${name}'`));
   const problem = await openLibrary(load).then(
     () => "none",

@@ -105,9 +105,9 @@ const FAULTS: readonly (readonly [string, (bytes: Buffer) => void])[] = [
   ...[0x40, 0x55, 0x80].map((by) => [`a byte of code, ${by} behind the entry`, afterEntry(by)] as const),
 ];
 
-describe.skipIf(!here)("a planted fault costs its level, not the process", () => {
+describe.skipIf(!here)("a fault in a library disables its level, and the process continues", () => {
   const cacheDir = join(scratch, "cache");
-  test("without one the best level passes, and is not tested again", async () => {
+  test("the best level passes if its library has no fault, and is not tested again", async () => {
     const verdicts = await trustIn(libraryFolder(), cacheDir).verdicts();
     expect(verdicts.map(({ level, fault }) => [level.level, fault])).toEqual([[best!.level, undefined]]);
     for (const { level } of await trustIn(libraryFolder(), cacheDir).testAll()) expect(level.file).toBeString();
@@ -128,7 +128,7 @@ describe.skipIf(!here)("a planted fault costs its level, not the process", () =>
 });
 
 test.skipIf(!here)(
-  "a library that sleeps for ever costs 2 seconds where the machine is idle, and never more than ten",
+  "the self-test of a library that sleeps ends after 2 seconds, or 8 on a busy machine",
   async () => {
     const begin = performance.now();
     const [verdict] = await trustIn(planted(atEntry(...SLEEP))).verdicts(); // kept results are not used
@@ -150,7 +150,7 @@ function plantedWasm(folder: string): string {
 }
 
 test.skipIf(!here)(
-  "where no library passes WebAssembly is tested, and not trusted where it is wrong",
+  "WebAssembly is tested if no library passes, and is not trusted if its results are wrong",
   async () => {
     const cacheDir = join(scratch, "no-library");
     const folder = planted(() => {});
@@ -169,7 +169,7 @@ test.skipIf(!here)(
 const faults = (verdicts: readonly Verdict[] | undefined) => verdicts?.map(({ fault }) => fault);
 
 test.skipIf(!here)(
-  "a fault is kept, and known without a test",
+  "a fault is stored, and is known without another test",
   async () => {
     const cacheDir = join(scratch, "faults");
     const folder = planted(atEntry(0x0f, 0x0b));
@@ -183,7 +183,7 @@ test.skipIf(!here)(
   60_000,
 );
 
-test.skipIf(!here)("a test that does not start says nothing of the library for ever", async () => {
+test.skipIf(!here)("a self-test that does not start is not stored as a fault of the library", async () => {
   const cacheDir = join(scratch, "unstarted");
   const failed = await trustIn(libraryFolder(), cacheDir, ["/bin/false"]).verdicts();
   for (const fault of faults(failed)!) expect(fault).toBe("its self-test did not start: exit code 1");
@@ -192,7 +192,7 @@ test.skipIf(!here)("a test that does not start says nothing of the library for e
   expect(await trustIn(libraryFolder(), cacheDir).known()).toBeUndefined();
 });
 
-test.skipIf(!here)("a damaged library is not even tested", async () => {
+test.skipIf(!here)("a library with a wrong checksum fails without a test", async () => {
   const folder = planted(() => {});
   const file = join(folder, basename(best!.file));
   const bytes = readFileSync(file);
@@ -203,7 +203,7 @@ test.skipIf(!here)("a damaged library is not even tested", async () => {
 });
 
 test.skipIf(!here)(
-  "without the list of known answers no library is trusted",
+  "no library is trusted without the list of known answers",
   async () => {
     const folder = planted(() => {});
     rmSync(join(folder, "KNOWN_ANSWERS"));
@@ -215,7 +215,7 @@ test.skipIf(!here)(
 );
 
 test.skipIf(!here)(
-  "a self-test that would run for ever ends with its parent",
+  "an endless self-test ends when its parent process ends",
   async () => {
     const [level] = levelsHere(planted(atEntry(0xeb, 0xfe)));
     const command = JSON.stringify([...COMMAND, "selftest-child", JSON.stringify(level)]);

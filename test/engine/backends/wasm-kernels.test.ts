@@ -7,7 +7,7 @@ import { conformanceCases, runCase } from "../../conformance/cases.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../kernels/simd/lib/simd.wasm");
 
-test("the kernels are fetched once for all sessions, and again where that failed", async () => {
+test("the kernels are fetched once for all sessions, and again after a failed fetch", async () => {
   let fetched = 0;
   const backend = makeWasmBackend({
     async kernels() {

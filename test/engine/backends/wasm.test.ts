@@ -6,7 +6,7 @@ import type { Weight } from "../../../src/engine/program/step.ts";
 import { makeWasmMemory } from "../../../src/engine/backends/wasm/memory.ts";
 import { quants } from "../../../src/engine/formats/quant/index.ts";
 
-test("memory grows as it is asked for, keeps what is in it, and ends at 4 GiB", () => {
+test("memory grows by each allocation, keeps its contents, and refuses more than 4 GiB", () => {
   const memory = makeWasmMemory();
   const first = memory.allocate(100, "numbers");
   first.view.fill(7);
@@ -20,7 +20,7 @@ test("memory grows as it is asked for, keeps what is in it, and ends at 4 GiB", 
   expect(memory.bytes).toBeLessThan(30 * 2 ** 20);
 });
 
-test("a placed view is copied once, and again when it is said to have changed", () => {
+test("a placed view is copied once, and again at a refresh", () => {
   const memory = makeWasmMemory();
   const values = Float32Array.of(1, 2, 3);
   const address = memory.place(values);
@@ -53,7 +53,7 @@ function factorOf(w: Weight, bytes: Uint8Array, load: { precise: boolean; small?
   return { memory, matrix: makeWeightPlaces(source, memory, { ...load, panelRows: 8 }).factor(w) };
 }
 
-test("matrices of few columns are copied as panels, in their own type, and long rows are not", () => {
+test("matrices of few columns are copied as panels in their own type, and matrices of long rows are not", () => {
   const [rows, columns, experts] = [11, 3, 2];
   const values = Uint16Array.from({ length: experts * rows * columns }, (_, i) => i + 1);
   const memory = makeWasmMemory();
@@ -74,7 +74,7 @@ test("matrices of few columns are copied as panels, in their own type, and long 
   expect(long.narrow({ ...weight(8), quant: quants.f16, inDim: 256, tensorRows: 8 }).type).toBe(1);
 });
 
-test("rows of q8_0 lie eight beside each other, and zeros behind the last", () => {
+test("rows of q8_0 are interleaved by eight, with zeros after the last row", () => {
   const bytes = blocksOf(11);
   const { memory, matrix } = factorOf(weight(11), bytes);
   expect(matrix.type).toBe(quants.q8_0.ggmlType + 256);
@@ -89,12 +89,12 @@ test("rows of q8_0 lie eight beside each other, and zeros behind the last", () =
   }
 });
 
-test("of a small model they are said to be multiplied as floats", () => {
+test("rows of q8_0 in a small model have the type that is multiplied as floats", () => {
   const { matrix } = factorOf(weight(11), blocksOf(11), { precise: false, small: true });
   expect(matrix.type).toBe(quants.q8_0.ggmlType + 512);
 });
 
-test("rows lie as in the file for precise runs, infinite scales, and parts that eight do not divide", () => {
+test("rows keep the file's layout for precise runs, infinite scales and parts that eight does not divide", () => {
   const infinite = blocksOf(16);
   infinite[34 * 5 + 1] = 0x7c;
   const plain = quants.q8_0.ggmlType;

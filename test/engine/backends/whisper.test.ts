@@ -11,7 +11,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-whisper-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-test("a text has the same logits token by token as at once, and each window its own", async () => {
+test("a text has the same logits token by token as at once, and other logits for another window", async () => {
   const sizes = { dim: 32, heads: 2, layers: 2, ffn: 64, vocab: 40, bins: 8, positions: 24 };
   const rng = makeRng(5);
   const weight = (_: string, shape: readonly number[]): Float32Array =>

@@ -165,7 +165,7 @@ test("erf agrees with tabulated values", () => {
   }
 });
 
-test("weights beyond the budget are unpacked anew and give the same bits", () => {
+test("weights beyond the budget are unpacked at each use and give the same bits", () => {
   const box = makeWeightBox("budget", makeRng(5));
   const w = box.matrix({ inDim: 256, outDim: 100, quant: "q4_K", experts: 2 });
   const step: Step = { op: "linear", out: { name: "y", dim: 100 }, x: { name: "x", dim: 256 }, w };

@@ -29,7 +29,7 @@ async function embeddingsOf(ids: readonly number[]): Promise<Float32Array> {
   );
 }
 
-test("a row that is given as a vector begins with it, wherever it stands among ids", async () => {
+test("a row given as the vector of an id has the result of that id, among other ids", async () => {
   const vectors = await embeddingsOf([3, 1]);
   const mixed = await run(attended.program, { tokens: Int32Array.of(5, -1, 8, -1, 6), vectors });
   expect(mixed).toEqual(await run(attended.program, {}));
@@ -44,7 +44,7 @@ test("a second table gives rows without an id the row of one token", async () =>
   expect(got).toEqual(await run(attended.program, { tokens: Int32Array.of(5, 8, 8, 1, 6) }));
 });
 
-test("an id that there is not is refused, and −1 too where no vectors are given", async () => {
+test("an id beyond the vocabulary is refused, and so is −1 without vectors", async () => {
   for (const id of [-1, 37]) {
     await expect(run(attended.program, { tokens: Int32Array.of(id) })).rejects.toThrow(
       `token ${id}: expected an id of 0`,
@@ -52,7 +52,7 @@ test("an id that there is not is refused, and −1 too where no vectors are give
   }
 });
 
-test("positions that are told count instead of places; three equal ones are one", async () => {
+test("given positions replace the places of rows, and three equal positions count as one", async () => {
   const usual = await run(attended.program, {});
   expect(await run(attended.program, { positions: Int32Array.of(0, 1, 2, 3, 4) })).toEqual(usual);
   const three = Int32Array.from({ length: 15 }, (_, i) => Math.floor(i / 3));
@@ -60,7 +60,7 @@ test("positions that are told count instead of places; three equal ones are one"
   expect(await run(attended.program, { positions: Int32Array.of(0, 1, 2, 2, 2) })).not.toEqual(usual);
 });
 
-test("rows of a span see all of it, those before and behind as ever", async () => {
+test("rows of a span see all of the span, and rows before and after it give their usual results", async () => {
   const both = makeCase("rows of their own", { dim: DIM }, (draft) =>
     bidirectionalAttention(draft, { nHeads: 4, headDim: 16, rope: plainRope }),
   );
@@ -77,7 +77,7 @@ test("rows of a span see all of it, those before and behind as ever", async () =
   expect(row(part, 1)).not.toEqual(row(usual, 1));
 });
 
-test("sections say which position turns which pair, in runs or in turn", () => {
+test("sections choose the position that rotates each pair, in runs or alternating", () => {
   const plain = { ...plainRope, style: "neox" as const, rotaryDim: 12 };
   const table = ropeTable(plain, 16);
   table.reach(16);
@@ -123,7 +123,7 @@ test("vectors may be wider than an embedding: later steps add their other parts,
   expect(got).toEqual(expected);
 });
 
-test("a step that is one-way sees no span both ways", async () => {
+test("a one-way step ignores spans", async () => {
   const steps = attended.program.steps.map((step) => (step.op === "attention" ? { ...step, oneWay: true } : step));
   const spans = [{ first: 1, end: 4 }];
   const usual = await run(attended.program, {});
@@ -131,7 +131,7 @@ test("a step that is one-way sees no span both ways", async () => {
   expect(await run(attended.program, { spans })).not.toEqual(usual);
 });
 
-test("attention within spans: each is as a sequence of its own", async () => {
+test("attention within spans treats each span as a sequence of its own", async () => {
   const { program } = makeCase("spans of an encoder", { dim: DIM }, (draft) =>
     bidirectionalAttention(draft, { nHeads: 4, headDim: 16, inSpans: true }),
   );

@@ -36,7 +36,7 @@ test("causalConv weighs the rows before each row, the last tap the row itself", 
   );
 });
 
-test("deltaRule decays a state, corrects what it says of a key, and reads it by the query", async () => {
+test("deltaRule decays a state, corrects its value for the key, and reads it by the query", async () => {
   let [a, dt]: (Weight | undefined)[] = [];
   const { got, valuesOf } = await run(rows, ({ vector }, x) => {
     [a, dt] = [vector(2, { mean: -0.5 }), vector(2)];
@@ -137,14 +137,14 @@ function remembered(decayOf: (rate: number) => number, { early = false, compleme
   );
 }
 
-test("wkv decays a state by what exp leaves of exp, and reads it before or after the row", async () => {
+test("wkv decays a state by exp(−exp(w)), and reads it before or after the row", async () => {
   const decay = (rate: number): number => Math.exp(-Math.exp(rate));
   expectAll(await remember({}), remembered(decay, {}));
   expectAll(await remember({ early: true }), remembered(decay, { early: true }));
   expectAll(await remember({ complement: true }), remembered(decay, { complement: true }));
 });
 
-test("wkv with a bound removes what the state has of a", async () => {
+test("wkv with a bound removes the state's value for a", async () => {
   const decay = (rate: number): number => Math.exp(-0.6 * sigmoid(rate));
   expectAll(await remember({ bound: -0.6 }, true), remembered(decay, { removes: true }));
 });
@@ -186,7 +186,7 @@ test("a sink takes part in the softmax and has no value", async () => {
   );
 });
 
-test("ALiBi takes from a score its head's slope times the distance", async () => {
+test("ALiBi subtracts its head's slope times the distance from a score", async () => {
   const { got } = await attend({ alibi: 8 });
   expectAll(
     got,
@@ -194,7 +194,7 @@ test("ALiBi takes from a score its head's slope times the distance", async () =>
   );
 });
 
-test("in chunks a row sees those of its own chunk only", async () => {
+test("a row of chunked attention sees rows of its own chunk only", async () => {
   const { got } = await attend({ chunked: true, window: 2 });
   expectAll(
     got,
@@ -202,7 +202,7 @@ test("in chunks a row sees those of its own chunk only", async () => {
   );
 });
 
-test("a shared cache gives what the one that filled it gives; a latent one as keys whose end is the value", async () => {
+test("attention over a shared cache, and over a latent one with the same values, equals plain attention", async () => {
   const { got: plain } = await attend({});
   const { got: shared } = await run(rows, (_, x) => {
     const { bufs, steps } = cut(x, ["k", 0, 2], ["v", 0, 2]);
@@ -225,7 +225,7 @@ test("a shared cache gives what the one that filled it gives; a latent one as ke
   expectAll(latent, plain);
 });
 
-test("headLinear takes each head through its own matrix, or through that matrix on its side", async () => {
+test("headLinear multiplies each head by its own matrix, or by the transpose of that matrix", async () => {
   for (const transposed of [false, true]) {
     let w: Weight | undefined;
     const { got, valuesOf } = await run(rows, ({ matrix }, x) => {

@@ -60,10 +60,10 @@ async function logitsOf(
 const FIRST: AdapterOptions = { rank: 4, alpha: 8, seed: 1 };
 const SECOND: AdapterOptions = { rank: 40, alpha: 10, seed: 2 };
 
-describe("a model with adapters answers as the merged model does", () => {
+describe("a model with adapters", () => {
   const names = ["llama", "llama-biases", "llama-tied-factors", "qwen3", "gemma3", "phi3", "llama-experts"];
   for (const name of [...names, "qwen3moe", "granitemoe"]) {
-    test(`${name}, with one and with two`, async () => {
+    test(`${name} gives the merged model's logits with one adapter and with two`, async () => {
       const model = makeModel(name);
       const [one, two] = [makeAdapter(model, FIRST), makeAdapter(model, SECOND)];
       const path = await write(model);
@@ -78,7 +78,7 @@ describe("a model with adapters answers as the merged model does", () => {
   }
 
   for (const type of ["q4_0", "q4_1", "q8_0", "f16"] as const) {
-    test(`over weights of ${type}`, async () => {
+    test(`gives the reference's logits over weights of ${type}`, async () => {
       const model = makeModel("llama");
       const path = await write({ ...model, tensors: model.tensors.map((tensor) => quantizedTo(type, tensor)) });
       const adapters = [await write(makeAdapter(model, FIRST))];
@@ -90,7 +90,7 @@ describe("a model with adapters answers as the merged model does", () => {
   }
 });
 
-test("a cached graph belongs to its adapters, in their order, and gives the same logits again", async () => {
+test("the cache has one graph for each list of adapters in order, and a cached graph gives the same logits", async () => {
   const cacheDir = join(folder, "cache");
   const path = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
   const gguf = openGguf(path);

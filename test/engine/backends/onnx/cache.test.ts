@@ -61,7 +61,7 @@ const madeAt = (entry: string): unknown => {
 };
 
 describe("an entry", () => {
-  test("is made by the first load and used by the second, with the same logits as without", async () => {
+  test("is made by the first load and used by the second, with the logits of a load without a cache", async () => {
     await load({ cacheDir: folder });
     const [entry, ...more] = names();
     expect(more).toEqual([]);
@@ -85,7 +85,7 @@ describe("an entry", () => {
     expect(count()).toBe(3);
   });
 
-  test("stays that of a blob that was only asked for", async () => {
+  test("stays valid if only the modification time of its blob changes", async () => {
     const path = join(folder, `sha256-${"0".repeat(64)}`);
     await cp(EMBEDDED, path);
     const cacheDir = join(folder, "cache");
@@ -103,25 +103,25 @@ describe("an entry", () => {
       const path = join(entry, WEIGHTS_NAME);
       truncateSync(path, statSync(path).size - 1);
     },
-    "weights that are another's": (entry) => overwrite(join(entry, WEIGHTS_NAME), 0),
-    "weights that have a hole at their end": (entry) => {
+    "weights with wrong bytes": (entry) => overwrite(join(entry, WEIGHTS_NAME), 0),
+    "weights with a hole at their end": (entry) => {
       const path = join(entry, WEIGHTS_NAME);
       const { size } = statSync(path);
       truncateSync(path, Math.floor(size / 2));
       truncateSync(path, size);
     },
-    "a graph that is none": (entry) => overwrite(join(entry, MODEL_NAME), 100),
+    "a damaged graph": (entry) => overwrite(join(entry, MODEL_NAME), 100),
     "no weights": (entry) => rmSync(join(entry, WEIGHTS_NAME)),
     "no graph": (entry) => rmSync(join(entry, MODEL_NAME)),
     "no manifest": (entry) => rmSync(join(entry, "entry.json")),
-    "a manifest that is none": (entry) => overwrite(join(entry, "entry.json"), 0),
+    "a damaged manifest": (entry) => overwrite(join(entry, "entry.json"), 0),
     "a manifest of another format": (entry) => {
       const path = join(entry, "entry.json");
       writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), format: 0 }));
     },
   };
   for (const [what, damage] of Object.entries(damages)) {
-    test(`with ${what} is made again`, async () => {
+    test(`is made again if it has ${what}`, async () => {
       await cp(pristine, folder, { recursive: true });
       const [entry] = names();
       await Bun.write(join(folder, entry!, "marker"), "gone when the entry is made again");
@@ -132,7 +132,7 @@ describe("an entry", () => {
     });
   }
 
-  test("is whole, or not there: a process that dies while it writes leaves nothing that is used", async () => {
+  test("is not used if the process that wrote it died, and is removed when it is old", async () => {
     const dying = startOnnx({ cachedBytesMin: 0, dieAt: 0.2 });
     const failure = await load({ cacheDir: folder, child: dying }).catch((error: unknown) => error);
     expect(String(failure)).toContain("the child is gone");
@@ -147,7 +147,7 @@ describe("an entry", () => {
     expect(names()).toHaveLength(2);
   });
 
-  test("that two processes make at once is one, and serves both", async () => {
+  test("is one if two processes make it at once, and both give the same logits", async () => {
     const other = startOnnx({ cachedBytesMin: 0 });
     try {
       const both = [load({ cacheDir: folder }), load({ cacheDir: folder, child: other })];
@@ -158,7 +158,7 @@ describe("an entry", () => {
     }
   });
 
-  test("is not made for a model that is packed in a moment", async () => {
+  test("is not made for a small model, which is packed quickly", async () => {
     const child = startOnnx();
     try {
       await load({ cacheDir: folder, child });
@@ -169,7 +169,7 @@ describe("an entry", () => {
   });
 });
 
-test("the entries that were not used for longest make room, but never the one in use", async () => {
+test("pruning removes the least recently used entries, and never the entry in use", async () => {
   const bytes = new Uint8Array(64 * 1024).fill(1);
   for (const [age, name] of ["onnx-new", "onnx-middle", "onnx-old", "onnx-kept"].entries()) {
     await Bun.write(join(folder, name, WEIGHTS_NAME), bytes);

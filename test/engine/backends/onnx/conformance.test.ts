@@ -25,7 +25,7 @@ const hasOddHeads = ({ program }: Case): boolean =>
 const lacks = ({ program }: Case): readonly string[] => missingOps(program, { ops, variants });
 const cases = all.filter((each) => !hasOddHeads(each) && lacks(each).length === 0);
 
-test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
+test("a program with ops that are not lowered is refused at load by the names of all these ops", async () => {
   const refused = all.filter((each) => lacks(each).length > 0);
   expect(refused.length).toBeGreaterThan(0);
   for (const each of refused) {
@@ -36,7 +36,7 @@ test("a program with an op that is not lowered is refused at load, with the name
 
 setDefaultTimeout(60_000);
 
-test("heads that its attention does not take are refused, naming the layer and what can run it", async () => {
+test("heads of a size that is no multiple of 8 are refused by layer, and the error names a backend for them", async () => {
   const refused = all.filter((each) => hasOddHeads(each) && lacks(each).length === 0);
   expect(refused.length).toBeGreaterThan(0);
   for (const each of refused) {
@@ -45,7 +45,7 @@ test("heads that its attention does not take are refused, naming the layer and w
   }
 });
 
-describe("steps, a fifth of them by the seed, agree with the reference in precise mode", () => {
+describe("a fifth of the steps, drawn by the seed, agree with the reference in precise mode", () => {
   const some = drawn("conformance of ONNX", cases, Math.ceil(cases.length / 5));
   test.each(some.map((each) => [each.name, each] as const))("%s", async (_, each) => {
     const expected = await runCase(cpuBackend, each);
@@ -55,7 +55,7 @@ describe("steps, a fifth of them by the seed, agree with the reference in precis
   });
 });
 
-describe("block types, a fifth of them by the seed, are close to the reference in default mode", () => {
+describe("a fifth of the block types, drawn by the seed, are close to the reference in default mode", () => {
   const rounding: Backend = {
     ...onnx.backend,
     load: (program, options) => onnx.backend.load(program, { ...options, precise: false }),
@@ -70,5 +70,6 @@ describe("block types, a fifth of them by the seed, are close to the reference i
     for (const [i, logits] of got.entries()) expect(nmse(logits, expected[i]!), `run ${i}`).toBeLessThan(INT8_NMSE_MAX);
   });
 
-  test("these are all types, and mixtures", () => expect(chosen.length).toBeGreaterThan(wanted.length));
+  test("the draw is among all block types and mixtures of experts", () =>
+    expect(chosen.length).toBeGreaterThan(wanted.length));
 });

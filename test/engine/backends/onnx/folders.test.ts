@@ -16,7 +16,7 @@ function put(name: string, ageMs: number): void {
   utimesSync(join(parent, name), at, at);
 }
 
-test("Windows: a load removes what earlier ones had to leave; not what may still be filled, nor what is not ours", () => {
+test("Windows: a load removes old folders of earlier loads, but no young folder and no other program's", () => {
   put("hearth-onnx-old", 2 * 3600_000);
   put("hearth-onnx-young", 60_000);
   put("other", 2 * 3600_000);
@@ -26,14 +26,14 @@ test("Windows: a load removes what earlier ones had to leave; not what may still
   expect(left).toHaveLength(3);
 });
 
-test("other systems remove each folder when its files are open, and look for no others", () => {
+test("other systems remove a folder once its files are open, and leave the folders of earlier loads", () => {
   put("hearth-onnx-old", 2 * 3600_000);
   const made = makeFolder({ platform: "linux", parent });
   removeFolder(made, { platform: "linux" });
   expect(readdirSync(parent)).toEqual(["hearth-onnx-old"]);
 });
 
-test("Windows: a folder that cannot be removed stays; elsewhere that is an error", () => {
+test("a folder that cannot be removed is left on Windows and is an error on other systems", () => {
   const path = join(parent, "a\0b"); // no system accepts this path
   expect(() => removeFolder(path, { platform: "linux" })).toThrow();
   removeFolder(path, { platform: "win32" });

@@ -46,8 +46,8 @@ const openFiles = (pid: number): string[] =>
 const hasLibrary = (pid: number): boolean => /libonnxruntime/.test(readFileSync(`/proc/${pid}/maps`, "utf8"));
 const REPORTS = /microsoft|mat-debug/i; // the names of version 1.30.0's queue and log
 
-describe("finding it", () => {
-  test("a package that is not installed is the reason", () => {
+describe("finding the library", () => {
+  test("a package that is not installed is reported by name", () => {
     expect(findLibrary(join(folder, "none"))).toEqual({
       reason: expect.stringMatching(/^package onnxruntime-node is not installed: /),
     });
@@ -68,13 +68,13 @@ describe("finding it", () => {
     expect(String(failure)).toContain(`${path}: cannot be loaded: `);
   });
 
-  test.skipIf(process.platform !== "linux")("a library that is another one is refused by path", () => {
+  test.skipIf(process.platform !== "linux")("a library that is not ONNX Runtime is refused by path", () => {
     const failure = failureOf(() => openLibraryAt("libc.so.6"));
     expect(failure).toMatchObject({ code: "unsupported" });
     expect(String(failure)).toContain("libc.so.6: cannot be loaded: ");
   });
 
-  test("versions from 1.25 up to the next major are taken, others refused by path and number", () => {
+  test("versions from 1.25 and below 2 are accepted, and others are refused by path and version", () => {
     for (const version of ["1.25.0", "1.30.0", "1.99.1"])
       expect(failureOf(() => checkVersion(version, "ort"))).toBeUndefined();
     for (const version of ["1.24.9", "1.3.0", "0.30.0", "2.0.0", "unknown", "", "11.30.0"]) {
@@ -96,7 +96,7 @@ describe("usage reports", () => {
 
   for (const native of [true, false]) {
     const how = native ? "the C API" : "the JavaScript binding";
-    test.skipIf(process.platform !== "linux")(`without the variable, ${how} is not even loaded`, async () => {
+    test.skipIf(process.platform !== "linux")(`${how} is not loaded unless ORT_DISABLE_TELEMETRY is set`, async () => {
       const child = startOnnx({ telemetryOff: false, native });
       try {
         expect(await child.backend.load(program, options).catch((error: unknown) => error)).toMatchObject(refusal);
@@ -106,20 +106,23 @@ describe("usage reports", () => {
       }
     });
 
-    test.skipIf(process.platform !== "linux")(`with it, ${how} runs and has no report open`, async () => {
-      const child = startOnnx({ native });
-      try {
-        const session: Session = await child.backend.load(program, options);
-        for (const batch of batches) await session.run(batch);
-        expect(hasLibrary(child.pid)).toBe(true);
-        expect(openFiles(child.pid).filter((path) => REPORTS.test(path))).toEqual([]);
-      } finally {
-        await child.stop();
-      }
-    });
+    test.skipIf(process.platform !== "linux")(
+      `${how} runs with ORT_DISABLE_TELEMETRY set, and opens no file of reports`,
+      async () => {
+        const child = startOnnx({ native });
+        try {
+          const session: Session = await child.backend.load(program, options);
+          for (const batch of batches) await session.run(batch);
+          expect(hasLibrary(child.pid)).toBe(true);
+          expect(openFiles(child.pid).filter((path) => REPORTS.test(path))).toEqual([]);
+        } finally {
+          await child.stop();
+        }
+      },
+    );
   }
 
-  test("a variable that was set in JavaScript does not count", () => {
+  test("a process that sets ORT_DISABLE_TELEMETRY in JavaScript is refused", () => {
     const { ORT_DISABLE_TELEMETRY: _, ...env } = process.env;
     const code = `process.env.ORT_DISABLE_TELEMETRY = "1"; (await import(${JSON.stringify(LIBRARY)})).checkTelemetryOff()`;
     const { exitCode, stderr } = Bun.spawnSync([process.execPath, "-e", code], { env });
@@ -128,7 +131,7 @@ describe("usage reports", () => {
   });
 
   test.skipIf(process.platform !== "linux")(
-    "the runner of a real server has no report open",
+    "the server and its runner open no file of reports",
     async () => {
       const hearth = await startHearth({ env: { HEARTH_BACKEND: "onnx" } });
       try {

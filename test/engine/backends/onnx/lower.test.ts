@@ -50,7 +50,7 @@ describe("heads", () => {
     [80, 20],
     [24, 0],
   ] as const;
-  test("heads and rotations of sizes that attention itself does not rotate", async () => {
+  test("sizes that the attention operator does not rotate agree with the reference", async () => {
     for (const style of ["norm", "neox"] as const) {
       for (const [headDim, rotaryDim] of shapes) {
         const each = heads(headDim, rotaryDim, style);
@@ -61,7 +61,7 @@ describe("heads", () => {
     }
   });
 
-  test("query and key that rotate differently", async () => {
+  test("queries and keys with different rotations agree with the reference", async () => {
     const each = heads(32, 32);
     const steps = each.program.steps.map((step) =>
       step.op === "rope" && step.x.name === "k" ? { ...step, rope: { ...rope, rotaryDim: 32, base: 500 } } : step,
@@ -73,7 +73,7 @@ describe("heads", () => {
     }
   });
 
-  test("heads that attention cannot take are refused by layer and size, before weights are packed", async () => {
+  test("a size that is no multiple of 8 is refused by layer and size", async () => {
     for (const [headDim, rotaryDim] of [
       [20, 20],
       [12, 8],
@@ -116,7 +116,7 @@ describe("a block type without a packing of its own", () => {
     return pieces;
   }
 
-  test("is float32 in precise mode", () => {
+  test("is stored as float32 in precise mode", () => {
     const [floats, ...more] = written(true);
     expect(more).toEqual([]);
     expect(new Float32Array(floats!.buffer)).toEqual(exact);

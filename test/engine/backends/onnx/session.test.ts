@@ -67,7 +67,7 @@ async function compare(name: string, use: (session: Session) => AsyncGenerator<F
 }
 
 describe("batches", () => {
-  test("four sequences step at once", () =>
+  test("four sequences in one step give the reference's logits", () =>
     compare("llama-yarn", async function* (session) {
       for (let slot = 0; slot < SLOTS; slot++) yield session.run([rows(slot, 0, 3 + 5 * slot)]);
       for (let step = 0; step < 4; step++) {
@@ -75,7 +75,7 @@ describe("batches", () => {
       }
     }));
 
-  test("slots between those that step keep what they hold", () =>
+  test("slots that do not run in a step keep their cache", () =>
     compare("gemma3", async function* (session) {
       for (const [slot, count] of [4, 7, CTX_LEN, 9].entries()) yield session.run([rows(slot, 0, count)]);
       yield session.run([rows(0, 4, 1), rows(1, 7, 1), rows(3, 9, 1)]); // slot 2 is full
@@ -87,7 +87,7 @@ describe("batches", () => {
       yield session.run([rows(2, 7, 1), rows(1, 10, 1)]); // not in the order of their slots
     }));
 
-  test("prompts in chunks, among sequences that step", () =>
+  test("chunks of a prompt beside the steps of another sequence give the reference's logits", () =>
     compare("olmo2-windows", async function* (session) {
       yield session.run([rows(0, 0, 2)]);
       let start = 0;
@@ -98,7 +98,7 @@ describe("batches", () => {
       yield session.run([rows(1, 0, start)]); // the same from the start, in one piece
     }));
 
-  test("positions that are written again forget what came after", () =>
+  test("rows at an earlier position replace the cache from there on", () =>
     compare("mistral3", async function* (session) {
       yield session.run([rows(1, 0, 20)]);
       yield session.run([{ ...rows(2, 6, 5, "all"), slot: 1 }]);
@@ -118,7 +118,7 @@ describe("shift and copy", () => {
       }));
   }
 
-  test("a copy continues on its own, and the original is as before", () =>
+  test("a copied prefix continues in its own slot, and the original slot is unchanged", () =>
     compare("qwen3", async function* (session) {
       yield session.run([rows(0, 0, 12)]);
       yield session.run([rows(3, 0, 30)]);
@@ -131,7 +131,7 @@ describe("shift and copy", () => {
 });
 
 describe("failures", () => {
-  test("a token beyond the vocabulary is refused by number, and the session goes on", () =>
+  test("a token beyond the vocabulary is refused by its id, and the session remains usable", () =>
     withProgram("qwen2", async (program) => {
       const session = await onnx.backend.load(program, options);
       const bad = session.run([{ slot: 0, start: 0, tokens: Int32Array.of(1, VOCAB), logits: "last" }]);
@@ -161,7 +161,7 @@ describe("failures", () => {
     return { ...program, weights: { path: program.weights.path, read } };
   };
 
-  test("weights too large for a float's sums are an error, not a choice of tokens", () =>
+  test("weights whose sums overflow are an error that names the row and the token", () =>
     withProgram("qwen2", async (program) => {
       const session = await onnx.backend.load(withBytes(program, "output_norm.weight", 0x7f), options);
       const run = session.run([rows(0, 0, 2)]);
@@ -173,7 +173,7 @@ describe("failures", () => {
     }));
 
   test.each(["output_norm.weight", "blk.1.ffn_up.weight", "blk.0.attn_q.bias"])(
-    "%s that is no number is refused before it is rounded",
+    "%s with values that are not finite is refused by its name",
     (tensor) =>
       withProgram("qwen2", async (program) => {
         const load = onnx.backend.load(withBytes(program, tensor, 0xff), { ...options, precise: false });
@@ -189,10 +189,10 @@ describe("failures", () => {
 const hasVnni = process.platform === "linux" && /\bavx512_vnni\b/.test(readFileSync("/proc/cpuinfo", "utf8"));
 const where = hasVnni ? "" : ` (measured with AVX-512 VNNI; this is ${cpus()[0]?.model})`;
 
-describe("the same bits, whatever else runs", () => {
+describe("bits do not depend on the batch", () => {
   const alone = { ...options, precise: false, threads: 2 };
 
-  test.skipIf(!hasVnni)(`steps of the embedded model${where}`, () =>
+  test.skipIf(!hasVnni)(`a step of the embedded model has the same bits alone and beside others${where}`, () =>
     withProgram(EMBEDDED, async (program) => {
       const session = await onnx.backend.load(program, alone);
       for (let slot = 0; slot < SLOTS; slot++) await session.run([rows(slot, 0, 9 + slot)]);
@@ -217,22 +217,24 @@ describe("the same bits, whatever else runs", () => {
     }),
   );
 
-  test.skipIf(!hasVnni)(`chunks of a prompt of the embedded model, but for chunks of one token${where}`, () =>
-    withProgram(EMBEDDED, async (program) => {
-      const session = await onnx.backend.load(program, alone);
-      const whole = await session.run([rows(0, 0, 40)]);
-      for (const chunk of [2, 7, 16, 33]) {
-        let last: Float32Array | undefined;
-        for (let at = 0; at < 40; at += chunk)
-          last = await session.run([{ ...rows(0, at, Math.min(chunk, 40 - at)), slot: 1 }]);
-        expect(differences(last!, whole), `chunks of ${chunk}`).toBe(0);
-      }
-      session.close();
-    }),
+  test.skipIf(!hasVnni)(
+    `a prompt of the embedded model has the same bits in chunks of two or more tokens${where}`,
+    () =>
+      withProgram(EMBEDDED, async (program) => {
+        const session = await onnx.backend.load(program, alone);
+        const whole = await session.run([rows(0, 0, 40)]);
+        for (const chunk of [2, 7, 16, 33]) {
+          let last: Float32Array | undefined;
+          for (let at = 0; at < 40; at += chunk)
+            last = await session.run([{ ...rows(0, at, Math.min(chunk, 40 - at)), slot: 1 }]);
+          expect(differences(last!, whole), `chunks of ${chunk}`).toBe(0);
+        }
+        session.close();
+      }),
   );
 
   const products = conformanceCases().filter(({ name }) => /^gatedMlp: [a-z]*\d/i.test(name));
-  test.skipIf(!hasVnni)(`products of every block type${where}`, async () => {
+  test.skipIf(!hasVnni)(`products of every block type have the same bits in one row and in four${where}`, async () => {
     expect(products.length).toBeGreaterThan(12);
     for (const { name, program } of products) {
       const session = await onnx.backend.load(program, alone);

@@ -15,20 +15,25 @@ function listOf(classes: readonly number[]): Uint8Array {
 }
 
 test.each([
-  ["all alike", [0, 0, 0, 0], 4],
-  ["eight fast and four slow", [...Array(8).fill(1), ...Array(4).fill(0)], 8],
-  ["two fast and eight slow", [1, 1, ...Array(8).fill(0)], 5],
-  ["three kinds", [2, 2, 2, 2, 1, 1, 0, 0], 4],
-  ["one", [0], 1],
-])("%s", (_, classes, expected) => expect(countCores(listOf(classes))).toBe(expected));
+  ["four equal cores", [0, 0, 0, 0], 4],
+  ["eight fast and four slow cores", [...Array(8).fill(1), ...Array(4).fill(0)], 8],
+  ["two fast and eight slow cores", [1, 1, ...Array(8).fill(0)], 5],
+  ["three kinds of cores", [2, 2, 2, 2, 1, 1, 0, 0], 4],
+  ["one core", [0], 1],
+])("the cores to use are counted for a processor with %s", (_, classes, expected) =>
+  expect(countCores(listOf(classes))).toBe(expected),
+);
 
-test("a list that cannot be read tells nothing", () => {
+test("a damaged list of cores gives no count", () => {
   const list = listOf([0, 0]);
   for (const bad of [new Uint8Array(0), list.subarray(0, 100), new Uint8Array(64)])
     expect(countCores(bad)).toBeUndefined();
 });
 
-test.skipIf(process.platform !== "win32")("Windows says how many cores there are", () => {
-  expect(windowsCores()).toBeGreaterThan(0);
-  expect(windowsCores()).toBeLessThanOrEqual(availableParallelism());
-});
+test.skipIf(process.platform !== "win32")(
+  "the count of cores on Windows is between one and all logical processors",
+  () => {
+    expect(windowsCores()).toBeGreaterThan(0);
+    expect(windowsCores()).toBeLessThanOrEqual(availableParallelism());
+  },
+);

@@ -53,10 +53,13 @@ async function aloneOf(
 
 const CHAT = [[20], [1], [5, true], [1], [20], [9, true], [1], [1]] as const;
 
-test.skipIf("reason" in found)("two steps of at most eight rows behind each prompt of a small model", async () => {
-  expect(await aloneOf(true, CHAT)).toEqual([false, true, true, false, false, false, true, false]);
-});
+test.skipIf("reason" in found)(
+  "two steps of at most eight rows after each prompt of a small model run on one thread",
+  async () => {
+    expect(await aloneOf(true, CHAT)).toEqual([false, true, true, false, false, false, true, false]);
+  },
+);
 
-test.skipIf("reason" in found)("no step of a model that is not small", async () => {
+test.skipIf("reason" in found)("no step of a larger model is left to one thread", async () => {
   expect(await aloneOf(false, CHAT)).not.toContain(true);
 });

@@ -99,7 +99,7 @@ describe.each(twoLevels("arch on the CPU", simdLevels))("$level", ({ backend }) 
     const known = Object.hasOwn(archs, String(file.metadata.get("general.architecture")));
     file.close();
     if (!known) continue;
-    goldenTest(`${name}: the final states of the reference`, async () => {
+    goldenTest(`${name} gives the reference's final states`, async () => {
       const gguf = repairGguf(openGguf(golden(name)));
       const program = loadProgram(gguf);
       if (missingOps(program, { ops, variants }).length === 0) {

@@ -111,7 +111,7 @@ describe("models made in code", () => {
     });
   }, 120_000);
 
-  test("hidden states agree with the reference, and those of an answer after a shift do", async () => {
+  test("hidden states agree with the reference before and after a shift and a copy", async () => {
     const path = join(folder, "states.gguf");
     await writeGguf(path, makeModel("llama"));
     const statesOf = async (session: Session): Promise<Float32Array> => {
@@ -130,10 +130,10 @@ describe("models made in code", () => {
   }, 120_000);
 });
 
-describe("a decoded row has the same bits alone and in company", () => {
+describe("a decoded row", () => {
   const names = ["gemma3", "granitemoe", "llama-biases", "mistral3", "olmo2", "qwen3moe"];
   for (const name of drawn("company on the GPU", names, 1)) {
-    test(`of ${name}`, async () => {
+    test(`has the same bits alone and beside others in ${name}`, async () => {
       const path = join(folder, `${name}-company.gguf`);
       await writeGguf(path, makeModel(name));
       const row = (slot: number, start: number, count: number, logits: "none" | "last") => ({

@@ -49,7 +49,7 @@ describe("lowering", () => {
     return fuse(lowered, ["y"]).filter(({ kernel }) => kernel.includes("attention"));
   };
 
-  test("takes the smallest form for a head, and the other kernel for larger heads", () => {
+  test("chooses the smallest matrix kernel that fits a head, and the plain kernel for other heads", () => {
     const formOf = (headDim: number): string => kernelsOf(headDim)[0]!.kernel;
     expect(formOf(16)).toBe("attention_matrix_64");
     expect(formOf(68)).toBe("attention_matrix_128");
@@ -58,18 +58,18 @@ describe("lowering", () => {
     expect(formOf(66)).toBe("attention_tile"); // its values come in no fours
   });
 
-  test("has the heads of a key together: 32 lines of a head and a row a workgroup", () => {
+  test("gives each workgroup 32 lines, one for each head and row", () => {
     const [found] = kernelsOf(64);
     expect(found!.grid).toMatchObject({ x: 1, times: 4, rowsEach: 32 });
   });
 
-  test("needs many rows, float16, and matrices of eight columns", () => {
+  test("chooses the matrix kernel only for many rows, float16 and matrices of eight columns", () => {
     expect(kernelsOf(64, { many: false })[0]!.kernel).toBe("rope_attention");
     expect(kernelsOf(64, { matrix: { type: "f32" } })[0]!.kernel).toBe("attention_tile");
     expect(kernelsOf(64, { matrix: { n: 4 } })[0]!.kernel).toBe("attention_tile");
   });
 
-  test("fits the memory of a workgroup that its tuning asks for", () => {
+  test("takes the workgroup memory that its tuning requests", () => {
     const code = kernelSource("attention_matrix_256", ["f16"], {
       subgroups: true,
       matrix: { type: "f16", m: 16, n: 16, k: 16, width: 32 },
@@ -142,7 +142,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
   );
 
   test.each(["q8_0", "q4_0"] as const)(
-    "keys and values in %s: agrees with the other kernel",
+    "keys and values in %s: agrees with the plain kernel",
     async (kvType) => {
       const each = caseOf(kvType, plain);
       const [expected, got] = [await run(backend, each, { kvType }), await run(backend, each, { gpuKernels, kvType })];
@@ -153,7 +153,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     120_000,
   );
 
-  test("a row has the same bits whole, in chunks, and in any company", async () => {
+  test("a row has the same bits in one run, in chunks and beside other sequences", async () => {
     const [whole, beside, ...parts] = await run(
       backend,
       {
@@ -183,7 +183,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     expect(await run(backend, each, { gpuKernels, precise: true })).toEqual(expected);
   }, 60_000);
 
-  test("agrees with NaN in workgroup memory", async () => {
+  test("results agree with the reference if workgroup memory holds NaN at first", async () => {
     const { unwritten, changed, cases, wrong } = await alter({
       choice: "all",
       names: "^attention: (a long context, 4 heads on 1 of 64|a window of 3|sinks)$",
@@ -195,7 +195,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     expect(changed).toBeGreaterThan(2);
   }, 120_000);
 
-  test("the trial finds the kernel right, and one with a fault wrong", async () => {
+  test("the trial accepts the kernel, and refuses one with a fault", async () => {
     const child = Bun.spawn([gpuRuntime(), `${import.meta.dir}/attention-trial.ts`], {
       env: { ...process.env, ...(await swiftShaderEnv()) },
       stderr: "inherit",

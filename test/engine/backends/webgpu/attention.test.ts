@@ -52,7 +52,7 @@ for (const name of drawn("attention on the GPU", names, 2).map((each) => `attent
     expect(beside!).toEqual(alone!);
   }, 120_000);
 
-  test(`${name}: a prompt has the same bits whole, in chunks of runs for prompts and beside others`, async () => {
+  test(`${name}: a prompt has the same bits in one run, in chunks and beside others`, async () => {
     const [whole, parts] = await withSession(name, async (session) => {
       const first = [...(await session.run([rows(0, 0, 140)]))];
       const second: number[] = [];
@@ -70,7 +70,7 @@ for (const name of drawn("attention on the GPU", names, 2).map((each) => `attent
   }, 120_000);
 }
 
-test("a sequence that goes on in a next chunk of few rows sees what it put into the chunk before", async () => {
+test("a sequence that continues in the next chunk sees its keys of the chunk before", async () => {
   const name = "attention: a long context, heads that rotate";
   const { options } = cases.find((each) => each.name === name)!;
   const six = (slot: number): Rows => ({ ...rows(slot, 0, 6), tokens: tokens(1, 0, 6) });
@@ -82,7 +82,7 @@ test("a sequence that goes on in a next chunk of few rows sees what it put into 
   expectClose(parted!, whole!, { abs: 2e-5, rel: 2e-4 });
 }, 60_000);
 
-test("NaN behind attention in splits: the error names the step that made it, not the attention before", async () => {
+test("an error for NaN after split attention names the step that made it, not the attention", async () => {
   const { program, options } = makeCase("attention before NaN", { dim: 32, ctxLen: 300 }, (draft) => {
     let out = attention(draft, { nHeads: 4, nKvHeads: 1, headDim: 16 }); // wider than the results before it
     // enough products that one reuses the memory of the attention result
@@ -108,7 +108,7 @@ test.each([
   { name: "compress: blocks of 4 that overlap", broken: "w3.weight", what: "the bias of gates" },
   { name: "attention: a long context, 4 heads on 1 of 64", broken: "w2.weight", what: "keys" },
 ])(
-  "$name: NaN of $what is not lost",
+  "$name: a NaN in $what is an error",
   async ({ name, broken }) => {
     const { program, options } = cases.find((each) => each.name === name)!;
     const values = program.weights.read(broken).slice().fill(0xff);
@@ -124,7 +124,7 @@ test.each([
   120_000,
 );
 
-test("splits never become fewer as a context grows, and a short one is whole", () => {
+test("the number of splits never falls as a context grows, and is one for a short context", () => {
   expect(splitsOf(1)).toBe(1);
   expect(splitsOf(256)).toBe(1);
   expect(splitsOf(257)).toBe(5);
@@ -132,7 +132,7 @@ test("splits never become fewer as a context grows, and a short one is whole", (
   expect(splitsOf(1_000_000)).toBe(64);
 });
 
-test("a run dispatches the splits that its longest row needs, and joins nothing where none is split", () => {
+test("a run dispatches the splits that its longest row needs, and no join if no row is split", () => {
   const calls: number[][] = [];
   const encoder = {
     setPipeline: () => {},

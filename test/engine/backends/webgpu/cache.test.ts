@@ -76,7 +76,7 @@ const EIGHT_BIT_CASES = [
 ] as const;
 
 test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 4))(
-  "in 8 bits, %s gives what the CPU's cache in 8 bits gives",
+  "in 8 bits, %s gives the results of the CPU's cache in 8 bits",
   async (name, type) => {
     const each = caseOf(name);
     expect(cacheTypeOf(each.program.steps, EIGHT_BITS)).toBe(type);
@@ -126,7 +126,7 @@ test.each([
   ["4 bits", FOUR_BITS, FOUR_NMSE_MAX, 1e-4],
   ["8 bits", EIGHT_BITS, EIGHT_NMSE_MAX, 1e-6],
 ] as const)(
-  "in %s, copies and blocks have the same bits, drafts those of rows one by one, and a shift is near to float32",
+  "in %s, copies and blocks keep their bits, drafts have those of single rows, and a shift is near to float32",
   async (_, mode, most, least) => {
     const { program } = makeCase("few bits", { dim: 64 }, (draft) =>
       attention(draft, { nHeads: 4, nKvHeads: 2, headDim: 64, rope: plainRope, norms: "head" }),
@@ -176,7 +176,7 @@ test.each([
   ["9 of 1, heads of the usual size", "q8_0", "q8_0"],
   ["9 of 1, heads of the usual size", "q4_0", "q4_0"],
 ] as const)(
-  "choosing %s in %s is as near to the reference as on the CPU",
+  "choosePositions: %s: a cache in %s is as near to the reference as on the CPU",
   async (name, kvType, type) => {
     const each = caseOf(`choosePositions: ${name}`);
     const mode = { precise: false, kvType } as const;
@@ -192,7 +192,7 @@ test.each([
   60_000,
 );
 
-test("a value that is no number stays visible in 8 bits", async () => {
+test("a NaN in keys is an error with a cache in 8 bits", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
   const broken = program.weights.read("w2.weight").slice().fill(0xff); // the keys' matrix
   const read = (name: string): Uint8Array => (name === "w2.weight" ? broken : program.weights.read(name));
@@ -203,7 +203,7 @@ test("a value that is no number stays visible in 8 bits", async () => {
   session.close();
 }, 60_000);
 
-test("a cache takes half the bytes, unless numbers are to be precise, and a quarter or an eighth and a scale per group in 8 or 4 bits", async () => {
+test("a value takes 4 bytes in precise mode, 2 by default, and 36/32 or 20/32 in q8_0 or q4_0", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
   const kvBytes = async (mode: Partial<LoadOptions>): Promise<number> => {
     const all = { ...options, precise: false, threads: 1, cacheDir: undefined, ...mode };
@@ -219,7 +219,7 @@ test("a cache takes half the bytes, unless numbers are to be precise, and a quar
   expect(await kvBytes({ kvType: "q8_0", precise: true })).toBe(4 * values);
 }, 60_000);
 
-test("heads that do not come in fours are kept in float32, those that do not come in eights in float16", () => {
+test("the cache is in float32 if heads are no multiple of 4, and not in 8 bits if they are no multiple of 8", () => {
   const typeOf = (name: string, precise = false) => cacheTypeOf(caseOf(name).program.steps, { precise });
   expect(typeOf("attention: 6 heads on 2 of 32")).toBe("f16");
   expect(typeOf("attention: 6 heads on 2 of 32", true)).toBe("f32");

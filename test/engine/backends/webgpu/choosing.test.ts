@@ -29,7 +29,7 @@ test.each([
   ["glm-dsa", 7],
   ["minimax-m3", 2], // blocks of 4
 ] as const)(
-  "%s: the reference's results where rows choose %i blocks, and the same bits in company and after a copy of blocks",
+  "%s: rows that choose %i blocks give the reference's results, and the same bits beside a copy of blocks",
   async (name, count) => {
     const path = join(folder, `${name}.gguf`);
     const { metadata, ...model } = makeModel(name);

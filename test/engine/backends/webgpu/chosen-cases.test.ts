@@ -28,7 +28,7 @@ test("the cases for subgroups reach each kernel that adds over them", () => {
   expect(pipelines(chosen).size).toBeLessThan(pipelines(chosenCases("kernels", cases)).size / 2);
 });
 
-test("the cases for subgroups run all rows of theirs, few at once", () => {
+test("the cases for subgroups run all of their rows, at most four at once", () => {
   const rowsOf = (each: Case): unknown[] =>
     each.batches.flat().flatMap(({ slot, start, tokens, input }) => {
       const dim = (input?.length ?? 0) / tokens.length;
@@ -49,7 +49,7 @@ test("the cases for subgroups run all rows of theirs, few at once", () => {
   }
 });
 
-test("without a choice every kernel runs, every block type is unpacked, and some of the other cases", () => {
+test("the cases without a choice reach every kernel, unpack every block type, and include some of the others", () => {
   const chosen = chosenCases(undefined, cases);
   expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
   const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
@@ -57,6 +57,6 @@ test("without a choice every kernel runs, every block type is unpacked, and some
   expect(chosen.length / cases.length).toBeWithin(0.1, 0.4);
 });
 
-test("asked for all, all cases run", () => {
+test("the choice 'all' gives every case", () => {
   expect(chosenCases("all", cases)).toEqual(cases);
 });

@@ -34,7 +34,7 @@ test("text fills chunks", () => {
   expect(sizes(chunksOf([rows(0, 11, {}), rows(1, 6, {})], OPTIONS))).toEqual([8, 8, 1]);
 });
 
-test("a chunk ends before a span that it has no room for, and after a span like elsewhere", () => {
+test("a chunk ends before a span that does not fit, and holds rows after a span", () => {
   const spans = [
     { first: 9, end: 11 },
     { first: 1, end: 6 },
@@ -55,13 +55,13 @@ test("a chunk ends before a span that it has no room for, and after a span like 
   ]);
 });
 
-test("a span that no chunk holds is refused, with its length", () => {
+test("a span longer than a chunk is refused with its length", () => {
   expect(() => chunksOf([rows(0, 10, { spans: [{ first: 1, end: 10 }] })], OPTIONS)).toThrow(
     "9 rows see each other in both directions: expected at most 8",
   );
 });
 
-test("results inside a span do not cut it", () => {
+test("a span with more results than a chunk holds is refused, and rows without a span are divided", () => {
   const given = rows(0, 8, { spans: [{ first: 2, end: 8 }], states: "all" });
   expect(() => chunksOf([given], OPTIONS)).toThrow("results of 6 rows of a span: expected at most 4 at once");
   expect(sizes(chunksOf([rows(0, 8, { states: "all" })], OPTIONS))).toEqual([4, 4]);
@@ -77,7 +77,7 @@ test("vectors stay with their rows across chunks and entries", () => {
   expect(chunks.map(({ given }) => given)).toEqual([3, 4, 0]);
 });
 
-test("a row has the position of its token, or its own one or three", () => {
+test("a row has the position of its token, or one or three positions of its own", () => {
   const positions = Int32Array.from({ length: 6 }, (_, i) => i);
   const [chunk] = chunksOf(
     [rows(0, 2, {}), rows(1, 2, { positions: Int32Array.of(7, 7) }), rows(2, 2, { positions })],

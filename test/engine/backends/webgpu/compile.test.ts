@@ -20,12 +20,12 @@ test("kernels compile for block types and in variants that the run draws", async
   expect(compiled).toBe(someSources().size);
 }, 120_000);
 
-test("the compiler is one that refuses what is wrong", async () => {
+test("the compiler refuses a wrong source", async () => {
   const { found } = await compile("broken");
   expect(found).toEqual([expect.stringMatching(/^broken: .*cannot convert/s)]);
 }, 120_000);
 
-test("each block type gives matrix kernels of its own, in every variant that there is for it", () => {
+test("each block type has matrix kernels of its own in every variant for that type", () => {
   const names = [...everySource().keys()];
   for (const quant of Object.keys(DEQUANTIZERS)) {
     const own = [`linear ${quant}`, `linear ${quant} subgroups`, `matmul ${quant}`, `matmul ${quant} f16`];

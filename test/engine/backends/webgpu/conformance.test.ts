@@ -34,7 +34,7 @@ describe(`every step agrees with the reference${which}`, () => {
   test.each(byName(cases))("%s", (_, each) => expectAgreement(gpu, each), 300_000);
 });
 
-describe("matrices agree with the reference where a device has no subgroups", () => {
+describe("matrices agree with the reference on a device without subgroups", () => {
   let plain: BackendChild;
   beforeAll(async () => void (plain = startWebGpu(await swiftShaderEnv(), ["subgroups"])));
   afterAll(() => plain.stop());
@@ -64,7 +64,7 @@ test("weights that are points of a grid have the reference's bits", async () => 
   for (const each of grids) expect(await runCase(gpu.backend, each)).toEqual(await runCase(cpuBackend, each));
 }, 60_000);
 
-test("a block type that no kernel reads is refused, naming the tensor and what can be read", async () => {
+test("a block type that no kernel reads is refused by tensor, and the error lists the types that can be read", async () => {
   const { program, options } = runnable.find(({ name }) => name === "embed: q8_0, scaled")!;
   const steps = program.steps.map((step) =>
     step.op === "embed" ? { ...step, table: { ...step.table, quant: { ...quants.q8_0, name: "q9_9" } } } : step,
@@ -74,7 +74,7 @@ test("a block type that no kernel reads is refused, naming the tensor and what c
   await expect(planned).rejects.toThrow(/tensor 'w0.weight': the GPU kernels read f32, f16, .*, got q9_9/);
 });
 
-test("the kernels read every block type that models come in", () => {
+test("the kernels read every block type of model files", () => {
   expect(Object.keys(DEQUANTIZERS).toSorted()).toEqual(Object.keys(quants).toSorted());
 });
 

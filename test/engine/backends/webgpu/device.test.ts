@@ -28,7 +28,7 @@ const limits = {
   maxComputeWorkgroupsPerDimension: 65_535,
 };
 
-test("an adapter is named by its name or by a part of it that no other has", () => {
+test("an adapter is chosen by its name or by a part of it that no other name has", () => {
   const names = ["NVIDIA RTX 4090", "NVIDIA T400", "NVIDIA T400 4GB"];
   expect(["4090", "nvidia t400", "4gb"].flatMap((meant) => chooseNames(names, meant))).toEqual(names);
   expect(() => chooseNames(names, "T40")).toThrow(
@@ -40,7 +40,7 @@ test("an adapter is named by its name or by a part of it that no other has", () 
   expect(() => chooseNames([], "T40")).toThrow("HEARTH_GPU='T40': no GPU has such a name; there are none");
 });
 
-test("NaN in a weight: the error names the file, the step and the tensor, and the session goes on", async () => {
+test("an error for NaN in a weight names the file, the step and the tensor, and the session remains usable", async () => {
   const { program, batches } = caseOf("linear: three parts of a fused tensor, f16");
   const weights = { ...program.weights, read: (name: string) => program.weights.read(name).slice() };
   const broken = weights.read("w1.weight");
@@ -55,7 +55,7 @@ test("NaN in a weight: the error names the file, the step and the tensor, and th
   session.close();
 }, 60_000);
 
-test("NaN in a matrix of an MLP: the error names that one, not the gate before it", async () => {
+test("an error for NaN in a matrix of an MLP names that matrix, not the gate before it", async () => {
   const { program, batches } = caseOf("gatedMlp: silu");
   const { up, down } = program.steps.find(({ op }) => op === "gatedMlp") as Step & { op: "gatedMlp" };
   for (const { name } of [up, down]) {
@@ -74,7 +74,7 @@ test("a KV cache larger than a binding is refused before anything is uploaded, w
   await expect(gpu.backend.load(program, huge)).rejects.toThrow(message);
 }, 60_000);
 
-test("after a refusal the device takes other models", async () => {
+test("the device loads other models after a refusal", async () => {
   const { program, batches } = caseOf("scale: in place");
   const session = await gpu.backend.load(program, options);
   expect((await session.run(batches[0]!)).length).toBe(5 * 33);
@@ -109,7 +109,7 @@ describe("a tensor that no binding can hold", () => {
     expect({ count, first, column }).toEqual({ count: [3, 13, 4], first: [10, 0, 0], column: [0, 3, 16] });
   });
 
-  test("of experts is read piece by piece, each adding to what the pieces before it made", () => {
+  test("is read piece by piece if it holds experts, and each piece adds to the results before it", () => {
     const x = { name: "x", dim: 64 };
     const stack = { ...weight, tensorRows: 5, outDim: 5, experts: 6 }; // 340 bytes each
     const [narrow, router] = [
@@ -146,7 +146,7 @@ describe("a tensor that no binding can hold", () => {
     ]);
   });
 
-  test("is refused where a row or an expert is too large, with both sizes", () => {
+  test("is refused with both sizes if a row or an expert is too large", () => {
     const wide = { ...weight, inDim: 1024 };
     expect(() => makePieces(limits, "file")(wide)).toThrow("'w': the GPU binds 936 bytes at once, a row takes 1088");
     const stack = { ...weight, experts: 4 };
@@ -180,14 +180,14 @@ describe("a device", () => {
     };
   }
 
-  test("that gives no answer fails what waits for it, and everything after", async () => {
+  test("fails waiting and later calls if it gives no answer in time", async () => {
     const { device } = makeSilent();
     await expect(device.wait(() => new Promise(() => {}))).rejects.toThrow("GPU 'test' gave no answer within 0.02 s");
     await expect(device.wait(() => Promise.resolve(1))).rejects.toThrow("gave no answer");
     expect((await device.lost).message).toContain("gave no answer");
   });
 
-  test("that is lost fails what waits for it", async () => {
+  test("fails waiting calls if it is lost", async () => {
     const { device, lost } = makeSilent();
     const waiting = device.wait(() => new Promise(() => {}));
     lost.resolve({ reason: "unknown", message: "driver reset" } as GPUDeviceLostInfo);
@@ -195,7 +195,7 @@ describe("a device", () => {
   });
 });
 
-test("an adapter that computes nothing or binds too little is refused, and a CPU that plays a GPU is known", () => {
+test("an adapter that computes nothing or binds too little is refused, and a software adapter is recognized", () => {
   const adapter = (info: object, more: object = {}): GPUAdapter =>
     ({ info, features: new Set(), limits: { ...limits, ...more } }) as unknown as GPUAdapter;
   expect(adapterRefusal(adapter({ device: "null-backend" }))).toContain("computes nothing");

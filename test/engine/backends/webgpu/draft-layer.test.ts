@@ -46,7 +46,7 @@ const DRAFTING = [
 ] as const;
 
 test.each(drawn("a layer that drafts", DRAFTING, 1))(
-  "%s: the same answers with drafts as without, in fewer steps if they are right",
+  "%s: answers are the same with drafts as without, in fewer steps",
   async (name, make, most) => {
     const backend: Backend = {
       name: "webgpu",
@@ -64,7 +64,7 @@ test.each(drawn("a layer that drafts", DRAFTING, 1))(
   },
 );
 
-test("a layer uses the embedding and the head that its model has on the device", async () => {
+test("a draft layer uses the embedding and the head of its model on the device", async () => {
   const gguf = openGguf(await fileOf("shares", makeDraftModel("qwen35")));
   const [program, layer] = [loadProgram(gguf), loadDraftLayer(gguf)!];
   const load = { ctxLen: 64, slots: 1, precise: true, threads: 1, cacheDir: undefined };

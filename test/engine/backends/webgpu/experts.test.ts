@@ -38,7 +38,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-describe("of a decode step", () => {
+describe("a decode step with experts on the CPU", () => {
   const dispatchesOf = ({ steps, states, logits }: Program, hostSteps: Program["steps"]): Dispatch[] => {
     const piecesOf = ({ tensorRows, experts }: Weight) => [{ index: 0, first: 0, count: tensorRows * experts }];
     const lowered = lower(steps, { ctxLen: 64, many: false, piecesOf, hostSteps: new Set(hostSteps) });
@@ -46,7 +46,7 @@ describe("of a decode step", () => {
   };
   const kernels = (list: readonly Dispatch[]): string[] => list.map(({ kernel }) => kernel);
 
-  test("the GPU has no product of experts, and runs the shared expert while the CPU computes", () => {
+  test("has no product of experts on the GPU, and runs the shared expert there meanwhile", () => {
     const experts = expertSteps(program);
     const list = dispatchesOf(program, experts);
     expect(kernels(list).filter((kernel) => kernel.startsWith("moe"))).toEqual([]);
@@ -59,13 +59,13 @@ describe("of a decode step", () => {
     expect(list.length - dispatchesOf(program, []).length).toBeLessThanOrEqual(2 * experts.length);
   });
 
-  test("rows of both inputs cross where the router has its own", () => {
+  test("sends rows of both inputs to the CPU if the router has an input of its own", () => {
     const own = withOwnInput(program);
     const stops = stopsOf(dispatchesOf(own, expertSteps(own)), own.steps);
     expect(stops.map(({ dim }) => dim)).toEqual([2 * own.shape.dim, 2 * own.shape.dim]);
   });
 
-  test("the choice of experts crosses where it was made before", () => {
+  test("sends the choice of experts to the CPU if an earlier step made it", () => {
     const chosen = { name: "chosen", dim: 2 };
     const values = new Float32Array(2 * program.shape.vocabSize);
     const all = program.steps.map((step): Step => (step.op === "moe" ? { ...step, chosen } : step));
@@ -77,7 +77,7 @@ describe("of a decode step", () => {
   });
 });
 
-test("experts on the CPU give the numbers of a whole model, and faults name their step on either side", async () => {
+test("experts on the CPU give the results of a whole model, and an error names its step on either side", async () => {
   const child = Bun.spawn([process.execPath, `${import.meta.dir}/dividing.ts`, path], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stderr: "inherit",

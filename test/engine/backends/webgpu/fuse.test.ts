@@ -56,13 +56,13 @@ test("a llama layer takes five dispatches at decode", async () => {
   ]);
 });
 
-test("where a sequence has several rows, their keys are in the cache before one attends to them", async () => {
+test("the keys of several rows of a sequence are in the cache before any of these rows attends", async () => {
   const dispatches = await dispatchesOf("llama", false);
   const [at] = dispatches.flatMap(({ kernel }, i) => (kernel === "rope_attention" ? [i] : []));
   expect(dispatches[at! - 1]).toMatchObject({ kernel: "rope_store", grid: { repeats: true } });
 });
 
-test("a prompt's layer keeps its products apart, with what is added to them", async () => {
+test("a prompt's layer runs each product in a dispatch of its own, with the addition to it", async () => {
   const products = ["matmul", "matmul", "matmul"];
   const expected = [
     "attention_tile",
@@ -92,20 +92,20 @@ function kernelsOf(more: readonly Step[], results = ["z"]): string[] {
   return fuse(lower(steps, { ...whole, many: false }), results).map(({ kernel }) => kernel);
 }
 
-test("a product and the sum behind it are one, on either side, with a factor where it is on the product", () => {
+test("a product fuses with the sum after it on either side, with a factor only on the product", () => {
   expect(kernelsOf([{ op: "add", out: z, a: x, b: y, scale: 0.5 }])).toEqual(["embed", "linear"]);
   expect(kernelsOf([{ op: "add", out: z, a: y, b: x, scale: 1 }])).toEqual(["embed", "linear"]);
   expect(kernelsOf([{ op: "add", out: z, a: y, b: x, scale: 0.5 }])).toEqual(["embed", "linear", "add"]);
 });
 
-test("a product that somebody else reads, or that is a result, stays", () => {
+test("a product that another step reads, or that is a result, does not fuse", () => {
   const add: Step = { op: "add", out: z, a: x, b: y, scale: 1 };
   expect(kernelsOf([add, { op: "add", out: z, a: z, b: y, scale: 1 }])).toEqual(["embed", "linear", "add", "add"]);
   expect(kernelsOf([add], ["z", "y"])).toEqual(["embed", "linear", "add"]);
   expect(kernelsOf([{ op: "add", out: z, a: y, b: y, scale: 1 }])).toEqual(["embed", "linear", "add"]);
 });
 
-test("a norm goes into the products that read it, unless somebody else does, or its source is gone before", () => {
+test("a norm fuses into the products that read it, unless another step reads it or its source changes before", () => {
   const { vector } = makeWeightBox("norm", makeRng(2));
   const norm: Step = { op: "rmsNorm", out: y, x, w: vector(32, { mean: 1 }), eps: 1e-5 };
   const { matrix } = makeWeightBox("matrices", makeRng(3));
@@ -122,7 +122,7 @@ test("a norm goes into the products that read it, unless somebody else does, or 
   expect(kernelsOf(between, ["z", "u"])).toEqual([...start, "rms_norm", "linear", "scale", "linear"]);
 });
 
-test("queries and keys that turn inside their heads do so before attention", () => {
+test("queries and keys that rotate from a later dimension do so before attention", () => {
   const base = { base: 1e4, rotaryDim: 8, style: "norm", freqScale: 1, extFactor: 0, attnFactor: 1 } as const;
   const rope = { ...base, betaFast: 32, betaSlow: 1, ctxLenOrig: 64 };
   const heads = { layer: 0, nHeads: 2, nKvHeads: 2, headDim: 16, scale: 1, window: 0, softCap: 0, rope };
@@ -134,13 +134,13 @@ test("queries and keys that turn inside their heads do so before attention", () 
   expect(kernelsOf(attention(8))).toEqual(["embed", "linear", "rope", "rope", "store_kv", "attention"]);
 });
 
-test("an MLP beside experts goes with them, and its product behind them", async () => {
+test("an MLP beside experts shares the dispatch of their gates", async () => {
   const layer = layerOf(await dispatchesOf("granitemoe", false));
   const experts = ["linear", "linear", "moe_route", "moe_gated_shared", "linear", "moe_down"];
   expect(layer).toEqual(["rope_attention", ...experts, "linear_3"]);
 });
 
-test("attention with sinks turns its queries and keys itself, and one dispatch chooses experts with biases", async () => {
+test("attention with sinks rotates its queries and keys itself, and one dispatch chooses experts with biases", async () => {
   const layer = layerOf(await dispatchesOf("gpt-oss", false));
   expect(layer).toEqual(["rope_attention", "linear", "linear", "moe_route", "moe_gated", "moe_down", "linear_3"]);
 });

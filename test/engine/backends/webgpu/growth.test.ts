@@ -48,7 +48,7 @@ onLinux(
   300_000,
 );
 
-test("a token takes one submit, makes no GPU object and brings back its logits, or 8 bytes for each candidate", async () => {
+test("a token takes one submit, makes no GPU object and reads back its logits, or 8 bytes for each candidate", async () => {
   const session = await gpu.backend.load(program, options);
   const row = (start: number) => ({ slot: 0, start, tokens: Int32Array.of(3), logits: "last" }) as const;
   const request = { k: 5, masked: Int32Array.of(1, 2) };
@@ -114,7 +114,7 @@ onLinux(
   300_000,
 );
 
-test("a context too short for a run of many rows has no kernels for one, and computes what a longer one does", async () => {
+test("a context too short for a run of many rows makes no kernels for one, and gives a longer context's logits", async () => {
   const ask = async (ctxLen: number) => {
     const before = await gpu.tally();
     const session = await gpu.backend.load(program, { ...options, ctxLen });

@@ -24,7 +24,7 @@ test("timestamps are in nanoseconds", () => {
   expect(inside.stamps.some((rest) => rest !== 0)).toBe(true); // remainders by 65,536
 });
 
-test("a token at temperature 0 brings back its id and its logit, not all logits", () => {
+test("a token at temperature 0 reads back its id and its logit, not all logits", () => {
   expect(inside.bytesRead).toBe(8);
 });
 

@@ -30,11 +30,11 @@ test("a cache has room for the slots and positions in use, not for all", () => {
   ]);
 });
 
-test("it gives the bits of a cache of full size: runs, copies, shifts and blocks", () => {
+test("a growing cache gives the bits of a cache of full size in runs, copies, shifts and blocks", () => {
   expect(report.same).toEqual(Array.from({ length: 9 }, () => true));
 });
 
-test("a run without room for its tokens fails with a clear error, and works once there is room", () => {
+test("a run without room for its tokens fails as busy, and succeeds once there is room", () => {
   const { code, message } = report.refused;
   expect(code).toBe("busy");
   expect(message).toMatch(
@@ -43,7 +43,7 @@ test("a run without room for its tokens fails with a clear error, and works once
   expect(report.retried).toBe(true);
 });
 
-test("a model that is closed while it runs says so, and leaves the device to the others", () => {
+test("a run of a closed model is cancelled with the reason, and other models on the device give their results", () => {
   const whileRunning = "cancelled: the model was closed while it ran";
   const whileGrowing = "cancelled: the model was closed while its KV cache grew";
   expect(report.closed).toEqual([whileRunning, whileRunning, whileGrowing, whileRunning]);

@@ -29,20 +29,20 @@ beforeAll(async () => {
   report = JSON.parse(await new Response(child.stdout).text());
 }, 300_000);
 
-test("a load that is cancelled while weights are uploaded ends there", () => {
+test("a cancelled load uploads no further weights", () => {
   const [early, late] = report.cancelled;
   expect([early.outcome, late.outcome]).toEqual(["cancelled", "cancelled"]);
   expect(early.writtenBytes).toBeLessThan(1.5 * MATRIX_BYTES);
   expect(late.writtenBytes).toBeGreaterThan(3.9 * MATRIX_BYTES);
 });
 
-test("nothing stays on the device of a load that was cancelled, or of a model that was closed", () => {
+test("a cancelled load and a closed model leave no buffer on the device", () => {
   expect(report.cancelled.map(({ alive }) => alive)).toEqual([report.before, report.before]);
   expect(report.whole).toMatchObject({ outcome: "loaded", alive: report.before });
   expect(report.after).toBe(report.before);
 });
 
-test("an upload reads the file a little ahead, and releases what it has written", () => {
+test("an upload reads little of the file ahead, and releases each part once it is written", () => {
   const { asked, most, released } = report.disk;
   expect([asked, released]).toEqual([4 * MATRIX_BYTES, 4 * MATRIX_BYTES]); // in the order of the file
   expect(most).toBeGreaterThan(MATRIX_BYTES);
@@ -57,7 +57,7 @@ test("the bytes that a model needs are known before it is loaded, for any number
   expect(all!).toBeGreaterThan(some!);
 });
 
-test("a device that is lost while it allocates is opened again, for fewer layers", () => {
+test("a device that is lost during a load is opened again for fewer layers", () => {
   const { isLost, layers, all, logits } = report.retried;
   expect(isLost).toBe(true);
   expect(layers).toBeLessThan(all);

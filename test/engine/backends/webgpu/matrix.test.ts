@@ -23,7 +23,7 @@ const config = (types: string, M: number, N: number, K: number) => {
 describe("the subgroup matrices of an adapter", () => {
   test.each([
     [
-      "the largest that fit",
+      "the largest that fit are chosen",
       32,
       [
         [16, 8, 8],
@@ -32,12 +32,12 @@ describe("the subgroup matrices of an adapter", () => {
       ],
       { m: 16, n: 16, k: 16, width: 32 },
     ],
-    ["small ones", 32, [[8, 8, 8]], { m: 8, n: 8, k: 8, width: 32 }],
-    ["rows fewer than columns", 16, [[8, 16, 16]], { m: 8, n: 16, k: 16, width: 16 }],
-    ["for subgroups of 64", 64, [[16, 16, 16]], { m: 16, n: 16, k: 16, width: 64 }],
-    ["wider than a subgroup: none", 8, [[8, 16, 16]], undefined],
+    ["matrices of 8 by 8 are chosen", 32, [[8, 8, 8]], { m: 8, n: 8, k: 8, width: 32 }],
+    ["matrices of fewer rows than columns are chosen", 16, [[8, 16, 16]], { m: 8, n: 16, k: 16, width: 16 }],
+    ["matrices for subgroups of 64 are chosen", 64, [[16, 16, 16]], { m: 16, n: 16, k: 16, width: 64 }],
+    ["matrices wider than a subgroup are not chosen", 8, [[8, 16, 16]], undefined],
     [
-      "larger than tiles: none",
+      "matrices larger than tiles are not chosen",
       32,
       [
         [32, 32, 8],
@@ -46,7 +46,7 @@ describe("the subgroup matrices of an adapter", () => {
       undefined,
     ],
     [
-      "that do not divide tiles: none",
+      "matrices that do not divide tiles are not chosen",
       32,
       [
         [12, 16, 16],
@@ -54,14 +54,14 @@ describe("the subgroup matrices of an adapter", () => {
       ],
       undefined,
     ],
-    ["for subgroups wider than a tile: none", 128, [[16, 16, 16]], undefined],
+    ["matrices for subgroups wider than a tile are not chosen", 128, [[16, 16, 16]], undefined],
   ] as const)("%s", (_, subgroupMaxSize, sizes, expected) => {
     const subgroupMatrixConfigs = sizes.map(([m, n, k]) => config("f16 f32", m, n, k));
     const found = chooseMatrix({ subgroupMaxSize, subgroupMatrixConfigs }, true);
     expect(found).toEqual(expected && { type: "f16", ...expected });
   });
 
-  test("are of float16 with float32 sums, else of float32", () => {
+  test("are float16 with float32 sums if there are any, and float32 otherwise", () => {
     const others = ["f16 f16", "i8 i32", "u8 u32"].map((types) => config(types, 16, 16, 16));
     const [halves, singles] = ["f16 f32", "f32 f32"].map((types) => config(types, 8, 8, 8));
     const typeOf = (hasF16: boolean, ...more: ReturnType<typeof config>[]): string | undefined =>
@@ -90,7 +90,7 @@ describe("lowering", () => {
     );
   };
 
-  test("makes halves once for all products of a value, and none for float32 weights or few rows", () => {
+  test("converts a value to halves once for all its products, and not for float32 matrices or few rows", () => {
     const [gate, inner] = [
       ["to_halves", "matmul", "matmul", "gate"],
       ["to_halves", "matmul"],
@@ -176,7 +176,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     60_000,
   );
 
-  test("several products of a value, and experts", async () => {
+  test("several products of one value, and experts, agree with the reference", async () => {
     const some = options([[rows(0, 50)]]);
     const gated = makeCase("matrix: gated", some, (draft) =>
       gatedMlp(draft, { dim: 256, ffnDim: 512, act: "silu", quant: "q4_K", size: 0.04 }),
@@ -195,14 +195,14 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     60_000,
   );
 
-  test("a row has the same bits in any company, at any place", async () => {
+  test("a row has the same bits alone, before others and after others", async () => {
     const batches = [[rows(0, 33)], [rows(0, 100)], [rows(1, 7, 50), rows(0, 33)]];
     const [alone, longer, behind] = await run(backend, oneProduct("q8_0", batches), { gpuKernels });
     expect(longer!.subarray(0, alone!.length)).toEqual(alone!);
     expect(behind!.subarray(7 * 70)).toEqual(alone!);
   }, 60_000);
 
-  test("a row with a value that is NaN is no result", async () => {
+  test("a row with a NaN is an error", async () => {
     const each = oneProduct("q8_0", [[rows(0, 33)]]);
     const read = (name: string): Uint8Array => {
       const bytes = each.program.weights.read(name);
@@ -218,7 +218,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
   }, 60_000);
 
   test.each(["matrix", "matrix,double"])(
-    "%s: agrees with NaN in workgroup memory",
+    "%s: results agree with the reference if workgroup memory holds NaN at first",
     async (kernels) => {
       const { unwritten, changed, cases, wrong } = await alter({
         choice: "all",
@@ -233,7 +233,7 @@ describe.skipIf(refusal !== undefined)("on an adapter with subgroup matrices", (
     120_000,
   );
 
-  test("the trial of a search finds them right, also for experts", async () => {
+  test("the trial of a search accepts the matrix kernels, also for experts", async () => {
     const kernels = "threads=64,columns=4,tile=64x64,matrix";
     const child = Bun.spawn([gpuRuntime(), `${import.meta.dir}/tune.ts`, "compare", kernels], {
       env: { ...process.env, ...(await swiftShaderEnv()) },

@@ -34,7 +34,7 @@ async function on<T>(program: Program, use: (session: Session) => Promise<T>, mo
   }
 }
 
-test.each(cases)("a row has the same bits alone and in company, with a memory or without: %#", async (each) => {
+test.each(cases)("a row with a memory, or without, has the same bits alone and beside others: %#", async (each) => {
   const { program, longest: memory } = each;
   const prompts: Rows[] = [
     { ...rows(0, 0, 5, "all"), memory: short },
@@ -159,7 +159,7 @@ test("a prompt in parts keeps its memory while other slots compute theirs", asyn
   });
 });
 
-test("memories take room as slots use it, and keep their content when it grows", async () => {
+test("the memories of slots grow with use, and keep their content when they grow", async () => {
   const heads = { nHeads: 2, nKvHeads: 2, headDim: 256 };
   const { program } = memoryCase("a large memory", { heads, rowsMax: 3000 });
   const [large, small] = [memoryOf("large", 1100), memoryOf("small", 3)];

@@ -17,7 +17,7 @@ test("while a device has work, `setImmediate` is the system's and a turn of the 
 }, 60_000);
 
 describe("the pump", () => {
-  test("takes `setImmediate` for the length of a call, also where that throws", () => {
+  test("replaces setImmediate for the length of a call, even if the call throws", () => {
     const before = globalThis.setImmediate;
     const pump = makePump();
     expect(pump.start(() => globalThis.setImmediate)).not.toBe(before);
@@ -29,7 +29,7 @@ describe("the pump", () => {
     expect(globalThis.setImmediate).toBe(before);
   });
 
-  test("slows down what is asked for in such a call, and what that asks for in turn", async () => {
+  test("delays callbacks that were requested in such a call, and the callbacks that these request", async () => {
     const pump = makePump();
     let looks = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -43,7 +43,7 @@ describe("the pump", () => {
     expect(performance.now() - from).toBeGreaterThan(15);
   });
 
-  test("looks without a pause for a moment after a submit", async () => {
+  test("polls without pauses for a moment after a submit", async () => {
     const pump = makePump();
     const looksOfOne = async (): Promise<number> => {
       let looks = 0;
@@ -65,7 +65,7 @@ describe("the pump", () => {
     expect(most).toBeGreaterThan(5); // with pauses of a millisecond it is two
   });
 
-  test("looks without a pause again shortly before the expected end of the work", async () => {
+  test("polls without pauses again shortly before the expected end of the work", async () => {
     /** Polls in the part of a millisecond around a time after a kick. */
     const looksAt = async (atMs: number, expectedMs: number | undefined): Promise<number> => {
       const pump = makePump();
@@ -96,7 +96,7 @@ describe("the pump", () => {
   });
 });
 
-test("the expected duration follows those before, each kind for itself", () => {
+test("the expected duration follows the earlier durations of the same kind", () => {
   const durations = makeDurations<number>();
   expect(durations.expected(1)).toBeUndefined();
   for (let i = 0; i < 50; i++) durations.took(1, 4);

@@ -9,7 +9,7 @@ import { runnableCases } from "./chosen-cases.ts";
 const room = () => new DataView(new ArrayBuffer(128));
 const names = Object.keys(KERNELS) as KernelName[]; // the literal's keys
 
-test("fields are those of the struct, in its order, with their types", () => {
+test("the fields of a kernel are those of its struct, in order, with their types", () => {
   expect(fieldsOf("rms_norm")).toEqual([
     { name: "dim", type: "u32" },
     { name: "len", type: "u32" },
@@ -27,7 +27,7 @@ test("fields are those of the struct, in its order, with their types", () => {
   }
 });
 
-test("a number lies where its field does, as its type", () => {
+test("a parameter is written at the offset and in the type of its field", () => {
   const view = room();
   const params = { scale: 0.5, eps: 1e-5, hasResidual: 1, len: 64, dim: 128, weights: 3, divisor: 2 };
   writeParams(view, 8, { kernel: "rms_norm", params });
@@ -41,7 +41,7 @@ test("a parameter that is missing, or that the kernel does not have, is an error
   expect(write({ dim: 1, by: 2, eps: 1 })).toThrow("got by,dim,eps");
 });
 
-test("everything that lowering and its fusions make has the parameters of its kernel", () => {
+test("every dispatch of lowering and fusion has the parameters of its kernel", () => {
   const kernels = new Set<string>();
   for (const { program } of runnableCases()) {
     for (const many of [false, true]) {

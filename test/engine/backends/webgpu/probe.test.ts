@@ -11,7 +11,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-probe-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-test("the probe measures everything on a software adapter, and writes it down", async () => {
+test("the probe measures every section on a software adapter, and writes the results to a file", async () => {
   const json = join(folder, "probe.json");
   const child = Bun.spawn([process.execPath, PROBE, "--json", json, "--toggles", "disable_robustness"], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
@@ -25,7 +25,7 @@ test("the probe measures everything on a software adapter, and writes it down", 
   for (const { GBs, ms, us, usEach } of rows.slice(3)) expect(GBs ?? ms ?? us ?? usEach).toBeGreaterThan(0);
 }, 120_000);
 
-test("an unknown section is refused with those that there are", async () => {
+test("an unknown section is refused with the names of the known sections", async () => {
   const child = Bun.spawn([process.execPath, PROBE, "speed"], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stdio: ["ignore", "ignore", "pipe"],

@@ -19,7 +19,7 @@ function lowered(build: (draft: Draft) => unknown): () => void {
   };
 }
 
-test("keys and values that are too large for workgroup memory", () => {
+test("keys and values too large for workgroup memory are refused with both sizes", () => {
   const heads = (headDim: number, valueDim: number) =>
     lowered((draft) => attention(draft, { nHeads: 1, nKvHeads: 1, headDim, valueDim }));
   expect(heads(640, 512)).not.toThrow();
@@ -27,7 +27,7 @@ test("keys and values that are too large for workgroup memory", () => {
   expect(heads(512, 513)).toThrow("keys and values of 512 and 513");
 });
 
-test("routers with more outputs or groups than workgroup memory holds", () => {
+test("routers with more outputs or groups than workgroup memory holds are refused", () => {
   const routed = (experts: number, count: number) =>
     lowered((draft) => {
       moe(draft, { experts, nUsed: 2, normalize: true, scale: 1 });
@@ -39,7 +39,7 @@ test("routers with more outputs or groups than workgroup memory holds", () => {
   expect(routed(258, 129)).toThrow("129 groups of experts: the GPU kernels take at most 128");
 });
 
-test("low-rank changes of a transposed matrix per head, with its tensor", () => {
+test("low-rank changes of a transposed matrix per head are refused by tensor", () => {
   const product = (transposed: boolean) =>
     lowered((draft) => {
       const w = changed(draft, draft.matrix({ inDim: 16, outDim: 16, experts: 2 }));

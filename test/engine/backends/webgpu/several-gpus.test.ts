@@ -27,7 +27,7 @@ async function spread(adapter: string): Promise<Spread> {
   return JSON.parse(await child.stdout.text()) as Spread;
 }
 
-test("two GPUs with room for a part each share a model, and give the numbers of one", async () => {
+test("two GPUs with room for a part each share a model, and give the results of one", async () => {
   const { gpuLayers, places, backend, device, distance } = await spread("shader device,shader second");
   expect(distance).toBeLessThan(1e-10);
   expect(backend).toBe("webgpu");

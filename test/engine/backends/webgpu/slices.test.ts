@@ -36,7 +36,7 @@ const attention = conformanceCases().find(({ name }) => name === "attention: 4 h
 const programs = { attention: attention.program, "recurrent layers and attention": hybridProgram() };
 
 describe.each(Object.entries(programs))("%s", (_, program) => {
-  test("a run in parts has the logits of a whole one, and so have the steps in between", async () => {
+  test("a run in parts, and steps between its parts, have the logits of whole runs", async () => {
     const session = await load(program);
     const begin = async (): Promise<void> => {
       for (const slot of [1, 2]) await session.run([rows(slot, 0, 10)]);
@@ -60,7 +60,7 @@ describe.each(Object.entries(programs))("%s", (_, program) => {
     session.close();
   });
 
-  test("a prompt beside a run in parts is right, and an abandoned run leaves the pass to others", async () => {
+  test("a prompt beside a run in parts agrees with one alone, and has its bits once that run is abandoned", async () => {
     const session = await load(program);
     const alone = await session.run([rows(1, 0, 60)]);
     const run = session.slices!.start(rows(0, 0, 60));
@@ -72,7 +72,7 @@ describe.each(Object.entries(programs))("%s", (_, program) => {
   });
 });
 
-test("a budget that is never used up takes one part; so does a run of few rows", async () => {
+test("a run within its budget takes one part, and so does a run of few rows", async () => {
   const session = await load(programs.attention);
   const first = session.slices!.start(rows(0, 0, 60));
   while (!(await first.next(1e12))) continue; // measures

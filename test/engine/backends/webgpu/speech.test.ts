@@ -37,7 +37,7 @@ async function heard(backend: Backend) {
   return { logits, tokens };
 }
 
-test("encoder and decoder write the CPU's tokens about a window, with its logits", async () => {
+test("encoder and decoder give the CPU's tokens and logits for a window", async () => {
   const [expected, got] = [await heard(simdBackend), await heard(gpu)];
   expect(got.tokens).toEqual(expected.tokens);
   expect(new Set(got.tokens).size).toBeGreaterThan(1);

@@ -88,7 +88,7 @@ describe("with the output, half or all but one of its layers on the GPU, a model
     );
   }
 
-  test("a quantized one, behind the reference as behind ONNX Runtime", async () => {
+  test("a quantized model, after layers on the reference and on ONNX Runtime", async () => {
     const model = makeModel("llama");
     const tensors = model.tensors.map((tensor) => quantizedTo("q4_0", tensor));
     const program = loadProgram(await file("q4_0", { ...model, tensors }));
@@ -99,7 +99,7 @@ describe("with the output, half or all but one of its layers on the GPU, a model
     }
   }, 180_000);
 
-  test("one with an adapter", async () => {
+  test("a model with an adapter", async () => {
     const base = await file("base", makeModel("qwen3"));
     const adapter = { ...recordedAdapters["qwen3"]!, targets: /blk/ }; // no kernel supports an adapter of a table
     const program = loadProgram(base, [await file("adapter", makeAdapter(makeModel("qwen3"), adapter))]);
@@ -114,7 +114,7 @@ describe("with the output, half or all but one of its layers on the GPU, a model
   }, 180_000);
 });
 
-test("more rows than the GPU takes at once cross in one run, each with its own values", async () => {
+test("more rows than the GPU takes at once are handed to it in one run, each with its own values", async () => {
   const program = loadProgram(await file("chunks", makeModel("llama")));
   const tokens = Int32Array.from({ length: 530 }, (_, i) => (i * 31 + 5) % 64);
   const long = { ...options, ctxLen: 540, slots: 2 };
@@ -153,7 +153,7 @@ test("a prompt in parts, of the layers on either side of the cut, has the bits o
   }
 }, 180_000);
 
-test("candidates are chosen behind the cut, of the rows that they are wanted of", async () => {
+test("candidates are chosen on the GPU for the rows that request them", async () => {
   const program = loadProgram(await file("candidates", makeModel("llama")));
   const rows = (slot: number, count: number) => ({ slot, start: 0, tokens: TOKENS.subarray(slot, slot + count) });
   const batch = [

@@ -30,7 +30,7 @@ const load = (program = hybridProgram()): Promise<Session> =>
 const tokens = (from: number, count: number): Int32Array =>
   Int32Array.from({ length: count }, (_, i) => (from + 5 * i) % VOCAB);
 
-test.each(each)("%s: a run behind a restored checkpoint has the same bits, also in another slot", async (_, ...of) => {
+test.each(each)("%s: a run after a restored checkpoint has the same bits, also in another slot", async (_, ...of) => {
   const [program, bytes] = of;
   const session = await load(program);
   await session.run(batchOf(0, 0, tokens(1, 9)));
@@ -46,19 +46,27 @@ test.each(each)("%s: a run behind a restored checkpoint has the same bits, also 
   session.close();
 });
 
-test.each(each)("%s: steps have the same bits beside others as alone, and begin anew at 0", async (_, program) => {
-  const session = await load(program);
-  const alone: Float32Array[] = [];
-  for (let i = 0; i < STEPS; i++) alone.push(await session.run(batchOf(0, i, tokens(2 + i, 1))));
-  for (let i = 0; i < STEPS; i++) {
-    const beside = [1, 2].map((slot) => ({ slot, start: i, tokens: tokens(7 * slot + i, 1), logits: "none" as const }));
-    const own = { slot: 0, start: i, tokens: tokens(2 + i, 1), logits: "all" as const };
-    expect(await session.run([beside[0]!, own, beside[1]!])).toEqual(alone[i]!);
-  }
-  session.close();
-});
+test.each(each)(
+  "%s: steps have the same bits beside others as alone, and a step at position 0 clears its slot",
+  async (_, program) => {
+    const session = await load(program);
+    const alone: Float32Array[] = [];
+    for (let i = 0; i < STEPS; i++) alone.push(await session.run(batchOf(0, i, tokens(2 + i, 1))));
+    for (let i = 0; i < STEPS; i++) {
+      const beside = [1, 2].map((slot) => ({
+        slot,
+        start: i,
+        tokens: tokens(7 * slot + i, 1),
+        logits: "none" as const,
+      }));
+      const own = { slot: 0, start: i, tokens: tokens(2 + i, 1), logits: "all" as const };
+      expect(await session.run([beside[0]!, own, beside[1]!])).toEqual(alone[i]!);
+    }
+    session.close();
+  },
+);
 
-test("a run that begins neither at 0 nor where the slot stands is refused", async () => {
+test("a run that begins neither at 0 nor at the length of its slot is refused", async () => {
   const session = await load();
   await session.run(batchOf(0, 0, tokens(1, 9)));
   await expect(session.run(batchOf(0, 8, tokens(1, 1)))).rejects.toThrow("rows from 8 on, but its states stand at 9");
@@ -66,7 +74,7 @@ test("a run that begins neither at 0 nor where the slot stands is refused", asyn
   session.close();
 });
 
-test("after a context shift a slot goes on from its new length", async () => {
+test("a slot continues from its new length after a context shift", async () => {
   const session = await load();
   await session.run(batchOf(0, 0, tokens(1, 30)));
   session.shift(0, { keep: 2, discard: 14, length: 30 });

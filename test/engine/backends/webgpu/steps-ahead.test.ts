@@ -81,7 +81,7 @@ test("steps are submitted before the last one is read, from the third on up to t
   session.close();
 });
 
-test("whatever follows a step that was submitted in vain computes what it computes without", async () => {
+test("a run after an unused step ahead gives the same results as without that step", async () => {
   const session = await load("llama");
   const fresh = await load("llama");
   const logitsOf = async (each: Session, ...rows: TopKRows[]): Promise<number[]> =>
@@ -120,7 +120,7 @@ test("whatever follows a step that was submitted in vain computes what it comput
 
 const best = (logits: Float32Array): number => logits.reduce((at, value, i) => (value > logits[at]! ? i : at), 0);
 
-test("a step that ran before its token was read names the step that wrote NaN", async () => {
+test("an error of a step that ran ahead names the step that wrote NaN", async () => {
   const session = await load("llama");
   await begin(session, 0);
   const said = (await decode(session, [0], 9, [5], 16)).flat();
@@ -136,7 +136,7 @@ test("a step that ran before its token was read names the step that wrote NaN", 
   poisoned.close();
 });
 
-test("slots that continue only from checkpoints are never ahead of their text", async () => {
+test("slots that continue only from checkpoints run no steps ahead", async () => {
   const session = await load("qwen35");
   await begin(session, 0);
   const { readsBehind } = await gpu.tally();
@@ -145,7 +145,7 @@ test("slots that continue only from checkpoints are never ahead of their text", 
   session.close();
 });
 
-test("an engine says the same with steps ahead as without, to streams that end, repeat and share a prefix", async () => {
+test("an engine answers the same with steps ahead as without, for streams that end, repeat and share a prefix", async () => {
   const backend = (goesAhead: boolean): Backend => ({
     name: "webgpu",
     async load(program, { ctxLen, slots, threads, precise }) {

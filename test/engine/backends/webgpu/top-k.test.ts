@@ -67,7 +67,7 @@ function someIds(vocabSize: number, count: number, rng: Rng): Int32Array {
 }
 
 test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
-  "vocabulary of %d: the best and those masked are those of a sort, for equals and zeros of both signs too",
+  "vocabulary of %d: the best and the masked tokens are those of a sort, also for equal logits and both zeros",
   async (vocabSize) => {
     const rng = makeRng(vocabSize);
     const rows = KINDS.map((kind) => Float32Array.from({ length: vocabSize }, (_, id) => kind(rng, id)));
@@ -93,7 +93,7 @@ test.each([1, 2, 37, 1023, 1024, 1025, 4097, 20_011])(
   120_000,
 );
 
-test("rows that request for candidates and rows that give all logits run together, in any order", async () => {
+test("rows that request candidates and rows that give all logits run together, in any order", async () => {
   const rng = makeRng(5);
   const rows = Array.from({ length: 6 }, () => Float32Array.from({ length: 1500 }, () => gaussian(rng)));
   const session = await load(tableProgram(rows));

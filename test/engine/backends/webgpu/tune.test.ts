@@ -30,7 +30,7 @@ function expectTuning(tuning: Tuning): void {
 }
 
 describe("a search", () => {
-  test("finds kernels that this device can run, and gives precision for speed in one of two answers only", async () => {
+  test("finds kernels that the device can run, with products of bytes in the fast result only", async () => {
     for (const without of drawn("devices to search on", [[], ["timestamp-query", "subgroups"]], 1)) {
       const { exact, fast, stages } = await ask<Tunings>("search", "", ...without);
       expect(stages).toBe(STAGES);
@@ -40,7 +40,7 @@ describe("a search", () => {
     }
   }, 120_000);
 
-  test("takes nothing that computes something else", async () => {
+  test("refuses kernels with wrong results", async () => {
     const tuning = { ...PLAIN, threads: 32 };
     const trial = (of: (value: number) => number) => ({
       results: (_: unknown, { threads }: Tuning) =>
@@ -70,18 +70,18 @@ describe("a search", () => {
     for (const kind of ["many", "experts"]) expect(await resultOf(kind)).toBe(PLAIN);
   });
 
-  test("that has no time finds the plain kernels", async () => {
+  test("returns the plain kernels if it has no time", async () => {
     expect(await ask<Tunings>("hurry")).toEqual({ exact: PLAIN, fast: PLAIN, stages: 0 });
   }, 60_000);
 });
 
-describe("the file of what was found", () => {
+describe("the file of search results", () => {
   const path = (): string => join(folder, "gpu-kernels.json");
   const found: Tuning = { ...PLAIN, threads: 128, columns: 2 };
   const written = async () =>
     (await Bun.file(path()).json()) as Record<string, { exact: string; fast: string; stages: number }>;
 
-  test("is asked first, and holds others' entries too", async () => {
+  test("is read before a search, and keeps the entries of other GPUs", async () => {
     const key = await ask<string>("key");
     const others = { "another GPU": { exact: formatTuning(PLAIN), fast: formatTuning(PLAIN), stages: STAGES } };
     const entry = { exact: formatTuning(found), fast: formatTuning({ ...found, packed: true }), stages: STAGES };
@@ -94,7 +94,7 @@ describe("the file of what was found", () => {
     expect(Object.keys(await written())).toEqual(["another GPU", key]);
   }, 60_000);
 
-  test("of a search that ended early is where the next one goes on", async () => {
+  test("lets the next search continue one that ended early", async () => {
     const key = await ask<string>("key");
     const wrong = ["q4_0: threads=64,columns=4,tile=64x64,matrix"];
     const entry = { exact: formatTuning(found), fast: formatTuning(found), stages: STAGES - 1, wrong };
@@ -110,19 +110,22 @@ describe("the file of what was found", () => {
   const broken: [string, string | ((key: string) => string)][] = [
     ["is no JSON", "{ broken"],
     ["is no object", "null"],
-    ["has another entry", (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain", stages: 1 } })],
     [
-      "does not say how far it went",
+      "has an invalid entry",
+      (key: string) => JSON.stringify({ [key]: { exact: "threads=7", fast: "plain", stages: 1 } }),
+    ],
+    [
+      "lacks the number of finished stages",
       (key: string) => JSON.stringify({ [key]: { exact: "threads=32", fast: "plain" } }),
     ],
     [
-      "has one that this device cannot run",
+      "has kernels that this device cannot run",
       (key: string) => JSON.stringify({ [key]: { exact: "f16", fast: "f16", stages: 1 } }),
     ],
     ["is huge", " ".repeat(2 ** 20 + 1)],
   ];
   test.each(drawn("broken files of kernels", broken, 2))(
-    "is written anew where it %s",
+    "is replaced if it %s",
     async (_, content) => {
       const key = await ask<string>("key");
       await Bun.write(path(), typeof content === "string" ? content : content(key));
@@ -147,7 +150,7 @@ test("block types besides the searched one are compared once for each device", a
   expect(await Bun.file(path).json()).toEqual({ [key]: { ...entry, checked } });
 }, 60_000);
 
-test("products of bytes are chosen by themselves, unless precision is asked for or the model is small", async () => {
+test("products of bytes are chosen automatically, unless precision is requested or the model is small", async () => {
   const key = await ask<string>("key");
   const [exact, fast] = ["threads=128,columns=2,tile=32x64,loads16", "threads=32,columns=8,tile=32x64,packed"];
   await Bun.write(join(folder, "gpu-kernels.json"), JSON.stringify({ [key]: { exact, fast, stages: STAGES } }));
@@ -155,13 +158,13 @@ test("products of bytes are chosen by themselves, unless precision is asked for 
   expect(chosen).toEqual({ auto: fast, exact, precise: exact, small: exact });
 }, 60_000);
 
-test("a software adapter runs the plain kernels, and nothing is searched", async () => {
+test("a software adapter runs the plain kernels without a search", async () => {
   const empty = join(folder, "empty");
   expect(await ask<Tuning>("choose", empty)).toEqual(PLAIN);
   expect(await Bun.file(join(empty, "gpu-kernels.json")).exists()).toBe(false);
 }, 60_000);
 
-test("what most of a model's bytes are decides which kernels it gets", () => {
+test("the block type of most of a model's bytes decides the search for its kernels", () => {
   const matrix = (quant: "q4_K" | "q6_K", inDim: number, outDim: number) =>
     ({ name: "w", quant: quants[quant], inDim, outDim, rowStart: 0, tensorRows: outDim, experts: 1 }) as const;
   expect(shapeOf([])).toBeUndefined();

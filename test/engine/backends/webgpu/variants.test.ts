@@ -64,7 +64,7 @@ function bytesCase(quant: QuantName, outDim: number): Case {
 
 describe("products of bytes", () => {
   for (const quant of drawn("products of bytes", Object.keys(LOADS16) as QuantName[], 1)) {
-    test(`${quant}: agree with the reference, and are other than those of floats`, async () => {
+    test(`${quant}: agree with the reference, and differ from products of floats`, async () => {
       const each = bytesCase(quant, 33);
       const expected = join(await run(cpuBackend, each));
       const packed = join(await run(gpu.backend, each, { gpuKernels: tuningOf("packed") }));
@@ -73,7 +73,7 @@ describe("products of bytes", () => {
     }, 60_000);
   }
 
-  test("of several matrices, some of them of floats, and of experts", async () => {
+  test("agree with the reference for several matrices, some of floats, and for experts", async () => {
     const cases = [
       makeCase("variants: gated", { dim: 96 }, (draft) =>
         gatedMlp(draft, { dim: 96, ffnDim: 160, act: "silu", quant: "q5_1" }),
@@ -92,7 +92,7 @@ describe("products of bytes", () => {
     }
   }, 60_000);
 
-  test("a row has the same bits alone and in company", async () => {
+  test("give a row the same bits alone and beside others", async () => {
     const counts = [1, 2, 8, 9, 32];
     const made = bytesCase("q4_K", 9);
     const batches = counts.map((count) => [rows(0, 0, count)]);
@@ -103,7 +103,7 @@ describe("products of bytes", () => {
     }
   }, 60_000);
 
-  test("of what is no number are none", async () => {
+  test("make a NaN among activations an error", async () => {
     const each = bytesCase("q8_0", 5);
     const read = (name: string): Uint8Array => {
       const bytes = each.program.weights.read(name);
@@ -135,7 +135,7 @@ describe("loads of 16 bytes", () => {
     }, 60_000);
   }
 
-  test("of several matrices, some of them of other types, behind a norm, and of experts", async () => {
+  test("agree with the reference for several matrices after a norm, and for experts", async () => {
     const cases = [
       makeCase("variants: normed", { dim: 256 }, (draft) => {
         const h = { name: "h", dim: 256 };
@@ -180,7 +180,7 @@ describe("sizes", () => {
 });
 
 describe("float16 tiles", () => {
-  test("agree with the reference where a device has float16, and are refused where it has none", async () => {
+  test("agree with the reference on a device with float16, and are refused on others", async () => {
     const each = makeCase("variants: f16 tiles", { dim: 96, ctxLen: 33, batches: [[rows(0, 0, 33)]] }, (draft) =>
       linear(draft, draft.matrix({ inDim: 96, outDim: 70, quant: "q8_0" })),
     );
@@ -196,7 +196,7 @@ describe("float16 tiles", () => {
   }, 170_000);
 });
 
-test("a tuning that the device has no room for is refused, naming both", async () => {
+test("a tuning that the device has no room for is refused with the device's limits", async () => {
   const huge = { ...tuningOf("plain"), columns: 8, threads: 4096 };
   const message = /^kernels threads=4096,.*: GPU '.+' has workgroups of \d+ threads and \d+ bytes$/;
   await expect(run(gpu.backend, bytesCase("q4_0", 3), { gpuKernels: huge })).rejects.toThrow(message);

@@ -63,7 +63,7 @@ const MODELS = [
   ["mamba2", "f16"],
 ] as const;
 
-describe("drafted rows have the bits of rows one by one, beside a prompt and more drafts than a pass for few rows", () => {
+describe("drafted rows have the bits of single rows, beside a prompt and with more drafts than a pass for few rows", () => {
   test.each(drawn("drafts on the GPU", MODELS, 1))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
@@ -92,7 +92,7 @@ describe("drafted rows have the bits of rows one by one, beside a prompt and mor
   );
 });
 
-describe("a prefix read as blocks and written to another slot goes on with the same bits", () => {
+describe("a prefix that is read as blocks and written to another slot continues with the same bits", () => {
   test.each(drawn("blocks on the GPU", MODELS, 1))("%s, keys in %s", (name, kvType) =>
     withProgram(name, async (program) => {
       const session = await load(program, kvType);
@@ -119,7 +119,7 @@ describe("a prefix read as blocks and written to another slot goes on with the s
   );
 });
 
-describe("an engine says the same with drafts as without", () => {
+describe("an engine gives the same answers with drafts as without", () => {
   /** The text that the logits lean to. */
   const prompt = Array.from({ length: 60 }, (_, i) => 10 + (i % 7));
   test.each(drawn("an engine on the GPU", ["llama", "qwen35"], 1))("%s", async (name) => {

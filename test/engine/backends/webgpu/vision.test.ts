@@ -36,7 +36,7 @@ describe.each(["gemma3", "qwen3vl_merger", "pixtral"])("%s", (name) => {
   );
 
   goldenTest(
-    "gives them with its first layers on the CPU",
+    "gives llama.cpp's logits with its first layers on the CPU",
     async () => {
       const split = {
         name: "split",
@@ -58,7 +58,7 @@ describe.each(["qwen2.5vl_merger", "pixtral", "idefics3"])("%s", (name) => {
   );
 });
 
-test("encodes a picture of Llama 3.2 Vision to transformers' rows", async () => {
+test("the image encoder of Llama 3.2 Vision gives transformers' rows", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hearth-mllama-"));
   const original = (await readOriginals())["Mllama-images"]!;
   const gguf = openGguf(await convertOriginal(folder, { name: "model", original }));
@@ -69,7 +69,7 @@ test("encodes a picture of Llama 3.2 Vision to transformers' rows", async () => 
   await rm(folder, { recursive: true });
 }, 60_000);
 
-goldenTest("a model whose first layers add parts of images is cut behind them", () => {
+goldenTest("a model whose first layers add parts of images can be cut only after them", () => {
   const gguf = repairGguf(openGguf(goldenPath(readProjector("qwen3vl_merger").text)));
   try {
     const program = loadProgram(gguf);

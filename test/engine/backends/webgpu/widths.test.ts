@@ -23,7 +23,7 @@ test.each(widths)(
   600_000,
 );
 
-test("a kernel that uses subgroups in another way is an error, so that its width is tested too", () => {
+test("a kernel that uses subgroups in a way that no test forces is an error", () => {
   const source = kernelSource("linear", ["q8_0"], { subgroups: true, tuning: PLAIN });
   expect(forcedWidth(source, 32)).not.toBe(source);
   expect(() => forcedWidth(source.replace("subgroupElect()", "subgroupAny(true)"), 32)).toThrow(
