@@ -7,7 +7,7 @@ import { cpuMs } from "../../cpu-time.ts";
 
 const cut = (text: string, limit = 50) => chunkText(text, { limit, unit: "utf16" });
 
-test("a text that fits is one message, as it is", () => {
+test("a text that fits is one unchanged message", () => {
   expect(cut("  short\n\n\nand\n")).toEqual(["  short\n\n\nand\n"]);
 });
 
@@ -25,22 +25,22 @@ test("cuts fall between paragraphs, then lines, then words, then characters", ()
   expect(cut("x".repeat(120))).toEqual(["x".repeat(50), "x".repeat(50), "x".repeat(20)]);
 });
 
-test("a word that would be cut goes whole into the next message", () => {
+test("a word that would be cut is moved whole to the next message", () => {
   const url = `https://example.com/${"x".repeat(29)}`;
   expect(cut(`see the page there ${url}`)).toEqual(["see the page there", url]);
 });
 
-test("a long text takes no longer than its length, whatever it is counted in", () => {
+test("a long text is cut in linear time when counted in code points", () => {
   const startedMs = cpuMs();
   expect(chunkText("a ".repeat(200_000), { limit: 50, unit: "codePoint" })).toHaveLength(8000);
   expect(cpuMs() - startedMs).toBeLessThan(2000); // quadratic: 12 s
 });
 
-test("the indentation of a line stays", () => {
+test("the indentation of a line is kept", () => {
   expect(cut(`${"a".repeat(40)}\n\n    indented line of some length`)[1]).toBe("    indented line of some length");
 });
 
-test("surrogate pairs, accents, families and flags stay whole", () => {
+test("surrogate pairs, accents, emoji families and flags are not cut", () => {
   const family = "👨‍👩‍👧‍👦"; // 11 units
   for (const sign of ["😀", "e\u0301", family, "🇩🇪"]) {
     const chunks = cut(sign.repeat(40));
@@ -54,11 +54,11 @@ test("a character longer than a message is cut between code points", () => {
   expect(cut(zalgo).join("")).toBe(zalgo);
 });
 
-test("code points count one each where the platform counts them so", () => {
+test("a limit in code points counts a surrogate pair as one", () => {
   expect(chunkText("😀".repeat(60), { limit: 50, unit: "codePoint" })).toEqual(["😀".repeat(50), "😀".repeat(10)]);
 });
 
-test("half characters become what the wire makes of them", () => {
+test("lone surrogates become U+FFFD", () => {
   expect(cut(`${"x".repeat(60)}\ud800`).join("")).toBe(`${"x".repeat(60)}\ufffd`);
 });
 
@@ -114,7 +114,7 @@ const options = fc.record({
 const size = (text: string, unit: string) => (unit === "utf16" ? text.length : [...text].length);
 const words = (text: string) => text.replace(/\s+/g, "");
 
-test("every message is within the limit, none is blank, all halves are whole", () => {
+test("every message is within the limit, not blank, and well-formed Unicode", () => {
   fc.assert(
     fc.property(
       fc.oneof(texts, fc.string({ unit: anyCharacter, maxLength: 600 })),
@@ -148,7 +148,7 @@ test("without fences, messages are pieces of the text in order with nothing but 
   );
 });
 
-test("with fences, every word is there in order, and fences are whole in every message", () => {
+test("with fences, every word is kept in order, and every message closes its fences", () => {
   fc.assert(
     fc.property(texts, options, (text, { limit, unit }) => {
       const chunks = chunkText(text, { limit, unit });

@@ -34,14 +34,14 @@ test.each([
   [{ tg: { botToken: "a" } }, "channels.tg: unknown channel: expected 'telegram'"],
   [{ order: ["tg", "slak"] }, "channels.order.1: unknown channel; did you mean 'slack'?"],
   [{ mattermost: {} }, 'channels.mattermost: is a plugin: name it in channels.plugins, as "mattermost"'],
-])("%j is told with its place", async (section, expected) => {
+])("%j is reported with its place", async (section, expected) => {
   expect(await problems(section)).toEqual([expected]);
   expect(
     channelProblems(channelsSchema.parse(section)).map(({ path, message }) => `${path.join(".")}: ${message}`),
   ).toEqual([expected]);
 });
 
-test("an error in one platform leaves the others alone", async () => {
+test("an error in one platform disables no other platform", async () => {
   const { channels, problems } = await load({
     telegram: { botToken: "1:a" },
     discord: { token: "t", defaultTo: "general" },
@@ -55,8 +55,8 @@ test("an error in one platform leaves the others alone", async () => {
   expect(problems[1]?.message).toBe(`${join(folder, "missing")}: cannot be read: ENOENT`);
 });
 
-describe("a token from a file", () => {
-  test("stands there alone, blanks around it", async () => {
+describe("a token file", () => {
+  test("may have blanks around the token", async () => {
     const server = startPlatform("telegram");
     writeFileSync(join(folder, "token"), `  ${TOKEN}\n`);
     const { channels } = await load({ telegram: { tokenFile: "token", baseUrl: server.url } });
@@ -69,7 +69,7 @@ describe("a token from a file", () => {
     server.stop();
   });
 
-  test("is never shown where it is no token", async () => {
+  test("without a valid token is reported without its content", async () => {
     writeFileSync(join(folder, "token"), "two words");
     writeFileSync(join(folder, "huge"), "x".repeat(20_000));
     expect(await problems({ telegram: { tokenFile: "token" }, slack: { tokenFile: "huge" } })).toEqual([
@@ -92,7 +92,7 @@ describe("plugins", () => {
       }),
     });`;
 
-  test("a module beside the configuration brings a channel, by the tools it is given alone", async () => {
+  test("a module beside the configuration adds a channel, with only the tools that it is passed", async () => {
     writeFileSync(join(folder, "pager.ts"), plugin("pager", '["beep"]'));
     const { channels, problems, kinds } = await load({ plugins: ["./pager.ts"], pager: { room: "7" } });
     expect(problems).toEqual([]);
@@ -102,7 +102,7 @@ describe("plugins", () => {
     expect(kinds.at(-1)?.aliases).toEqual(["beep"]);
   });
 
-  test("a changed module is read again", async () => {
+  test("a changed module is loaded again", async () => {
     const path = join(folder, "pager.ts");
     writeFileSync(path, plugin("pager"));
     await load({ plugins: [path] });
@@ -115,7 +115,7 @@ describe("plugins", () => {
     ["nowhere", "expected a path, or one of mattermost"],
     ["./missing.ts", "ENOENT"],
     ["__proto__", "expected a path, or one of mattermost"],
-  ])("%s cannot be used", async (name, message) => {
+  ])("%s is refused with the reason", async (name, message) => {
     const [problem] = await problems({ plugins: [name] });
     expect(problem).toStartWith(`channels.plugins.0: the plugin '${name}' cannot be used: `);
     expect(problem).toContain(message);
@@ -130,7 +130,7 @@ describe("plugins", () => {
     ["an alias that is taken", plugin("pigeon", '["tg"]'), "its name is taken by 'telegram'"],
     ["the name of a setting", plugin("plugins"), "expected it to make"],
     ["the name `last`", plugin("last"), "expected it to make"],
-  ])("a module with %s is told, and disables nothing else", async (_, source, message) => {
+  ])("a module with %s is reported, and disables nothing else", async (_, source, message) => {
     writeFileSync(join(folder, "bad.ts"), source);
     const { channels, problems } = await load({ plugins: ["./bad.ts"], telegram: { botToken: "1:a" } });
     expect(problems.map((problem) => problem.path)).toEqual([["channels", "plugins", 0]]);
@@ -139,7 +139,7 @@ describe("plugins", () => {
   });
 });
 
-test("health is asked of all at once; one that throws or hangs is not well", async () => {
+test("the health of all channels is checked at once; one that throws or hangs is unhealthy", async () => {
   const channels = [
     scripted(() => ({ kind: "sent" }), { id: "fine" }),
     scripted(() => ({ kind: "sent" }), { id: "throws", check: () => Promise.reject(new Error("bug")) }),

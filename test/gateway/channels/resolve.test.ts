@@ -25,17 +25,17 @@ const ask = async (channels: Parameters<typeof directory>[0], asked: TargetReque
 const lastTelegram: Target = { channel: "telegram", to: "-100123", thread: "7" };
 
 describe("channel `last`", () => {
-  test("is where the main session last spoke, thread and all", async () => {
+  test("is the main session's last channel, recipient and thread", async () => {
     const asked = { channel: "last", last: lastTelegram };
     expect(await ask({ whatsapp: "+15550100", telegram: undefined }, asked)).toEqual(lastTelegram);
   });
 
-  test("with a recipient: the last channel, that recipient, and not the old thread", async () => {
+  test("with a recipient in the request keeps the last channel but not its thread", async () => {
     const asked = { channel: "last", to: "42", last: lastTelegram };
     expect(await ask({ telegram: undefined }, asked)).toEqual({ channel: "telegram", to: "42" });
   });
 
-  test("without a last route is the first configured platform of the list, with its default recipient", async () => {
+  test("without a last route is the first configured platform of the order, with its default recipient", async () => {
     const channels = { msteams: "a:1", discord: "channel:123456", telegram: "42", mattermost: "@ann" };
     expect(await ask(channels, { channel: "last" })).toEqual({ channel: "telegram", to: "42" });
     const { telegram: _, ...rest } = channels;
@@ -43,7 +43,7 @@ describe("channel `last`", () => {
     expect(await ask({ mattermost: "@ann" }, { channel: "last" })).toEqual({ channel: "mattermost", to: "@ann" });
   });
 
-  test("the order of the list is whatsapp, telegram, discord, slack, signal, imessage, msteams, mattermost", async () => {
+  test("follows the order whatsapp, telegram, discord, slack, signal, imessage, msteams, mattermost", async () => {
     const list: [PlatformId, string][] = [
       ["whatsapp", "+15550100"],
       ["telegram", "42"],
@@ -60,7 +60,7 @@ describe("channel `last`", () => {
     }
   });
 
-  test("without a last route is a channel that has a recipient, before one that has none", async () => {
+  test("without a last route prefers a channel that has a recipient", async () => {
     const channels = { telegram: undefined, slack: "C0123", mattermost: "@ann" };
     expect(await ask(channels, { channel: "last" })).toEqual({ channel: "slack", to: "channel:C0123" });
     expect(await ask(channels, { channel: "last" }, ["telegram", "mattermost"])).toMatchObject({
@@ -72,13 +72,13 @@ describe("channel `last`", () => {
     expect(standing).toMatchObject({ id: "slack", hasDefault: true });
   });
 
-  test("falls back in the configured order, where there is one", async () => {
+  test("follows the configured order", async () => {
     const channels = { telegram: "42", slack: "C0123" };
     expect(await ask(channels, { channel: "last" }, ["slack"])).toMatchObject({ channel: "slack" });
     expect(await ask(channels, { channel: "last" }, ["teams", "tg"])).toMatchObject({ channel: "telegram" });
   });
 
-  test("a last channel that is no longer configured counts for nothing, its recipient neither", async () => {
+  test("ignores a last channel that is no longer configured, and its recipient", async () => {
     expect(await ask({ whatsapp: undefined }, { channel: "last", last: lastTelegram })).toEqual({
       reason: "channel 'whatsapp' needs a recipient: none was given, none is known, and it has no defaultTo",
     });
@@ -86,13 +86,13 @@ describe("channel `last`", () => {
     expect(await ask({ whatsapp: "+15550100" }, asked)).toEqual({ channel: "whatsapp", to: "+15550100" });
   });
 
-  test("without any channel there is a reason", async () => {
+  test("without any configured channel returns the reason", async () => {
     expect(await ask({}, { channel: "last" })).toEqual({ reason: "no channel is configured" });
   });
 });
 
 describe("a channel by name", () => {
-  test("the last recipient is used on its own platform only", async () => {
+  test("uses the last recipient only on that recipient's platform", async () => {
     const channels = { telegram: undefined, discord: undefined, slack: "C0123" };
     expect(await ask(channels, { channel: "telegram", last: lastTelegram })).toEqual(lastTelegram);
     expect(await ask(channels, { channel: "discord", last: lastTelegram })).toMatchObject({
@@ -104,7 +104,7 @@ describe("a channel by name", () => {
     });
   });
 
-  test("a recipient of another platform is refused", async () => {
+  test("refuses a recipient of another platform", async () => {
     expect(await ask({ discord: undefined }, { channel: "discord", to: "-100123" })).toMatchObject({
       reason: expect.stringContaining("channel 'discord': expected"),
     });
@@ -121,11 +121,11 @@ describe("a channel by name", () => {
     ["mm", "mattermost"],
     ["wa", "whatsapp"],
     ["slack", "slack"],
-  ])("%s is %s", (name, id) => {
+  ])("the name %s is channel %s", (name, id) => {
     expect(findChannelId(kinds, name)).toBe(id);
   });
 
-  test("one that is unknown, not configured, or cannot be used, is a reason", async () => {
+  test("that is unknown, not configured or unusable returns the reason", async () => {
     expect(await ask({}, { channel: "pigeon" })).toEqual({ reason: "unknown channel 'pigeon'" });
     expect(await ask({}, { channel: "slack", to: "C0123" })).toEqual({ reason: "channel 'slack' is not configured" });
     const unusable = { ...(await directory({})), unusable: new Set(["slack"]) };
@@ -155,7 +155,7 @@ test.each([
   ["imessage", "chat_guid:iMessage;-;+15550100", { to: "chat_guid:iMessage;-;+15550100" }],
   ["msteams", "19:abc@thread.tacv2;messageid=17", { to: "conversation:19:abc@thread.tacv2;messageid=17" }],
   ["mattermost", `mattermost:${"u".repeat(26)}`, { to: `user:${"u".repeat(26)}` }],
-] as const)("%s takes %s", async (id, to, target) => {
+] as const)("%s accepts the recipient %s", async (id, to, target) => {
   expect(await ask({ [id]: undefined }, { channel: id, to })).toEqual({ channel: id, ...target });
 });
 
@@ -164,11 +164,11 @@ test.each([
   ["slack", "general"],
   ["slack", "channel:U0123"],
   ["whatsapp", "123-456@g.us"],
-] as const)("%s does not guess what %s is", async (id, to) => {
+] as const)("%s refuses the ambiguous recipient %s", async (id, to) => {
   expect(await ask({ [id]: undefined }, { channel: id, to })).toHaveProperty("reason");
 });
 
-test("every name has its channel's standing", async () => {
+test("every alias has the state of its channel", async () => {
   const standings = channelStandings(await directory({ telegram: "42", slack: undefined }));
   expect(standings.get("tg")).toMatchObject({ isConfigured: true, hasDefault: true });
   expect(standings.get("slack")).toMatchObject({ isConfigured: true, hasDefault: false });

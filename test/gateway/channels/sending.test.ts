@@ -36,36 +36,36 @@ describe.each(ids)("%s", (id) => {
     server.reply = (entry) => (platforms[id].message(entry as never) ? reply(entry) : undefined);
   };
 
-  test("a message is one request of the documented form, and its id is the receipt", async () => {
+  test("sends a message as one request of the documented form, and returns its id", async () => {
     const outcome = await send(channel, sections[id].to);
     expect(server.wrong).toEqual([]);
     expect(outcome).toEqual({ kind: "sent", messageId: expect.any(String) });
     expect(server.texts()).toEqual(["hello"]);
   });
 
-  test("a text of the limit passes as it is", async () => {
+  test("sends a text of exactly the limit unchanged", async () => {
     const text = "é".repeat(channel.chunkLimit);
     expect(await send(channel, sections[id].to, text)).toMatchObject({ kind: "sent" });
     expect(server.wrong).toEqual([]);
     expect(server.texts()).toEqual([text]);
   });
 
-  test("429 is to be tried again after what Retry-After says", async () => {
+  test("tries again after the time of Retry-After on 429", async () => {
     only(() => json(429, { ok: false, error: "ratelimited" }, { "retry-after": "7" }));
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry", afterMs: 7000 });
   });
 
-  test.each([500, 502, 503])("%d is to be tried again", async (status) => {
+  test.each([500, 502, 503])("tries again on %d", async (status) => {
     only(() => json(status, { message: "oops" }));
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry" });
   });
 
-  test("504 says nothing about the message", async () => {
+  test("reports the message as unknown on 504", async () => {
     only(() => json(504, {}));
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
   });
 
-  test("400 is a failure, and no reason ever holds the token", async () => {
+  test("reports 400 as failed, with the token hidden from the reason", async () => {
     const words = `bad ${TOKEN} request`;
     const body = { ok: false, error: { message: words, code: 100 }, description: words, message: words };
     only(() => json(400, body));
@@ -75,13 +75,13 @@ describe.each(ids)("%s", (id) => {
     if (secretOf(id) === "***") expect(JSON.stringify(outcome)).not.toContain(TOKEN);
   });
 
-  test("a redirect is not followed", async () => {
+  test("follows no redirect", async () => {
     only(() => new Response(null, { status: 302, headers: { location: `${server.url}/elsewhere` } }));
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "failed" });
     expect(server.seen.some(({ path }) => path.includes("elsewhere"))).toBe(false);
   });
 
-  test("a request that was stopped after it left may have arrived", async () => {
+  test("reports a request aborted after it was sent as unknown", async () => {
     const stop = new AbortController();
     server.reply = (entry) => {
       if (!platforms[id].message(entry as never)) return undefined;
@@ -91,14 +91,14 @@ describe.each(ids)("%s", (id) => {
     expect(await send(channel, sections[id].to, "hello", stop.signal)).toMatchObject({ kind: "unknown" });
   });
 
-  test("an answer without end does not fill the memory", async () => {
+  test("reads only a bounded part of an endless answer", async () => {
     const endless = () =>
       new ReadableStream({ pull: (at) => at.enqueue(new TextEncoder().encode("x".repeat(65_536))) });
     only(() => new Response(endless()));
     expect((await send(channel, sections[id].to)).kind).toBe("unknown");
   });
 
-  test("200 of somebody who is not the platform says nothing about the message, and is not healthy", async () => {
+  test("reports a 200 that is not the platform's as unknown, and as unhealthy", async () => {
     const page = () => new Response("<!doctype html><p>Welcome</p>", { headers: { "content-type": "text/html" } });
     only(page);
     expect(await send(channel, sections[id].to)).toMatchObject({
@@ -110,14 +110,14 @@ describe.each(ids)("%s", (id) => {
       expect(await channel.check(new AbortController().signal)).toMatchObject({ ok: false });
   });
 
-  test("the recipient it was given is the recipient it writes", () => {
+  test("parses its own written form of a recipient to the same recipient", () => {
     const target = channel.parseTarget(sections[id].to);
     expect(target.channel).toBe(id);
     const again = channel.parseTarget(target.to);
     expect(again.to).toBe(target.to);
   });
 
-  test("what is no recipient is refused by name", () => {
+  test("refuses an invalid recipient with an error that names the channel", () => {
     for (const to of [
       "",
       "  ",
@@ -132,7 +132,7 @@ describe.each(ids)("%s", (id) => {
     }
   });
 
-  test("its health is that of the platform", async () => {
+  test("is healthy only while the platform answers and accepts the credentials", async () => {
     const { signal } = new AbortController();
     expect(await channel.check(signal)).toEqual({ ok: true });
     expect(server.wrong).toEqual([]);
@@ -147,32 +147,35 @@ describe.each(ids)("%s", (id) => {
 
 const secretOf = (id: PlatformId): string => (id === "signal" ? TOKEN : "***");
 
-describe("what breaks", () => {
+describe("a connection that breaks", () => {
   const direct = ids.filter((id) => id !== "msteams"); // needs its token first
 
-  test.each(direct)("%s: nobody there: to be tried again", async (id) => {
+  test.each(direct)("%s: tries again if nothing listens at the address", async (id) => {
     const channel = await channelAt(id, "http://127.0.0.1:1");
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "retry" });
   });
 
-  test.each(direct)("%s: a handshake that never ends: the message has not left", async (id) => {
+  test.each(direct)("%s: tries again after a TLS handshake that never ends, because nothing was sent", async (id) => {
     const rude = await startRude(() => {});
     const channel = await channelAt(id, rude.url.replace("http:", "https:"));
     expect(await send(channel, sections[id].to, "hello", AbortSignal.timeout(300))).toMatchObject({ kind: "retry" });
     rude.stop();
   });
 
-  test.each(direct)("%s: a connection cut before the answer: may have arrived, and is asked for once", async (id) => {
-    const rude = await startRude((socket) => socket.destroy());
-    const channel = await channelAt(id, rude.url);
-    for (let i = 1; i <= 3; i++) {
-      expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
-      expect(rude.taken()).toBe(i);
-    }
-    rude.stop();
-  });
+  test.each(direct)(
+    "%s: reports a connection cut before the answer as unknown, and sends the request once",
+    async (id) => {
+      const rude = await startRude((socket) => socket.destroy());
+      const channel = await channelAt(id, rude.url);
+      for (let i = 1; i <= 3; i++) {
+        expect(await send(channel, sections[id].to)).toMatchObject({ kind: "unknown" });
+        expect(rude.taken()).toBe(i);
+      }
+      rude.stop();
+    },
+  );
 
-  test.each(direct)("%s: an answer of nonsense: may have arrived", async (id) => {
+  test.each(direct)("%s: reports an answer that is not HTTP as unknown", async (id) => {
     const rude = await startRude((socket) => socket.end("HTTP/1.1 999999 what\r\n\r\n"));
     const channel = await channelAt(id, rude.url);
     expect((await send(channel, sections[id].to)).kind).toBe("unknown");
@@ -180,7 +183,7 @@ describe("what breaks", () => {
   });
 });
 
-test("every message has a connection of its own: one that was kept may be dead", async () => {
+test("every message uses a new connection, because a kept one may be dead", async () => {
   const rude = await startRude((socket) => {
     const body = '{"ok":true,"result":{"message_id":1}}';
     socket.write(`HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
@@ -193,7 +196,7 @@ test("every message has a connection of its own: one that was kept may be dead",
   rude.stop();
 });
 
-describe("what one platform says in its own way", () => {
+describe("a platform's own errors", () => {
   const cases: [PlatformId, Response | (() => Response), Partial<SendOutcome>][] = [
     [
       "telegram",
@@ -265,7 +268,7 @@ describe("what one platform says in its own way", () => {
   });
 });
 
-describe("a model's text notifies nobody", () => {
+describe("mentions in a model's text are disarmed", () => {
   const cases: [PlatformId, string, string][] = [
     ["slack", "<!channel> <@U123> a & b", "&lt;!channel&gt; &lt;@U123&gt; a &amp; b"],
     ["mattermost", "@all, (@Channel): x-@here. _@all_", "＠all, (＠Channel): x-＠here. _＠all_"],
@@ -281,14 +284,14 @@ describe("a model's text notifies nobody", () => {
   });
 });
 
-describe("people", () => {
+describe("direct messages", () => {
   test.each([
     ["discord", "user:987654321", "424242424242"],
     ["slack", "<@U123>", "D77"],
     ["msteams", "user:29:1abc", "a:direct"],
     ["mattermost", "@ann", "d".repeat(26)],
     ["mattermost", `user:${"b".repeat(26)}`, "d".repeat(26)],
-  ] as const)("%s: %s is written to in a conversation that is opened once", async (id, to, conversation) => {
+  ] as const)("%s: to %s use one conversation, which is opened once", async (id, to, conversation) => {
     server = startPlatform(id);
     const channel = await channelAt(id, server.url);
     await send(channel, to, "one");
@@ -302,7 +305,7 @@ describe("people", () => {
     ]);
   });
 
-  test("a conversation that cannot be opened now is no lost message", async () => {
+  test("are tried again if their conversation cannot be opened", async () => {
     server = startPlatform("discord");
     server.reply = ({ path }) => (path.endsWith("/channels") ? json(504, {}) : undefined);
     expect(await send(await channelAt("discord", server.url), "user:987654321")).toMatchObject({ kind: "retry" });
@@ -313,14 +316,14 @@ describe("people", () => {
 describe("msteams tokens", () => {
   const tokenCalls = () => server.seen.filter(({ path }) => path.endsWith("/token")).length;
 
-  test("are asked for once, for many messages at once", async () => {
+  test("are requested once for concurrent messages", async () => {
     server = startPlatform("msteams");
     const channel = await channelAt("msteams", server.url);
     await Promise.all([1, 2, 3].map(() => send(channel, "19:abc@thread.tacv2")));
     expect(tokenCalls()).toBe(1);
   });
 
-  test("that are refused are replaced once", async () => {
+  test("are replaced once if the platform refuses them", async () => {
     server = startPlatform("msteams");
     let refusals = 1;
     server.reply = ({ path }) => (path.endsWith("activities") && refusals-- > 0 ? json(401, {}) : undefined);
@@ -331,7 +334,7 @@ describe("msteams tokens", () => {
     expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "failed" });
   });
 
-  test("that nobody gives: a wrong password fails, a broken login may be tried again", async () => {
+  test("make a message fail if the password is wrong, and be tried again if the login answers nonsense", async () => {
     server = startPlatform("msteams");
     server.reply = () => json(401, { error: "invalid_client", error_description: `bad ${TOKEN}` });
     const outcome = await send(await channelAt("msteams", server.url), "19:abc@thread.tacv2");

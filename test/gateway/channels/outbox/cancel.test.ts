@@ -29,7 +29,7 @@ async function put(groupId: string, text: string) {
 const states = async (groupId: string) => (await box.store.read(() => textMessages(groupId))).map((row) => row.state);
 const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}${".".repeat(40)}`).join("\n");
 
-test("a message cancelled before it leaves is not sent; one under way ends", async () => {
+test("a message cancelled before it is sent is not sent, and one that is being sent ends", async () => {
   const hang = Promise.withResolvers<{ kind: "sent" }>();
   const sent: string[] = [];
   await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);
@@ -47,7 +47,7 @@ test("a message cancelled before it leaves is not sent; one under way ends", asy
 test.each([
   [{ kind: "retry", reason: "is down" }, "cancelled"],
   [{ kind: "unknown", reason: "broke off" }, "unknown"],
-] as const)("what is called back while it is being sent is not tried again: %j", async (outcome, state) => {
+] as const)("a message cancelled while it is being sent is not tried again after %j", async (outcome, state) => {
   const hang = Promise.withResolvers<SendOutcome>();
   const sent: string[] = [];
   await start([scripted(({ text }) => (sent.push(text), hang.promise), { dedupeMs: 60_000 })]);

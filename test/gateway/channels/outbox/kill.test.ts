@@ -31,7 +31,7 @@ function slowly(platform: ReturnType<typeof startPlatform>, onTaken: () => void)
   };
 }
 
-test(`killed ${KILLS} times: no message arrives twice, and none is lost where the platform drops repeats`, async () => {
+test(`after ${KILLS} kills, no message arrived twice, and none is lost on a platform that drops repeats`, async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
   const path = join(folder, "gateway.db");
   const telegram = startPlatform("telegram");

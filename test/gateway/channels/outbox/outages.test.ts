@@ -16,7 +16,7 @@ function recording() {
 
 const on = (lane: string, channel = "slack") => ({ channel, lane });
 
-test("an outage is logged at its start and at its end, with its duration", () => {
+test("an outage is logged once at its start, and once at its end with its duration", () => {
   const { log, told } = recording();
   let now = 5000;
   const outages = new Outages({ log, now: () => now });
@@ -32,7 +32,7 @@ test("an outage is logged at its start and at its end, with its duration", () =>
   expect(told()).toHaveLength(3);
 });
 
-test("channels fail apart", () => {
+test("the outages of different channels are logged separately", () => {
   const { log, told } = recording();
   const outages = new Outages({ log, now: () => 0 });
   outages.failed(on("a"), "x");
@@ -45,7 +45,7 @@ test("channels fail apart", () => {
   ]);
 });
 
-test("messages that were called back end an outage too", () => {
+test("an outage also ends when its waiting messages are cancelled", () => {
   const { log, lines } = recording();
   const outages = new Outages({ log, now: () => 0 });
   outages.failed(on("a"), "x");
@@ -56,7 +56,7 @@ test("messages that were called back end an outage too", () => {
   expect([outages.any, lines.length]).toEqual([false, 2]);
 });
 
-test("a channel that is down for many tries is two lines in the log, and every try is counted", async () => {
+test("a channel that is down for many tries is logged in two lines, and every try is counted", async () => {
   const { log, lines } = recording();
   const outcomes: string[] = [];
   let isUp = false;
@@ -101,7 +101,7 @@ test("a channel that is down for many tries is two lines in the log, and every t
   }
 });
 
-test("a database outage is logged once for each waiting task, and so is its end", async () => {
+test("a database outage and its end are logged once for each waiting task", async () => {
   const { log, lines } = recording();
   const sent = Promise.withResolvers<void>();
   const box = makeBox([scripted(async () => (await sent.promise, { kind: "sent" }))], { log });

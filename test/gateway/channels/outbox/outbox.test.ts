@@ -48,7 +48,7 @@ const makeReader = (path: string) => new Database(path, { readonly: true });
 const states = async (groupId: string) => (await box.store.read(() => textMessages(groupId))).map((row) => row.state);
 const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}${".".repeat(40)}`).join("\n");
 
-test("a text is sent in parts, in order, with a receipt for each", async () => {
+test("a text is sent in parts, in order, and each part's message id is stored", async () => {
   const sent: SendRequest[] = [];
   await start([scripted((request) => ({ kind: "sent", messageId: `m${sent.push(request)}` }))]);
   expect(await put("g", lines(3))).toEqual({ kind: "sent", messageIds: ["m1", "m2", "m3"] });
@@ -57,7 +57,7 @@ test("a text is sent in parts, in order, with a receipt for each", async () => {
   expect((await box.store.read(() => textMessages("g"))).map((row) => row.message_id)).toEqual(["m1", "m2", "m3"]);
 });
 
-test.skipIf(postgresUrl !== undefined)("a message is marked on the disk before its request leaves", async () => {
+test.skipIf(postgresUrl !== undefined)("a message is stored as being sent before its request is sent", async () => {
   const seen: unknown[] = [];
   await start([
     scripted(() => {
@@ -71,7 +71,7 @@ test.skipIf(postgresUrl !== undefined)("a message is marked on the disk before i
   expect(seen).toEqual([{ state: "sending", attempts: 1 }]);
 });
 
-test("a message whose mark did not reach the disk has not left: it is sent once the disk takes marks", async () => {
+test("a message whose state could not be stored is sent once the database can be written again", async () => {
   let sends = 0;
   await start([scripted(() => (sends++, { kind: "sent" }))]);
   const { store } = box;
@@ -92,7 +92,7 @@ test("a message whose mark did not reach the disk has not left: it is sent once 
   expect([failures, sends]).toEqual([[["sending"]], 1]);
 });
 
-test("a text that is put in twice is there once", async () => {
+test("a text added twice is sent once", async () => {
   let sends = 0;
   await start([scripted(() => (sends++, { kind: "sent" }))]);
   await put("g", "hello");
@@ -103,7 +103,7 @@ test("a text that is put in twice is there once", async () => {
   expect(sends).toBe(2);
 });
 
-test("what the transaction around it undoes is not sent", async () => {
+test("a text of a transaction that is rolled back is not sent", async () => {
   const sent: string[] = [];
   await start([scripted(({ text }) => (sent.push(text), { kind: "sent" }))]);
   const text = { groupId: "gone", target: { channel: "scripted", to: "ann" }, text: "gone", now: 0 };
@@ -116,7 +116,7 @@ test("what the transaction around it undoes is not sent", async () => {
   expect(sent).toEqual(["kept"]);
 });
 
-test("a retry waits as long as the platform asks, and nothing overtakes it", async () => {
+test("a retry waits as long as the platform asks, and later messages to the recipient wait behind it", async () => {
   const log: { text: string; at: number }[] = [];
   await start([
     scripted(({ text }) => {
@@ -129,7 +129,7 @@ test("a retry waits as long as the platform asks, and nothing overtakes it", asy
   expect(log[1]!.at - log[0]!.at).toBeGreaterThanOrEqual(1500);
 });
 
-test("a recipient that waits holds up no other", async () => {
+test("a slow recipient does not delay another", async () => {
   const sent: string[] = [];
   const hang = Promise.withResolvers<{ kind: "sent" }>();
   await start([
@@ -146,7 +146,7 @@ test("a recipient that waits holds up no other", async () => {
   await slow;
 });
 
-test("at most four recipients of a channel are talked to at once", async () => {
+test("at most four recipients of a channel are sent to at once", async () => {
   let [now, most] = [0, 0];
   await start([
     scripted(async () => {
@@ -161,7 +161,7 @@ test("at most four recipients of a channel are talked to at once", async () => {
   expect(most).toBe(4);
 });
 
-test("messages to one recipient keep the platform's distance", async () => {
+test("messages to one recipient keep the platform's minimum distance", async () => {
   const at: number[] = [];
   await start([scripted(() => (at.push(Date.now()), { kind: "sent" }), { spacingMs: 200 })]);
   await put("g", lines(3));
@@ -169,7 +169,7 @@ test("messages to one recipient keep the platform's distance", async () => {
   expect(at[2]! - at[1]!).toBeGreaterThanOrEqual(199);
 });
 
-test("a part that fails ends its text, and no other", async () => {
+test("a part that fails ends its text, and no other text", async () => {
   const sent: string[] = [];
   await start([
     scripted(({ text }) => {
@@ -183,7 +183,7 @@ test("a part that fails ends its text, and no other", async () => {
   expect(await put("h", "next")).toMatchObject({ kind: "sent" });
 });
 
-test("a part that may have arrived is not sent again where the platform drops no repeats; those behind it are sent", async () => {
+test("a part of unknown outcome is not repeated if the platform keeps repeats, and later parts are sent", async () => {
   const sent: string[] = [];
   await start([
     scripted(({ text }) => {
@@ -196,7 +196,7 @@ test("a part that may have arrived is not sent again where the platform drops no
   expect(await states("g")).toEqual(["sent", "unknown", "sent"]);
 });
 
-test("a part that may have arrived is repeated with its key while the platform drops repeats", async () => {
+test("a part of unknown outcome is repeated with its key while the platform drops repeats", async () => {
   const keys: string[] = [];
   const flaky = scripted(
     ({ key }) => (keys.push(key) === 1 ? { kind: "unknown", reason: "cut off" } : { kind: "sent" }),
@@ -208,7 +208,7 @@ test("a part that may have arrived is repeated with its key while the platform d
   expect(keys[0]).toBe(keys[1]!);
 });
 
-test("once the platform's memory is over it is not repeated", async () => {
+test("a part of unknown outcome is not repeated once the platform no longer drops repeats", async () => {
   let sends = 0;
   const flaky = scripted(() => (sends++, { kind: "unknown", reason: "cut off" }), { dedupeMs: 2900 });
   await start([flaky]);
@@ -216,19 +216,19 @@ test("once the platform's memory is over it is not repeated", async () => {
   expect(sends).toBe(2); // at 0 and 1 s; at 3 s it would be too late
 });
 
-test("after many attempts it is given up, with the reason", async () => {
+test("a message fails with the last reason after the maximum number of attempts", async () => {
   await start([scripted(() => ({ kind: "retry", reason: "busy" }))], { limits: { maxAttempts: 2, maxAgeMs: 60_000 } });
   expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 2 attempts: busy" });
 });
 
-test("a platform that asks for more time than a message has is given up at once", async () => {
+test("a message fails at once if the platform asks for a longer wait than its maximum age", async () => {
   await start([scripted(() => ({ kind: "retry", reason: "busy", afterMs: 7_200_000 }))], {
     limits: { maxAttempts: 9, maxAgeMs: 3_600_000 },
   });
   expect(await put("g", "hello")).toMatchObject({ kind: "failed", reason: "given up after 1 attempts: busy" });
 });
 
-test("a channel that throws does not crash, and its message may have arrived", async () => {
+test("an exception of a channel makes the outcome of its message unknown", async () => {
   await start([
     scripted(() => {
       throw new Error("plugin bug");
@@ -240,7 +240,7 @@ test("a channel that throws does not crash, and its message may have arrived", a
   });
 });
 
-test("a message of a channel that is gone waits for it", async () => {
+test("a message to a channel that is not there waits for that channel", async () => {
   const channels = new Map<string, Channel>();
   await start([], { channels: () => channels });
   const done = put("g", "hello");
@@ -252,7 +252,7 @@ test("a message of a channel that is gone waits for it", async () => {
   expect(await done).toMatchObject({ kind: "sent" });
 });
 
-test("a blank text is a failure, not a wait", async () => {
+test("a blank text fails at once", async () => {
   await start([scripted(() => ({ kind: "sent" }))]);
   const blank = { groupId: "g", target: { channel: "scripted", to: "ann" }, text: " \n ", now: 0 };
   await box.store.write(() => box.outbox.add(blank));
@@ -260,7 +260,7 @@ test("a blank text is a failure, not a wait", async () => {
   expect(await box.store.read(() => textOutcome("never put in"))).toBeUndefined();
 });
 
-test("a huge text is cut, and says so", async () => {
+test("a text that is too long is cut, with a note of how much is missing", async () => {
   const texts: string[] = [];
   await start([scripted(({ text }) => (texts.push(text), { kind: "sent" }), { chunkLimit: 40_000 })]);
   await put("g", "x".repeat(300_000));
@@ -281,7 +281,7 @@ test("onSettle runs once, inside the transaction that ends a text", async () => 
   expect(await box.store.read(() => queryAll("SELECT id FROM notes"))).toEqual([{ id: "g" }]);
 });
 
-test("stop waits for messages under way, and sends nothing more", async () => {
+test("stop waits for messages that are being sent, and sends no further ones", async () => {
   const sent: string[] = [];
   const hang = Promise.withResolvers<{ kind: "sent" }>();
   await start([scripted(({ text }) => (sent.push(text[0]!), hang.promise))]);
@@ -296,7 +296,7 @@ test("stop waits for messages under way, and sends nothing more", async () => {
   expect(sent).toEqual(["0", "1"]);
 });
 
-test("a message found due while it stops is not sent", async () => {
+test("a message that is found due during a stop is not sent", async () => {
   const sent: string[] = [];
   box = makeBox([scripted(({ text }) => (sent.push(text[0]!), { kind: "sent" }))]);
   const { store } = box;
@@ -320,7 +320,7 @@ test("a message found due while it stops is not sent", async () => {
   expect([await states("g"), sent]).toEqual([["queued"], []]);
 });
 
-test("after the grace a send is cut off", async () => {
+test("stop aborts a send after the grace period", async () => {
   const begun = Promise.withResolvers<void>();
   const hanging = scripted(({ signal }) => {
     begun.resolve();
@@ -337,7 +337,7 @@ test("after the grace a send is cut off", async () => {
 });
 
 test.skipIf(postgresUrl !== undefined)(
-  "a disk that cannot be written for a while loses no receipt and repeats no send",
+  "a disk that is full for a while loses no message id and repeats no send",
   async () => {
     let sends = 0;
     await start([
@@ -355,7 +355,7 @@ test.skipIf(postgresUrl !== undefined)(
   },
 );
 
-test("a crash in the middle of a send: repeated where the platform drops repeats, else not", async () => {
+test("a send interrupted by a crash is repeated only while the platform drops repeats", async () => {
   const keys: string[] = [];
   const plain = scripted(() => ({ kind: "sent" }));
   const careful = scripted(({ key }) => (keys.push(key), { kind: "sent" }), { id: "careful", dedupeMs: 60_000 });
@@ -384,7 +384,7 @@ test("a crash in the middle of a send: repeated where the platform drops repeats
   expect(keys).toEqual([(await box.store.read(() => textMessages("found")))[0]!.key]);
 });
 
-test("ended messages are deleted after a time, open ones are not", async () => {
+test("ended messages are deleted after a time, and open ones are kept", async () => {
   await start([scripted(() => ({ kind: "sent" }))]);
   await put("g", lines(3));
   await box.outbox.stop();
@@ -396,7 +396,7 @@ test("ended messages are deleted after a time, open ones are not", async () => {
   expect(await states("open")).toEqual(["queued"]);
 });
 
-test("a long text reaches a platform whole, over a real socket", async () => {
+test("a long text reaches a platform whole, over a real socket, in spite of two 429s", async () => {
   const server = startPlatform("discord");
   const channels = await channelsFrom({ discord: sectionFor("discord", server.url) });
   await start([...channels.values()]);

@@ -7,7 +7,7 @@ import { makeBox, scripted } from "../fixtures.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-test("messages that were put in, or kept apart, while it was ahead leave once it is set back", async () => {
+test("messages stored while the clock was ahead are sent once it is set back", async () => {
   let aheadMs = DAY_MS;
   const now = (): number => Date.now() + aheadMs;
   const sent: string[] = [];
@@ -29,7 +29,7 @@ test("messages that were put in, or kept apart, while it was ahead leave once it
   expect(sent).toEqual(["first", "second"]);
 });
 
-test("what is tried again after it was set back keeps its pauses", async () => {
+test("retries after the clock was set back keep their delays", async () => {
   let aheadMs = DAY_MS;
   const now = (): number => Date.now() + aheadMs;
   const tries: number[] = [];
@@ -46,7 +46,7 @@ test("what is tried again after it was set back keeps its pauses", async () => {
   expect(tries[2]! - tries[1]!).toBeGreaterThan(1900);
 });
 
-test("what was tried while it was ahead is tried again once it is set back", async () => {
+test("a retry scheduled while the clock was ahead runs once it is set back", async () => {
   let aheadMs = 0;
   const now = (): number => Date.now() + aheadMs;
   let tries = 0;

@@ -23,7 +23,7 @@ async function start(channels: readonly Channel[], more: Partial<OutboxDeps> = {
 
 const row = async () => (await box.store.read(() => textMessages("g")))[0]!;
 
-test("a channel that comes here while messages are looked for: what its last node was sending may have arrived", async () => {
+test("a message that another node was sending has an unknown outcome when this node takes the channel over", async () => {
   let sends = 0;
   let isHeld = false;
   let tell: Parameters<Lease["onChange"]>[0] = () => {};
@@ -53,7 +53,7 @@ test("a channel that comes here while messages are looked for: what its last nod
   expect([(await row()).state, sends]).toEqual(["unknown", 0]);
 });
 
-test("an attempt that ends while messages are looked for is not followed by another before its time", async () => {
+test("an attempt that ends during the search for due messages is not repeated before its time", async () => {
   let sends = 0;
   const outcome = Promise.withResolvers<SendOutcome>();
   const { store, outbox } = await start([scripted(() => (sends++, outcome.promise))]);
@@ -85,7 +85,7 @@ test("an attempt that ends while messages are looked for is not followed by anot
   expect([state, attempts, sends]).toEqual(["queued", 1, 1]);
 });
 
-test("a message whose mark reaches the disk once the grace is over is not sent, and waits for the next start", async () => {
+test("a message whose state is stored after the grace period is not sent, and waits for the next start", async () => {
   let sends = 0;
   box = makeBox([scripted(() => (sends++, { kind: "sent" }))]);
   const { store, outbox } = box;

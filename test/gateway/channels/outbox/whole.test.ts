@@ -5,7 +5,7 @@ import { eventually } from "../../../e2e/hearth.ts";
 import { makeBox, scripted } from "../fixtures.ts";
 
 test.each([1100.25, 2 ** -30, Number.NaN, -5])(
-  "a platform may ask for %d ms",
+  "a message is sent again after a platform asks for a wait of %d ms",
   async (afterMs) => {
     let tries = 0;
     const channel = scripted(() => (++tries === 1 ? { kind: "retry", reason: "busy", afterMs } : { kind: "sent" }));
