@@ -13,7 +13,7 @@ test.each([
   ["postgres://u@h", { url: "postgres://u@h/" }],
   ["postgres://h/db?user=u&password=p%40", { url: "postgres://u:p%40@h/db", database: "db" }],
   ["postgres://u@/db?host=h.example&port=1", { url: "postgres://u@h.example:1/db", database: "db" }],
-])("%s is of a host", (text, expected) => {
+])("%s is the address of a host", (text, expected) => {
   expect(parsePostgresAddress(text)).toEqual(expected);
 });
 
@@ -22,7 +22,7 @@ test.each([
   ["postgres://u:p@/db?host=/cloudsql/a:b:c", ["/cloudsql/a:b:c/.s.PGSQL.5432", "u", "p", "db"]],
   ["postgres:///db?host=/run/pg&port=77&user=u&password=p", ["/run/pg/.s.PGSQL.77", "u", "p", "db"]],
   ["postgres://u:p@%2Frun%2Fpg:77/db", ["/run/pg/.s.PGSQL.77", "u", "p", "db"]],
-])("%s is of a socket", (text, [path, username, password, database]) => {
+])("%s is the address of a socket", (text, [path, username, password, database]) => {
   expect(parsePostgresAddress(text)).toEqual({
     path: path!,
     username: username!,
@@ -32,7 +32,7 @@ test.each([
 });
 
 test.each(["", "mysql://h/db", "host=h dbname=db", "postgres:/h/db", "postgres://a,b/db", "postgres://a:1,b:2/db"])(
-  "'%s' is no address",
+  "'%s' is not an address",
   (text) => {
     expect(parsePostgresAddress(text)).toBeUndefined();
   },
@@ -43,7 +43,7 @@ test.each([
   ["postgres://h/db?sslmode=on", /^sslmode: expected one of disable, .*, verify-full, got 'on'$/],
   ["postgres://h/db?sslmode=verify-full", undefined],
   ["postgres:///db?host=/run/pg", undefined],
-])("what is wrong with %s", (text, expected) => {
+])("the problem of %s is reported", (text, expected) => {
   const problem = addressProblem(text);
   if (expected) expect(problem).toMatch(expected);
   else expect(problem).toBeUndefined();
@@ -53,11 +53,11 @@ test.each([
   ["postgres://u:secret@h/db", "h:5432"],
   ["postgres://u:secret@[::1]:77/db", "[::1]:77"],
   ["postgres://u:secret@/db?host=/run/pg", "/run/pg/.s.PGSQL.5432"],
-])("%s leads to %s", (text, place) => {
+])("the place of %s is %s", (text, place) => {
   expect(placeOf(text)).toBe(place);
 });
 
-test("a server that is not there is named by its place, without a password, and so is a file that is missing", async () => {
+test("the error of an unreachable server names its place without the password, and one of a missing file names it", async () => {
   const open = (url: string) => openPostgres({ url, schema: "named", connections: 3, name: "test" }, []);
   await expect(open("postgres://u:secret@127.0.0.1:1/db")).rejects.toThrow(
     /^the database cannot be reached: [^:]* \(127\.0\.0\.1:1\)$/,
@@ -68,7 +68,7 @@ test("a server that is not there is named by its place, without a password, and 
 });
 
 describe.skipIf(!hasPostgres)("an address and the environment (Debian's postgresql)", () => {
-  test("a database that PGDATABASE names is not meant where the address names one", async () => {
+  test("the database of the address overrides PGDATABASE", async () => {
     const server = await startPostgres({ syncs: false });
     const proxy = startProxy(server);
     const before = process.env["PGDATABASE"];

@@ -23,30 +23,33 @@ test("a migration runs once, and a later one on top", () => {
   expect(words(again)).toEqual(["kept", "new"]);
 });
 
-test.skipIf(process.platform === "win32")("other users cannot read it, nor an existing one", () => {
-  const path = join(folder, "gateway.db");
-  const modes = (): number[] => ["", "-wal", "-shm"].map((end) => statSync(path + end).mode & 0o777);
-  const first = openDatabase(path, [TABLE]);
-  expect(modes()).toEqual([0o600, 0o600, 0o600]);
-  for (const end of ["", "-wal", "-shm"]) chmodSync(path + end, 0o644);
-  const second = openDatabase(path, [TABLE]);
-  expect(modes()).toEqual([0o600, 0o600, 0o600]);
-  for (const db of [first, second]) db.close();
-});
+test.skipIf(process.platform === "win32")(
+  "the database's files are readable by their owner only, also if they existed before",
+  () => {
+    const path = join(folder, "gateway.db");
+    const modes = (): number[] => ["", "-wal", "-shm"].map((end) => statSync(path + end).mode & 0o777);
+    const first = openDatabase(path, [TABLE]);
+    expect(modes()).toEqual([0o600, 0o600, 0o600]);
+    for (const end of ["", "-wal", "-shm"]) chmodSync(path + end, 0o644);
+    const second = openDatabase(path, [TABLE]);
+    expect(modes()).toEqual([0o600, 0o600, 0o600]);
+    for (const db of [first, second]) db.close();
+  },
+);
 
-test("a migration that fails leaves nothing behind", () => {
+test("a migration that fails is undone", () => {
   const path = join(folder, "gateway.db");
   expect(() => openDatabase(path, [TABLE, { name: "bad", sql: "INSERT INTO nowhere VALUES (1)" }])).toThrow("nowhere");
   expect(words(openDatabase(path, [TABLE]))).toEqual([]);
 });
 
-test("a file that is not a database is named", () => {
+test("the error of a file that is not a database names it", () => {
   const path = join(folder, "gateway.db");
   writeFileSync(path, "x".repeat(8192));
   expect(() => openDatabase(path, [])).toThrow(`cannot open the database '${path}'`);
 });
 
-test("writes of one moment share a commit, and each answers for itself", async () => {
+test("concurrent writes share a commit, and one that fails does not affect the others", async () => {
   const path = join(folder, "gateway.db");
   const db = openDatabase(path, [TABLE]);
   const writer = new Writer(db);
@@ -70,7 +73,7 @@ test("writes of one moment share a commit, and each answers for itself", async (
   expect(words(new Database(path, { readonly: true }))).toEqual(["one", "three"]);
 });
 
-test("nothing is promised where the commit fails", async () => {
+test("a write fails if its commit fails", async () => {
   const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
   const writer = new Writer(db);
   const lost = writer.write((at) => at.run("INSERT INTO words VALUES ('lost')"));
@@ -78,7 +81,7 @@ test("nothing is promised where the commit fails", async () => {
   await expect(lost).rejects.toThrow("the database cannot be written");
 });
 
-test("where the disk is full for one of several writes, none of them is promised, and none is done", async () => {
+test("if the disk is full for one of several writes, all of them fail, and none is stored", async () => {
   const db = openDatabase(join(folder, "gateway.db"), [TABLE]);
   const writer = new Writer(db);
   const { page_count: pages } = db.query<{ page_count: number }, []>("PRAGMA page_count").get()!;
@@ -93,7 +96,7 @@ test("where the disk is full for one of several writes, none of them is promised
   expect(words(db)).toEqual(["later"]);
 });
 
-test("nothing is promised that could not be synced", async () => {
+test("a write fails if it could not be synced to the disk", async () => {
   const path = join(folder, "gateway.db");
   const writer = new Writer(openDatabase(path, [TABLE]));
   rmSync(`${path}-wal`);
@@ -101,7 +104,7 @@ test("nothing is promised that could not be synced", async () => {
   await expect(written).rejects.toThrow("the database cannot be written: ENOENT");
 });
 
-test("closing waits for what is still to be written", async () => {
+test("close waits for pending writes", async () => {
   const path = join(folder, "gateway.db");
   const db = openDatabase(path, [TABLE]);
   const writer = new Writer(db);
@@ -113,7 +116,7 @@ test("closing waits for what is still to be written", async () => {
   expect(written).toBe(2);
 });
 
-test("a commit holds the write lock from its beginning: its reads are still true when it writes", async () => {
+test("a transaction holds the write lock from its beginning", async () => {
   const path = join(folder, "gateway.db");
   const writer = new Writer(openDatabase(path, [TABLE]));
   const other = new Database(path);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { FailureLog } from "../../../src/gateway/database/failure-log.ts";
 import type { Logger } from "../../../src/base/log.ts";
 
-test("a lasting failure is logged once, another one too, and their end once", () => {
+test("a lasting failure and another one are each logged once, and so is their end", () => {
   const told: string[] = [];
   const say: Logger["error"] = (msg, fields) => void told.push(`${msg} ${JSON.stringify(fields ?? {})}`);
   const log: Logger = { debug: say, info: say, warn: say, error: say };

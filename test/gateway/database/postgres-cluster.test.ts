@@ -54,7 +54,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
   const holderOf = async (number: number, by = sql): Promise<number | undefined> =>
     ((await by.unsafe(LOCKED, [number])) as { pid: number }[])[0]?.pid;
 
-  test("one whose line breaks has its lock again at once, before the others miss it", async () => {
+  test("a node whose connection breaks takes its lock again before others miss it", async () => {
     const said: string[] = [];
     const node = await join("one", said, { lookMs: 10 * WAIT_MS }); // its next look does not come in this test
     const { number } = node;
@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await other.leave();
   }, 120_000);
 
-  test("one that has its lock again before it is removed stays", async () => {
+  test("a node that has its lock again before its removal stays a member", async () => {
     const said: string[] = [];
     const node = await join("one", said);
     const other = await join("two", said);
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await other.leave();
   }, 120_000);
 
-  test("a node whose lock is free is removed, once, and its leases are free", async () => {
+  test("a node whose lock is free is removed once, and its leases become free", async () => {
     const said: string[] = [];
     const node = await join("one", said);
     const text = `INSERT INTO ${SCHEMA}.nodes (name, version, digest, digest_at, started_at, seen_at)
@@ -119,7 +119,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     await node.leave();
   }, 120_000);
 
-  test("a database's clock that is set ahead makes no node silent, and no lease free", async () => {
+  test("a database clock that is set ahead makes no node silent and frees no lease", async () => {
     const said: string[] = [];
     const nodes = [await join("one", said), await join("two", said)];
     const numbers = nodes.map(({ number }) => number);

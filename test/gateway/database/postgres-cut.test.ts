@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
   }
 
   test.each<Cut>(["request", "answer"])(
-    "the %s of one is lost: it is stored once, and its writer hears so",
+    "with a lost %s are stored once and reported as stored",
     async (cut) => {
       const { store, cuts } = await openThroughProxy();
       cuts.push(cut);
@@ -55,7 +55,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     60_000,
   );
 
-  test("one after the other of a busy store: nothing is lost, nothing is stored twice", async () => {
+  test("in a busy store lose no write and store none twice", async () => {
     const { store, cuts } = await openThroughProxy();
     const all = Array.from({ length: 60 }, (_, i) => `word ${100 + i}`);
     const senders = Array.from({ length: 6 }, async (_, sender) => {
@@ -69,7 +69,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.close();
   }, 60_000);
 
-  test("a silent server is given up once, and no write is reported as stored", async () => {
+  test("to a silent server fail after one timeout, and no write is reported as stored", async () => {
     const { store, proxy: silenced } = await openThroughProxy();
     await store.writeEach(note, "before");
     silenced.isSilent = true;
@@ -92,7 +92,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.close();
   }, 60_000);
 
-  test("a server whose process crashed has given the number away: what was lost is not taken for stored", async () => {
+  test("before a crash of the server are not reported as stored if their transaction id was given to another", async () => {
     const { store, proxy: cutting, schema } = await openThroughProxy();
     await store.writeEach(note, "before");
     cutting.cuts.push("request");
@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.close();
   }, 60_000);
 
-  test("a server that is away afterwards is waited for as long whatever happens to this machine's clock", async () => {
+  test("to a server that stays away are waited for as long if this machine's clock is set back", async () => {
     const { store, proxy: cutting } = await openThroughProxy();
     cutting.cuts.push("answer");
     cutting.afterCut = async () => {
@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     await store.close();
   }, 60_000);
 
-  test("a commit that waits for its copy is not answered before, however long that takes", async () => {
+  test("are not reported as stored while a synchronous standby is missing", async () => {
     const { store } = await openThroughProxy();
     await store.writeEach(note, "alone");
     await server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");

@@ -13,7 +13,7 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
   afterAll(() => server?.remove(), 60_000);
   const makeWire = (url = server.url) => new NewsWire({ url, schema: "a schema", connections: 1, name: "test" });
 
-  test("each hears the other and not itself; texts of any length and kind come whole, before what was told after them", async () => {
+  test("reaches the other node and not the sender; texts of any length arrive whole and in order", async () => {
     const [first, second] = [makeWire(), makeWire()];
     const heard: string[] = [];
     const own: string[] = [];
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     await Promise.all([first.close(), second.close()]);
   });
 
-  test("who spoke while the server was away listens once when it is back", async () => {
+  test("is received over one connection once the server is back, after failed sends meanwhile", async () => {
     const proxy = startProxy(server);
     const wire = makeWire(proxy.url);
     let returns = 0;
@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     proxy.stop();
   }, 180_000);
 
-  test("a listener whose server crashed, or whose line fell silent, listens again, and the terminal hears nothing", async () => {
+  test("is received again after a crash of the server or a silent connection, without output on the terminal", async () => {
     const warned = spyOn(console, "warn");
     const proxy = startProxy(server);
     const speaker = makeWire();

@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   const open = (changes: Partial<ServerOptions> = {}) =>
     openPostgres({ url: server.url, schema: `test_${++schemas}`, connections: 4, name: "test", ...changes }, [TABLE]);
 
-  test("scripts of one moment share a commit; one that throws, or whose text cannot be held, fails alone", async () => {
+  test("concurrent scripts share a commit; one that throws, or has a text with U+0000, fails alone", async () => {
     const store = await open();
     const ends = await Promise.allSettled([
       store.write(() => put("one", 2 ** 52)),
@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("inputs of one moment are one script's; one that cannot be held is refused alone, half a character is none", async () => {
+  test("concurrent inputs share a script; one with U+0000 is refused alone, and a lone surrogate becomes U+FFFD", async () => {
     const store = await open();
     const given: number[] = [];
     function* add(inputs: readonly string[]): Transaction<readonly string[]> {
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("plans are kept for scripts of several inputs alone, whatever was undone before; none is compiled", async () => {
+  test("generic plans are used only for scripts of several inputs, also after a rollback; JIT is off", async () => {
     const store = await open();
     const mode = (): Transaction<{ mode: string } | undefined> =>
       queryOne(`SELECT current_setting('plan_cache_mode') || ', seqscan ' || current_setting('enable_seqscan') ||
@@ -102,7 +102,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("a text that cannot be held, and that is only inserted, is refused alone", async () => {
+  test("an inserted text with U+0000 is refused alone", async () => {
     const store = await open();
     function* add(inputs: readonly string[]): Transaction<readonly string[]> {
       const rows = inputs.map((word) => [word, 1]);
@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   });
 
-  test("the next process finds the data, and its migrations do not run twice", async () => {
+  test("the next process finds the data, and runs no migration twice", async () => {
     const first = await open({ schema: "kept" });
     await first.write(() => put("kept"));
     await first.close();
@@ -124,7 +124,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await second.close();
   });
 
-  test("migrations wait for writers, and block no one without new ones", async () => {
+  test("new migrations wait for writers; without new ones, opening waits for nobody", async () => {
     const schema = "migrated";
     await (await open({ schema })).close();
     const other = new SQL(server.url, { max: 1 });
@@ -142,7 +142,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await other.close();
   }, 60_000);
 
-  test("scripts of several processes are serial: what one read holds until it wrote", async () => {
+  test("the scripts of several processes are serializable", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => open({ schema: "shared" })));
     const next = function* (): Transaction<number> {
       const { n } = (yield* queryOne<{ n: number }>("SELECT count(*) AS n FROM words"))!;
@@ -156,7 +156,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  test("a connection that breaks costs nothing: the transaction is tried again on another", async () => {
+  test("after a broken connection, the transaction is tried again on another one", async () => {
     const store = await open();
     await store.write(() => put("before"));
     await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
@@ -168,7 +168,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   test.each([
     ["default_transaction_read_only = on", "expected a database that can be written, got one that is read-only"],
     ["synchronous_commit = off", "expected synchronous_commit to be on, got off: what is accepted could be lost"],
-  ])("ALTER DATABASE … SET %s: refused at the start with one line", async (setting, message) => {
+  ])("ALTER DATABASE … SET %s: the start fails with one line", async (setting, message) => {
     const name = setting.split(" ")[0]!;
     await server.run(`ALTER DATABASE postgres SET ${setting}`);
     try {
@@ -179,7 +179,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   });
 
   test.each(["default_transaction_read_only = on", "synchronous_commit = off"])(
-    "ALTER DATABASE … SET %s, and back: sessions that began meanwhile are not kept",
+    "ALTER DATABASE … SET %s: sessions opened before it was reset are not reused",
     async (setting) => {
       const store = await open();
       await server.run(`ALTER DATABASE postgres SET ${setting}`);
@@ -199,12 +199,12 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     ["mysql://root@localhost/x", "bad_request", /^database\.url: expected postgres:/],
     ["postgres://hearth@127.0.0.1:1/postgres", "storage", /^the database cannot be reached: /],
     ["", "storage", /^the database refuses the login: database "nowhere" does not exist$/],
-  ])("an address that leads nowhere is one line: %s", async (url, code, message) => {
+  ])("the error of an unusable address is one line: %s", async (url, code, message) => {
     const opening = open({ url: url || server.url.replace("/postgres?", "/nowhere?") });
     await expect(opening).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  test("a statement that takes too long fails as the database's; the next write works", async () => {
+  test("a statement that takes too long fails as a storage error, and the next write works", async () => {
     const store = await open();
     const slow = store.write(function* () {
       yield* execute("SET LOCAL statement_timeout = 50");
@@ -221,7 +221,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await store.close();
   }, 60_000);
 
-  test("a lock, rights and tables that were taken away, and a refused password are the database's, for reads too", async () => {
+  test("locks, revoked rights, missing tables and refused logins fail as storage errors, for reads too", async () => {
     const schema = `test_${schemas + 1}`;
     await server.run("CREATE ROLE guest LOGIN; GRANT CREATE ON DATABASE postgres TO guest");
     const store = await open({ url: server.url.replace("hearth@", "guest@") });
@@ -250,7 +250,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await holder.close({ timeout: 0 });
   }, 60_000);
 
-  test("while the server is away writes and reads fail; what was promised before a crash is there after it", async () => {
+  test("reads and writes fail while the server is away, and committed data is there after its crash", async () => {
     const store = await open();
     await Promise.all(Array.from({ length: 50 }, (_, n) => store.write(() => put(`${n}`))));
     await server.stop("immediate");

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { inPostgres } from "../../../src/gateway/database/postgres/tables.ts";
 
-test("tables in SQLite's dialect are given PostgreSQL's types", () => {
+test("tables in SQLite's dialect are translated to PostgreSQL's types", () => {
   const sqlite = `CREATE TABLE a (seq INTEGER PRIMARY KEY AUTOINCREMENT, INTEGERS BLOB) STRICT;
     CREATE TABLE b (key TEXT COLLATE BINARY PRIMARY KEY, n INTEGER) STRICT, WITHOUT ROWID;`;
   expect(inPostgres(sqlite))

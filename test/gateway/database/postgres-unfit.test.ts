@@ -15,7 +15,7 @@ const WAIT_MS = 60_000;
 const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT)" };
 const PGBOUNCER = Bun.which("pgbouncer", { PATH: `${process.env["PATH"]}:/usr/sbin` });
 
-describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", () => {
+describe.skipIf(!hasPostgres)("opening a store on an unsuitable server (Debian's postgresql)", () => {
   let server: PostgresServer;
   let schemas = 0;
   beforeAll(async () => void (server = await startPostgres()), 120_000);
@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
     openPostgres({ url, schema: `unfit_${++schemas}`, connections: 3, name: "test" }, [TABLE]);
   const refusal = (message: string) => ({ code: "storage", message: `the database does not fit: expected ${message}` });
 
-  test("too old", async () => {
+  test("refuses a version before 14", async () => {
     const version = server.version;
     const aged = (data: Buffer): Uint8Array => {
       const text = data.toString("latin1");
@@ -46,13 +46,13 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
     proxy.stop();
   });
 
-  test("with no place for some characters", async () => {
+  test("refuses an encoding other than UTF8", async () => {
     await server.run("CREATE DATABASE narrow ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
     const narrow = server.url.replace("/postgres?", "/narrow?");
     await expect(open(narrow)).rejects.toMatchObject(refusal("a database of encoding UTF8, got LATIN1"));
   }, 60_000);
 
-  test("silent: refused within seconds", async () => {
+  test("fails within seconds if the server is silent", async () => {
     const proxy = startProxy(server);
     proxy.isSilent = true;
     await expect(open(proxy.url)).rejects.toMatchObject({
@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)("servers that do not fit (Debian's postgresql)", (
     proxy.stop();
   }, 60_000);
 
-  test("silent once its tables are there: refused with one line that says what is silent", async () => {
+  test("fails with one line if the server is silent once the tables exist", async () => {
     const options = { url: server.url, schema: `unfit_${++schemas}`, connections: 3, name: "test" };
     const store = await openPostgres(options, clusterMigrations);
     const proxy = startProxy(server);
@@ -121,7 +121,7 @@ ignore_startup_parameters = ${ignored}
       "statement_timeout, lock_timeout, idle_in_transaction_session_timeout, plan_cache_mode, search_path, " +
       "tcp_keepalives_idle, tcp_keepalives_interval, tcp_keepalives_count, tcp_user_timeout";
 
-    test("that refuses what a connection asks for", async () => {
+    test("fails if the pooler refuses the connection's parameters", async () => {
       const pooler = await startPooler("session", "extra_float_digits");
       await expect(open(pooler.url)).rejects.toMatchObject({
         code: "storage",
@@ -129,13 +129,13 @@ ignore_startup_parameters = ${ignored}
       });
     }, 60_000);
 
-    test("that lends a session for a transaction", async () => {
+    test("refuses a pooler in transaction mode", async () => {
       const pooler = await startPooler("transaction", ALL);
       const message = "a session for each connection, got a pooler in transaction mode: use session mode";
       await expect(open(pooler.url)).rejects.toMatchObject(refusal(message));
     }, 60_000);
 
-    test("that keeps what a connection asks for to itself: refused, unless the role has it", async () => {
+    test("refuses a pooler that ignores the connection's parameters, unless the role has them", async () => {
       const pooler = await startPooler("session", ALL);
       await expect(open(pooler.url)).rejects.toMatchObject({
         code: "storage",

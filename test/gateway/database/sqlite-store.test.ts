@@ -15,7 +15,7 @@ function* words(): Transaction<string[]> {
   return (yield* queryAll<{ word: string }>("SELECT word FROM words ORDER BY word")).map(({ word }) => word);
 }
 
-test("a script gets rows, one row or none, and how many rows changed", async () => {
+test("a script gets rows, one row or none, and the number of changed rows", async () => {
   const store = openStore([TABLE]);
   const result = await store.write(function* () {
     return [yield* put("a"), yield* put("b"), yield* queryOne("SELECT word FROM words WHERE word = $1", "z")];
@@ -29,7 +29,7 @@ test("a script gets rows, one row or none, and how many rows changed", async () 
   expect(await found).toHaveLength(2);
 });
 
-test("a script that throws undoes itself alone; one that catches what a statement threw goes on", async () => {
+test("a script that throws undoes only itself, and one that catches a statement's error continues", async () => {
   const store = openStore([TABLE]);
   const failing = store.write(function* () {
     yield* put("half");
@@ -49,7 +49,7 @@ test("a script that throws undoes itself alone; one that catches what a statemen
   expect(await store.read(words)).toEqual(["one", "two"]);
 });
 
-test("an undoable part that throws leaves what was before it, also inside of another", async () => {
+test("an undoable part that throws keeps what was written before it, also within another", async () => {
   const store = openStore([TABLE]);
   function* inner(): Transaction<void> {
     yield* put("inner");
@@ -71,7 +71,7 @@ test("an undoable part that throws leaves what was before it, also inside of ano
   expect([caught, await store.read(words)]).toEqual(["inner", ["before", "outer"]]);
 });
 
-test("where a full disk undoes the whole transaction, an undoable part does not hide it", async () => {
+test("a full disk that undoes the transaction makes it fail, also within an undoable part", async () => {
   const store = openStore([TABLE]);
   const pages = await store.read(() => queryOne<{ page_count: number }>("PRAGMA page_count"));
   await store.read(() => queryOne(`PRAGMA max_page_count = ${pages!.page_count}`));
@@ -83,7 +83,7 @@ test("where a full disk undoes the whole transaction, an undoable part does not 
   expect(await store.read(words)).toEqual([]);
 });
 
-test("more texts than stay prepared are all answered", async () => {
+test("more statements than are kept prepared all work", async () => {
   const store = openStore([TABLE]);
   for (let n = 0; n < 600; n++) expect(await store.read(() => queryOne(`SELECT ${n} AS n`))).toEqual({ n });
   expect(await store.read(() => queryOne("SELECT 0 AS n"))).toEqual({ n: 0 });
