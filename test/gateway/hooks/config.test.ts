@@ -19,7 +19,7 @@ test("a mapping without settings is an agent action for every path", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("the configuration refuses", () => {
   test.each([
     ["an unknown key", { tokn: "x" }],
     ["an unknown preset", { presets: ["gopher"] }],
@@ -33,14 +33,14 @@ describe("what is refused", () => {
   });
 });
 
-test("an incomplete signature gets an error from its own scheme", () => {
+test("the error of an incomplete signature comes from its scheme", () => {
   const read = hooksSchema.safeParse({ mappings: [{ auth: { scheme: "hmac", secrets: "x" } }] });
   expect(read.success ? [] : read.problems).toEqual([
     { path: ["mappings", 0, "auth", "header"], message: "required: expected a text that is not empty" },
   ]);
 });
 
-test("conditions nest", () => {
+test("conditions may be nested", () => {
   const when = { all: [{ at: "headers.x", equals: "a" }, { not: { any: [{ at: "payload.b", exists: true }] } }] };
   expect(mappingSchema.parse({ match: { when } }).match.when).toEqual(when);
   expect(mappingSchema.safeParse({ match: { when: { all: [{ ät: 1 }] } } }).success).toBe(false);
@@ -58,11 +58,11 @@ test.each([
   [{ mappings: [{ action: "agnet" }] }, 'mappings.0.action: .*did you mean "agent"\\?'],
   [{ mappings: [{ auth: { scheme: "githb", secrets: "x" } }] }, 'mappings.0.auth.scheme: .*did you mean "github"\\?'],
   [{ mappings: [{ handshake: "slak" }] }, 'mappings.0.handshake: .*did you mean "slack"\\?'],
-])("a misspelled word names the one that is near: %j", (hooks, message) => {
+])("the error of a misspelled word suggests the nearest one: %j", (hooks, message) => {
   expect(() => hooksSchema.parse(hooks)).toThrow(new RegExp(message));
 });
 
-test("a text that is near no word is not repeated: it may be a secret", () => {
+test("the error of an unrecognized text does not repeat it, because it may be a secret", () => {
   expect(() => hooksSchema.parse({ presets: ["sk-secret-value"] })).toThrow(/got a text of 15 characters$/);
 });
 

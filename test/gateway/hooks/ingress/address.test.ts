@@ -22,7 +22,7 @@ describe("the address of a client:", () => {
     expect(from(peer)).toBe(expected);
   });
 
-  test("a stranger's X-Forwarded-For does not count", () => {
+  test("X-Forwarded-For of an untrusted peer is ignored", () => {
     expect(from("9.9.9.9", "1.2.3.4")).toBe("9.9.9.9");
   });
 
@@ -38,11 +38,11 @@ describe("the address of a client:", () => {
     ["", "127.0.0.1"],
     [",,,", "127.0.0.1"],
     [`${"1.1.1.1,".repeat(10_000)}2.2.2.2`, "2.2.2.2"],
-  ])("behind trusted proxies X-Forwarded-For %p is %s: the last that they did not vouch for", (header, expected) => {
+  ])("with X-Forwarded-For %p behind trusted proxies it is %s, the last untrusted one", (header, expected) => {
     expect(from("127.0.0.1", header)).toBe(expected);
   });
 
-  test("failures of one IPv6 network are counted together, those of IPv4 addresses apart", () => {
+  test("failures are counted per /64 network of IPv6, and per address of IPv4", () => {
     expect(failureKey(from("2001:db8:1:2:3::4"))).toBe("2001:db8:1:2::/64");
     expect(failureKey(from("2001:db8:1:2:ffff::"))).toBe("2001:db8:1:2::/64");
     expect(failureKey(from("1.2.3.4"))).toBe("1.2.3.4");
@@ -60,11 +60,11 @@ test.each([
   ["10.0.0.0/8/8", false],
   ["proxy.example", false],
   ["", false],
-])("%p is a network: %p", (text, expected) => {
+])("%p is a network address: %p", (text, expected) => {
   expect(isNetwork(text)).toBe(expected);
 });
 
-describe("the address that was asked:", () => {
+describe("the requested URL:", () => {
   const asked = (peer: string | undefined, headers: Record<string, string>): string =>
     publicUrl({ url: new URL("http://inside:9000/hooks/a?q=1"), headers: new Headers(headers), peer, trusted });
   const https = { "x-forwarded-proto": "https" };
@@ -77,11 +77,14 @@ describe("the address that was asked:", () => {
     ["127.0.0.1", {}, "http://inside:9000/hooks/a?q=1"],
     ["127.0.0.1", { "x-forwarded-proto": "gopher", "x-forwarded-host": "a b" }, "http://inside:9000/hooks/a?q=1"],
     ["127.0.0.1", { "x-forwarded-host": "u:p@a.example/x" }, "http://a.example/hooks/a?q=1"],
-  ] as const)("a proxy at %p that is trusted says %p: %s", (peer, headers, expected) => {
+  ] as const)("with trusted proxy %p and headers %p it is %s", (peer, headers, expected) => {
     expect(asked(peer, headers)).toBe(expected);
   });
 
-  test.each(["9.9.9.9", undefined, "nonsense"])("%p is not believed", (peer) => {
-    expect(asked(peer, { ...https, "x-forwarded-host": "a.example" })).toBe("http://inside:9000/hooks/a?q=1");
-  });
+  test.each(["9.9.9.9", undefined, "nonsense"])(
+    "the forwarding headers of the untrusted peer %p are ignored",
+    (peer) => {
+      expect(asked(peer, { ...https, "x-forwarded-host": "a.example" })).toBe("http://inside:9000/hooks/a?q=1");
+    },
+  );
 });

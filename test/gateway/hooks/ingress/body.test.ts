@@ -13,7 +13,7 @@ const messageOf = (chunks: readonly Uint8Array[]) => ({
   }),
 });
 
-test("a body of one chunk is that chunk; one of many is whole, and leaves the chunks as they are", async () => {
+test("a body of one chunk is not copied, and one of many is joined without changing the chunks", async () => {
   const chunk = Uint8Array.from({ length: 300 }, (_, i) => i);
   expect((await readBody(messageOf([chunk]), LIMITS)).buffer).toBe(chunk.buffer);
   for (const [count, size] of [
@@ -46,7 +46,7 @@ describe("a small body of a known length", () => {
     await expect(tooLong).rejects.toMatchObject({ problem: "payload_too_large" });
   });
 
-  test("that does not come in time, or whose sender is gone, is refused", async () => {
+  test("is refused if it comes too late or its sender disconnects", async () => {
     const { promise, reject } = Promise.withResolvers<Uint8Array>();
     const late = readBody(announced(3, promise), { ...LIMITS, timeoutMs: 10 });
     await expect(late).rejects.toMatchObject({ problem: "body_timeout", headers: { connection: "close" } });
@@ -55,7 +55,7 @@ describe("a small body of a known length", () => {
     await expect(gone).rejects.toMatchObject({ problem: "client_gone" });
   });
 
-  test("is a stream where it is not small", async () => {
+  test("is read as a stream if it is large", async () => {
     const chunk = new Uint8Array(70_000).fill(7);
     const message = { ...messageOf([chunk]), headers: new Headers({ "content-length": "70000" }) };
     const bytes = () => Promise.reject(new Error("all at once"));
@@ -63,24 +63,24 @@ describe("a small body of a known length", () => {
   });
 });
 
-describe("a body for which there is no memory is refused for now", () => {
+describe("a body without enough free memory is refused with too_busy", () => {
   const limited = (room: number) => ({ ...LIMITS, hold: (bytes: number) => (room -= bytes) >= 0 });
   const busy = { problem: "too_busy", headers: { "retry-after": "1" } };
 
-  test("in the middle of a stream", async () => {
+  test("while it is streamed", async () => {
     const chunks = [new Uint8Array(300), new Uint8Array(300)];
     expect(await readBody(messageOf(chunks), limited(600))).toHaveLength(600);
     await expect(readBody(messageOf(chunks), limited(599))).rejects.toMatchObject(busy);
   });
 
-  test("by its announced length, where it is small", async () => {
+  test("by its announced length if it is small", async () => {
     const message = { ...messageOf([]), headers: new Headers({ "content-length": "3" }) };
     const bytes = async () => Uint8Array.of(1, 2, 3);
     expect(await readBody({ ...message, bytes }, limited(3))).toHaveLength(3);
     await expect(readBody({ ...message, bytes }, limited(2))).rejects.toMatchObject(busy);
   });
 
-  test("where it is compressed: by what may come of it", async () => {
+  test("by the limit of its decompressed size if it is compressed", async () => {
     const packed = Bun.gzipSync(new Uint8Array(1000));
     const message = () => ({ ...messageOf([packed]), headers: new Headers({ "content-encoding": "gzip" }) });
     const room = packed.length + LIMITS.limitBytes;

@@ -22,17 +22,17 @@ describe("slack", () => {
     expect(answerHandshake("slack", request({ payload }))).toEqual(plain("c-1"));
   });
   test.each([[{ type: "event_callback", challenge: "c" }], [{ type: "url_verification" }], [null], ["x"], [[1]]])(
-    "%j is no check",
+    "%j is not a handshake",
     (payload) => expect(answerHandshake("slack", request({ payload }))).toBeUndefined(),
   );
 });
 
-test("github's ping is answered and nothing else", () => {
+test("github's ping is answered, and no other event", () => {
   expect(answerHandshake("github", request({ headers: { "x-github-event": "ping" } }))).toMatchObject({ status: 200 });
   expect(answerHandshake("github", request({ headers: { "x-github-event": "push" } }))).toBeUndefined();
 });
 
-test("discord's checks are answered: an interactions endpoint's in kind, one's for webhook events without a body", () => {
+test("discord's ping is answered 200 for interactions, and 204 for webhook events", () => {
   const answer = (payload: unknown) => answerHandshake("discord", request({ payload }));
   expect(answer({ type: 1, id: "1", token: "t", version: 1 })).toMatchObject({ status: 200, body: '{"type":1}' });
   expect(answer({ type: 0, application_id: "1", version: 1 })).toMatchObject({ status: 204, body: "" });
@@ -42,7 +42,7 @@ test("discord's checks are answered: an interactions endpoint's in kind, one's f
   }
 });
 
-test("meta gets its challenge only with our secret, by GET", () => {
+test("meta gets its challenge only by GET with the right secret", () => {
   const search = "hub.mode=subscribe&hub.challenge=42&hub.verify_token=";
   expect(answerHandshake("meta", request({ method: "GET", search: `${search}mine` }))).toEqual(plain("42"));
   expect(answerHandshake("meta", request({ method: "GET", search: `${search}other` }))).toMatchObject({ status: 403 });
@@ -50,7 +50,7 @@ test("meta gets its challenge only with our secret, by GET", () => {
   expect([hearsGet("meta"), hearsGet("slack"), hearsGet(undefined)]).toEqual([true, false, false]);
 });
 
-test("microsoft gets its token back as plain text, of bounded length", () => {
+test("microsoft gets its token as plain text, up to a limited length", () => {
   const search = "validationToken=%3Cb%3Ex";
   expect(answerHandshake("microsoft", request({ search }))).toEqual(plain("<b>x"));
   expect(answerHandshake("microsoft", request({ search: `validationToken=${"x".repeat(2000)}` }))).toBeUndefined();

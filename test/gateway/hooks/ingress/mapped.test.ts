@@ -12,7 +12,7 @@ const mapping = {
   maxBodyBytes: 32 * MIB,
 };
 
-test("one address has its share of memory, and others have theirs; it is free again once a body is read", async () => {
+test("one address uses at most its share of the body memory, which is free again after the body is read", async () => {
   const world = makeWorld({ hooks: { mappings: [mapping] }, log: silent });
   afterTest(() => world.store.close());
   const chunk = new Uint8Array(30 * MIB); // the only chunk of every body, which is not copied

@@ -40,7 +40,7 @@ describe("a body", () => {
     ["a form with a payload that is none", "payload=hello&x=1", FORM, { payload: "hello", x: "1" }],
     ["lines of JSON", '{"a":1}\r\n\n[2]\n', "application/x-ndjson", [{ a: 1 }, [2]]],
     ["a sequence of JSON", '\x1e{"a":1}\n\x1e2\n', "application/json-seq", [{ a: 1 }, 2]],
-  ])("of %s", (_, body, contentType, expected) => {
+  ])("contains %s", (_, body, contentType, expected) => {
     expect(parse(body, contentType)).toEqual(expected);
   });
 
@@ -52,7 +52,7 @@ describe("a body", () => {
     ["UTF-16", Buffer.from('\ufeff{"a":"é"}', "utf16le"), `${JSON_TYPE}; charset=UTF-16`, { a: "é" }],
   ])("in %s is read", (_, body, contentType, expected) => expect(parse(body, contentType)).toEqual(expected));
 
-  test("in an unknown charset that is no UTF-8 is refused", () => {
+  test("in an unknown charset that is not UTF-8 is refused", () => {
     for (const charset of ["klingon", "utf-8"]) {
       const body = Uint8Array.of(0x22, 0xe9, 0x22);
       expect(problemOf(() => parse(body, `${JSON_TYPE}; charset=${charset}`))).toBe("invalid_utf8");
@@ -71,13 +71,13 @@ describe("a body", () => {
       '{"__proto__":{"id":9007199254740993}}',
       JSON.parse('{"__proto__":{"id":"9007199254740993"}}'),
     ],
-  ])("with %s keeps it as it was written", (_, body, expected) => {
+  ])("with %s keeps its value", (_, body, expected) => {
     const value = parse(body, JSON_TYPE);
     expect(JSON.stringify(value)).toBe(JSON.stringify(expected));
     expect(Object.getPrototypeOf(value)).toBe(Array.isArray(value) ? Array.prototype : Object.prototype);
   });
 
-  test("of names that objects have anyway becomes fields, not prototypes", () => {
+  test("keeps keys like __proto__ as fields without changing a prototype", () => {
     const value = parse('{"__proto__":{"message":"x"},"constructor":1}', JSON_TYPE) as Record<string, unknown>;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
@@ -98,16 +98,16 @@ describe("a body", () => {
     ["objects without end", '{"a":'.repeat(100_000), JSON_TYPE, "too_deep"],
     ["lists in text", "[".repeat(200_000), "text/plain", "too_deep"],
     ["lists in a form", `payload=${"[".repeat(1000)}`, FORM, "too_deep"],
-  ])("of %s is refused", (_, body, contentType, problem) => {
+  ])("with %s is refused", (_, body, contentType, problem) => {
     expect(problemOf(() => parse(body, contentType))).toBe(problem);
   });
 
-  test("may nest 128 deep, brackets in strings not counted", () => {
+  test("may nest 128 deep, not counting brackets in strings", () => {
     const body = `${"[".repeat(128)}"${"[".repeat(500)}\\"["${"]".repeat(128)}`;
     expect(problemOf(() => parse(body, JSON_TYPE))).toBe("none");
   });
 
-  test("of a fixed endpoint is JSON or a form", () => {
+  test("to a fixed endpoint must be JSON or a form", () => {
     const fixed = { isMapped: false };
     expect(parse("text=hi&mode=now", FORM, fixed)).toEqual({ text: "hi", mode: "now" });
     expect(parse('{"text":"hi"}', "text/plain", fixed)).toEqual({ text: "hi" });
@@ -115,7 +115,7 @@ describe("a body", () => {
     expect(problemOf(() => parse("{}\n{}", "application/x-ndjson", fixed))).toBe("invalid_json");
   });
 
-  test("where the ingress is strict must say that it is JSON", () => {
+  test("to a strict ingress must have a JSON content type", () => {
     const strict = { isStrict: true };
     expect(parse("{}", "application/json;charset=UTF-8", strict)).toEqual({});
     expect(parse("{}", "application/cloudevents+json", strict)).toEqual({});
@@ -137,7 +137,7 @@ describe("a body of multipart/form-data", () => {
     return [await request.bytes(), contentType];
   }
 
-  test("has fields, repeated ones as lists, and files by name, type and size", async () => {
+  test("has fields, lists of repeated fields, and files with name, type and size", async () => {
     const form = new FormData();
     form.append("from", "Zoë <z@example.org>");
     form.append("to", "a@example.org");
@@ -154,14 +154,14 @@ describe("a body of multipart/form-data", () => {
     expect(Object.getPrototypeOf(payload)).toBe(Object.prototype);
   });
 
-  test("is the JSON of its field payload, beside a picture", async () => {
+  test("is replaced by the JSON of its field payload", async () => {
     const form = new FormData();
     form.append("payload", '{"event":"media.play","id":12345678901234567890}');
     form.append("thumb", new File([Uint8Array.of(0xff, 0xd8)], "thumb.jpg", { type: "image/jpeg" }));
     expect(await read(...(await sent(form)))).toEqual({ event: "media.play", id: "12345678901234567890" });
   });
 
-  test("that is cut off, has another boundary or none is refused; strict takes none at all", async () => {
+  test("is refused if it is cut off, has a wrong boundary, or the ingress is strict", async () => {
     const form = new FormData();
     form.append("a", "1");
     const [body, contentType] = await sent(form);

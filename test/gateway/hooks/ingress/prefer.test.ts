@@ -26,13 +26,13 @@ function start() {
 
 const never = new AbortController().signal;
 
-test("a database failure ends the wait, and no watcher is left", async () => {
+test("a database failure ends the wait and its watchers", async () => {
   const { watched, ...parts } = start();
   expect(await outcomes(parts, ["endless", "unreadable"], { gone: never, seconds: 300 })).toBeUndefined();
   expect([...watched]).toEqual([]);
 });
 
-test("a sender that left before the wait began is not waited for", async () => {
+test("a sender that disconnected before the wait began is not waited for", async () => {
   const { watched, ...parts } = start();
   const wait = outcomes(parts, ["endless"], { gone: AbortSignal.abort(), seconds: 300 });
   expect(await Promise.race([wait.then(() => "over"), Bun.sleep(5000)])).toBe("over");

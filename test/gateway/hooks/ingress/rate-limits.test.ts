@@ -26,7 +26,7 @@ function start() {
   return { clock, limits, ask };
 }
 
-test("a burst passes at once, then requests at the pace", () => {
+test("a burst is admitted at once, and later requests at the rate", () => {
   const { clock, ask } = start();
   const limit = { perSecond: 2, burst: 3 };
   expect([ask(limit), ask(limit), ask(limit), ask(limit)]).toEqual([0, 0, 0, 1]);
@@ -38,7 +38,7 @@ test("a burst passes at once, then requests at the pace", () => {
   expect([ask(limit), ask(limit), ask(limit), ask(limit)]).toEqual([0, 0, 0, 1]);
 });
 
-test("perMinute: the burst is a minute's where none is given, and the wait is that of the next token", () => {
+test("perMinute: the default burst is one minute's, and Retry-After is the time until the next token", () => {
   const { ask } = start();
   const limit = { perMinute: 2 };
   expect([ask(limit), ask(limit), ask(limit)]).toEqual([0, 0, 30]);
@@ -46,7 +46,7 @@ test("perMinute: the burst is a minute's where none is given, and the wait is th
   expect([ask(rare), ask(rare)]).toEqual([0, 120]);
 });
 
-test("of several limits the tightest decides, and a refused request takes from none", () => {
+test("the tightest of several limits decides, and a refused request takes no token", () => {
   const { clock, limits, ask } = start();
   const all = { perSecond: 10, burst: 10 };
   const own = { perSecond: 1, burst: 1 };
@@ -62,7 +62,7 @@ test("of several limits the tightest decides, and a refused request takes from n
   expect(ask(own)).toBe(1);
 });
 
-test("once a clock was set back, tokens come at the pace from then on", () => {
+test("after the clock was set back, tokens are added at the rate", () => {
   const { clock, ask } = start();
   const limit = { perSecond: 1, burst: 1 };
   expect([ask(limit), ask(limit)]).toEqual([0, 1]);
@@ -72,7 +72,7 @@ test("once a clock was set back, tokens come at the pace from then on", () => {
   expect([ask(limit), ask(limit)]).toEqual([0, 1]);
 });
 
-test("nodes share the tokens: an early excess is made up for later", async () => {
+test("nodes share the tokens, and an early excess reduces later ones", async () => {
   const clock = { now: 1_000_000 };
   const shared = { tokens: 10, refused: 0, reports: 0, isAway: true };
   const spend = async (spent: readonly Spent[]): Promise<number[]> => {
@@ -102,7 +102,7 @@ test("nodes share the tokens: an early excess is made up for later", async () =>
   expect(passed()).toBe(10); // the first got the answer 0 left, the others a negative number
 });
 
-test("whatever the times are, no more pass than burst and pace allow", () => {
+test("at any times, no more requests are admitted than burst and rate allow", () => {
   const gaps = fc.array(fc.nat(3000), { maxLength: 200 });
   const limit = fc.record({ perSecond: fc.integer({ min: 1, max: 20 }), burst: fc.integer({ min: 1, max: 20 }) });
   const holds = fc.property(limit, gaps, (each, waits) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { ShareLimit } from "../../../../src/gateway/hooks/ingress/share-limit.ts";
 
-test("an address takes its share, and no more than it leaves to others, until it gives back", () => {
+test("an address takes at most its share, and leaves room to others", () => {
   const bytes = new ShareLimit({ max: 100, share: 60 });
   expect([bytes.take("a", 40), bytes.take("a", 21), bytes.take("a", 20)]).toEqual([true, false, true]);
   expect([bytes.take("b", 41), bytes.take("b", 30)]).toEqual([false, true]);
@@ -10,7 +10,7 @@ test("an address takes its share, and no more than it leaves to others, until it
   expect([bytes.take("c", 50), bytes.take("a", 11), bytes.take("a", 10)]).toEqual([true, false, true]);
 });
 
-test("a place is free again once its work is over, however it ends", async () => {
+test("a slot is free again once its work succeeds or fails", async () => {
   const places = new ShareLimit({ max: 1, share: 1 });
   const full = () => new Error("full");
   const open = Promise.withResolvers<string>();

@@ -14,7 +14,7 @@ function makeThrottle(): { throttle: Throttle; clock: { now: number }; fail: (ke
 }
 
 describe("throttle:", () => {
-  test("twenty failures lock an address, and the next answer states for how long", () => {
+  test("twenty failures lock an address, and the next failure returns the remaining time", () => {
     const { throttle, fail } = makeThrottle();
     fail("a", 18);
     expect(throttle.fail("a")).toMatchObject({ remaining: 1 });
@@ -23,7 +23,7 @@ describe("throttle:", () => {
     expect(throttle.fail("b")).toMatchObject({ remaining: 19 });
   });
 
-  test("failures while locked do not make the lock longer", () => {
+  test("failures during a lock do not extend it", () => {
     const { throttle, clock, fail } = makeThrottle();
     fail("a", FAILURES_MAX);
     clock.now += 59_000;
@@ -33,7 +33,7 @@ describe("throttle:", () => {
     expect(throttle.fail("a")).toMatchObject({ remaining: 19 });
   });
 
-  test("a window counts from its first failure and ends after a minute, not a millisecond sooner", () => {
+  test("a window begins at its first failure and ends after exactly one minute", () => {
     const { throttle, clock, fail } = makeThrottle();
     fail("a", 19);
     clock.now += WINDOW_MS - 1;
@@ -43,7 +43,7 @@ describe("throttle:", () => {
     expect(throttle.fail("b")).toMatchObject({ remaining: 19 });
   });
 
-  test("locks and windows of before a clock was set back are over", () => {
+  test("locks and windows end when the clock is set back before them", () => {
     const { throttle, clock, fail } = makeThrottle();
     fail("locked", FAILURES_MAX);
     fail("counted", 10);
@@ -53,7 +53,7 @@ describe("throttle:", () => {
     expect(throttle.fail("counted")).toEqual({ remaining: 19, resetMs: WINDOW_MS });
   });
 
-  test("a correct credential clears failures and locks", () => {
+  test("a correct credential clears failures and lock", () => {
     const { throttle, fail } = makeThrottle();
     fail("a", 19);
     throttle.clear("a");
@@ -63,7 +63,7 @@ describe("throttle:", () => {
     expect(throttle.fail("a")).toMatchObject({ remaining: 19 });
   });
 
-  test("a million distinct addresses cost ten thousand entries, and no lock is forgotten for them", () => {
+  test("a million addresses use at most ten thousand entries, and existing locks are kept", () => {
     const { throttle, fail } = makeThrottle();
     fail("locked", FAILURES_MAX);
     for (let i = 0; i < 1_000_000; i++) throttle.fail(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
@@ -72,7 +72,7 @@ describe("throttle:", () => {
     expect(throttle.fail("locked")).toHaveProperty("lockedForMs");
   }, 60_000);
 
-  test("the latest five thousand addresses are not forgotten for others", () => {
+  test("the latest five thousand addresses are kept", () => {
     const { throttle, fail } = makeThrottle();
     for (let i = 0; i < 50_000; i++) throttle.fail(`b${i}`);
     fail("a", 18);
@@ -80,7 +80,7 @@ describe("throttle:", () => {
     expect(throttle.fail("a")).toMatchObject({ remaining: 1 });
   });
 
-  test("without room for another lock, every failure is refused until one ends", () => {
+  test("every failure is refused while there is no room for another lock", () => {
     const { throttle, clock, fail } = makeThrottle();
     for (let i = 0; i < 10_000; i++) fail(`a${i}`, FAILURES_MAX);
     expect(throttle.fail("new")).toHaveProperty("lockedForMs");
@@ -90,7 +90,7 @@ describe("throttle:", () => {
     expect(throttle.size).toBe(1);
   }, 60_000);
 
-  test("there is room for locks again once a clock was set back", () => {
+  test("setting the clock back frees room for locks", () => {
     const { throttle, clock, fail } = makeThrottle();
     for (let i = 0; i < 10_000; i++) fail(`a${i}`, FAILURES_MAX);
     expect(throttle.fail("new")).toHaveProperty("lockedForMs");

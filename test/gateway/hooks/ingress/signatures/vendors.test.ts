@@ -41,7 +41,7 @@ describe("twilio", () => {
   const form = "To=%2B18005551212&From=%2B14158675309&Digits=1234&CallSid=CA1234567890ABCDE&Caller=%2B14158675309";
   const signature = { "x-twilio-signature": "RSOYDt4T1cUTdK1PDd93/VVr8B8=", ...type };
 
-  test("a form, in any order of its fields", () => {
+  test("verifies a form in any order of its fields", () => {
     expect(isRight(auth, form, signature, { url })).toBe(true);
     expect(isRight(auth, form.split("&").toReversed().join("&"), signature, { url })).toBe(true);
     expect(isRight(auth, form.replace("1234", "1235"), signature, { url })).toBe(false);
@@ -49,7 +49,7 @@ describe("twilio", () => {
     expect(isRight(auth, form, signature, { url: url.replace("foo=1", "foo=2") })).toBe(false);
   });
 
-  test("behind a proxy: the address that the sender asked", () => {
+  test("verifies the public address behind a proxy", () => {
     const inside = { url: "http://127.0.0.1:11434/hooks/twilio?foo=1&bar=2" };
     expect(isRight(auth, form, signature, inside)).toBe(false);
     const publicUrl = "https://mycompany.com/myapp.php";
@@ -58,7 +58,7 @@ describe("twilio", () => {
     expect(isRight({ ...auth, publicUrl: "https://mycompany.com" }, form, signature, samePath)).toBe(true);
   });
 
-  test("JSON: the address holds its digest, which has to be right", () => {
+  test("verifies JSON through its digest in the address", () => {
     const body = '{"property": "value", "boolean": true}';
     const withDigest = `${url}&bodySHA256=0a1ff7634d9ab3b95db5c9a2dfe9416e41502b283a80c7cf19632632f96e6620`;
     const headers = { "x-twilio-signature": "a9nBmqA0ju/hNViExpshrM61xv4=", "content-type": "application/json" };
@@ -68,14 +68,14 @@ describe("twilio", () => {
     expect(isRight(auth, body, { "x-twilio-signature": signature["x-twilio-signature"] }, { url })).toBe(false);
   });
 
-  test("a field that comes twice counts with each of its values", () => {
+  test("verifies each value of a repeated field", () => {
     const content = "https://hooks.example/hooks/xa1a2b";
     const right = createHmac("sha1", "12345").update(content).digest("base64");
     expect(isRight(auth, "b=&a=2&a=1", { ...type, "x-twilio-signature": right })).toBe(true);
   });
 });
 
-test("sendgrid: ECDSA over the time and the body", () => {
+test("sendgrid: ECDSA over the time and the body verifies", () => {
   const secrets =
     "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==";
   const signature = "MEUCIGHQVtGj+Y3LkG9fLcxf3qfI10QysgDWmMOVmxG0u6ZUAiEAyBiXDWzM+uOe5W0JuG+luQAbPIqHh89M15TluLtEZtM=";
@@ -94,7 +94,7 @@ test("sendgrid: ECDSA over the time and the body", () => {
   expect(isRight({ scheme: "sendgrid", secrets }, body, headers)).toBe(false); // the signature of another day
 });
 
-describe("a header may hold several values", () => {
+describe("a header with several values", () => {
   const right = hmac("new", "{}");
   const wrong = hmac("old", "{}");
   const pagerduty = { scheme: "pagerduty", secrets: "new" };
@@ -107,31 +107,31 @@ describe("a header may hold several values", () => {
     `v0=zz,v2=${wrong};v1=${right} v3`,
     `v1="${right}"`,
     `v1=,,v1=nohex,v1=${right}`,
-  ])("%s", (value) => {
+  ])("verifies %s", (value) => {
     for (const auth of [pagerduty, asHmac]) expect(isRight(auth, "{}", { "x-pagerduty-signature": value })).toBe(true);
   });
-  test.each([`v2=${right}`, right, `v1=${wrong}`, "", ",", "v1=", `v1=${right}00`])("not %s", (value) => {
+  test.each([`v2=${right}`, right, `v1=${wrong}`, "", ",", "v1=", `v1=${right}00`])("does not verify %s", (value) => {
     for (const auth of [pagerduty, asHmac]) expect(isRight(auth, "{}", { "x-pagerduty-signature": value })).toBe(false);
   });
 
-  test("as Standard Webhooks write them, whose prefix has a comma", () => {
+  test("verifies a prefix with a comma, as in Standard Webhooks", () => {
     const auth = { scheme: "hmac", secrets: "new", header: "X-Sig", prefix: "v1,", encoding: "base64" };
     const signature = hmac("new", "{}", "base64");
     expect(isRight(auth, "{}", { "x-sig": `v1a,AAAA v1,BBBB v1,${signature}` })).toBe(true);
     expect(isRight(auth, "{}", { "x-sig": `v1a,${signature}` })).toBe(false);
   });
 
-  test("two headers, one for each of two keys", () => {
+  test("verifies two headers for two keys", () => {
     const auth = { scheme: "hmac", secrets: "new", header: ["X-Primary", "X-Secondary"] };
     expect(isRight(auth, "{}", { "x-primary": wrong, "x-secondary": right })).toBe(true);
     expect(isRight(auth, "{}", { "x-primary": wrong })).toBe(false);
   });
 });
 
-describe("a time among them", () => {
+describe("a time beside the signature", () => {
   const content = `${SECONDS}.{}`;
   const mux = { scheme: "mux", secrets: "k" };
-  test("under any name and with any marks between", () => {
+  test("may have any name and separator", () => {
     const own = (form: object) => ({ scheme: "hmac", secrets: "k", header: "X-S", ...form });
     expect(isRight(mux, "{}", { "mux-signature": `t=${SECONDS},v1=${hmac("k", content)}` })).toBe(true);
     const workos = { "workos-signature": `t=${NOW}, v1=${hmac("k", `${NOW}.{}`)}` };
@@ -144,7 +144,7 @@ describe("a time among them", () => {
     expect(isRight(buildkite, "{}", { "x-s": value.replace("timestamp=", "time=") })).toBe(false);
   });
 
-  test("stale or missing ones are refused", () => {
+  test("is refused if it is too old or missing", () => {
     const value = `t=${SECONDS},v1=${hmac("k", content)}`;
     expect(isRight(mux, "{}", { "mux-signature": value }, { nowMs: NOW + 301_000 })).toBe(false);
     expect(isRight({ ...mux, toleranceSeconds: 600 }, "{}", { "mux-signature": value }, { nowMs: NOW + 301_000 })).toBe(
@@ -153,7 +153,7 @@ describe("a time among them", () => {
     expect(isRight(mux, "{}", { "mux-signature": `v1=${hmac("k", ".{}")}` })).toBe(false);
   });
 
-  test("ISO 8601", () => {
+  test("may be ISO 8601", () => {
     const form = { timestampHeader: "X-Time", timestampUnit: "iso", signedContent: "{timestamp}{body}" };
     const auth = { scheme: "hmac", secrets: "k", header: "X-S", ...form };
     const time = new Date(NOW).toISOString();
@@ -165,7 +165,7 @@ describe("a time among them", () => {
     }
   });
 
-  test("a sender without ids is identified by the signed content: a copy is the same delivery", () => {
+  test("and the signed content identify a delivery without an id", () => {
     const body = '{"type":"x"}';
     const signed = (text: string, time = SECONDS) => ({
       "mux-signature": `t=${time},v1=${hmac("k", `${time}.${text}`)}`,
@@ -182,7 +182,7 @@ describe("a signature in the body", () => {
   const token = "a8ce0edb2dd8301dee6c2405235584e45aa91d1e9f979f3de0";
   const signature = hmac("key-1", SECONDS + token);
   const fields = { timestamp: SECONDS, token, signature };
-  test("JSON, and both kinds of forms", () => {
+  test("may come in JSON and in both kinds of forms", () => {
     expect(idOf(auth, JSON.stringify({ signature: fields, "event-data": {} }))).toBe(token);
     const form = new URLSearchParams({ subject: "Hi", ...fields }).toString();
     expect(idOf(auth, form, { "content-type": "application/x-www-form-urlencoded" })).toBe(token);
@@ -194,14 +194,14 @@ describe("a signature in the body", () => {
   });
   const multipart = { "content-type": "multipart/form-data; boundary=b" };
   const part = (head: string, value: string): string => `--b\r\n${head}\r\n\r\n${value}\r\n`;
-  test("a form whose mail quotes a form", () => {
+  test("is found in a form whose mail quotes a form", () => {
     const quoted = 'Look:\r\nContent-Disposition: form-data; name="token"\r\n\r\nfalse\r\n';
     const parts = Object.entries({ "body-plain": quoted, ...fields }).map(([name, value]) =>
       part(`Content-Disposition: form-data; name="${name}"`, value),
     );
     expect(idOf(auth, `${parts.join("")}--b--\r\n`, multipart)).toBe(token);
   });
-  test("a form with headers in another order, names without quotes, and parameters behind them", () => {
+  test("is found with other header orders, unquoted names and further parameters", () => {
     const body = [
       part("Content-Type: text/plain\r\ncontent-disposition: form-data;name=timestamp", SECONDS),
       part('Content-Disposition: form-data; name="token"; x=1', token),
@@ -216,22 +216,22 @@ describe("a signature in the body", () => {
     ["no signature", { ...fields, signature: undefined }],
     ["no text", { ...fields, signature: { a: 1 } }],
     ["no token", { timestamp: SECONDS, signature: hmac("key-1", SECONDS), token: undefined }],
-  ])("%s is refused", (name, given) => {
+  ])("is refused with %s", (name, given) => {
     // without a token the content is only the time, which its sender did sign
     expect(isRight(auth, JSON.stringify({ signature: given }))).toBe(name === "no token");
   });
-  test.each(["", "no json", "[]", "null", "{".repeat(100_000)])("a body without fields is refused: %#", (body) => {
+  test.each(["", "no json", "[]", "null", "{".repeat(100_000)])("is not found in a body without fields: %#", (body) => {
     expect(isRight(auth, body)).toBe(false);
     expect(isRight(auth, body, { "content-type": "multipart/form-data" })).toBe(false);
     expect(isRight(auth, body, { "content-type": "multipart/form-data; boundary=b" })).toBe(false);
   });
-  test("such a request cannot be signed by headers", () => {
+  test("cannot be made as headers", () => {
     expect(() => signRequest(config(auth), { ...request("{}"), id: "1" })).toThrow("into the body");
   });
 });
 
-describe("keys", () => {
-  test("Teams: base64, decoded", () => {
+describe("the key of a signature", () => {
+  test("teams: is decoded from base64", () => {
     const key = Buffer.from("0123456789abcdef0123456789abcdef");
     const auth = { scheme: "teams", secrets: key.toString("base64") };
     const body = '{"type":"message","id":"1700"}';
@@ -241,7 +241,7 @@ describe("keys", () => {
     expect(isRight(auth, body, { authorization: `Bearer ${hmac(key, body, "base64")}` })).toBe(false);
   });
 
-  test("hmac: text, hexadecimal digits or base64", () => {
+  test("hmac: may be text, hexadecimal digits or base64", () => {
     const key = Buffer.from("0123456789abcdef");
     const headers = { "x-s": hmac(key, "{}") };
     const own = (keyEncoding: string, secrets: string) => ({ scheme: "hmac", header: "X-S", secrets, keyEncoding });
@@ -255,7 +255,7 @@ describe("keys", () => {
     secretsOf(hooksSchema.parse({ mappings: [{ auth }] })).map(({ verdict }) =>
       verdict.ok ? verdict.keyBytes : verdict.expected,
     );
-  test("an invalid key is an error when the file is read, and a key's length is its decoded length", () => {
+  test("is checked when the file is read, and has the length of its decoded bytes", () => {
     const own = (more: object) => ({ scheme: "hmac", header: "X-S", ...more });
     expect(verdicts(own({ secrets: "no base64!", keyEncoding: "base64" }))).toEqual(["a key in base64"]);
     expect(verdicts(own({ secrets: "abc", keyEncoding: "hex" }))).toEqual(["a key in hexadecimal digits"]);
@@ -268,7 +268,7 @@ describe("keys", () => {
     }
   });
 
-  test("public-key: what the key is decides, and how ECDSA is written does not matter", () => {
+  test("public-key: determines the algorithm, and ECDSA may be DER or P1363", () => {
     const auth = (secrets: string) => ({ scheme: "public-key", secrets, header: "X-S", encoding: "base64" });
     const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -289,8 +289,8 @@ describe("keys", () => {
   });
 });
 
-describe("a secret as it is", () => {
-  test("telegram", () => {
+describe("a plain secret", () => {
+  test("may be telegram's header", () => {
     const auth = { scheme: "telegram", secrets: "s3cret" };
     const header = "x-telegram-bot-api-secret-token";
     expect(idOf(auth, '{"update_id":7}', { [header]: "s3cret" })).toBe("7");
@@ -298,12 +298,12 @@ describe("a secret as it is", () => {
       expect(isRight(auth, "{}", { [header]: value })).toBe(false);
     expect(isRight(auth, "{}")).toBe(false);
   });
-  test("in a header of any name, behind a prefix", () => {
+  test("may be in any header behind a prefix", () => {
     const auth = { scheme: "token", secrets: "s3cret", header: "X-Okta", prefix: "Key " };
     expect(isRight(auth, "{}", { "x-okta": "Key s3cret" })).toBe(true);
     expect(isRight(auth, "{}", { "x-okta": "s3cret" })).toBe(false);
   });
-  test("HTTP Basic", () => {
+  test("may be HTTP Basic", () => {
     const auth = { scheme: "basic", secrets: ["me:pä:ss", "you:x"] };
     const header = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString("base64")}` });
     expect(isRight(auth, "{}", header("me:pä:ss"))).toBe(true);
@@ -313,7 +313,7 @@ describe("a secret as it is", () => {
   });
 });
 
-test("svix and Standard Webhooks: either takes the headers of the other", () => {
+test("svix and Standard Webhooks each accept the other's headers", () => {
   for (const [one, other] of [
     ["svix", "standard-webhooks"],
     ["standard-webhooks", "svix"],
