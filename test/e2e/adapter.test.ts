@@ -86,7 +86,7 @@ function peft(): Record<string, Uint8Array<ArrayBuffer>> {
 }
 
 describe("POST /api/create with adapters", () => {
-  test("a GGUF: the model answers in its own way, the same each time, and the base as before", async () => {
+  test("a GGUF adapter changes the model's answer, the same way each time, and leaves the base model's answer", async () => {
     const base = await say("hearth");
     const { digest, path } = await upload(encoded({ rank: 8, alpha: 8, seed: 5 }));
     const steps = await create({ model: "mine", from: "hearth", adapters: { "lora.gguf": digest } });
@@ -107,7 +107,7 @@ describe("POST /api/create with adapters", () => {
     expect(shown["modelfile"]).toContain(`\nADAPTER ${path}\n`);
   });
 
-  test("a Modelfile with the path of the blob, as show prints it, makes the same model", async () => {
+  test("a Modelfile with the path of the adapter's blob, as show prints it, makes the same model", async () => {
     const { path } = await upload(lora);
     expect(await create({ model: "again", modelfile: `FROM hearth\nADAPTER ${path}` })).toContain(
       "creating adapter layer",
@@ -118,7 +118,7 @@ describe("POST /api/create with adapters", () => {
     expect(await say("printed")).toBe(await say("laid"));
   });
 
-  test("safetensors, sent file by file, by a folder that may be read, and by the command line", async () => {
+  test("safetensors make the same model as uploaded files, as a readable folder, and from the command line", async () => {
     const digests: Record<string, string> = {};
     mkdirSync(join(home, "peft"));
     for (const [name, bytes] of Object.entries(peft())) {
@@ -140,7 +140,7 @@ describe("POST /api/create with adapters", () => {
     }
   });
 
-  test("a second adapter is laid beside the first", async () => {
+  test("a second adapter is added to the first", async () => {
     const { digest } = await upload(encoded({ rank: 4, alpha: 8, seed: 2 }));
     await create({ model: "second", from: "hearth", adapters: { "b.gguf": digest } });
     await create({ model: "both", from: "laid", adapters: { "b.gguf": digest } });
@@ -148,7 +148,7 @@ describe("POST /api/create with adapters", () => {
     expect(new Set(answers).size).toBe(4);
   });
 
-  test("one that does not fit is an error on the stream, and no model", async () => {
+  test("a file that is not an adapter is an error on the stream, and no model is made", async () => {
     const model = new Uint8Array(await Bun.file(EMBEDDED).arrayBuffer());
     const { digest } = await upload(model);
     const message = "lora.gguf: 'general.type': expected 'adapter', got 'model'";
@@ -160,7 +160,7 @@ describe("POST /api/create with adapters", () => {
   });
 });
 
-test("push and pull carry the adapter: another server answers in the same way", async () => {
+test("push and pull carry the adapter: another server gives the same answer", async () => {
   const front = startFront();
   const other = await startHearth();
   try {

@@ -59,7 +59,7 @@ const loads = async (): Promise<number> => {
   return Number(/^hearth_model_events_total\{event="load"\} (\d+)/m.exec(text)?.[1] ?? NaN);
 };
 
-test("names in every dialect share one runner, and each answers in its own way", async () => {
+test("models with adapters share one runner in every API, and each gives its own answer", async () => {
   const alone: Record<string, string> = { hearth: await say("hearth") };
   const before = await loads();
   for (const name of NAMES) alone[name] = await say(name);
@@ -103,7 +103,7 @@ test("/v1/models names the parent of a model with an adapter", async () => {
 });
 
 describe("lora", () => {
-  test("by number or name, with a scale, in place of the model's own", async () => {
+  test("selects adapters by number or name, with a scale, in place of the model's own", async () => {
     const list = (await get("/lora-adapters?model=hearth")) as unknown as Json[];
     expect(list.slice(0, 4).map(({ id, name, scale }) => [id, name, scale])).toEqual([
       [0, "ann:latest", 0],
@@ -126,7 +126,7 @@ describe("lora", () => {
     expect(await loads()).toBe(before);
   });
 
-  test("refused by its name", async () => {
+  test("is refused with the name of the field that is wrong", async () => {
     const refusal = (more: Json): Promise<string> =>
       say("hearth", more).then(
         () => "none",
@@ -147,7 +147,7 @@ describe("lora", () => {
     await wild;
   });
 
-  test("POST /lora-adapters is for requests that choose none", async () => {
+  test("POST /lora-adapters sets the adapters of requests that name none", async () => {
     const [hearths, bobs] = [await say("hearth"), await say("bob")];
     const post = (model: string, list: unknown): Promise<Json> =>
       jsonOf(hearth.post(`/lora-adapters?model=${model}`, list as object));
@@ -164,7 +164,7 @@ describe("lora", () => {
   });
 });
 
-test("a model whose adapter cannot be chosen has a runner of its own", async () => {
+test("a model whose adapter cannot be selected by a request has a runner of its own", async () => {
   const hearths = await say("hearth");
   await hearth.post("/api/generate", { model: APART, keep_alive: 0 });
   const before = await loads();
@@ -175,7 +175,7 @@ test("a model whose adapter cannot be chosen has a runner of its own", async () 
   expect(await loads()).toBe(before + 1);
 });
 
-test("a model that is made later joins the others; a request that is cancelled leaves them alone", async () => {
+test("a model that is created later joins the shared runner; a cancelled request does not end the others", async () => {
   const anns = await say("ann");
   const gguf = openGguf(EMBEDDED);
   const options = { rank: 8, alpha: 16, seed: 7, targets: /attn|ffn/ };

@@ -84,7 +84,7 @@ async function turn(sessionKey: string, asked: Partial<TurnRequest> & { prompt: 
   return result;
 }
 
-test("a constant key continues its conversation", async () => {
+test("a turn with the same session key continues the conversation", async () => {
   const key = "agent:main:hook:e2e-talk";
   const first = await turn(key, { prompt: "Say hello." });
   const second = await turn(key, { prompt: "Say hello." });
@@ -130,7 +130,7 @@ test("a turn that runs out of time stops the model", async () => {
   while (runtime.activity().running > 0) await Bun.sleep(10); // endless, if the model had not stopped
 });
 
-test("a tool is called, and its result answered", async () => {
+test("the model calls a tool and answers with its result", async () => {
   const asked = { prompt: "What time is it now? Use the tool.", tools: ["current_time"] };
   const result = await turn("agent:main:hook:e2e-tool", asked);
   expect(result.status).toBe("ok");
@@ -142,7 +142,7 @@ test("a tool is called, and its result answered", async () => {
   expect(messages.at(-1)).toEqual({ role: "assistant", content: result.text });
 });
 
-test("a conversation outgrows the context and goes on", async () => {
+test("a conversation that outgrows the context is compacted and continues", async () => {
   const key = "agent:main:hook:e2e-long";
   const list = Array.from({ length: 90 }, (_, i) => `item ${i}`).join(", ");
   for (let i = 0; i < 6; i++) {
@@ -154,7 +154,7 @@ test("a conversation outgrows the context and goes on", async () => {
   expect(compaction!.droppedCount + messages.length).toBe(12);
 });
 
-test("a heartbeat reads what waits", async () => {
+test("a heartbeat reads the events that wait and removes them", async () => {
   const models = await installSeeded(join(home, "steady"), { isSteady: true }); // its prompt contains the time
   const heart = new Heartbeat({
     peers: alone(),

@@ -17,7 +17,7 @@ for (const [name, check] of Object.entries(CHECKS)) {
   test(`anthropic client: ${name}`, () => check({ url: hearth.url, model: "hearth:latest" }));
 }
 
-test("a model that dies in the middle ends the stream with an error event, and the next request is answered", async () => {
+test("a runner that dies during an answer ends the stream with an error event, and the next request is answered", async () => {
   const client = new Anthropic({ baseURL: hearth.url, apiKey: "any", maxRetries: 0 });
   const said = { model: "hearth", messages: [{ role: "user", content: "hi" }] } as const;
   const endless = {

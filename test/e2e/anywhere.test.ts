@@ -66,12 +66,12 @@ async function make(name: string): Promise<string> {
   return command("create", name, "-f", join(home, name));
 }
 
-test("a model is made of a GGUF", async () => {
+test("a model is created from a GGUF", async () => {
   await make("own");
   expect(await chat("own")).toBe(ANSWER);
 });
 
-test("a model is made of a folder of safetensors, and quantized", async () => {
+test("a model is created from a folder of safetensors, and quantized", async () => {
   await writeFolder(join(home, "folder"), plainFiles(exactModel("llama", DTYPES.F16), "F16"));
   writeFileSync(join(home, "FromFolder"), "FROM ./folder\n");
   for (const more of [[], ["-q", "q8_0"]]) {
@@ -88,7 +88,7 @@ test("a model is made of a folder of safetensors, and quantized", async () => {
   }
 });
 
-test("a model is removed while it is loaded: its blob's name is free at once, for the same blob too", async () => {
+test("a loaded model is removed, and its blob can be created again at once", async () => {
   const bytes = Buffer.concat([readFileSync(GGUF), new Uint8Array(32)]);
   const blob = `sha256-${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
   writeFileSync(join(home, "longer.gguf"), bytes);
@@ -129,13 +129,13 @@ const call = (n: number): Promise<Response> =>
     body: JSON.stringify({ n }),
   });
 
-test("a hook goes through a transform", async () => {
+test("a transform decides whether a hook runs", async () => {
   expect((await call(-1)).status).toBe(204);
   expect((await call(1)).status).toBe(200);
 });
 
 test(
-  "the server comes back after each kill, with all that it had accepted",
+  "the server restarts after each kill, with every model that it had accepted",
   async () => {
     await make("base");
     const before = await command("list");

@@ -118,23 +118,26 @@ interface Sent {
 
 const callOf = ({ function: call }: { function: Sent }): Call => call;
 
-test.each(Object.keys(DIALECTS))("%s", async (dialect) => {
-  let count = 0;
-  for (let i = 0; i < ANSWERS; i++) {
-    const { calls, isCut } = await DIALECTS[dialect]!((testSeed % 1_000_000) + i);
-    if (isCut) continue;
-    for (const call of calls) {
-      count++;
-      const schema = Object.entries(TOOLS).find(([name]) => name === call.name)?.[1];
-      const args: unknown = typeof call.arguments === "string" ? JSON.parse(call.arguments) : call.arguments;
-      const why = schema ? misfit(args, schema) : "not offered";
-      expect(why && `${why}: ${JSON.stringify(call)}`).toBeUndefined();
+test.each(Object.keys(DIALECTS))(
+  "%s: every call names an offered tool, and its arguments fit the schema",
+  async (dialect) => {
+    let count = 0;
+    for (let i = 0; i < ANSWERS; i++) {
+      const { calls, isCut } = await DIALECTS[dialect]!((testSeed % 1_000_000) + i);
+      if (isCut) continue;
+      for (const call of calls) {
+        count++;
+        const schema = Object.entries(TOOLS).find(([name]) => name === call.name)?.[1];
+        const args: unknown = typeof call.arguments === "string" ? JSON.parse(call.arguments) : call.arguments;
+        const why = schema ? misfit(args, schema) : "not offered";
+        expect(why && `${why}: ${JSON.stringify(call)}`).toBeUndefined();
+      }
     }
-  }
-  expect(count).toBeGreaterThan(2);
-});
+    expect(count).toBeGreaterThan(2);
+  },
+);
 
-test("an answer that may have one call ends with it", async () => {
+test("with parallel_tool_calls: false, an answer has one call at most", async () => {
   const ask = "What is the weather in Oslo and in Paris? Call for both.";
   for (let seed = 1; seed < 8; seed++) {
     const body = { model, tools: functions, temperature: 1, seed, max_tokens: MOST, parallel_tool_calls: false };

@@ -29,7 +29,7 @@ async function streamed(path: string, body: object): Promise<any[]> {
 const idsOf = async (content: string): Promise<number[]> =>
   ((await (await hearth.post("/api/tokenize", { model, content })).json()) as { tokens: number[] }).tokens;
 
-test("choices are those of the seeds that follow, whole and streamed, and share the prompt's cache", async () => {
+test("choice i is the answer to seed + i, whole and streamed, and the choices share the prompt's cache", async () => {
   const alone: string[] = [];
   for (let i = 0; i < 4; i++) {
     const { choices } = await ask("/v1/chat/completions", { messages, seed: 40 + i });
@@ -69,7 +69,7 @@ async function cached(): Promise<number> {
   return Number(line?.[1] ?? 0);
 }
 
-test("prompts are texts or ids; choices come prompt by prompt, with the prompt before them where asked", async () => {
+test("prompts are texts or token ids; choices are in the order of the prompts, and echo puts the prompt first", async () => {
   const ids = await idsOf("The rain falls");
   const { choices } = await ask("/v1/completions", { prompt: ["Hello", "The sun"], n: 2, echo: true, logprobs: 1 });
   expect(choices.map(({ index, text }: any) => [index, text.startsWith(index < 2 ? "Hello" : "The sun")])).toEqual(
@@ -100,7 +100,7 @@ test("prompts are texts or ids; choices come prompt by prompt, with the prompt b
   expect(texts[0]).toStartWith("Hello");
 });
 
-test("a client that leaves ends all choices, and one bad prompt fails the request", async () => {
+test("a client that disconnects ends all choices, and one bad prompt fails the request", async () => {
   const leave = new AbortController();
   const body = JSON.stringify({ ...settings, messages, n: 4, max_tokens: 4000, stream: true, ignore_eos: true });
   const response = await fetch(`${hearth.url}/v1/chat/completions`, { method: "POST", body, signal: leave.signal });

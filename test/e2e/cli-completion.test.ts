@@ -32,7 +32,7 @@ async function offered(...words: string[]): Promise<string[]> {
 }
 
 describe("the program offers", () => {
-  test("commands, those that are hidden left out", async () => {
+  test("commands, without the hidden ones", async () => {
     const found = await offered("");
     expect(found).toEqual(expect.arrayContaining(["serve", "run", "models", "hooks", "completion"]));
     expect(found.filter((each) => /^(__complete|signin|login)$/.test(each))).toEqual([]);
@@ -47,14 +47,14 @@ describe("the program offers", () => {
     expect(await offered("devices", "--backend", "w")).toEqual(["webgpu", "wasm"]);
   });
 
-  test("models whose names a shell takes as they are", async () => {
+  test("models, without names that a shell would interpret", async () => {
     expect(await offered("run", "")).toEqual(["hearth:latest", "qwen3:4b", "qwen3:8b"]);
     expect(await offered("rm", "hearth", "qwen3:")).toEqual(["qwen3:4b", "qwen3:8b"]);
     expect(await offered("create", "")).toEqual([]);
     expect(await offered("run", "hearth", "")).toEqual([]);
   });
 
-  test("nothing of models without a server", async () => {
+  test("no models without a server", async () => {
     const { code, stdout } = await runHearth(["__complete", "--", "run", ""], {
       home,
       env: { HEARTH_HOST: "127.0.0.1:1" },
@@ -99,18 +99,18 @@ describe.each(Object.entries(SHELLS))("%s", (shell, script) => {
     expect(await offers("hearth run hea")).toEqual(["hearth:latest"]);
   });
 
-  test.skipIf(!isThere)("completes behind a colon", async () => {
+  test.skipIf(!isThere)("completes a name after a colon", async () => {
     // bash replaces only the text after the colon
     expect(await offers("hearth show qwen3:4")).toEqual([shell === "bash" ? "4b" : "qwen3:4b"]);
   });
 
-  test.skipIf(!isThere)("runs nothing of what a server says", async () => {
+  test.skipIf(!isThere)("does not run commands in the names of a server's models", async () => {
     await offers("hearth run ");
     expect(await Bun.file(join(home, "pwned")).exists()).toBe(false);
   });
 });
 
-test("a shell that is not known is refused with those that are", async () => {
+test("an unknown shell is refused, and the error lists the known ones", async () => {
   const { code, stderr } = await runHearth(["completion", "tcsh"], { home });
   expect([code, stderr]).toEqual([1, expect.stringContaining("Allowed choices are bash, zsh, fish, powershell")]);
 });

@@ -124,7 +124,7 @@ test.each(
         args,
       ] as const,
   ),
-)("hearth %s", async (_, args) => {
+)("hearth %s shows hostile text without its control sequences", async (_, args) => {
   const { child, screen, sees } = sitDownAt(args, home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
   if (args[0] === "tokenize") child.terminal!.write("text\n\x04");
   if (args.length === 1 && args[0] === "run") {
@@ -138,7 +138,7 @@ test.each(
   expect(screen()).not.toMatch(MARKS);
 });
 
-test("on a pipe the bytes stay as they are", async () => {
+test("text on a pipe keeps its bytes", async () => {
   const env = { HEARTH_HOST: `127.0.0.1:${server.port}` };
   const { stdout } = await runHearth(["show", "m", "--system"], { home, env });
   expect(stdout).toBe(`${EVIL}\n`);

@@ -74,14 +74,14 @@ async function launched(args: readonly string[], env: Record<string, string> = {
   };
 }
 
-test("claude: the server and the model by the environment; its exit code and its own arguments", async () => {
+test("claude gets the server and model by variables, and its own arguments; its exit code is returned", async () => {
   const { args, env, code, stderr } = await launched(["claude", "--model", "m:1", "--", "-p", "hi there"]);
   expect([args, code, stderr]).toEqual([["--model", "m:1", "-p", "hi there"], 7, ""]);
   expect(env).toMatchObject({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: "hearth", ANTHROPIC_MODEL: "m:1" });
   expect((await launched(["claude", "--model", "m:1"], { HEARTH_API_KEY: "k" })).env["ANTHROPIC_AUTH_TOKEN"]).toBe("k");
 });
 
-test("codex: by arguments, with the variable of the key where there is one", async () => {
+test("codex gets the server and model by arguments, and the name of the key's variable if a key is set", async () => {
   const { args } = await launched(["codex", "--model", "m:1"]);
   expect(args).toContain(`model_providers.hearth.base_url="${url}/v1"`);
   expect(args.slice(-2)).toEqual(["--model", "m:1"]);
@@ -91,7 +91,7 @@ test("codex: by arguments, with the variable of the key where there is one", asy
   expect(keyed.args.join(" ")).not.toContain("secret"); // other users see arguments
 });
 
-test("opencode and aider", async () => {
+test("opencode and aider get the server by variables and the model by arguments", async () => {
   const { args, env } = await launched(["opencode", "--model", "m:1"]);
   expect(args).toEqual(["--model", "hearth/m:1"]);
   expect(JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "")).toMatchObject({
@@ -101,7 +101,7 @@ test("opencode and aider", async () => {
   expect([aider.args, aider.env["OLLAMA_API_BASE"]]).toEqual([["--model", "ollama_chat/m:1"], url]);
 });
 
-test("continue and pi: by a file for this start, without the key", async () => {
+test("continue and pi get the server and model by a temporary file, without the key", async () => {
   const key = { HEARTH_API_KEY: "k-1234" };
   const { args, env, files } = await launched(["continue", "--model", "m:1", "--", "-p", "hi"], key);
   expect([args[0], ...args.slice(2)]).toEqual(["--config", "-p", "hi"]);
@@ -117,7 +117,7 @@ test("continue and pi: by a file for this start, without the key", async () => {
   expect([existsSync(args[1]!), existsSync(pi.args[1]!)]).toEqual([false, false]); // removed at the end
 });
 
-test("cline: by a folder of its own, which lasts", async () => {
+test("cline gets the server and model by a folder that stays, without the key", async () => {
   const { args, env } = await launched(["cline", "--model", "m:1"], { HEARTH_API_KEY: "secret" });
   const folder = join(home, ".hearth/launch/cline");
   expect([args, env["OPENAI_API_KEY"]]).toEqual([["--data-dir", folder], "secret"]);
@@ -128,13 +128,13 @@ test("cline: by a folder of its own, which lasts", async () => {
   expect(text).not.toContain("secret");
 });
 
-test("nothing is written", async () => {
+test("launch writes no file to the home folder", async () => {
   const before = readdirSync(home);
   await launched(["claude", "--model", "m:1"]);
   expect(readdirSync(home)).toEqual(before);
 });
 
-test("what is missing is said before anything starts", async () => {
+test("a missing program, model or argument is an error; a model without tools or with a short context, a warning", async () => {
   const missing = await launched(["qwen", "--model", "m:1"], { PATH: bin });
   expect([missing.code, missing.stderr]).toEqual([
     1,
@@ -154,7 +154,7 @@ test("what is missing is said before anything starts", async () => {
   );
 });
 
-test("at a terminal a person chooses the model", async () => {
+test("launch without a model asks for one at a terminal", async () => {
   const person = sitDownAt(["launch", "claude"], home, { HEARTH_HOST: url, PATH });
   expect(await person.sees("Number or name (m:1): ")).toBe(true);
   await person.types("\r", /arg --model\r\narg m:1\r\n/);

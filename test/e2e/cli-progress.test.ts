@@ -48,7 +48,7 @@ const COMMANDS = {
 const env = (): Record<string, string> => ({ HEARTH_HOST: `127.0.0.1:${server.port}` });
 const sitDown = (args: readonly string[]): Person => sitDownAt(args, home, env());
 
-test("bars say how long they will take, and success is the last line", async () => {
+test("progress bars show the time left, and success is the last line", async () => {
   ends = true;
   const person = sitDown(COMMANDS.pull);
   expect(await person.child.exited).toBe(0);
@@ -57,7 +57,7 @@ test("bars say how long they will take, and success is the last line", async () 
   expect(person.screen().match(/success/g)).toHaveLength(1);
 });
 
-test("on a pipe success is the last line, too", async () => {
+test("success is the last line on a pipe, too", async () => {
   ends = true;
   const { stdout, stderr, code } = await runHearth(COMMANDS.pull, { home, env: env() });
   expect([code, stdout, stderr.split("\n").at(-2)]).toEqual([0, "", "success"]);

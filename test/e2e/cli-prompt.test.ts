@@ -52,7 +52,7 @@ async function leave(person: Person): Promise<void> {
 
 const ANSWERED = /Answered\.\r\n[^]*>>> /;
 
-test("Up brings a message of several lines back whole, in this conversation and the next", async () => {
+test("Up recalls a message of several lines as one, in this conversation and the next", async () => {
   const first = await sitDown();
   await first.types('"""one\r', "... ");
   await first.types('two\rthree"""\r', ANSWERED);
@@ -95,7 +95,7 @@ test("Ctrl+G writes the line in the editor", async () => {
   expect(asked).toEqual(["first\nsecond", "first\nsecond"]);
 });
 
-test("an editor that fails, or is not set, leaves the line as it was", async () => {
+test("an editor that fails, or is not set, leaves the line unchanged", async () => {
   const failing = await sitDown({ EDITOR: editor("exit 3") });
   await failing.types("kept\x07", /Error: '.*' ended with 3: the message is as it was\r\n[^]*>>> kept/);
   await failing.types("\r", ANSWERED);

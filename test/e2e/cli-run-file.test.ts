@@ -19,7 +19,7 @@ afterAll(async () => {
 const run = (...args: string[]): ReturnType<typeof runHearth> =>
   runHearth(args, { home, env: { HEARTH_HOST: new URL(hearth.url).host } });
 
-test("a file becomes a model once, and is the same model the next time", async () => {
+test("run makes a model of a file once, and finds the same model the next time", async () => {
   const path = join(home, "My Model-Q4_K_M.gguf");
   copyFileSync(GGUF, path);
   const first = await run("run", path, "Hello!");
@@ -32,14 +32,14 @@ test("a file becomes a model once, and is the same model the next time", async (
   await run("rm", name);
 });
 
-test("a folder of weights, too", async () => {
+test("run makes a model of a folder of weights", async () => {
   mkdirSync(join(home, "folder"));
   copyFileSync(GGUF, join(home, "folder/weights.gguf"));
   const { code, stderr } = await run("run", join(home, "folder"), "Hello!");
   expect([code, stderr]).toEqual([0, expect.stringMatching(/making the model 'folder:file-[0-9a-f]{8}' of /)]);
 });
 
-test("what is not a model says so, and leaves none", async () => {
+test("run refuses a broken file, an empty folder and a missing path, and makes no model", async () => {
   const path = join(home, "broken.gguf");
   writeFileSync(path, "GGUF, it says");
   const { code, stderr } = await run("run", path, "hi");
@@ -54,7 +54,7 @@ test("what is not a model says so, and leaves none", async () => {
   );
 });
 
-test("the command line of another program, and the address of a page", async () => {
+test("run takes the command line of ollama and the address of a model's page", async () => {
   expect((await run("run", "ollama", "run", "hearth", "Hello!")).code).toBe(0);
   expect((await run("run", "https://ollama.com/library/hearth", "Hello!")).code).toBe(0);
 });

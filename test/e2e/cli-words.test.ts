@@ -29,19 +29,22 @@ async function against(
   return await run(args, { HEARTH_HOST: `127.0.0.1:${server.port}`, ...env });
 }
 
-describe("a model that is not there", () => {
-  test.each([["show"], ["rm"], ["stop"], ["push"], ["cp"]])("%s", async (command) => {
-    const more = command === "cp" ? ["other"] : [];
-    expect(await run([command, "nosuch", ...more])).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "Error: model 'nosuch' not found: 'hearth list' shows the models that are there\n",
-    });
-    const near = await run([command, "hearht", ...more]);
-    expect(near.stderr).toBe("Error: model 'hearht' not found: did you mean 'hearth'?\n");
-  });
+describe("a missing model", () => {
+  test.each([["show"], ["rm"], ["stop"], ["push"], ["cp"]])(
+    "is an error of %s, which suggests a similar name",
+    async (command) => {
+      const more = command === "cp" ? ["other"] : [];
+      expect(await run([command, "nosuch", ...more])).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: "Error: model 'nosuch' not found: 'hearth list' shows the models that are there\n",
+      });
+      const near = await run([command, "hearht", ...more]);
+      expect(near.stderr).toBe("Error: model 'hearht' not found: did you mean 'hearth'?\n");
+    },
+  );
 
-  test("run, where its registry does not have it either", async () => {
+  test("is an error of run if its registry does not have it either", async () => {
     const answers: Readonly<Record<string, () => Response>> = {
       "/api/tags": () => Response.json({ models: [{ name: "hearth:latest" }] }),
       "/api/pull": () => new Response('{"error":"pull model manifest: file does not exist"}\n'),
@@ -52,7 +55,7 @@ describe("a model that is not there", () => {
     expect([code, stderr]).toEqual([1, words]);
   });
 
-  test("list and ps with a prefix that fits nothing", async () => {
+  test("makes list and ps say that no model begins with the prefix", async () => {
     const listed = await run(["list", "zzz"]);
     const words = "Error: no model begins with 'zzz': 'hearth list' shows the models that are there\n";
     expect([listed.code, listed.stdout, listed.stderr]).toEqual([1, "", words]);
@@ -61,7 +64,7 @@ describe("a model that is not there", () => {
   });
 });
 
-describe("an argument that is missing", () => {
+describe("a missing argument", () => {
   test.each([
     [["show"], "model", "hearth show [options] <model>", true],
     [["run"], "model", "hearth run [options] [model] [prompt...]", true],
@@ -69,22 +72,29 @@ describe("an argument that is missing", () => {
     [["cp", "a"], "destination", "hearth cp [options] <source> <destination>", false],
     [["hooks", "show"], "id", "hearth hooks show [options] <id>", false],
     [["quantize"], "in", "hearth quantize [options] <in> <out> <type>", false],
-  ] as const)("%j: the usage, and the models that there are", async (args, name, usage, namesModels) => {
-    const { code, stdout, stderr } = await run([...args]);
-    const lines = [`Error: missing argument '${name}'`, `Usage: ${usage}`, ...(namesModels ? ["Models: hearth"] : [])];
-    expect([code, stdout, stderr]).toEqual([1, "", lines.map((line) => `${line}\n`).join("")]);
-  });
+  ] as const)(
+    "is an error of %j with the usage and the models of the server",
+    async (args, name, usage, namesModels) => {
+      const { code, stdout, stderr } = await run([...args]);
+      const lines = [
+        `Error: missing argument '${name}'`,
+        `Usage: ${usage}`,
+        ...(namesModels ? ["Models: hearth"] : []),
+      ];
+      expect([code, stdout, stderr]).toEqual([1, "", lines.map((line) => `${line}\n`).join("")]);
+    },
+  );
 
-  test("without a server: the usage", async () => {
+  test("is an error with the usage if there is no server", async () => {
     const { stderr } = await run(["show"], { HEARTH_HOST: "127.0.0.1:1" });
     expect(stderr).toBe("Error: missing argument 'model'\nUsage: hearth show [options] <model>\n");
   });
 });
 
-describe("a server that refuses", () => {
+describe("the error of a client command", () => {
   const refused = (): Response => Response.json({ error: "unauthorized" }, { status: 401 });
 
-  test("a key: which variable to set", async () => {
+  test("names the variable of the key if the server refuses the request", async () => {
     expect((await against(refused, ["list"])).stderr).toBe("Error: this server asks for a key: set HEARTH_API_KEY\n");
     expect((await against(refused, ["list"], { HEARTH_API_KEY: "x" })).stderr).toBe(
       "Error: the server refuses this key: check HEARTH_API_KEY\n",
@@ -92,7 +102,7 @@ describe("a server that refuses", () => {
     expect((await against(refused, ["hooks", "list"])).stderr).toContain("set HEARTH_GATEWAY_TOKEN");
   });
 
-  test("an address, in its own words or ours", async () => {
+  test("says that the server refuses the address, in the server's words if it has any", async () => {
     const empty = await against(() => new Response(null, { status: 403 }), ["list"]);
     expect(empty.stderr).toMatch(
       /^Error: the server refuses requests to '127\.0\.0\.1:\d+' \(403\): use the name local/,
@@ -101,18 +111,18 @@ describe("a server that refuses", () => {
     expect(own.stderr).toBe("Error: not from there\n");
   });
 
-  test("to be a Hearth server", async () => {
+  test("asks whether it is a Hearth server if the answer is not JSON", async () => {
     const { code, stderr } = await against(() => new Response("<html>"), ["list"]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("does not answer in JSON: is it a Hearth server?\n")]);
   });
 
-  test("to be reached on another machine", async () => {
+  test("names HEARTH_HOST if a server on another machine does not answer", async () => {
     const { stderr } = await run(["list"], { HEARTH_HOST: "http://hearth.invalid:1" });
     expect(stderr).toMatch(/^Error: could not connect .+; check HEARTH_HOST, and that a server runs there\n$/);
   });
 });
 
-test("--json: what list, ps, show and models print, for programs", async () => {
+test("list, ps, show and models print JSON with --json", async () => {
   const json = async (...args: string[]): Promise<any> => JSON.parse((await run([...args, "--json"])).stdout);
   expect((await json("list")).models).toMatchObject([{ name: "hearth:latest", size: expect.any(Number) }]);
   await run(["run", "hearth", ""]); // loads it
@@ -121,7 +131,7 @@ test("--json: what list, ps, show and models print, for programs", async () => {
   expect((await json("models")).models.length).toBeGreaterThan(20);
 });
 
-test("models: by purpose, with sizes, and which fit", async () => {
+test("models lists the catalogue by purpose, with sizes and which models fit", async () => {
   const { stdout } = await run(["models", "--all"]);
   expect(stdout).toMatch(/^For everyday questions\n {2}NAME +SIZE +FITS +CAN +HERE\n {2}gemma3:270m +292 MB +/);
   expect(stdout).toMatch(/^ {2}qwen3:8b +5\.2 GB +\S.* tools, thinking$/m);
@@ -129,12 +139,12 @@ test("models: by purpose, with sizes, and which fit", async () => {
   expect(stdout).toMatch(/\nGet one with 'hearth pull \S+', or talk with it at once: 'hearth run \S+'\.\n/);
 });
 
-test("models of a server without a catalogue", async () => {
+test("models is an error if the server has no catalogue", async () => {
   const { code, stderr } = await against(() => new Response("404 page not found", { status: 404 }), ["models"]);
   expect([code, stderr]).toEqual([1, "Error: this server has no catalogue: is it an older one, or another program?\n"]);
 });
 
-test("run --format json: an answer that breaks off is a failure", async () => {
+test("run --format json fails if the answer is not complete JSON", async () => {
   const answers: Readonly<Record<string, string>> = {
     "/api/show": '{"capabilities":["completion"]}',
     "/api/generate":
@@ -146,7 +156,7 @@ test("run --format json: an answer that breaks off is a failure", async () => {
   expect(stderr).toMatch(/^Error: the answer is not complete JSON: .+\n$/);
 });
 
-test("help has every command under a heading, in lines that fit", async () => {
+test("help lists the commands under headings, in fewer than 60 lines", async () => {
   const { stdout } = await run(["--help"]);
   const headings = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, heading]) => heading);
   expect(headings).toEqual(["Options", "Everyday", "Models", "Tools", "Gateway", "This program", "For developers"]);
@@ -177,14 +187,14 @@ describe("run without a name, at a terminal", () => {
     expect(person.screen()).not.toContain("Error");
   });
 
-  test("pulls the one that is chosen", async () => {
+  test("pulls the model that is named", async () => {
     const person = sitDown();
     expect(await person.sees("Number or name")).toBe(true);
     await person.types("127.0.0.1:1/none/none\r", /Error: /);
     expect(await person.child.exited).toBe(1);
   });
 
-  test("offers what is here, once there is more", async () => {
+  test("offers the installed models if there are several", async () => {
     await run(["cp", "hearth", "mine"]);
     const person = sitDown();
     expect(await person.sees(/Models that are here:\r\n {2}1 +mine:latest +[\d.]+ MB\r\n[^]*\(mine:latest\): /)).toBe(

@@ -33,7 +33,7 @@ describe("models", () => {
     expect((await run(["ls", "zzz"])).stdout).not.toContain("hearth");
   });
 
-  test("show prints tables, or one part as it is", async () => {
+  test("show prints tables, or one part unchanged", async () => {
     const { stdout } = await run(["show", "hearth"]);
     expect(stdout).toMatch(/^ {2}Model\n {4}architecture +llama\n/);
     expect(stdout).toMatch(/ {2}Capabilities\n {4}(tools|completion)/);
@@ -47,7 +47,7 @@ describe("models", () => {
     ]);
   });
 
-  test("cp and rm, which ends with the first model that is not there", async () => {
+  test("cp copies a model, and rm removes models up to the first missing one", async () => {
     expect((await run(["cp", "hearth", "copied"])).stdout).toBe("copied 'hearth' to 'copied'\n");
     const removed = await run(["rm", "copied", "missing", "hearth"]);
     expect(removed).toMatchObject({
@@ -68,7 +68,7 @@ describe("models", () => {
   });
 });
 
-test("the version names the API too; words from elsewhere have an answer; no word at all is explained", async () => {
+test("--version names the API's version; ollama's commands are answered; help explains hearth without a command", async () => {
   expect((await run(["-v"])).stdout).toMatch(/^hearth \d+\.\d+\.\d+ \(speaks the API of Ollama \d+\.\d+\.\d+\)\n$/);
   expect((await run(["show", "hearth", "-v"])).stdout).toContain("token_embd.weight");
   expect(await run(["signin"])).toMatchObject({ code: 1, stderr: expect.stringContaining("nothing to sign in to") });
@@ -76,14 +76,14 @@ test("the version names the API too; words from elsewhere have an answer; no wor
   expect((await run(["--help"])).stdout).toContain("Without a command, hearth serves");
 });
 
-test("a proxy for the web, which is elsewhere, is not asked for the server of this machine", async () => {
+test("the proxy of HTTP_PROXY is not used for a server on this machine", async () => {
   for (const name of ["HTTP_PROXY", "http_proxy"]) {
     expect(await run(["list"], { env: { [name]: "http://127.0.0.1:9" } })).toMatchObject({ code: 0, stderr: "" });
   }
 });
 
 describe("create", () => {
-  test("from a model, with all that a Modelfile says", async () => {
+  test("makes a model from another, with every instruction of a Modelfile", async () => {
     const text = 'FROM hearth\nSYSTEM """You are\na fox."""\nPARAMETER stop one\nPARAMETER stop two\nMESSAGE user hi\n';
     writeFileSync(join(home, "Modelfile"), text);
     const { code, stderr } = await run(["create", "fox", "-f", join(home, "Modelfile")]);
@@ -93,7 +93,7 @@ describe("create", () => {
     await run(["rm", "fox"]);
   });
 
-  test("from a file of this machine, which is uploaded first", async () => {
+  test("uploads a local file and makes a model from it", async () => {
     writeFileSync(join(home, "File"), `FROM ${GGUF}\n`);
     const other = await startHearth();
     try {
@@ -106,7 +106,7 @@ describe("create", () => {
     }
   });
 
-  test("from a Modelfile on standard input, and from two files of one name", async () => {
+  test("reads a Modelfile from standard input, and takes two files of one name", async () => {
     const projector = encodeGguf({
       metadata: { "general.architecture": "clip", "general.type": "mmproj" },
       tensors: [],
@@ -157,7 +157,7 @@ describe("create", () => {
   });
 });
 
-test("Ctrl+C ends a create while a large file is hashed, and the bar moves meanwhile", async () => {
+test("Ctrl+C ends a create while a large file is hashed, and the progress bar moves", async () => {
   const big = join(home, "big.gguf");
   writeFileSync(big, "GGUF");
   truncateSync(big, 256 * 2 ** 30); // holes, read faster than any disk
@@ -175,14 +175,14 @@ test("Ctrl+C ends a create while a large file is hashed, and the bar moves meanw
 });
 
 describe("run with a prompt", () => {
-  test("prints the answer; standard input comes before the words; statistics go to standard error", async () => {
+  test("prints the answer; standard input precedes the prompt; statistics go to standard error", async () => {
     const { stdout, stderr, code } = await run(["run", "hearth", "--verbose", "who", "are you?"], { stdin: "Hello!" });
     expect(code).toBe(0);
     expect(stdout.trim().length).toBeGreaterThan(3);
     expect(stderr).toMatch(/^\ntotal duration: +\S+\n.*eval rate: +[\d.]+ tokens\/s\n$/s);
   });
 
-  test("--think before a question leaves it the question, and a level that is none is refused", async () => {
+  test("--think does not take the question as its level, and an unknown level is refused", async () => {
     for (const think of ["--think", "--think=high"]) {
       const { stderr, code } = await run(["run", "hearth", think, "Hello! Who are you?"]);
       expect([code, stderr]).toEqual([1, 'Error: "hearth" does not support thinking\n']);
@@ -198,14 +198,14 @@ describe("run with a prompt", () => {
     await run(["rm", "calm"]);
   });
 
-  test("a model that is nowhere is pulled, and that fails in one line", async () => {
+  test("pulls a missing model, and fails with one line if its registry does not answer", async () => {
     const { code, stderr } = await run(["run", "127.0.0.1:1/none/none", "--insecure", "hi"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/(^|\n)Error: .+\n$/);
   });
 });
 
-test("a reply that ends before its last line is a failure, whatever came", async () => {
+test("pull and run fail if the server's reply ends before its last line", async () => {
   const answers = {
     "/api/pull": '{"status":"pulling manifest"}\n',
     "/api/show": '{"capabilities":["completion"]}',
@@ -231,13 +231,13 @@ test("a reply that ends before its last line is a failure, whatever came", async
   }
 });
 
-test("no server: one line that says what to do", async () => {
+test("without a server, an error of one line says how to start one", async () => {
   const { code, stderr } = await run(["list"], { env: { HEARTH_HOST: "127.0.0.1:1" } });
   const line = "Error: could not connect to a hearth server at http://127.0.0.1:1; start one with 'hearth serve'\n";
   expect([code, stderr]).toEqual([1, line]);
 });
 
-test("a model that is nowhere: that it is not here, and why it does not come", async () => {
+test("run of a missing model says that it is not here, and why its registry cannot be reached", async () => {
   const name = "registry.invalid/x/nope";
   const why = "cannot find registry.invalid: is this machine online? (HTTPS_PROXY is read)\n";
   const { code, stderr } = await run(["run", name, "hi"]);
@@ -246,14 +246,14 @@ test("a model that is nowhere: that it is not here, and why it does not come", a
   expect([pulled.code, pulled.stderr]).toEqual([1, expect.stringContaining(`Error: ${why}`)]);
 });
 
-test("a misspelled name whose registry is away: the name that is near", async () => {
+test("run of a misspelled name suggests a similar model if the registry cannot be reached", async () => {
   expect((await run(["cp", "hearth", "registry.invalid/x/noble"])).code).toBe(0);
   const { code, stderr } = await run(["run", "registry.invalid/x/nolbe", "hi"]);
   expect([code, stderr]).toEqual([1, expect.stringContaining("; did you mean 'registry.invalid/x/noble'?\n")]);
   expect((await run(["rm", "registry.invalid/x/noble"])).code).toBe(0);
 });
 
-test("a reader that has read enough ends the command quietly", async () => {
+test("a command whose reader closes the pipe ends without an error", async () => {
   const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
   const child = Bun.spawn(["bash", "-c", `'${HEARTH.join("' '")}' show hearth --verbose | head -1`], {
     env,
@@ -268,7 +268,7 @@ const sitDown = (args: string[], env: Record<string, string> = {}): Person =>
   sitDownAt(args, home, { HEARTH_HOST: new URL(hearth.url).host, ...env });
 
 describe("run at a terminal", () => {
-  test("Ctrl+C ends an answer to one question with what had come, and 130", async () => {
+  test("Ctrl+C ends the answer to one question, keeps its text, and exits with 130", async () => {
     // A story would end by itself, on a fast machine before the key is pressed.
     const properties = { next: { $ref: "#" } };
     const endless = JSON.stringify({ type: "object", properties, required: ["next"], additionalProperties: false });
@@ -279,7 +279,7 @@ describe("run at a terminal", () => {
     expect(person.screen()).not.toContain("Error");
   });
 
-  test("a conversation: answers, commands, several lines, leaving", async () => {
+  test("a conversation has answers, commands and messages of several lines, and ends with /bye", async () => {
     const person = sitDown(["run", "hearth"]);
     expect(await person.sees(">>> ")).toBe(true);
     await person.types("Hello! Who are you?\r", /\n[^>\n]*Hearth[^\n]*\r\n[^]*>>> /);
@@ -303,7 +303,7 @@ describe("run at a terminal", () => {
     await run(["rm", "talk"]);
   });
 
-  test("quotes of several lines in /set system, quoted stop texts, levels of thinking, lines typed ahead", async () => {
+  test("/set takes a system text of several lines, quoted stop texts and levels of thinking; lines typed ahead wait", async () => {
     const person = sitDown(["run", "hearth", "--format", '{ "type": "integer" }']);
     expect(await person.sees(">>> ")).toBe(true);
     await person.types('/set system """You are\r', "... ");
@@ -319,7 +319,7 @@ describe("run at a terminal", () => {
     await run(["rm", "ahead"]);
   });
 
-  test("Ctrl+C stops an answer and the conversation goes on; Ctrl+D leaves", async () => {
+  test("Ctrl+C stops an answer but not the conversation; Ctrl+D ends it", async () => {
     const person = sitDown(["run", "hearth", "--nohistory"]);
     expect(await person.sees(">>> ")).toBe(true);
     await person.types("/set parameter num_predict 100000\r", ">>> ");
@@ -332,7 +332,7 @@ describe("run at a terminal", () => {
     expect(await person.child.exited).toBe(0);
   });
 
-  test("Ctrl+Z leaves for the shell, and the conversation goes on afterwards with what was typed", async () => {
+  test("Ctrl+Z suspends the conversation, and fg resumes it with the line as typed", async () => {
     const person = sitDown(["run", "hearth"]);
     expect(await person.sees(">>> ")).toBe(true);
     await person.types("/set qu", "/set qu");
@@ -368,7 +368,7 @@ describe("run at a terminal", () => {
     await run(["rm", "pasted"]);
   });
 
-  test("a long line is pasted at once, without the keys that a text may hold", async () => {
+  test("a pasted line is inserted at once, and its control characters are not keys", async () => {
     const person = sitDown(["run", "hearth"]);
     expect(await person.sees(">>> ")).toBe(true);
     await person.types("\x1b[200~a paste without its end\x03", /Use Ctrl \+ d[^]*>>> /);

@@ -27,7 +27,7 @@ describe.each([
   }
 });
 
-test("an openai stream that is aborted is seen by the server, and gives its slot back", async () => {
+test("the server notices that an openai client aborted a stream, and frees its slot", async () => {
   const client = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
   const messages = [{ role: "user" as const, content: "Count." }];
   const stream = await client.chat.completions.create({
@@ -44,7 +44,7 @@ test("an openai stream that is aborted is seen by the server, and gives its slot
   expect(next.choices).toHaveLength(1);
 });
 
-test("an openai stream whose model dies ends with an error that says so", async () => {
+test("an openai stream whose runner dies ends with an error that says so", async () => {
   const client = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
   const stream = await client.chat.completions.create({
     model: "hearth",

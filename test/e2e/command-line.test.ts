@@ -31,7 +31,7 @@ function nmse(got: Float32Array, expected: Float32Array): number {
   return error / norm;
 }
 
-goldenTest("logits writes the logits of every position, on either backend", async () => {
+goldenTest("logits writes the logits of every position, on the cpu and onnx backends", async () => {
   const model = golden("archs/llama-dense.gguf");
   const expected = floats(golden("archs/llama-dense.f32"));
   const limits = { "--backend=cpu": 1e-5, "--backend=onnx": 1e-2, "--backend=onnx --precise": 1e-4 };
@@ -45,7 +45,7 @@ goldenTest("logits writes the logits of every position, on either backend", asyn
   }
 });
 
-test("of an encoder, logits writes the pooled vector, and generate says what to use instead", async () => {
+test("logits writes the pooled vector of an encoder, and generate refuses an encoder and names logits", async () => {
   const model = join(home, "bert.gguf");
   await writeGguf(model, makeEncoder(encoders["bert-mean"]));
   const out = join(home, "vector.f32");
@@ -117,7 +117,7 @@ test("bad input is one line on stderr and exit code 1", async () => {
   }
 });
 
-test("a command whose own process is killed fails, as shells say it", async () => {
+test("a command whose child process is killed exits with 128 + the signal, as in shells", async () => {
   const args = ["generate", "--model", MODEL, "--tokens", "300", "--greedy", "1000", "--backend", "cpu"];
   const { promise: pid, resolve: onStart } = Promise.withResolvers<number>();
   const ended = runHearth(args, { home, onStart });

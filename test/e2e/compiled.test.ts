@@ -70,7 +70,7 @@ describe("generate gives the reference's tokens", () => {
   });
 });
 
-test("install.sh puts it below a prefix", async () => {
+test("install.sh installs the program below a prefix", async () => {
   const prefix = join(folder!, "prefix");
   const installed = Bun.spawnSync(["sh", join(ROOT, "packaging/install.sh"), program!, prefix], { env: process.env });
   expect(installed.stdout.toString()).toContain(`start it with: ${prefix}/bin/hearth serve`);
@@ -78,7 +78,7 @@ test("install.sh puts it below a prefix", async () => {
   expect(version.stdout.toString()).toContain(`hearth ${VERSION}`);
 });
 
-test.skipIf(!Bun.which("systemd-analyze"))("systemd accepts the unit", async () => {
+test.skipIf(!Bun.which("systemd-analyze"))("systemd-analyze verifies the unit", async () => {
   const unit = join(folder!, "hearth.service");
   const text = await Bun.file(join(ROOT, "packaging/hearth.service")).text();
   await Bun.write(unit, text.replace("/usr/local/bin/hearth", program!).replaceAll(/=hearth$/gm, "=root"));
@@ -92,34 +92,31 @@ test.skipIf(!Bun.which("node"))("the launcher of the npm package runs the progra
   expect(launched.stdout.toString()).toContain(`hearth ${VERSION}`);
 });
 
-test.skipIf(!Bun.which("node"))(
-  "where there is no Bun, the launcher has npm fetch it, and signals reach the program",
-  async () => {
-    const bin = join(folder!, "without-bun");
-    mkdirSync(bin);
-    symlinkSync(Bun.which("node")!, join(bin, "node"));
-    // imitates npm: records its arguments, and answers like Bun
-    writeFileSync(join(bin, "npx"), `#!/bin/sh\necho "$@" > ${bin}/asked\necho ${process.execPath}\n`, { mode: 0o755 });
-    const launched = Bun.spawn([join(bin, "node"), join(ROOT, "packaging/launch.js"), "serve"], {
-      env: { PATH: bin, HOME: join(folder!, "launched"), HEARTH_HOST: "127.0.0.1:0" },
-      stdout: "pipe",
-    });
-    const { value } = await launched.stdout.getReader().read();
-    expect(new TextDecoder().decode(value)).toContain(" listens on ");
-    expect(await Bun.file(join(bin, "asked")).text()).toBe("--yes bun@1.4.5 -p process.execPath\n");
-    launched.kill("SIGTERM");
-    expect(await launched.exited).toBe(0); // the exit code of the server, which received the signal
-  },
-);
+test.skipIf(!Bun.which("node"))("without Bun, the launcher gets it by npx, and signals reach the program", async () => {
+  const bin = join(folder!, "without-bun");
+  mkdirSync(bin);
+  symlinkSync(Bun.which("node")!, join(bin, "node"));
+  // imitates npm: records its arguments, and answers like Bun
+  writeFileSync(join(bin, "npx"), `#!/bin/sh\necho "$@" > ${bin}/asked\necho ${process.execPath}\n`, { mode: 0o755 });
+  const launched = Bun.spawn([join(bin, "node"), join(ROOT, "packaging/launch.js"), "serve"], {
+    env: { PATH: bin, HOME: join(folder!, "launched"), HEARTH_HOST: "127.0.0.1:0" },
+    stdout: "pipe",
+  });
+  const { value } = await launched.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toContain(" listens on ");
+  expect(await Bun.file(join(bin, "asked")).text()).toBe("--yes bun@1.4.5 -p process.execPath\n");
+  launched.kill("SIGTERM");
+  expect(await launched.exited).toBe(0); // the exit code of the server, which received the signal
+});
 
-test("quantize runs its threads", async () => {
+test("quantize runs its worker threads", async () => {
   const out = join(folder!, "small.gguf");
   await run(["quantize", model!, out, "q8_0"]);
   const ids = await run(["generate", "--model", out, "--tokens", TOKENS, "--greedy", "2", "--backend", "cpu"]);
   expect(ids).toMatch(/^\d+,\d+$/);
 });
 
-test("serve answers a chat, and has its pages and transforms inside", async () => {
+test("serve answers a chat, and contains its pages and transforms", async () => {
   const home = join(folder!, "server");
   mkdirSync(join(home, ".hearth/transforms"), { recursive: true });
   writeFileSync(

@@ -78,7 +78,7 @@ describe("a folder of safetensors", () => {
     return message.content;
   }
 
-  test.each(["F16", "BF16"] as const)("of %s answers like the GGUF of the same weights", async (dtype) => {
+  test.each(["F16", "BF16"] as const)("in %s answers like the GGUF of the same weights", async (dtype) => {
     const model = embedded(DTYPES[dtype]);
     expect((await make(`gguf-${dtype}`, { "a.gguf": encodeGguf(model) })).at(-1)).toBe("success");
     const steps = await make(`folder-${dtype}`, files(model, dtype));
@@ -88,13 +88,13 @@ describe("a folder of safetensors", () => {
     expect(await answer(`folder-${dtype}`)).toBe(wanted);
   });
 
-  test("is quantized where the request says so", async () => {
+  test("is quantized if the request asks for it", async () => {
     const steps = await make("small", files(embedded(DTYPES.F16), "F16"), { quantize: "q8_0" });
     expect(steps).toContain("quantizing F16 model to Q8_0");
     expect(await answer("small")).toContain("Hearth");
   });
 
-  test("that is not whole is an error in the answer", async () => {
+  test("is an error of the stream if a file is missing", async () => {
     const { "config.json": _, ...rest } = files(embedded(DTYPES.F16), "F16");
     expect((await make("broken", rest)).at(-1)).toBe("broken: expected a file 'config.json', got none");
   });

@@ -8,7 +8,7 @@ import { ndjson, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(60_000);
 
-describe("a model made from the embedded one", () => {
+describe("a model created from the embedded one", () => {
   let hearth: Hearth;
   beforeAll(async () => {
     hearth = await startHearth();
@@ -38,7 +38,7 @@ describe("a model made from the embedded one", () => {
     expect(base["eval_count"]).toBeGreaterThan(3);
   });
 
-  test("answers when it came as an upload", async () => {
+  test("answers if its GGUF was uploaded", async () => {
     const bytes = readFileSync(join(import.meta.dir, "../../models/hearth/hearth.gguf"));
     const digest = digestOf(bytes);
     const uploaded = await fetch(`${hearth.url}/api/blobs/${digest}`, { method: "POST", body: bytes });
@@ -48,7 +48,7 @@ describe("a model made from the embedded one", () => {
     expect((await chat("uploaded"))["message"].content.length).toBeGreaterThan(20);
   });
 
-  test("speaks through the TEMPLATE that its Modelfile gives, and so does what is made of it", async () => {
+  test("uses the TEMPLATE of its Modelfile, and so does a model created from it", async () => {
     const modelfile = "FROM hearth\nTEMPLATE <|im_start|>user\\n{{ .Prompt }}\nPARAMETER num_predict 1";
     for (const [model, text] of [
       ["own", modelfile],
@@ -64,7 +64,7 @@ describe("a model made from the embedded one", () => {
     }
   });
 
-  test("has the template that a Modelfile gives, also the one of models without any", async () => {
+  test("keeps the TEMPLATE {{ .Prompt }}, the default of models without a template", async () => {
     await hearth.post("/api/create", {
       model: "none",
       modelfile: "FROM hearth\nTEMPLATE {{ .Prompt }}",
@@ -75,7 +75,7 @@ describe("a model made from the embedded one", () => {
     expect(modelfile).toContain("TEMPLATE {{ .Prompt }}");
   });
 
-  test("can be deleted while it is loaded, and what others need stays", async () => {
+  test("can be deleted while it is loaded, and blobs that other models use stay", async () => {
     await hearth.post("/api/copy", { source: "hearth", destination: "doomed" });
     await chat("doomed");
     const body = JSON.stringify({ model: "doomed" });
@@ -85,7 +85,7 @@ describe("a model made from the embedded one", () => {
   });
 });
 
-test("a start clears the store of what was left half-written long ago, unless told not to", async () => {
+test("a start removes old partial files from the store, unless HEARTH_NOPRUNE is set", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-prune-"));
   const left = join(home, ".hearth/models/manifests/.tmp-left");
   mkdirSync(dirname(left), { recursive: true });

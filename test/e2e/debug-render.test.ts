@@ -28,7 +28,7 @@ async function rendered(path: string, body: object): Promise<Record<string, any>
   return (await response.json()) as Record<string, any>;
 }
 
-test("chat, streamed or not: one object with the prompt, which is not run", async () => {
+test("chat answers with one object that has the prompt, streamed or not, and does not run it", async () => {
   for (const stream of [undefined, false]) {
     expect(await rendered("/api/chat", { messages: messages.slice(0, 2), stream })).toEqual({
       model: "other",
@@ -40,7 +40,7 @@ test("chat, streamed or not: one object with the prompt, which is not run", asyn
   }
 });
 
-test("generate: with its system text, raw, and a template of the request", async () => {
+test("generate shows the prompt with a system text, raw, and with the request's template", async () => {
   const text = async (body: object): Promise<string> =>
     (await rendered("/api/generate", { prompt: "Hi", ...body }))["_debug_info"].rendered_template;
   expect(await text({ system: "S" })).toBe("<system>S<user>Hi<assistant>");
@@ -49,27 +49,27 @@ test("generate: with its system text, raw, and a template of the request", async
   expect((await rendered("/api/generate", { prompt: "Hi" }))["response"]).toBe("");
 });
 
-test("generate: the text of the context that it goes on from stands first", async () => {
+test("generate shows the text of the context before the prompt", async () => {
   const response = await hearth.post("/api/tokenize", { model: "other", content: "Said before." });
   const { tokens } = (await response.json()) as { tokens: number[] };
   const shown = await rendered("/api/generate", { prompt: "And?", context: tokens });
   expect(shown["_debug_info"].rendered_template).toBe("Said before.<user>And?<assistant>");
 });
 
-test("/v1/chat/completions has it beside an empty choice", async () => {
+test("/v1/chat/completions has the prompt beside an empty choice", async () => {
   const { _debug_info: info, choices } = await rendered("/v1/chat/completions", { messages: messages.slice(1, 2) });
   expect(info).toEqual({ rendered_template: "<user>Hi<assistant>" });
   expect(choices[0].message.content).toBe("");
 });
 
-test("thoughts of earlier answers are left out for deepseek-r1, and for no model that nobody expects it of", async () => {
+test("thoughts of earlier answers are left out for deepseek-r1 only", async () => {
   const text = async (model: string): Promise<string> =>
     (await rendered("/api/chat", { model, messages }))["_debug_info"].rendered_template;
   expect(await text("deepseek-r1")).toBe("<system>Be brief.<user>Hi<assistant>abc<user>And?<assistant>");
   expect(await text("other")).toContain("<think>Thinking... about the answer</think>abc");
 });
 
-test("a history that is too long is shown as it would be cut", async () => {
+test("a history that is longer than the context is shown as it would be cut", async () => {
   const long = [...Array(40).keys()].map((i) => ({
     role: i % 2 ? "assistant" : "user",
     content: `${i} ${"word ".repeat(9)}`,

@@ -12,7 +12,7 @@ let home = "";
 beforeAll(async () => void (home = await mkdtemp(join(tmpdir(), "hearth-devices-"))));
 afterAll(() => rm(home, { recursive: true }));
 
-test("devices names the adapter, tells that it is a CPU, and lists its limits", async () => {
+test("devices names the adapter, says that it is a software adapter, and lists its limits", async () => {
   const env = await swiftShaderEnv();
   const { code, stdout } = await runHearth(["devices", "--json"], { env, home });
   expect(code).toBe(0);
@@ -22,7 +22,7 @@ test("devices names the adapter, tells that it is a CPU, and lists its limits", 
   expect(table.stdout).toMatch(/^NAME.*\nSwiftShader Device \(Subzero\) +software/);
 });
 
-test("HEARTH_GPU names the adapter by a part of its name; another name is an error that lists those there are", async () => {
+test("HEARTH_GPU selects an adapter by a part of its name; an unknown name is an error that lists the adapters", async () => {
   const probe = async (name: string, backend: string): Promise<{ code: number; stdout: string; stderr: string }> =>
     runHearth(["devices", "--backend", backend], { env: { ...(await swiftShaderEnv()), HEARTH_GPU: name }, home });
   const found = await probe("swiftshader", "auto"); // used although it is a software adapter, because it was named
@@ -34,7 +34,7 @@ test("HEARTH_GPU names the adapter by a part of its name; another name is an err
   }
 });
 
-test("devices without a driver is an empty list that says why", async () => {
+test("devices without a driver prints an empty list and the reason", async () => {
   const { code, stdout, stderr } = await runHearth(["devices", "--json"], { home, env: { LD_LIBRARY_PATH: home } });
   expect(code).toBe(0);
   if (JSON.parse(stdout).length > 0) return; // this machine may have one
@@ -44,7 +44,7 @@ test("devices without a driver is an empty list that says why", async () => {
   expect(table.stdout).toMatch(/^Models run on the CPU here: .*no GPU adapter.*\.\nCPU kernels: .*\n$/);
 });
 
-test("devices --tune has nothing to search on a CPU that plays a GPU, and says so", async () => {
+test("devices --tune refuses a software adapter", async () => {
   const { code, stderr } = await runHearth(["devices", "--tune"], { env: await swiftShaderEnv(), home });
   expect(code).toBe(1);
   expect(stderr).toContain("'SwiftShader driver 5.0.0' is a software adapter: it runs the plain kernels");

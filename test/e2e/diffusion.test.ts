@@ -27,13 +27,13 @@ async function post(path: string, body: Json): Promise<Json> {
 }
 const asked = { model: "dream", messages: [{ role: "user", content: "abc" }] };
 
-test("it completes, and its options are those that it was created with", async () => {
+test("a diffusion model can complete, and keeps the options of its creation", async () => {
   const { capabilities, parameters } = await post("/api/show", { model: "dream" });
   expect(capabilities).toEqual(["completion"]);
   expect(parameters).toMatch(/diffusion_algorithm +"margin"\ndiffusion_steps +8/);
 });
 
-test("dialects give the same answer, of num_predict tokens", async () => {
+test("every API gives the same answer, of num_predict tokens", async () => {
   const options = { ignore_eos: true };
   const { message, eval_count, done_reason } = await post("/api/chat", { ...asked, options, stream: false });
   expect([eval_count, done_reason]).toEqual([24, "length"]);
@@ -47,7 +47,7 @@ test("dialects give the same answer, of num_predict tokens", async () => {
   expect(other["message"].content).not.toBe(message.content);
 });
 
-test("the parts of a stream are the answer", async () => {
+test("the parts of a stream join to the whole answer", async () => {
   const options = { ignore_eos: true, diffusion_block_length: 4 };
   const reply = await hearth.post("/api/generate", { model: "llada", prompt: "abc", options });
   const lines = (await reply.text()).trim().split("\n");

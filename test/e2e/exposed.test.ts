@@ -16,7 +16,7 @@ afterEach(() => {
 const WARNING = "set HEARTH_API_KEYS, or listen on HEARTH_HOST=127.0.0.1";
 const TOKEN = "a-hook-token-of-32-characters-xx";
 
-test("without keys it warns, and only webhooks may come by any name", async () => {
+test("a server without keys on all addresses warns, and takes only webhooks under any host name", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-exposed-"));
   homes.push(home);
   mkdirSync(join(home, ".hearth"));
@@ -40,7 +40,7 @@ test("without keys it warns, and only webhooks may come by any name", async () =
   }
 });
 
-test("with keys, or on loopback, it does not warn", async () => {
+test("a server with keys, or on loopback, does not warn", async () => {
   for (const env of [{ HEARTH_HOST: "0.0.0.0:0", HEARTH_API_KEYS: "alpha" }, { HEARTH_HOST: "localhost:0" }]) {
     const hearth = await startHearth({ env });
     expect(hearth.log().filter((line) => line.includes(WARNING))).toEqual([]);

@@ -63,7 +63,7 @@ function chainsOf({ spans }: Collector, names: readonly string[]): any[][] {
     .filter(({ length }) => length === names.length);
 }
 
-test("turns run on servers elsewhere; by the session's header each session finds its prefix there again", async () => {
+test("turns run on other servers, and the session's header routes each session to its cached prefix", async () => {
   const collector = startCollector();
   cleanups.push(collector.stop);
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "20" };
@@ -112,7 +112,7 @@ test("turns run on servers elsewhere; by the session's header each session finds
   }
 }, 300_000);
 
-test("a server's counts reach a collector, at the latest when it stops", async () => {
+test("a server sends its metrics to a collector, at the latest when it stops", async () => {
   const collector = startCollector();
   cleanups.push(collector.stop);
   const hearth = await start({
@@ -136,7 +136,7 @@ test("a server's counts reach a collector, at the latest when it stops", async (
 }, 120_000);
 
 test.skipIf(!DOCKER_REGISTRY)(
-  "docker-registry: what one server created and pushed, another runs at once",
+  "a model that one server created and pushed to docker-registry runs on another server",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-fleet-"));
     cleanups.push(() => rmSync(folder, { recursive: true, force: true }));

@@ -78,7 +78,7 @@ const settings = (baseUrl: string) => ({
   agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
 });
 
-test("POST {hooks.path}/agent: a turn runs on the model, its answer goes to the chat, a repeat changes nothing", async () => {
+test("POST {hooks.path}/agent runs a turn on the model and sends its answer to the chat, once for a repeated request", async () => {
   const chat = telegram();
   cleanups.push(chat.stop);
   const home = makeHome(settings(chat.url));
@@ -101,7 +101,7 @@ test("POST {hooks.path}/agent: a turn runs on the model, its answer goes to the 
   expect(runs(home)).toHaveLength(1);
 }, 300_000);
 
-test("kill -9: what was accepted is run after the next start, and not twice", async () => {
+test("turns that were accepted before kill -9 run once after the next start", async () => {
   const chat = telegram();
   cleanups.push(chat.stop);
   const home = makeHome(settings(chat.url));
@@ -131,7 +131,7 @@ test("kill -9: what was accepted is run after the next start, and not twice", as
   expect(await second.process.exited).toBe(0);
 }, 300_000);
 
-test("SIGTERM while a turn runs: the server ends in time, and the turn is run after the next start", async () => {
+test("after SIGTERM during a turn the server ends in time, and the turn runs after the next start", async () => {
   const chat = telegram();
   cleanups.push(chat.stop);
   const home = makeHome(settings(chat.url));
@@ -144,7 +144,7 @@ test("SIGTERM while a turn runs: the server ends in time, and the turn is run af
   expect(runs(home)).toHaveLength(1);
 }, 300_000);
 
-test("without a gateway in the configuration there is none: no database, no endpoints", async () => {
+test("without a gateway in the configuration there is no database and no endpoint", async () => {
   const home = makeHome({});
   const hearth = await start(home);
   expect((await call(hearth, "wake", { text: "x" })).status).toBe(404);

@@ -29,7 +29,7 @@ const logits = async (kernels: string) => {
   return { code, stderr, values: code === 0 ? new Float32Array(await Bun.file(out).arrayBuffer()) : undefined };
 };
 
-test("HEARTH_GPU_KERNELS: what the device lacks fails the request, saying what was asked for and what it lacks", async () => {
+test("a kernel of HEARTH_GPU_KERNELS that the device cannot run fails the request and names the missing feature", async () => {
   const env = { ...(await swiftShaderEnv()), HEARTH_BACKEND: "webgpu", HEARTH_GPU_KERNELS: "columns=8,f16" };
   const hearth = await startHearth({ env });
   try {
@@ -42,14 +42,14 @@ test("HEARTH_GPU_KERNELS: what the device lacks fails the request, saying what w
   }
 });
 
-test("logits --kernels: products of bytes stay within 1e-3 of those of floats", async () => {
+test("logits --kernels packed stays within an NMSE of 1e-3 of plain", async () => {
   const [plain, packed] = [await logits("plain"), await logits("packed,columns=2")];
   const difference = nmse(packed.values!, plain.values!);
   expect(difference).toBeGreaterThan(1e-6); // the remaining difference: keys and values in float16
   expect(difference).toBeLessThan(1e-3);
 });
 
-test("logits --kernels: what is no choice is refused with those that there are", async () => {
+test("logits --kernels refuses an unknown choice and lists the known ones", async () => {
   const { code, stderr } = await logits("quick");
   expect(code).toBe(1);
   expect(stderr).toContain("expected auto, exact, plain, or some of threads=32|64|128|256, columns=1|2|4|8");

@@ -43,7 +43,7 @@ const APIS: Record<string, (fields: object) => Promise<string>> = {
     said("/v1/responses", { input: "Hello", ...fields }, (reply) => reply.output[0].content[0].text),
 };
 
-test.each(Object.keys(APIS))("%s", async (api) => {
+test.each(Object.keys(APIS))("%s: every form of grammar limits the answer", async (api) => {
   for (const [fields, fits] of FIELDS)
     expect([fields, await APIS[api]!(fields)]).toEqual([fields, expect.stringMatching(fits)]);
 });
@@ -59,12 +59,12 @@ test.each([
     "regex: expected no tools together with it: a grammar describes the whole answer",
   ],
   [{ structured_outputs: { choice: "a" } }, "structured_outputs.choice: expected an array of texts, got string"],
-])("%p is 400", async (fields, error) => {
+])("%p is refused with 400", async (fields, error) => {
   const response = await hearth.post("/api/chat", { model, messages, stream: false, ...fields });
   expect([response.status, await response.json()]).toEqual([400, { error }]);
 });
 
-test("ignore_eos: only the limit of tokens ends an answer", async () => {
+test("with ignore_eos, only the token limit ends an answer", async () => {
   const body = { model, messages, max_tokens: 60, temperature: 0 };
   const reasonOf = async (fields: object): Promise<string> => {
     const response = await hearth.post("/v1/chat/completions", { ...body, ...fields });

@@ -57,7 +57,7 @@ const wake = (n: number): Promise<Response> =>
     body: JSON.stringify({ n }),
   });
 
-test("list, show and replay: tables for people, JSON for programs", async () => {
+test("list, show and replay print tables, or JSON with --json", async () => {
   const { runId } = (await (await wake(7)).json()) as { runId: string };
   expect(await eventually(async () => (await hooks("list")).stdout.includes("succeeded"), 60_000)).toBe(true);
   const { stdout } = await hooks("list", "--mapping", "ci");
@@ -77,7 +77,7 @@ test("list, show and replay: tables for people, JSON for programs", async () => 
   );
 });
 
-test("what does not exist, or without the token, is one line and exit code 1", async () => {
+test("an unknown delivery and a wrong token are errors of one line with exit code 1", async () => {
   const missing = await hooks("show", "nothing");
   expect([missing.code, missing.stderr]).toEqual([1, "Error: no such delivery or run\n"]);
   const env = { HEARTH_HOST: new URL(hearth.url).host, HEARTH_GATEWAY_TOKEN: "wrong" };
@@ -88,7 +88,7 @@ test("what does not exist, or without the token, is one line and exit code 1", a
   ]);
 });
 
-test("test: the rendered action; exit code 1 where the request would be refused", async () => {
+test("test prints the rendered action, and exits with 1 if the request would be refused", async () => {
   const body = file("body.json", '{"n": 7}');
   const tried = await hooks("test", "ci", body);
   expect([tried.code, tried.stdout]).toEqual([
@@ -114,7 +114,7 @@ test("test: the rendered action; exit code 1 where the request would be refused"
   expect((await hooks("test", "ci", join(home, "none.json"))).stderr).toContain("none.json': there is no such file");
 });
 
-test("sign: headers by which the server takes a body for GitHub's", async () => {
+test("sign prints headers with which the server accepts a body as GitHub's", async () => {
   const payload = { action: "opened", repository: { full_name: "a/b" }, sender: { login: "ann" } };
   const body = file(
     "issue.json",
@@ -150,7 +150,7 @@ test("sign: headers by which the server takes a body for GitHub's", async () => 
   }
 });
 
-test("audit: findings with their place, without a server; exit code 1 for errors only", async () => {
+test("audit prints findings with file and line, without a server, and exits with 1 for errors only", async () => {
   const good = await runHearth(["hooks", "audit"], { home });
   expect(good.stdout).toMatch(/^SEVERITY +FINDING +WHERE +KEY +MESSAGE\n/);
   expect(good.stdout).toContain("token-literal");
@@ -170,14 +170,14 @@ test("audit: findings with their place, without a server; exit code 1 for errors
   expect([root.code, root.stdout, root.stderr]).toEqual([1, expect.stringContaining("did you mean 'hooks'?"), ""]);
 });
 
-test("nodes: who has its database alone says so", async () => {
+test("nodes says that no other server shares the database", async () => {
   const nodes = (...args: string[]) =>
     runHearth(["nodes", ...args], { home, env: { HEARTH_HOST: new URL(hearth.url).host } });
   expect(await nodes()).toMatchObject({ code: 0, stderr: "no other server shares the gateway's database\n" });
   expect(JSON.parse((await nodes("--json")).stdout)).toEqual({ nodes: [] });
 });
 
-test("pause and resume: turns wait in between", async () => {
+test("turns wait between pause and resume", async () => {
   expect(await hooks("pause", "--json")).toMatchObject({ code: 0, stdout: '{\n  "paused": true\n}\n' });
   const body = JSON.stringify({ message: "hello", deliver: false, wakeMode: "next-heartbeat" });
   const headers = { authorization: `Bearer ${TOKEN}` };

@@ -45,7 +45,7 @@ const letter = (n: number | string): string =>
   `From: ada@example.org\r\nSubject: Lamp ${n}\r\nMessage-ID: <${n}@example.org>\r\n\r\nPlease look.\r\n`;
 
 describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
-  test("setup without a configuration: all that is needed, for its owner alone, and no secret on the screen", async () => {
+  test("setup writes a whole configuration that only its owner can read, and shows no secret", async () => {
     const { code, stdout, stderr } = await setup();
     expect([code, stderr]).toEqual([0, `logging in to 127.0.0.1:${server.tlsPort} as joe …\n`]);
     const settings = JSON5.parse(read("hearth.json5"));
@@ -76,7 +76,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     expect((await runHearth(["hooks", "audit"], { home })).code).toBe(0);
   });
 
-  test("setup keeps what the file says, with its comments, and the file as it was", async () => {
+  test("setup keeps the file's settings and comments, and a copy of the old file", async () => {
     const text = `// ours
 {
   hooks: {
@@ -136,7 +136,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     expect([existsSync(file("hearth.json5")), existsSync(file("mail-password"))]).toEqual([false, false]);
   });
 
-  test("setup does not touch a configuration that would be wrong", async () => {
+  test("setup does not change a configuration that has errors", async () => {
     const text = "{ hooks: { enabled: true, nonsense: 1 } }\n";
     writeFileSync(file("hearth.json5"), text);
     const { code, stderr } = await setup();
@@ -164,7 +164,7 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
     expect(read("mail-password")).toBe(`${PASSWORD}\n`);
   });
 
-  test(`killed at ${KILLS} random moments while mails come in: each becomes one run; status and audit tell how it goes`, async () => {
+  test(`each mail becomes one run over ${KILLS} kills at random moments, and status and audit report the state`, async () => {
     await server.withClient((client) => client.mailboxCreate("Kill"));
     expect((await setup("--mailbox", "Kill")).code).toBe(0);
     const settings = JSON5.parse(read("hearth.json5"));

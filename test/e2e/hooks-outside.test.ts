@@ -74,7 +74,7 @@ async function runOf(hearth: Hearth, body: object, path = "agent"): Promise<stri
 const statusOf = async (hearth: Hearth, runId: string): Promise<any> =>
   ((await (await call(hearth, `runs/${runId}`)).json()) as { run: unknown }).run;
 
-test("callbackUrl: a run's outcome comes signed, well or not, and again until it is heard", async () => {
+test("callbackUrl gets the signed outcome of a run, success or failure, and gets it again until it answers 2xx", async () => {
   const home = makeHome({
     hooks: { callbacks: { allowFromRequest: true, allowPrivateAddresses: true, secret: SECRET } },
   });
@@ -108,7 +108,7 @@ test("callbackUrl: a run's outcome comes signed, well or not, and again until it
   expect(await eventually(async () => (await statusOf(hearth, ids.slow)).callback === "sent", WAIT_MS)).toBe(true);
 });
 
-test("callbackUrl: addresses of this machine are refused in a request, and not called where a mapping names one", async () => {
+test("callbackUrl with an address of this machine is refused in a request, and not called from a mapping", async () => {
   const secretService = listen(200);
   const https = secretService.url.replace("http:", "https:");
   const mapping = (path: string, callbackUrl: string) => ({
@@ -140,7 +140,7 @@ test("callbackUrl: addresses of this machine are refused in a request, and not c
   expect(secretService.heard).toEqual([]);
 });
 
-test("a second server with the same home does not start, and names the first, which keeps running", async () => {
+test("a second server with the same home does not start, and names the process of the first", async () => {
   const home = makeHome({});
   const first = await start(home);
   const second = startHearth({ home, isSteady: true });
@@ -148,7 +148,7 @@ test("a second server with the same home does not start, and names the first, wh
   expect((await call(first, "wake", { text: "x", mode: "next-heartbeat" })).status).toBe(200);
 });
 
-test("a plugin that cannot be loaded disables its channel; the server starts, and says so", async () => {
+test("a plugin that cannot be loaded disables its channel only; the server starts and reports it", async () => {
   const home = makeHome({ channels: { plugins: ["./pager.ts"], pager: { room: "7" } } });
   writeFileSync(join(home, ".hearth", "pager.ts"), "export default 5 +;");
   const hearth = await start(home);
@@ -163,14 +163,14 @@ test("a plugin that cannot be loaded disables its channel; the server starts, an
   expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, "channel_not_allowed"]);
 });
 
-test("settings that a plugin refuses are an error at the start that names file, line and key", async () => {
+test("settings that a plugin refuses are a start error that names file, line and key", async () => {
   const home = makeHome({ channels: { plugins: ["mattermost"], mattermost: { baseUrl: 5 } } });
   await expect(startHearth({ home, isSteady: true })).rejects.toThrow(
     /hearth\.json5:\d+.*channels\.mattermost\.baseUrl/,
   );
 });
 
-test("SIGTERM: senders get 503 with Retry-After while a run ends, and the server exits with 0", async () => {
+test("after SIGTERM senders get 503 with Retry-After while a run ends, and the server exits with 0", async () => {
   const held = Promise.withResolvers<void>();
   const chat = Bun.serve({
     port: 0,

@@ -91,7 +91,7 @@ describe("the listener of the whole server", () => {
   const modelsLeft = async (): Promise<number> =>
     ((await (await fetch(`${hearth.url}/api/tags`)).json()) as { models: object[] }).models.length;
 
-  test("has no way from below hooks.path to another route", async () => {
+  test("gives a path below hooks.path no access to another route", async () => {
     for (const request of CONFUSED) {
       const { status, body } = await rawRequest(portOf(hearth), request);
       expect([request.target, REFUSED.includes(status), body]).toEqual([request.target, true, body]);
@@ -100,7 +100,7 @@ describe("the listener of the whole server", () => {
     expect(await modelsLeft()).toBe(1);
   });
 
-  test("takes what is no way around", async () => {
+  test("accepts paths that do not leave hooks.path", async () => {
     expect((await rawRequest(portOf(hearth), wake)).status).toBe(200);
     expect((await rawRequest(portOf(hearth), { ...wake, target: "/hooks//wake" })).status).toBe(200);
     expect((await rawRequest(portOf(hearth), { target: "/api/tags/" })).status).toBe(200);
@@ -112,7 +112,7 @@ describe("the listener of the whole server", () => {
     test.each([
       ["without a path in proxy_pass", ""],
       ["with a path in proxy_pass", "/hooks/"],
-    ])("%s", async (_, path) => {
+    ])("%s, refuses paths that leave /hooks/", async (_, path) => {
       const nginx = await startNginx(
         `location /hooks/ { proxy_pass http://127.0.0.1:${portOf(hearth)}${path}; } location / { return 403; }`,
       );
@@ -161,7 +161,7 @@ describe("a listener of the hooks' own", () => {
     expect(await eventually(() => !existsSync(socket), 10_000)).toBe(true);
   });
 
-  test("on a Unix socket: for owner and group, taken over when stale, refused while in use, gone at the end", async () => {
+  test("has a Unix socket for owner and group, replaces a stale one, refuses one in use, and removes it at the end", async () => {
     const [home, other] = [makeHome(), makeHome()];
     const socket = join(home, "hooks.sock");
     for (const each of [home, other]) configure(each, { listen: `unix:${socket}` });
@@ -183,7 +183,7 @@ describe("a listener of the hooks' own", () => {
     expect(statSync(socket).isFile()).toBe(true);
   });
 
-  test("clients of a proxy on the socket are told apart by what it says of them", async () => {
+  test("counts a client of a proxy on the socket by its X-Forwarded-For address", async () => {
     const home = makeHome();
     const socket = join(home, "hooks.sock");
     configure(home, { listen: `unix:${socket}` });
@@ -196,7 +196,7 @@ describe("a listener of the hooks' own", () => {
     expect((await guess("192.0.2.2")).status).toBe(401);
   });
 
-  test.skipIf(!hasNginx)("nginx publishes it, by address and by socket", async () => {
+  test.skipIf(!hasNginx)("works behind nginx, by address and by socket", async () => {
     for (const kind of ["address", "socket"]) {
       const home = makeHome();
       const socket = join(home, "hooks.sock");

@@ -26,7 +26,7 @@ describe.skipIf(!hasGolden)("the first token after an image", () => {
     return digest;
   };
 
-  test.each(NAMES)("%s", async (name) => {
+  test.each(NAMES)("is the reference's for %s", async (name) => {
     const { text, mmproj, prompt, images } = readProjector(name);
     const files = { "text.gguf": await upload(text), "projector.gguf": await upload(mmproj) };
     const model = name.replaceAll("_", "-");

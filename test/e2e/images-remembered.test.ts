@@ -89,7 +89,7 @@ async function counted(): Promise<string> {
 
 const QUESTION = "what is this? ".repeat(6);
 
-test("an image takes one token and changes the answer, in every API; further questions encode nothing", async () => {
+test("an image takes one token and changes the answer, in every API, and is encoded once", async () => {
   const client = new Ollama({ host: hearth.url });
   expect((await client.show({ model: MODEL })).capabilities).toEqual(["completion", "vision"]);
   await counted();
@@ -147,14 +147,14 @@ test("an image takes one token and changes the answer, in every API; further que
   expect(await counted()).toBe("0 encoded, 3 reused");
 });
 
-test("conversations at once get the answers that each gets alone", async () => {
+test("concurrent conversations get the answers that each gets alone", async () => {
   const asked = [says(QUESTION, 1), says("name the colours", 1), says(QUESTION, 2), says("name the colours")];
   const alone: (readonly [string, number])[] = [];
   for (const each of asked) alone.push(await chat(each));
   expect(await Promise.all([...asked, ...asked].map((each) => chat(each)))).toEqual([...alone, ...alone]);
 });
 
-test("the newest image of a chat replaces those before it; two in a message are refused", async () => {
+test("the newest image of a chat replaces earlier ones; two in one message are refused", async () => {
   const answer: Message = { role: "assistant", content: "stripes" };
   const both = await chat(says("look", 1), answer, says("and now?", 2));
   expect(both).toEqual(await chat(says("look"), answer, says("and now?", 2)));
@@ -173,7 +173,7 @@ test("the newest image of a chat replaces those before it; two in a message are 
   }
 });
 
-test("a prefix with an image outlives the server, and serves no other image", async () => {
+test("a cached prefix with an image is used after a restart, but not for another image", async () => {
   const asked = says(QUESTION, 1);
   const first = await chat(asked);
   const cachedOf = async (message: Message): Promise<readonly [string, number, number]> => {

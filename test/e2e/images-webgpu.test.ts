@@ -77,7 +77,7 @@ async function encodedSoFar(): Promise<number> {
   return Number(/^hearth_images_encoded_total (\d+)$/m.exec(text)?.[1]);
 }
 
-test("each client gets the CPU's answer, and the second question about an image encodes nothing", async () => {
+test("each client gets the CPU's answer, and an image is encoded once", async () => {
   const expected = await askOllama(QUESTION, 0);
   const before = await encodedSoFar();
   expect(await askOllama(QUESTION, 99)).toBe(expected);
@@ -105,7 +105,7 @@ test("each client gets the CPU's answer, and the second question about an image 
   expect(await encodedSoFar()).toBe(before + 1);
 });
 
-test("after a restart the prompt with its image is in the cache", async () => {
+test("a prompt with an image is cached across a restart", async () => {
   const before = await askOpenAi();
   hearth.process.kill("SIGTERM"); // prefixes in memory are written then
   await hearth.process.exited;

@@ -49,7 +49,7 @@ async function counted(): Promise<string> {
 const base64 = (seed: number): string => picture(seed).toString("base64");
 const url = (seed: number): string => `data:image/png;base64,${base64(seed)}`;
 
-test("show, list and show --modelfile tell of it", async () => {
+test("show and list have the vision capability, and show --modelfile has both files", async () => {
   const client = new Ollama({ host: hearth.url });
   const shown = await client.show({ model: MODEL });
   expect(shown.capabilities).toEqual(["completion", "vision"]);
@@ -62,7 +62,7 @@ test("show, list and show --modelfile tell of it", async () => {
 });
 
 describe("the npm client", () => {
-  test("ollama: chat and generate; the second question about an image encodes nothing", async () => {
+  test("ollama chats and generates about an image, which is encoded once", async () => {
     const client = new Ollama({ host: hearth.url });
     const chat = (content: string, images: string[] = []) =>
       client.chat({
@@ -101,7 +101,7 @@ describe("the npm client", () => {
     expect(await counted()).toBe("0 encoded, 1 reused");
   });
 
-  test("ollama: another image is another prompt, and several stand where they stood", async () => {
+  test("ollama gets another answer for another image, and several images keep their order", async () => {
     const client = new Ollama({ host: hearth.url });
     const ask = async (...images: number[]) => {
       const messages = [{ role: "user", content: "x", images: images.map(base64) }];
@@ -120,7 +120,7 @@ describe("the npm client", () => {
     expect([two[1], both[1], turned[1]]).toEqual([one[1], one[1] + IMAGE_ROWS + 2, one[1] + IMAGE_ROWS + 2]);
   });
 
-  test("openai: chat completions and responses", async () => {
+  test("openai sends images to chat completions and responses", async () => {
     const client = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
     const complete = async (content: OpenAI.ChatCompletionContentPart[]) =>
       client.chat.completions.create({
@@ -168,7 +168,7 @@ describe("the npm client", () => {
     expect(await counted()).toBe("0 encoded, 1 reused");
   });
 
-  test("@anthropic-ai/sdk: messages and their count", async () => {
+  test("@anthropic-ai/sdk sends images in messages and counts their tokens", async () => {
     const client = new Anthropic({ baseURL: hearth.url, apiKey: "any", maxRetries: 0 });
     const source = { type: "base64" as const, media_type: "image/png" as const, data: base64(5) };
     const messages: Anthropic.MessageParam[] = [
@@ -197,7 +197,7 @@ describe("the npm client", () => {
     expect(await counted()).toBe("1 encoded, 1 reused");
   });
 
-  test("@langchain/ollama: parts that are images", async () => {
+  test("@langchain/ollama sends images as parts of a message", async () => {
     await counted();
     const chat = new ChatOllama({
       baseUrl: hearth.url,
@@ -230,7 +230,7 @@ test("hearth run sends the files that a prompt names", async () => {
   expect([blind.code, blind.stderr]).toEqual([0, warning]);
 });
 
-test("a file that holds both parts answers as the two files do", async () => {
+test("a GGUF with text model and projector answers like two files", async () => {
   await writeGguf(join(folder, "both.gguf"), makeOneFile());
   writeFileSync(join(folder, "Modelfile.both"), "FROM ./both.gguf\n");
   expect((await cli(["create", "both", "-f", join(folder, "Modelfile.both")])).code).toBe(0);
@@ -245,7 +245,7 @@ test("a file that holds both parts answers as the two files do", async () => {
   expect(both.message.content).not.toBe("");
 });
 
-describe("a projector that", () => {
+describe("bad projectors", () => {
   const create = async (name: string, projector: WriteModel): Promise<void> => {
     await writeGguf(join(folder, `${name}.gguf`), projector);
     writeFileSync(join(folder, name), `FROM ./text.gguf\nFROM ./${name}.gguf\n`);
@@ -256,7 +256,7 @@ describe("a projector that", () => {
     return [reply.status, ((await reply.json()) as { error?: string }).error] as const;
   };
 
-  test("is of an unknown kind leaves a model of text, which says why it takes no images", async () => {
+  test("a model with an unknown kind of projector answers text, and says why it takes no images", async () => {
     await create("odd", makeProjector({ "clip.projector_type": "ldp" }));
     expect((await new Ollama({ host: hearth.url }).show({ model: "odd" })).capabilities).toEqual(["completion"]);
     expect(await ask("odd", [])).toEqual([200, undefined]);
@@ -264,7 +264,7 @@ describe("a projector that", () => {
     expect(await ask("odd", [base64(1)])).toEqual([400, expect.stringMatching(refused)]);
   });
 
-  test("lacks a tensor, or makes rows of another width, is named", async () => {
+  test("a projector without a tensor, or of another width, is an error that names the fault", async () => {
     const { metadata, tensors } = makeProjector();
     const lacking = tensors.filter(({ name }) => name !== "v.blk.1.attn_k.weight");
     await create("lacks", { metadata, tensors: lacking });
@@ -279,7 +279,7 @@ describe("a projector that", () => {
   });
 });
 
-describe("an image that", () => {
+describe("bad images", () => {
   const ask = async (bytes: Uint8Array, model = MODEL) => {
     const images = [Buffer.from(bytes).toString("base64")];
     const reply = await hearth.post("/api/generate", {
@@ -291,7 +291,7 @@ describe("an image that", () => {
     return [reply.status, ((await reply.json()) as { error: string }).error];
   };
 
-  test("is none, cut off or too large gets a 400 that names it, and others go on", async () => {
+  test("a damaged or too large image gets a 400 with its number, and other requests continue", async () => {
     const large = picture(8);
     large.writeUInt32BE(10_000, 16);
     large.writeUInt32BE(5000, 20);
@@ -311,12 +311,12 @@ describe("an image that", () => {
     expect((await hearth.runnerPids()).length).toBeGreaterThan(0);
   });
 
-  test("goes to a model that takes none is refused", async () => {
+  test("an image for a model without vision gets a 400", async () => {
     expect(await ask(picture(8), "hearth")).toEqual([400, '"hearth" does not support images']);
   });
 });
 
-test("on a backend that takes tokens only the model answers text, and says why it takes no images", async () => {
+test("a model on the onnx backend answers text, and says why it takes no images", async () => {
   const other = await startHearth({ env: { HEARTH_BACKEND: "onnx" } });
   try {
     const made = await runHearth(["create", MODEL, "-f", join(folder, "Modelfile")], {
@@ -337,7 +337,7 @@ test("on a backend that takes tokens only the model answers text, and says why i
   }
 });
 
-test("what there is no room for is left out with its message; a prompt of too many is refused", async () => {
+test("messages whose images do not fit in the context are left out; a prompt with too many images is refused", async () => {
   const turn = (content: string, seeds: number[] = []) => ({
     role: "user",
     content,

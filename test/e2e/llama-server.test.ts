@@ -22,7 +22,7 @@ const post = (path: string, body: object): Promise<Response> =>
 
 const messages = [{ role: "user", content: "Hello! Who are you?" }];
 
-test("a request that names no model means the one in memory, if there is one", async () => {
+test("a request without a model uses the one in memory, and is an error if there is none", async () => {
   await call("/api/generate", { model: "hearth", keep_alive: 0 }); // another test may have loaded it
   const error = { code: 400, message: "model is required", type: "invalid_request_error" };
   expect(await call("/props")).toEqual({ status: 400, body: { error } });
@@ -51,7 +51,7 @@ test("a request that names no model means the one in memory, if there is one", a
   expect((await call("/detokenize", { tokens })).body.content).toBe("Hello there");
 });
 
-test("a prompt of more texts than may wait for a model leaves room for others", async () => {
+test("a prompt of more texts than HEARTH_MAX_QUEUE is answered, and so is a request beside it", async () => {
   const prompt = [1, ...Array.from({ length: 700 }, () => "a ")]; // HEARTH_MAX_QUEUE is 512
   const answers = await Promise.all([
     call("/completion", { model: "hearth", prompt, n_predict: 1 }),
@@ -63,7 +63,7 @@ test("a prompt of more texts than may wait for a model leaves room for others", 
   ]);
 });
 
-test("answers have the fields of llama-server's, and its texts for the embedded model", async () => {
+test("answers have llama-server's fields, and its text for the embedded model", async () => {
   await call("/v1/chat/completions", { model: "hearth", messages, max_tokens: 1 }); // loads it
   const { health, props, slots, lora, scale, completion, probs, several, stream, embedding, ...more } = recorded;
   const same = async (path: string, theirs: unknown, body?: object): Promise<any> => {
@@ -102,7 +102,7 @@ test("answers have the fields of llama-server's, and its texts for the embedded 
   while ((await call("/slots")).body.length > 0) await Bun.sleep(20);
 });
 
-test("a stream tells how much of its prompt is read, and how long it took", async () => {
+test("a stream reports the progress of its prompt, and timings", async () => {
   const content = Array.from({ length: 400 }, (_, i) => `word${i}`).join(" ");
   const asking = {
     model: "hearth",
@@ -127,7 +127,7 @@ test("a stream tells how much of its prompt is read, and how long it took", asyn
   expect(frames.indexOf(frames.find((frame) => frame.timings))).toBe(read.length);
 });
 
-test("these routes ask for the key", async () => {
+test("llama-server's routes ask for the key", async () => {
   const read = ["/props", "/slots", "/lora-adapters", "/models"];
   for (const path of read) expect([path, (await fetch(hearth.url + path)).status]).toEqual([path, 401]);
   const written = ["/apply-template", "/tokenize", "/detokenize", "/infill", "/completion", "/completions"];

@@ -95,14 +95,14 @@ test.each([
   await server.stop();
 });
 
-test("a server whose log has lost its reader answers", async () => {
+test("a server answers after the reader of its log closed the pipe", async () => {
   const server = await start();
   await server.closePipes();
   await ask(server.url);
   await server.stop();
 });
 
-test("a server whose log is not read answers in bounded memory, and says how many lines were lost", async () => {
+test("a server whose log is not read answers in bounded memory, and later logs how many lines were lost", async () => {
   const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
   const server = await start('>"$LOG" 2>&1');
   await ask(server.url);

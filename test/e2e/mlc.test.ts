@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => hearth.stop());
 
-test("a model is listed and shown as what it is", async () => {
+test("list and show name the format mlc and its quantization", async () => {
   const { models } = (await (await fetch(`${hearth.url}/api/tags`)).json()) as { models: any[] };
   const details = { format: "mlc", family: "llama", parameter_size: "192", quantization_level: "q4f32_1" };
   expect(models.find(({ name }) => name === "compiled:latest").details).toMatchObject(details);
@@ -29,7 +29,7 @@ test.each([
   ["/api/chat", { messages: [{ role: "user", content: "x" }] }],
   ["/api/embed", { input: "x" }],
   ["/v1/chat/completions", { messages: [{ role: "user", content: "x" }] }],
-])("%s says where it can run", async (path, body) => {
+])("%s is refused, and says that the model runs in a browser", async (path, body) => {
   const response = await hearth.post(path, { model: "compiled", stream: false, ...body });
   expect(response.status).toBe(400);
   expect(await response.text()).toContain(
@@ -38,7 +38,7 @@ test.each([
   );
 });
 
-test("a page learns the digests of its files, and gets each under its digest, for good", async () => {
+test("/api/parts lists the digests of a model's files, and each blob's answer is immutable", async () => {
   const parts = (await (await hearth.post("/api/parts", { model: "compiled" })).json()) as any;
   const expected = Object.entries(mlcFolder()).map(([name, content]) => {
     const bytes = bytesOf(content);
@@ -52,7 +52,7 @@ test("a page learns the digests of its files, and gets each under its digest, fo
   expect(digestOf(await response.bytes())).toBe(shard.digest);
 });
 
-test("the page's Worker comes from this server, and from there only when it is asked for", async () => {
+test("WebLLM's Worker is a script of this server, apart from the page", async () => {
   const page = await (await fetch(`${hearth.url}/ui`)).text();
   expect(page).toContain('<meta name="hearth-webllm" content="ui/webllm.js">');
   const script = await fetch(`${hearth.url}/ui/webllm.js`);

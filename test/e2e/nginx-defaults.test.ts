@@ -6,7 +6,7 @@ import { hasNginx, startNginx } from "./nginx.ts";
 /** The token that ends an answer of the embedded model. */
 const END = 4095;
 
-describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
+describe.skipIf(!hasNginx)("nginx with its defaults", () => {
   let hearth: Hearth;
   let nginx: Awaited<ReturnType<typeof startNginx>>;
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe.skipIf(!hasNginx)("nginx with its defaults:", () => {
     Number(/^hearth_requests_running (\d+)/m.exec(await (await fetch(`${hearth.url}/metrics`)).text())?.[1]);
 
   test.each(["/api/chat", "/v1/chat/completions"])(
-    "pieces of %s come as they are made, and a client that leaves ends the work",
+    "passes pieces of %s as they are made, and ends the answer if the client disconnects",
     async (path) => {
       const leaving = new AbortController();
       const response = await askLong(path, leaving.signal);

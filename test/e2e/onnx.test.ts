@@ -56,7 +56,7 @@ async function steps(path: string, body: object): Promise<string[]> {
 const ask = async (path: string, body: object): Promise<any> =>
   (await hearth.post(path, { model: "llama", stream: false, options: GREEDY, ...body })).json();
 
-test("a prompt is continued as the library continues it, streamed or not", async () => {
+test("generate gives the library's text, streamed or not", async () => {
   const whole = await ask("/api/generate", { prompt: PROMPT, raw: true });
   expect(whole.response).toBe(library.text);
   expect(whole).toMatchObject({ done_reason: "length", eval_count: 40, prompt_eval_count: library.promptTokens });
@@ -67,7 +67,7 @@ test("a prompt is continued as the library continues it, streamed or not", async
   expect(pieces.map(({ response }) => response).join("")).toBe(library.text);
 });
 
-test("a conversation gets the folder's own template", async () => {
+test("chat uses the template of the model's folder", async () => {
   const answer = await ask("/api/chat", { messages: MESSAGES });
   expect(answer.prompt_eval_count).toBe(library.chatTokens);
   expect(answer.message.content).toBe(library.chatText);
@@ -77,7 +77,7 @@ test("a conversation gets the folder's own template", async () => {
   expect(details).toMatchObject({ format: "onnx", family: "llama", quantization_level: "F32" });
 });
 
-test("stop strings, seeds, formats and a shift of the context are the engine's", async () => {
+test("stop strings, seeds, formats and a context shift work as on other backends", async () => {
   const stop = library.text.slice(20, 26);
   const stopped = await ask("/api/generate", { prompt: PROMPT, raw: true, options: { ...GREEDY, stop: [stop] } });
   expect(stopped).toMatchObject({ response: library.text.slice(0, library.text.indexOf(stop)), done_reason: "stop" });
@@ -89,7 +89,7 @@ test("stop strings, seeds, formats and a shift of the context are the engine's",
   expect(long).toMatchObject({ eval_count: 40, done_reason: "length" });
 });
 
-test("texts are embedded as the library embeds them", async () => {
+test("embed gives the library's vectors", async () => {
   const { embeddings } = await ask("/api/embed", { model: "encoder", input: INPUTS });
   expect(embeddings).toHaveLength(INPUTS.length);
   for (const [i, wanted] of library.embeddings.entries()) {
@@ -103,7 +103,7 @@ test("texts are embedded as the library embeds them", async () => {
   });
 });
 
-test("a client that hangs up ends the answer, and the next one gets its own", async () => {
+test("a client that disconnects ends its answer, and the next request is answered", async () => {
   const abort = new AbortController();
   const options = { ...GREEDY, num_predict: 100_000 };
   const body = { model: "llama", prompt: PROMPT, raw: true, options };
@@ -115,15 +115,15 @@ test("a client that hangs up ends the answer, and the next one gets its own", as
   expect((await ask("/api/generate", { prompt: PROMPT, raw: true })).response).toBe(library.text);
 });
 
-test("graphs are told apart by their files: what describes them may be the same", async () => {
+test("models with the same configuration but other graphs are different models", async () => {
   const other = await ask("/api/generate", { model: "other", prompt: PROMPT, raw: true });
   expect(other.response).not.toBe(library.text);
   const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: { name: string }[] };
   expect(models.map(({ name }) => name)).toEqual(expect.arrayContaining(["other:latest"]));
 });
 
-describe("in the store", () => {
-  test("a copy, and a model built upon one, answer alike; files go with the last model of theirs", async () => {
+describe("models in the store", () => {
+  test("a copy and a model created from it answer alike; blobs are removed with their last model", async () => {
     await hearth.post("/api/copy", { source: "llama", destination: "copy" });
     await steps("/api/create", { model: "built", from: "copy", system: "Be short." });
     const answer = await ask("/api/generate", { model: "built", prompt: PROMPT, raw: true });
@@ -140,7 +140,7 @@ describe("in the store", () => {
     expect((await ask("/api/embed", { model: "encoder", input: "x" })).embeddings).toHaveLength(1);
   });
 
-  test("a registry takes and gives them as layers with names", async () => {
+  test("are pushed and pulled as layers with file names", async () => {
     const front = startFront();
     try {
       const model = `${front.host}/library/onnx`;
@@ -154,7 +154,7 @@ describe("in the store", () => {
     }
   });
 
-  test("weights of another format are not quantized, and take no adapters", async () => {
+  test("are not quantized, as they are not GGUF", async () => {
     expect((await steps("/api/create", { model: "q", from: "llama", quantize: "q4_0" })).at(-1)).toBe(
       "llama:latest: has no tensors to quantize: not a GGUF's",
     );

@@ -19,7 +19,7 @@ async function stateOf(folder: string): Promise<string[]> {
   return Promise.all(entries.sort().map(async (name) => `${name} ${(await stat(join(folder, name))).mtimeMs}`));
 }
 
-test("it is in the first line of serve and of list, its models answer to show, and delete is refused", async () => {
+test("serve and list name Ollama's store, show finds its models, and delete refuses them", async () => {
   await putModel(theirs, "found", { texts: [["system", "From over there."]] });
   const before = await stateOf(theirs);
   const hearth = await startHearth({ home });
@@ -43,7 +43,7 @@ test("it is in the first line of serve and of list, its models answer to show, a
   expect(await stateOf(theirs)).toEqual(before);
 });
 
-test("a setting leaves it out", async () => {
+test("HEARTH_OTHER_STORES=false ignores Ollama's store", async () => {
   await putModel(theirs, "found");
   const hearth = await startHearth({ home, env: { HEARTH_OTHER_STORES: "false" } });
   try {

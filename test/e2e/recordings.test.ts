@@ -49,7 +49,7 @@ async function counted(): Promise<string> {
   return said;
 }
 
-test("show, list and /props say that it hears", async () => {
+test("show, list and /props have the audio capability", async () => {
   const client = new Ollama({ host: hearth.url });
   expect((await client.show({ model: MODEL })).capabilities).toEqual(["completion", "vision", "audio"]);
   expect((await client.show({ model: "hearth" })).capabilities).not.toContain("audio");
@@ -57,7 +57,7 @@ test("show, list and /props say that it hears", async () => {
   expect(props.modalities).toEqual({ vision: true, video: false, audio: true });
 });
 
-test("ollama: chat and generate; the second question about a recording encodes nothing", async () => {
+test("ollama chats and generates about a recording, which is encoded once", async () => {
   const client = new Ollama({ host: hearth.url });
   const chat = (content: string, images: string[] = []) =>
     client.chat({ model: MODEL, messages: [{ role: "user", content, images }], options: STEADY, stream: false });
@@ -76,7 +76,7 @@ test("ollama: chat and generate; the second question about a recording encodes n
   expect([generated.response, generated.prompt_eval_count]).toEqual([first.message.content, first.prompt_eval_count]);
 });
 
-test("openai: input_audio stands where it stood", async () => {
+test("openai's input_audio keeps its place in the message", async () => {
   const client = new OpenAI({ baseURL: `${hearth.url}/v1`, apiKey: "none", maxRetries: 0 });
   const complete = async (content: OpenAI.ChatCompletionContentPart[]) =>
     client.chat.completions.create({
@@ -99,14 +99,14 @@ test("openai: input_audio stands where it stood", async () => {
   });
 });
 
-describe("a recording that", () => {
+describe("bad recordings", () => {
   const ask = async (bytes: Uint8Array, model = MODEL) => {
     const images = [Buffer.from(bytes).toString("base64")];
     const reply = await hearth.post("/api/generate", { model, prompt: "x", images, options: STEADY });
     return [reply.status, ((await reply.json()) as { error: string }).error];
   };
 
-  test("is damaged, or longer than the context, gets a 400 that names it", async () => {
+  test("a recording that is damaged, or longer than the context, gets a 400 with its number", async () => {
     expect(await ask(Buffer.from("RIFF\x10\0\0\0WAVEnothing here"))).toEqual([
       400,
       expect.stringMatching(/^recording 1 of 1: WAV: /),
@@ -118,7 +118,7 @@ describe("a recording that", () => {
     ]);
   });
 
-  test("goes to a model that takes none is refused", async () => {
+  test("a recording for a model without audio gets a 400", async () => {
     expect(await ask(wav(SECONDS), "hearth")).toEqual([400, '"hearth" does not support audio']);
   });
 });

@@ -69,7 +69,7 @@ const isKept = async (bytes: number): Promise<boolean> => {
   return state !== undefined && (await Bun.file(join(blobs(), state)).json()).Completed >= bytes;
 };
 
-test("kill -9 during a pull: the earlier models are whole, and the next pull goes on", async () => {
+test("after kill -9 during a pull earlier models are whole, and the next pull resumes", async () => {
   const name = publish(front, "m", [big]);
   dribble();
   void hearth.post("/api/pull", { model: name, insecure: true }).then(
@@ -87,7 +87,7 @@ test("kill -9 during a pull: the earlier models are whole, and the next pull goe
   expect((await readdir(blobs())).filter((file) => !/^sha256-[0-9a-f]{64}$/.test(file))).toEqual([]);
 }, 120_000);
 
-test("a client that hangs up during a pull: the download stops, and the next pull goes on", async () => {
+test("a client that disconnects during a pull stops the download, and the next pull resumes", async () => {
   const name = publish(front, "m", [big]);
   dribble();
   const client = new AbortController();
@@ -103,7 +103,7 @@ test("the first start makes a key that only its owner can read", async () => {
   expect(await Bun.file(join(home, ".hearth", "id_ed25519.pub")).text()).toStartWith("ssh-ed25519 AAAA");
 });
 
-test("a file that is no key where the key belongs: the server says so and serves all the same", async () => {
+test("a file that is not a key in the key's place is reported in the log, and the server serves", async () => {
   await hearth.stop();
   await rm(join(home, ".hearth", "id_ed25519"));
   await Bun.write(join(home, ".hearth", "id_ed25519"), "not a key");

@@ -31,7 +31,7 @@ test("every event of a stream has its documented shape", async () => {
   for (const { top_logprobs } of part!.logprobs) expect(top_logprobs).toHaveLength(2);
 });
 
-test("a model that dies in the middle ends the stream with response.failed", async () => {
+test("a runner that dies during an answer ends the stream with response.failed", async () => {
   const format = { type: "json_schema", name: "n", schema: NEVER_ENDING };
   const response = await hearth.post("/v1/responses", { model: "hearth", input: "hi", stream: true, text: { format } });
   const [head, rest] = response.body!.tee();

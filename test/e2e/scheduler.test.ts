@@ -90,10 +90,10 @@ async function startedRunner(before: readonly number[]): Promise<number | undefi
 
 const waiting = async (): Promise<number> => (await activity()).waiting;
 
-describe("with the settings as they are", () => {
+describe("with default settings", () => {
   serving({});
 
-  test("GET /api/ps · size: weights and KV cache of all slots, in bytes", async () => {
+  test("GET /api/ps · size is the bytes of the weights and of the KV cache of all slots", async () => {
     const sizeAt = async (num_ctx: number): Promise<number> => {
       await load("a", { options: { num_ctx } });
       const [model] = await loaded();
@@ -110,7 +110,7 @@ describe("with the settings as they are", () => {
     expect(weights).toBeLessThan(6 * FILE_BYTES); // at worst 8 bits became 32, and buffers take 9 MB
   });
 
-  test("GET /api/ps · size_vram: what of it is on a GPU; digest: that of the list of models", async () => {
+  test("GET /api/ps · size_vram is the bytes on a GPU, and digest the one in /api/tags", async () => {
     await load("a");
     const [model] = await loaded();
     if (hearth.greeting.includes("CPU")) expect(model!.size_vram).toBe(0);
@@ -119,7 +119,7 @@ describe("with the settings as they are", () => {
     expect(model!.digest).toBe(models.find(({ name }) => name === "a:latest")!.digest);
   });
 
-  test("GET /api/ps · expires_at: keep_alive after the last use, the one that expires last first", async () => {
+  test("GET /api/ps · expires_at is keep_alive after the last use; the model that expires last is first", async () => {
     const leftOf = async (name: string): Promise<number> => {
       const model = (await loaded()).find((each) => each.name === name);
       return (Date.parse(model!.expires_at) - Date.now()) / 1000;
@@ -145,7 +145,7 @@ describe("with the settings as they are", () => {
     for (const each of [...running, ...running]) expect(await each.next()).toMatchObject({ done: false });
   });
 
-  test("names that share their weights share a process, which has the name that loaded it", async () => {
+  test("models that share their weights share a process, under the name that loaded it", async () => {
     await hearth.post("/api/copy", { source: "a", destination: "twin" });
     const first = await answer("a");
     const pids = await hearth.runnerPids();
@@ -153,7 +153,7 @@ describe("with the settings as they are", () => {
     expect([await hearth.runnerPids(), await names()]).toEqual([pids, ["a:latest"]]);
   });
 
-  test("a load stands in nobody's way: other models answer, and start to answer, all the while", async () => {
+  test("other models finish and start answers while a model loads", async () => {
     const stream = await begin("a");
     const before = await hearth.runnerPids();
     let loading: ReturnType<typeof load> | undefined;
@@ -200,7 +200,7 @@ describe("with the settings as they are", () => {
 describe("with room for two models", () => {
   serving({ HEARTH_MAX_LOADED_MODELS: "2", HEARTH_NUM_PARALLEL: "1", HEARTH_MAX_QUEUE: "1" });
 
-  test("a third takes the place of the idle one that was used longest ago", async () => {
+  test("a third model replaces the idle one with the oldest use", async () => {
     for (const model of ["a", "b", "a"]) await answer(model);
     await answer("c");
     expect(await names()).toEqual(["a:latest", "c:latest"]);
@@ -208,7 +208,7 @@ describe("with room for two models", () => {
     expect(await names()).toEqual(["b:latest", "c:latest"]);
   });
 
-  test("a use lasts until its answer ends", async () => {
+  test("the time of a model's last use is the end of its answer", async () => {
     const stream = await begin("a");
     await answer("b");
     stream.end();
@@ -217,7 +217,7 @@ describe("with room for two models", () => {
     expect(await names()).toEqual(["a:latest", "c:latest"]);
   });
 
-  test("a busy model stays, however long ago its request came", async () => {
+  test("a busy model stays loaded, though its request is the oldest", async () => {
     const stream = await begin("a");
     await answer("b");
     await answer("c");
@@ -225,7 +225,7 @@ describe("with room for two models", () => {
     expect(await stream.next()).toMatchObject({ done: false });
   });
 
-  test("503 · the queue of a busy model is full; once it is free, who waited is served", async () => {
+  test("503 · a request to a busy model with a full queue is refused, and the queued one is served later", async () => {
     const stream = await begin("a");
     const queued = answer("a");
     expect(await eventually(async () => (await waiting()) === 1, WAIT_MS)).toBe(true);
@@ -241,7 +241,7 @@ describe("with room for two models", () => {
     expect(await queued).toMatchObject({ status: 200, body: { done: true } });
   });
 
-  test("503 · the queue of loads is full while all models are busy; then who waited is served", async () => {
+  test("503 · a load is refused if all models are busy and the queue is full, and the queued one is served later", async () => {
     const streams = [await begin("a"), await begin("b")];
     const queued = answer("c");
     expect(await eventually(async () => (await waiting()) === 1, WAIT_MS)).toBe(true);
@@ -252,7 +252,7 @@ describe("with room for two models", () => {
     expect(await names()).toContain("c:latest");
   });
 
-  test("a client that leaves the queue makes room in it", async () => {
+  test("a queued client that disconnects makes room in the queue", async () => {
     const streams = [await begin("a"), await begin("b")];
     const gone = new AbortController();
     const left = hearth.post("/api/generate", { model: "c", prompt: "" }, gone.signal).catch(() => undefined);

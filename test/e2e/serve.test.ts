@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => hearth.stop());
 
-test("a runner waits for the first model, is none itself, and ends with the server", async () => {
+test("a spare runner starts before the first model, is not listed by ps, and ends with the server", async () => {
   const own = await startHearth({ env: { HEARTH_SPARE_RUNNER: "true" } });
   const waits = async (): Promise<boolean> => (await own.runnerPids()).length === 1;
   expect(await eventually(waits, 20_000)).toBe(true);
@@ -56,12 +56,12 @@ async function generate(options: object = {}, more: object = {}): Promise<any> {
   return reply.json();
 }
 
-test("an answer that no format lets end has a length of its own, where nobody says how long it may be", async () => {
+test("an answer whose schema never ends stops after 512 tokens if the request sets no limit", async () => {
   const { options, ...unbounded } = ENDLESS;
   expect(await generate({ seed: options.seed }, unbounded)).toMatchObject({ done_reason: "length", eval_count: 512 });
 });
 
-test("start-up says one line with address, the backend that auto comes to, its device and the store", async () => {
+test("start-up prints one line with the address, the backend that auto selects, its device and the store", async () => {
   const { url, home, greeting } = hearth;
   const { code, stdout } = await runHearth(["devices", "--backend", "auto"], { home });
   expect(code).toBe(0);
@@ -95,7 +95,7 @@ test("a streamed answer comes in pieces and ends with true statistics", async ()
   expect(lines.length - 1).toBeLessThanOrEqual(last.eval_count);
 });
 
-test("the same seed gives the same text, also while other requests run", async () => {
+test("the same seed gives the same text, even while other requests run", async () => {
   const options = { seed: 42, temperature: 0.9, num_predict: 60 };
   const alone = await generate(options);
   const others = Array.from({ length: 3 }, (_, i) => generate({ seed: i, temperature: 1, num_predict: 120 }));
@@ -113,7 +113,7 @@ test("a context continues the conversation that it came from", async () => {
   expect(second.prompt_eval_count).toBeGreaterThan(first.context.length);
 });
 
-test("format json gives an object, a schema gives what it says", async () => {
+test("format json gives an object, and a schema an answer that fits it", async () => {
   const json = await generate({ temperature: 1, seed: 1, num_predict: 200 }, { format: "json" });
   if (json.done_reason === "stop") expect(typeof JSON.parse(json.response)).toBe("object");
   else expect(json.response.trimStart()).toStartWith("{");
@@ -131,7 +131,7 @@ test("format json gives an object, a schema gives what it says", async () => {
   }
 });
 
-test("a full context shifts and goes on", async () => {
+test("a full context shifts, and the answer continues", async () => {
   const answer = await generate({ num_ctx: 64, num_predict: 200, temperature: 1, seed: 5, num_keep: 8 }, { raw: true });
   expect(answer.done).toBe(true);
   expect(answer.eval_count).toBeLessThanOrEqual(200);
@@ -161,7 +161,7 @@ async function hold() {
   return held;
 }
 
-test("a client that hangs up stops its generation, and who waits has its place", async () => {
+test("a client that disconnects stops its generation, and a queued request gets its slot", async () => {
   const others = [await hold(), await hold(), await hold()];
   const last = await hold();
   const waiting = generate({ num_predict: 1 });
@@ -188,7 +188,7 @@ test("a runner that is killed mid-answer ends the stream with an error, and the 
   expect(await hearth.runnerPids()).not.toContain(pid!);
 });
 
-test("keep_alive 0 unloads, an empty prompt loads, ps shows it", async () => {
+test("keep_alive 0 unloads the model, an empty prompt loads it, and ps shows it", async () => {
   const unload = await generate({}, { prompt: "", keep_alive: 0 });
   expect(unload).toMatchObject({ done: true, done_reason: "unload", response: "" });
   const models = async (): Promise<any[]> => ((await (await fetch(`${hearth.url}/api/ps`)).json()) as any).models;
@@ -201,7 +201,7 @@ test("keep_alive 0 unloads, an empty prompt loads, ps shows it", async () => {
   expect(new Date(model.expires_at).getTime()).toBeGreaterThan(Date.now() + 200_000);
 });
 
-test("options that belong to loading reload the model, others do not", async () => {
+test("num_batch reloads the model, temperature does not", async () => {
   await generate({ num_predict: 1 });
   const before = await hearth.runnerPids();
   await generate({ num_predict: 1, temperature: 0.1 });
@@ -213,7 +213,7 @@ test("options that belong to loading reload the model, others do not", async () 
   expect(await hearth.runnerPids()).toEqual(after);
 });
 
-test("forty requests aborted at random moments leave nothing behind", async () => {
+test("no request stays active after forty are aborted at random moments", async () => {
   await generate({ num_predict: 1 });
   const [pid] = await hearth.runnerPids();
   const first = await hold();
@@ -238,7 +238,7 @@ describe("start and stop", () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-start-"));
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-  test("a port in use is one line and exit code 1", async () => {
+  test("a port in use is an error of one line with exit code 1", async () => {
     const { code, stdout, stderr } = await runHearth(["serve"], {
       home,
       env: { HEARTH_HOST: new URL(hearth.url).host },
@@ -248,7 +248,7 @@ describe("start and stop", () => {
     expect(stderr).toContain("already in use");
   });
 
-  test("a store that cannot be read is one line and exit code 1", async () => {
+  test("a store that cannot be read is an error of one line with exit code 1", async () => {
     const models = join(home, "not-a-folder");
     writeFileSync(models, "");
     const { code, stderr } = await runHearth(["serve"], { home, env: { HEARTH_MODELS: models } });
@@ -257,7 +257,7 @@ describe("start and stop", () => {
     expect(stderr).toContain(models);
   });
 
-  test("a bad setting is one line and exit code 1", async () => {
+  test("a bad setting is an error of one line with exit code 1", async () => {
     for (const env of [{ HEARTH_NUM_PARALLEL: "many" }, { HEARTH_BACKEND: "abacus" }, { HEARTH_HOST: "host:99999" }]) {
       const { code, stderr } = await runHearth(["serve"], { home, env });
       expect(code).toBe(1);
@@ -271,7 +271,7 @@ describe("start and stop", () => {
     expect(stderr).toContain("hosst");
   });
 
-  test("SIGTERM lets a running answer finish, refuses new ones and leaves no runner", async () => {
+  test("SIGTERM lets a running answer finish, refuses new requests and ends every runner", async () => {
     const own = await startHearth({ env: { HEARTH_DRAIN_DELAY: "100ms" } });
     try {
       const body = { ...ENDLESS, options: { num_predict: 400 } };
@@ -292,7 +292,7 @@ describe("start and stop", () => {
     }
   });
 
-  test("SIGTERM: while balancers are given time to leave, requests are taken, and only readiness says no", async () => {
+  test("after SIGTERM, for HEARTH_DRAIN_DELAY, /readyz answers 503 and other requests are served", async () => {
     const own = await startHearth({ env: { HEARTH_DRAIN_DELAY: "10m" } });
     const status = async (path: string): Promise<number> => (await fetch(own.url + path)).status;
     try {
@@ -308,7 +308,7 @@ describe("start and stop", () => {
     }
   });
 
-  test("SIGTERM ends an answer that takes too long by an error that says why, after the grace that is set", async () => {
+  test("SIGTERM ends an answer that outlasts HEARTH_SHUTDOWN_GRACE with an error that says why", async () => {
     const own = await startHearth({ env: { HEARTH_SHUTDOWN_GRACE: "1s" } });
     try {
       const lines = ndjson(await own.post("/api/generate", { ...ENDLESS, options: { num_predict: 1e6, seed: 3 } }));
@@ -326,7 +326,7 @@ describe("start and stop", () => {
     }
   });
 
-  test("SIGTERM ends a pull at once, by an error that says why", async () => {
+  test("SIGTERM ends a pull at once with an error that says why", async () => {
     using registry = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: () => new Promise(() => {}) });
     const own = await startHearth();
     try {
@@ -342,7 +342,7 @@ describe("start and stop", () => {
     }
   });
 
-  test("kill -9 of the server leaves no runner behind", async () => {
+  test("every runner ends after kill -9 of the server", async () => {
     const own = await startHearth();
     await own.post("/api/generate", { model: MODEL, prompt: "" });
     const [pid] = await own.runnerPids();
@@ -351,7 +351,7 @@ describe("start and stop", () => {
     expect(await eventually(async () => !(await isAlive(pid!)))).toBe(true);
   });
 
-  test("a second server on a store serves what is there, and leaves changes to the first", async () => {
+  test("a second server on a store serves its models and refuses changes", async () => {
     const models = join(home, "shared");
     const first = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
     const second = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
@@ -375,7 +375,7 @@ describe("start and stop", () => {
     }
   });
 
-  test("a store that another server made is served in place, also where it cannot be written", async () => {
+  test("a store that another server made is served in place, even if it is read-only", async () => {
     const models = join(home, "models");
     const first = await startHearth({ env: { HEARTH_MODELS: models }, isBare: true });
     expect(await (await fetch(`${first.url}/api/tags`)).json()).toMatchObject({ models: [{ name: "hearth:latest" }] });

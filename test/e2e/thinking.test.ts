@@ -40,18 +40,18 @@ async function chat(body: object): Promise<Record<string, any>> {
   return { status: response.status, ...((await response.json()) as object) };
 }
 
-describe("POST /api/chat think:", () => {
-  test("absent, a model that can think does, and its thoughts are in message.thinking", async () => {
+describe("POST /api/chat", () => {
+  test("without think, a model that can think does, and its thoughts are in message.thinking", async () => {
     const { message } = await chat({ model: "thinker" });
     expect(message).toEqual({ role: "assistant", content: ANSWER.slice(19), thinking: "is" });
   });
 
-  test("thoughts that the prompt opens are told apart too", async () => {
+  test("thoughts whose opening tag is in the prompt are in message.thinking, too", async () => {
     const { message } = await chat({ model: "opened", think: true });
     expect(message).toEqual({ role: "assistant", content: ANSWER.slice(19), thinking: "is" });
   });
 
-  test("streams thinking before content, and never a tag", async () => {
+  test("streams thinking before content, without the tags", async () => {
     const response = await hearth.post("/api/chat", { model: "thinker", messages: [question], options });
     let thinking = "";
     let content = "";
@@ -63,19 +63,19 @@ describe("POST /api/chat think:", () => {
     expect([thinking, content]).toEqual(["is", ANSWER.slice(19)]);
   });
 
-  test("false reaches the template, and is no error for a model that cannot think", async () => {
+  test("think: false reaches the template, and is not an error for a model that cannot think", async () => {
     const { message } = await chat({ model: "thinker", think: false });
     expect(message).toEqual({ role: "assistant", content: ANSWER.slice(2) });
     expect((await chat({ model: "hearth", think: false })).message.content).toBe(ANSWER);
   });
 
-  test("true is an error for a model that cannot think", async () => {
+  test("think: true is an error for a model that cannot think", async () => {
     const expected = { status: 400, error: '"hearth" does not support thinking' };
     expect(await chat({ model: "hearth", think: true })).toEqual(expected);
     expect(await chat({ model: "hearth", think: "high" })).toEqual(expected);
   });
 
-  test("format holds for what follows the thoughts; they are counted", async () => {
+  test("format limits the answer after the thoughts, and eval_count includes the thoughts", async () => {
     const format = { type: "object", properties: { n: { type: "integer", minimum: 1, maximum: 9 } }, required: ["n"] };
     for (const model of ["thinker", "opened"]) {
       const { message, eval_count, done_reason, prompt_eval_count } = await chat({ model, format });
@@ -86,7 +86,7 @@ describe("POST /api/chat think:", () => {
     }
   });
 
-  test("a model that answers without a thought is held to the format all the same", async () => {
+  test("format limits the answer of a model that does not think, too", async () => {
     const name = "thoughtless";
     await (await hearth.post("/api/create", { model: name, from: "hearth", template: template("@@", "##") })).text();
     const { message } = await chat({ model: name, format: "json", options: { ...options, num_predict: 300 } });
@@ -94,7 +94,7 @@ describe("POST /api/chat think:", () => {
     expect(message.content).toStartWith("{");
   });
 
-  test("num_predict counts thoughts and answer together", async () => {
+  test("num_predict limits thoughts and answer together", async () => {
     const format = { type: "string", minLength: 60 };
     const thoughts = (await chat({ model: "thinker" })).message.thinking;
     for (const num_predict of [3, 12]) {
@@ -109,14 +109,14 @@ describe("POST /api/chat think:", () => {
   });
 });
 
-test("POST /api/generate: thinking has a field of its own, and is in the context", async () => {
+test("POST /api/generate has thoughts in the field thinking, and their tokens in the context", async () => {
   const body = { model: "thinker", prompt: question.content, options, stream: false };
   const first = (await (await hearth.post("/api/generate", body)).json()) as Record<string, any>;
   expect([first["response"], first["thinking"]]).toEqual([ANSWER.slice(19), "is"]);
   expect(first["context"].length).toBe(first["prompt_eval_count"] + first["eval_count"]);
 });
 
-describe("a budget of thoughts is exact", () => {
+describe("a thinking budget", () => {
   const limits = { temperature: 0, stream: true };
   const messages = [question];
   const sse = async (path: string, body: object): Promise<any[]> =>
@@ -157,7 +157,7 @@ describe("a budget of thoughts is exact", () => {
       ).map(({ delta }) => delta?.thinking),
   };
 
-  test.each(Object.keys(DIALECTS))("%s", async (dialect) => {
+  test.each(Object.keys(DIALECTS))("is the exact number of thinking tokens in %s", async (dialect) => {
     for (const model of ["lost-thinker", "lost-opened"])
       for (const budget of [0, 1, 5]) {
         const thoughts = (await DIALECTS[dialect]!(model, budget)).filter(Boolean);

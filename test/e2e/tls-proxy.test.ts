@@ -9,7 +9,7 @@ import { hasNginx, startNginx } from "./nginx.ts";
 const ORIGIN = "https://models.example.org";
 
 test.skipIf(!hasNginx || !Bun.which("openssl"))(
-  "a page behind the documented proxy asks and is answered; pages of others are refused",
+  "a page behind the documented proxy is answered, and pages of other origins are refused",
   async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-tls-"));
     const hearth = await startHearth({ home, env: { HEARTH_ORIGINS: ORIGIN } });

@@ -97,12 +97,12 @@ describe("POST /api/chat tool_choice:", () => {
     expectCall(await chat({ model, tool_choice: choice("now") }), "now");
   });
 
-  test("required: one of the tools is called though the question is for none", async () => {
+  test("required: a tool is called, though the question needs none", async () => {
     const answer = await chat({ tool_choice: "required" });
     expectCall(answer, answer["message"].tool_calls[0].function.name);
   });
 
-  test("required, streamed: the call is in a chunk of its own, before the last", async () => {
+  test("required, streamed: the call is in its own chunk, before the last one", async () => {
     const body = { model: "hearth", messages, tools: [tools[1]], options, tool_choice: "required" };
     const chunks = await Array.fromAsync(ndjson(await hearth.post("/api/chat", body)));
     expect(chunks.map(({ message, done }) => [message.content, message.tool_calls?.length, done])).toEqual([
@@ -111,13 +111,13 @@ describe("POST /api/chat tool_choice:", () => {
     ]);
   });
 
-  test("required: a model that thinks does so first", async () => {
+  test("required: a thinking model thinks before the call", async () => {
     const answer = await chat({ model: "thinker", tool_choice: { name: "now" } });
     expectCall(answer, "now");
     expect(answer["message"].thinking).toBe("is");
   });
 
-  test("thoughts end where their budget does, with tools, a format or neither", async () => {
+  test("thinking_budget limits thoughts, with tools, a format or neither", async () => {
     for (const body of [{ tool_choice: { name: "now" } }, { tools: undefined }, { tools: undefined, format: "json" }]) {
       const answer = await chat({
         model: "thinker",
@@ -134,7 +134,7 @@ describe("POST /api/chat tool_choice:", () => {
     }
   });
 
-  test("required: stop strings do not cut the call, a limit of tokens does and is told", async () => {
+  test("required: stop strings do not cut the call; num_predict does, with done_reason length", async () => {
     expectCall(await chat({ tool_choice: { name: "now" }, options: { ...options, stop: ["now", "}", '"'] } }), "now");
     const { message, done_reason } = await chat({
       tool_choice: { name: "now" },
@@ -144,7 +144,7 @@ describe("POST /api/chat tool_choice:", () => {
     expect(message.content).toStartWith('{"');
   });
 
-  test("none: the tools are not shown to the model, nor are calls looked for", async () => {
+  test("none: the prompt has no tools, and calls are not parsed", async () => {
     const question = { messages: [{ role: "user", content: "What is the weather in Paris?" }] };
     const free = await chat({ ...question, tools: undefined });
     const none = await chat({ ...question, tool_choice: "none" });
@@ -157,11 +157,11 @@ describe("POST /api/chat tool_choice:", () => {
       "sometimes",
       'tool_choice: expected "auto", "none", "required" or {"type": "function", "function": {"name": "…"}}, got "sometimes"',
     ],
-  ])("%p is 400", async (tool_choice, error) => {
+  ])("%p is refused with 400", async (tool_choice, error) => {
     expect(await chat({ tool_choice })).toEqual({ status: 400, error });
   });
 
-  test("a schema that cannot be used is 400 and names the tool", async () => {
+  test("a broken schema is refused with 400, and the error names the tool", async () => {
     const broken = tool("broken", { type: "object", properties: { x: { $ref: "#/$defs/none" } } });
     const { status, error } = await chat({ tools: [broken], tool_choice: "required" });
     expect([status, error]).toEqual([400, "tools: broken.x.$ref: '#/$defs/broken/$defs/none' points at nothing"]);

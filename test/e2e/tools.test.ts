@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => hearth.stop());
 
-test("a tool that clearly fits is called, in both modes", async () => {
+test("a tool that clearly fits is called, streamed or not", async () => {
   const city = { type: "string", description: "The name of the city" };
   const tool = {
     type: "function",

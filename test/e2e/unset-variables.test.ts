@@ -30,7 +30,7 @@ function start(config: (url: string) => string): { home: string; file: string; u
 const DATABASE = "database: { url: '${THE_DATABASE}' }, apiKeys: ['${THE_KEY}'], numParallel: '${THE_NUMBER}'";
 const unset = (place: string, name: string) => `Error: ${place}: the environment variable ${name} is not set\n`;
 
-test("commands that talk to a server do without what the server alone needs", async () => {
+test("client commands ignore unset variables in settings that only the server uses", async () => {
   const { home, keys } = start((url) => `{ host: '${url}', ${DATABASE}, gateway: { token: 'in-the-file' } }`);
   const run = (words: string[]) => runHearth(words, { home, env: { HEARTH_HOST: "" } }); // the value is in the file
   const [list, nodes] = await Promise.all([run(["list"]), run(["nodes", "--json"])]);
@@ -39,7 +39,7 @@ test("commands that talk to a server do without what the server alone needs", as
   expect(keys).toContain("Bearer in-the-file");
 }, 30_000);
 
-test("what comes from the environment is not asked of the file", async () => {
+test("an unset variable in the file is ignored if the environment overrides its setting", async () => {
   const config = () => `{ host: '\${THE_HOST}', ${DATABASE}, gateway: { token: '\${THE_TOKEN}' } }`;
   const { home, url, keys } = start(config);
   const env = { HEARTH_HOST: url, HEARTH_GATEWAY_TOKEN: "told" };
@@ -47,7 +47,7 @@ test("what comes from the environment is not asked of the file", async () => {
   expect(keys).toEqual(["Bearer told"]);
 }, 30_000);
 
-test("a command that needs one fails with the line that names it", async () => {
+test("a command that needs an unset variable fails and names its line", async () => {
   const { home, file } = start(
     (url) => `{\n host: '${url}',\n ${DATABASE},\n gateway: { token: '\${THE_TOKEN}' },\n hooks: {} }`,
   );

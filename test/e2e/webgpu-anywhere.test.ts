@@ -24,12 +24,12 @@ async function logits(...args: string[]): Promise<Float32Array> {
   return new Float32Array(await Bun.file(out).arrayBuffer());
 }
 
-test("logits --backend webgpu --precise gives what --backend cpu does", async () => {
+test("logits --backend webgpu --precise gives the logits of --backend cpu", async () => {
   const got = await logits("--backend", "webgpu", "--precise");
   expect(nmse(got, await logits("--backend", "cpu"))).toBeLessThan(1e-10);
 });
 
-test("logits and generate keep to HEARTH_BACKEND and HEARTH_GPU_MEMORY, as the server does", async () => {
+test("logits and generate obey HEARTH_BACKEND and HEARTH_GPU_MEMORY, as the server does", async () => {
   const env = { HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "1MB" };
   const model = ["--model", MODEL, "--tokens", "30", "--num-gpu", "7"];
   for (const command of [
@@ -44,7 +44,7 @@ test("logits and generate keep to HEARTH_BACKEND and HEARTH_GPU_MEMORY, as the s
   expect([flag.code, flag.stderr]).toEqual([0, ""]);
 });
 
-test("HEARTH_BACKEND=webgpu answers", async () => {
+test("a server with HEARTH_BACKEND=webgpu answers", async () => {
   const hearth = await startHearth({ env: { HEARTH_BACKEND: "webgpu" } });
   try {
     const body = { model: "hearth", prompt: "Hello!", stream: false, options: { temperature: 0, num_predict: 3 } };
@@ -55,7 +55,7 @@ test("HEARTH_BACKEND=webgpu answers", async () => {
   }
 });
 
-test("a folder that others could have filled is not used", async () => {
+test("a driver folder that other users can write to is refused", async () => {
   const folder = join(home, "driver");
   mkdirSync(folder);
   chmodSync(folder, 0o777);

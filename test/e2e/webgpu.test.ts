@@ -59,7 +59,7 @@ describe("with all layers on the GPU", () => {
     expect(got["context"]).toEqual(expected["context"]);
   });
 
-  test("POST /api/generate: an answer is the same whether candidates or all logits come back from the GPU", async () => {
+  test("POST /api/generate: the answer is the same whether the GPU returns candidates or all logits", async () => {
     const few = { ...all, num_predict: 5 };
     const kinds = [
       few,
@@ -79,7 +79,7 @@ describe("with all layers on the GPU", () => {
   });
 });
 
-test("POST /api/generate: four streams at once say what each says alone", async () => {
+test("POST /api/generate: four concurrent streams give the answers that each gives alone", async () => {
   const alone: string[] = [];
   for (const prompt of LETTERS) alone.push((await generate(gpu!, prompt))["response"]);
   const together = await Promise.all(LETTERS.map((prompt) => generate(gpu!, prompt)));
@@ -109,7 +109,7 @@ async function usesDriver(): Promise<boolean> {
 }
 
 /** Each number of layers compiles all kernels again: steps with the same numbers share a test. */
-test("options.num_gpu: 0 takes the model off the GPU, a part of the layers puts it back, stays and is in the log", async () => {
+test("options.num_gpu: 0 moves the model to the CPU; a number of layers moves them to the GPU and is logged once", async () => {
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 });
   expect(await usesDriver()).toBe(true);
   const off = await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: 0 });
@@ -137,7 +137,7 @@ test("options.num_gpu: 0 takes the model off the GPU, a part of the layers puts 
   expect(lines[0]!["device"]).toMatch(/^SwiftShader.*: 2 of 3 layers, CPU \(\d+ threads?(, [^)]+)?\): the others$/);
 });
 
-test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does not fit is an error with both sizes", async () => {
+test("HEARTH_GPU_MEMORY: layers that do not fit run on the CPU; num_gpu above the limit is an error with both sizes", async () => {
   const hearth = await startHearth({
     env: { ...env, HEARTH_BACKEND: "webgpu", HEARTH_GPU_MEMORY: "1000kB" },
   });
@@ -158,7 +158,7 @@ test("HEARTH_GPU_MEMORY: what does not fit stays on the CPU; a number that does 
   }
 });
 
-test("a client that leaves while a model is loaded ends the load", async () => {
+test("a client that disconnects while its model loads ends the load", async () => {
   await generate(gpu!, LETTERS[1]!);
   const [old] = await gpu!.runnerPids();
   const abort = new AbortController();
