@@ -21,7 +21,7 @@ function machine(files: Record<string, string>): string {
   return root;
 }
 
-test("without a limit it is what the machine has, with swap or without", () => {
+test("without a limit, available memory is the machine's, with swap if asked for", () => {
   expect(availableMemory({ root: machine({}) })).toBe(2048 * MIB);
   expect(availableMemory({ root: machine({}), swaps: true })).toBe(2049 * MIB);
   const groups = { "proc/self/cgroup": "0::/user\n", "sys/fs/cgroup/user/memory.max": "max\n" };
@@ -30,7 +30,7 @@ test("without a limit it is what the machine has, with swap or without", () => {
   );
 });
 
-test("a limit of our group, or of one around it, counts; its file cache is free", () => {
+test("a memory limit of the process's group or of a parent group counts, and the file cache under it is free", () => {
   const own = {
     "proc/self/cgroup": "0::/pod/hearth\n",
     "sys/fs/cgroup/pod/hearth/memory.max": "max\n",
@@ -49,7 +49,7 @@ test("a limit of our group, or of one around it, counts; its file cache is free"
   expect(availableMemory({ root: machine(atRoot) })).toBe(299);
 });
 
-test("the first version of groups", () => {
+test("limits of cgroup version 1 count", () => {
   const files = {
     "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/pod\n0::/\n",
     "sys/fs/cgroup/memory/pod/memory.limit_in_bytes": `${64 * MIB}\n`,
@@ -61,11 +61,11 @@ test("the first version of groups", () => {
   expect(availableMemory({ root: machine(files) })).toBe(34 * MIB);
 });
 
-test("of this machine", () => {
+test("available memory is read on this machine", () => {
   expect(availableMemory()).toBeGreaterThan(MIB);
 });
 
-test("the total is the machine's, or the smallest limit of the groups around us", () => {
+test("total memory is the machine's, or the smallest limit of the process's groups", () => {
   expect(totalMemory({ root: machine({}) })).toBe(4096 * MIB);
   const groups = {
     "proc/self/cgroup": "0::/pod/hearth\n",

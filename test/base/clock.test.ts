@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 
-test("work runs once its time has come, the sooner first, and not what was taken back", async () => {
+test("the clock runs timers in the order of their times, and no cancelled one", async () => {
   const order: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   systemClock.after(40, () => resolve(void order.push("late")));
@@ -14,7 +14,7 @@ test("work runs once its time has come, the sooner first, and not what was taken
   expect(order).toEqual(["now", "late"]);
 });
 
-test("a wait of months does not end at once", async () => {
+test("a timer of two months does not fire at once", async () => {
   let fired = false;
   const cancel = systemClock.after(60 * DAY_MS, () => void (fired = true));
   await Bun.sleep(30);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { formatDuration, formatTime, parseDuration, parseKeepAlive } from "../../src/base/duration.ts";
 import { AppError } from "../../src/base/errors.ts";
 
-describe("parseDuration reads what Go reads", () => {
+describe("parseDuration reads Go's durations", () => {
   test.each([
     ["0", 0],
     ["-0", 0],
@@ -27,7 +27,7 @@ describe("parseDuration reads what Go reads", () => {
   );
 });
 
-describe("formatDuration prints what Go prints", () => {
+describe("formatDuration prints durations as Go does", () => {
   test.each([
     [0, "0s"],
     [15, "15ns"],
@@ -40,7 +40,7 @@ describe("formatDuration prints what Go prints", () => {
     [3723004005006, "1h2m3.004005006s"],
   ])("%d", (ns, text) => expect(formatDuration(ns)).toBe(text));
 
-  test("and parseDuration reads it back", () => {
+  test("parseDuration reads its results back", () => {
     fc.assert(
       fc.property(fc.integer({ min: -1e15, max: 1e15 }), (ns) => {
         expect(Math.abs(parseDuration(formatDuration(ns))! - ns)).toBeLessThanOrEqual(1);

@@ -17,19 +17,19 @@ const failing = (code: string, times: number) => {
   };
 };
 
-test("Windows: work on a file that is held for a moment is done after it", async () => {
+test("work on a file that is held for a moment is repeated until it succeeds on Windows", async () => {
   const { work, calls } = failing("EBUSY", 2);
   expect(await patiently(work, { platform: "win32" })).toBe("done");
   expect(calls()).toBe(3);
 });
 
-test("Windows: a file that stays held, or that may not be changed, fails with the system's own error", async () => {
+test("work on a file that stays held fails on Windows with the system's error", async () => {
   const { work, calls } = failing("EPERM", Infinity);
   await expect(patiently(work, { platform: "win32" })).rejects.toMatchObject({ code: "EPERM" });
   expect(calls()).toBe(7);
 });
 
-test("other errors, and other systems, do not wait", async () => {
+test("other errors and other systems are not retried", async () => {
   const full = failing("ENOSPC", 1);
   await expect(patiently(full.work, { platform: "win32" })).rejects.toMatchObject({ code: "ENOSPC" });
   const held = failing("EPERM", 1);
@@ -37,7 +37,7 @@ test("other errors, and other systems, do not wait", async () => {
   expect([full.calls(), held.calls()]).toEqual([1, 1]);
 });
 
-test("a file takes the place of another, and of one that is not there", async () => {
+test("replaceFile moves a file onto another, or to a path without a file", async () => {
   for (const text of ["one", "two"]) {
     writeFileSync(join(folder, "new"), text);
     await replaceFile({ from: join(folder, "new"), to: join(folder, "file") });
@@ -46,7 +46,7 @@ test("a file takes the place of another, and of one that is not there", async ()
   expect(readdirSync(folder)).toEqual(["file"]);
 });
 
-test("a file that is gone already can be removed", async () => {
+test("removeHeld accepts a file that is already gone", async () => {
   writeFileSync(join(folder, "file"), "");
   await removeHeld(join(folder, "file"));
   await removeHeld(join(folder, "file"));

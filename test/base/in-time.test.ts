@@ -12,7 +12,7 @@ test("a promise that settles in time gives its result or its error, and `late` i
   expect(isLate).toBe(false);
 });
 
-test("of one that does not, what `late` gives or throws", async () => {
+test("a promise that does not settle in time gives what `late` returns or throws", async () => {
   expect(await inTime(never, { ms: 1, late: () => "late" })).toBe("late");
   const late = (): never => {
     throw new Error("too late");

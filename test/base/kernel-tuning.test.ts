@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { fits, formatTuning, parseKernels, PLAIN } from "../../src/base/kernel-tuning.ts";
 
-test("a choice is a word, or what differs from the plain kernels", () => {
+test("a setting is a word, or a list of differences from the plain kernels", () => {
   expect(parseKernels("auto")).toBe("auto");
   expect(parseKernels("exact")).toBe("exact");
   expect(parseKernels("plain")).toEqual(PLAIN);
@@ -27,16 +27,16 @@ test.each([
   "tile=64x",
   "f32",
   "exact,f16",
-])("'%s' is no choice", (text) => expect(parseKernels(text)).toBeUndefined());
+])("'%s' is no setting of kernels", (text) => expect(parseKernels(text)).toBeUndefined());
 
-test("a tuning as text reads as the same", () => {
+test("a tuning is printed as text that parses to the same tuning", () => {
   for (const text of ["plain", "threads=32,columns=8,packed,f16", "tile=128x64,loads16,double,matrix"]) {
     const tuning = parseKernels(text);
     expect(parseKernels(formatTuning(tuning as typeof PLAIN))).toEqual(tuning); // a list makes a tuning
   }
 });
 
-test("what a workgroup takes is held against the device's limits", () => {
+test("a tuning fits only if its workgroups stay within the device's limits", () => {
   const limits = { maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupStorageSize: 16_384 };
   const device = { limits, subgroups: false };
   expect(fits(PLAIN, device)).toBe(true);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { makeLogger } from "../../src/base/log.ts";
 
-test("each event is one line of JSON, debugging only where asked for", () => {
+test("each event is one line of JSON; debug events are written only if asked for", () => {
   const lines: string[] = [];
   const parts = { write: (line: string) => void lines.push(line), now: () => 0 };
   makeLogger({ ...parts, debug: false }).debug("hidden");
@@ -13,7 +13,7 @@ test("each event is one line of JSON, debugging only where asked for", () => {
   ]);
 });
 
-test("control characters and marks of direction are escaped, and JSON reads them back", () => {
+test("control and bidirectional characters are escaped, and JSON.parse restores them", () => {
   const lines: string[] = [];
   const text = "\x1b[2J\x7f\x9b31m\u202e\u2069";
   makeLogger({ write: (line) => void lines.push(line), now: () => 0, debug: false }).warn(text, { [text]: text });
@@ -21,7 +21,7 @@ test("control characters and marks of direction are escaped, and JSON reads them
   expect(JSON.parse(lines[0]!)).toMatchObject({ msg: text, [text]: text });
 });
 
-test("a text longer than any sensible one is cut, also inside of lists, and the line stays JSON", () => {
+test("texts beyond 4,096 characters are cut, also inside lists, and the line stays JSON", () => {
   const lines: string[] = [];
   const log = makeLogger({ write: (line) => void lines.push(line), now: () => 0, debug: false });
   log.info("request", { model: `${"a".repeat(4095)}😀${"b".repeat(5_000_000)}`, list: ['"'.repeat(9000)], short: "x" });

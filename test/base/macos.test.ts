@@ -9,7 +9,7 @@ import { preferFastCores } from "../../src/engine/backends/host/fast-cores.ts";
 const folder = mkdtempSync(join(tmpdir(), "hearth-macos-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("a drive is flushed on macOS only", () => {
+test("flushDrive flushes on macOS only", () => {
   const fd = openSync(join(folder, "file"), "w");
   const isMac = process.platform === "darwin";
   expect([flushDrive(fd), flushDrive(fd, "linux"), flushDrive(fd, "win32")]).toEqual([isMac, false, false]);
@@ -18,7 +18,7 @@ test("a drive is flushed on macOS only", () => {
   if (process.platform !== "win32") expect(flushDrive(fd, "darwin")).toBe(false);
 });
 
-test("threads ask macOS for fast cores, and no other system", () => {
+test("preferFastCores has an effect on macOS only", () => {
   const isMac = process.platform === "darwin";
   expect(preferFastCores()).toBe(isMac);
   if (process.platform === "linux") expect(preferFastCores("darwin")).toBe(false); // its C library lacks the function

@@ -25,7 +25,7 @@ async function holder(): Promise<Bun.Subprocess<"ignore", "pipe", "inherit">> {
   return child;
 }
 
-test("a lock is one process's, which the error names, until that ends, however it ends", async () => {
+test("a lock held by another process is an error that names the process, until it ends", async () => {
   const child = await holder();
   try {
     expect(() => takeLock(path, "the shelf")).toThrow(`the shelf is in use by process ${child.pid}: stop that one`);
@@ -36,14 +36,14 @@ test("a lock is one process's, which the error names, until that ends, however i
   takeLock(path, "the shelf").release();
 }, 60_000);
 
-test("a lock that was released can be taken again, and not before", () => {
+test("a lock can be taken again after its release, and not before", () => {
   const lock = takeLock(path, "the shelf");
   expect(() => takeLock(path, "the shelf")).toThrow(`in use by process ${process.pid}`);
   lock.release();
   takeLock(path, "the shelf").release();
 }, 60_000);
 
-test("a file that cannot be a lock is named", () => {
+test("an error about a file that cannot be a lock names the file", () => {
   writeFileSync(join(folder, "y.lock"), "x".repeat(8192));
   expect(() => takeLock(join(folder, "y.lock"), "the shelf")).toThrow(`cannot lock '${join(folder, "y.lock")}'`);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { remembering } from "../../src/base/remembering.ts";
 
-test("what was made of a list is made once, and never of another list", () => {
+test("a result is computed once for equal lists, and anew for other lists", () => {
   const made: string[] = [];
   const join = remembering((texts) => {
     made.push(texts.join("+"));
@@ -15,7 +15,7 @@ test("what was made of a list is made once, and never of another list", () => {
   expect(made).toEqual(["a+b", "a,b", "a+,b", "", ""]);
 });
 
-test("lists that are too many are forgotten", () => {
+test("all results are dropped once sixteen are kept", () => {
   let count = 0;
   const counted = remembering(() => ({ number: ++count }));
   for (let i = 0; i < 100; i++) expect(counted([String(i)]).number).toBe(i + 1);
@@ -23,7 +23,7 @@ test("lists that are too many are forgotten", () => {
   expect(counted(["0"]).number).toBe(101);
 });
 
-test("nothing is kept of long lists", () => {
+test("results of long lists are not kept", () => {
   let count = 0;
   const counted = remembering(() => ({ number: ++count }));
   const long = Array.from({ length: 1000 }, (_, i) => String(i));

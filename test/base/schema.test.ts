@@ -38,7 +38,7 @@ const problems = (value: unknown): string[] => {
   return read.success ? [] : read.problems.map(({ path, message }) => `${path.join(".")}: ${message}`);
 };
 
-test("defaults are put in at every depth, texts are trimmed, and what was given stays as it is", () => {
+test("parsing fills in defaults at every depth, trims texts, and leaves the input unchanged", () => {
   const given = { name: " Ada ", list: [{ kind: "b" }] };
   expect<unknown>(shape.parse(given)).toEqual({
     name: "Ada",
@@ -49,7 +49,7 @@ test("defaults are put in at every depth, texts are trimmed, and what was given 
   expect(given).toEqual({ name: " Ada ", list: [{ kind: "b" }] });
 });
 
-describe("what is wrong is told with its place, what was expected, and never the value", () => {
+describe("an error names the place and the expectation, and never the value", () => {
   test.each<[unknown, string[]]>([
     [undefined, [": expected an object, got nothing"]],
     [[], [": expected an object, got a list of 0"]],
@@ -72,7 +72,7 @@ describe("what is wrong is told with its place, what was expected, and never the
     expect(problems(value)).toEqual(wanted);
   });
 
-  test("by an error that parse throws", () => {
+  test("parse throws the error", () => {
     expect(() => shape.parse({})).toThrow("name: required");
   });
 });
@@ -83,7 +83,7 @@ test("inherited properties are not keys", () => {
   expect(keys.safeParse(JSON.parse('{"__proto__":{"values":1}}')).success).toBe(false);
 });
 
-test("a bug in a change is no problem of the value", () => {
+test("an exception in a change is thrown, not reported as a problem of the value", () => {
   const broken = reader(
     changed(Type.String(), () => {
       throw new Error("a bug");
@@ -92,7 +92,7 @@ test("a bug in a change is no problem of the value", () => {
   expect(() => broken.safeParse("x")).toThrow("a bug");
 });
 
-test("as JSON Schema, without what only people are told", () => {
+test("a JSON Schema omits the descriptions for people", () => {
   expect(jsonSchemaOf(strictObject({ a: Type.Integer({ expected: "a year", minimum: 1 }) }))).toEqual({
     type: "object",
     properties: { a: { type: "integer", minimum: 1 } },

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { shortened } from "../../src/base/index.ts";
 
-test("a text is cut between characters, and one that fits stays", () => {
+test("shortened cuts a text between characters, and leaves a text that fits", () => {
   expect(shortened("abc", 3)).toBe("abc");
   expect(shortened("abcd", 3)).toBe("abc…");
   expect(shortened("a🦊b", 2)).toBe("a…");

@@ -32,7 +32,7 @@ function tracerTo(url: string, more: Partial<TracerOptions> = {}): { tracer: Tra
   return { tracer, logs };
 }
 
-test("a span continues its trace, with its attributes, its times and why it failed", async () => {
+test("a span has its trace, attributes, times and error", async () => {
   const { url, spans, requests } = startCollector();
   const { tracer } = tracerTo(url);
   tracer.end(tracer.begin(PARENT, 1_700_000_000_000), { ...ONE, error: "no" });
@@ -59,7 +59,7 @@ test("a span continues its trace, with its attributes, its times and why it fail
   expect(scopeSpans[0].scope).toEqual({ name: "hearth", version: "1.2.3" });
 });
 
-test("whether a trace is recorded is its sender's decision, or follows from the share", async () => {
+test("sampling follows the parent's decision, or the share without one", async () => {
   const { url, spans } = startCollector();
   const count = async (sampling: TracerOptions["sampling"], parent: typeof PARENT | undefined): Promise<number> => {
     const before = spans.length;
@@ -90,7 +90,7 @@ test("spans of a failed export are sent again; spans beyond the buffer are dropp
   expect(logs[0]).toContain("answered 503");
 });
 
-test("spans that a collector refuses for good are not sent again", async () => {
+test("spans that a collector refuses with status 400 are not sent again", async () => {
   const receiver = startCollector();
   receiver.status = 400;
   const { tracer } = tracerTo(receiver.url);
@@ -102,14 +102,14 @@ test("spans that a collector refuses for good are not sent again", async () => {
   expect(receiver.spans.map(({ name }) => name)).toEqual(["two"]);
 });
 
-test("a collector that is away costs nothing but its spans", async () => {
+test("an unreachable collector costs only the spans and one line of log", async () => {
   const { tracer, logs } = tracerTo("http://127.0.0.1:1", { delayMs: 60_000 });
   tracer.end(tracer.begin(undefined), ONE);
   await tracer.close();
   expect(logs).toHaveLength(1);
 });
 
-test("failures are logged again after a minute, and at once after the clock was set back", async () => {
+test("a failure is logged again after a minute, and at once if the clock was set back", async () => {
   const receiver = startCollector();
   let nowMs = 1_700_000_000_000;
   const { tracer, logs } = tracerTo(receiver.url, { delayMs: 60_000, now: () => nowMs });

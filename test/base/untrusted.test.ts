@@ -15,7 +15,7 @@ test.each<[(string | number)[], unknown]>([
   [["constructor"], undefined],
   [["__proto__"], undefined],
   [["a", "map"], undefined],
-])("%j leads to %p", (keys, wanted) => expect(ownValue(value, keys)).toEqual(wanted));
+])("the value at the path %j is %p", (keys, wanted) => expect(ownValue(value, keys)).toEqual(wanted));
 
 test.each<[unknown, boolean, string]>([
   [{}, true, "an object"],

@@ -5,12 +5,12 @@ import { fromWire, toWire } from "../../src/base/wire.ts";
 
 const passed = (message: object): unknown => fromWire(JSON.parse(JSON.stringify(toWire(message))));
 
-test("a message of texts, lists and whole numbers goes as it is", () => {
+test("a message of texts, lists and whole numbers is sent without a copy", () => {
   const message = { kind: "generate", id: 1, asked: { messages: [{ role: "user", content: "a\nb \ud83d\ude00" }] } };
   expect(toWire(message)).toBe(message);
 });
 
-test("a property that is undefined does not make a clone of a message", () => {
+test("an undefined property does not make a message a clone", () => {
   expect(passed({ kind: "events", end: undefined })).toEqual({ kind: "events" });
   expect("clone" in toWire({ kind: "events", end: undefined })).toBe(false);
 });

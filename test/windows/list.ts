@@ -38,17 +38,17 @@ export interface Failing {
 export const FAILING: readonly Failing[] = [
   { test: "a missing file, a folder, a pipe and an empty file say so", reason: "it has no mkfifo", says: "mkfifo" },
   {
-    test: "an invalid setting is an error naming setting, place, value and expectation > a path that is no file, or an include of one",
+    test: "an invalid setting is an error naming setting, place, value and expectation > a path or an include that is not a regular file is refused",
     reason: "it has no mkfifo",
     says: "mkfifo",
   },
   {
-    test: "includes > a link that leads out of the folder is outside",
+    test: "includes > through a link that leads out of the folder are refused",
     reason: "the link leads to a file of Linux, which is not there",
     says: "ENOENT",
   },
   {
-    test: 'variables of the server that people come from are understood > {"HEARTH_HOME":"/h"}',
+    test: 'variables of Ollama set the same settings > {"HEARTH_HOME":"/h"}',
     reason: "the paths that it expects have slashes",
     says: "models",
   },

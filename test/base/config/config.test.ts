@@ -83,7 +83,7 @@ test("HEARTH_CONFIG names the file, else hearth.json5 in the home folder is read
   expect(readConfig({ env: {}, flags: {}, home }).maxQueue).toBe(11);
 });
 
-describe("variables of the server that people come from are understood", () => {
+describe("variables of Ollama set the same settings", () => {
   test.each([
     [{ OLLAMA_HOST: "0.0.0.0:8080" }, { host: { hostname: "0.0.0.0", port: 8080 } }],
     [{ HEARTH_HOST: ":8080" }, { host: { hostname: "127.0.0.1", port: 8080 } }],
@@ -110,7 +110,7 @@ describe("variables of the server that people come from are understood", () => {
   ])("%j", (env, expected) => expect(withEnv(env as Record<string, string>)).toMatchObject(expected));
 });
 
-describe("what Ollama starts with, this server starts with, and says what it took it for", () => {
+describe("invalid values of Ollama's variables start the server with a warning", () => {
   const all = "0.0.0.0";
   test.each([
     [
@@ -136,13 +136,13 @@ describe("what Ollama starts with, this server starts with, and says what it too
     expect(config.warnings.length).toBe(1);
   });
 
-  test("what it takes as it is needs no word", () => {
+  test("values that Ollama also accepts give no warning", () => {
     const env = { OLLAMA_HOST: "[::1]:99", OLLAMA_KEEP_ALIVE: "-1", OLLAMA_NO_CLOUD: "1", OLLAMA_KV_CACHE_TYPE: "" };
     expect(withEnv(env).warnings).toEqual([]);
     expect(() => withEnv({ HEARTH_NUM_PARALLEL: "0", OLLAMA_NUM_PARALLEL: "3" })).toThrow("HEARTH_NUM_PARALLEL");
   });
 
-  test("a variable that does nothing here is named, with the reason where people count on it", () => {
+  test("a variable of Ollama that has no effect gives a warning, with the reason if there is one", () => {
     expect(withEnv({ OLLAMA_NEW: "1", OLLAMA_FLASH_ATTENTION: "1", OTHER: "1" }).warnings).toEqual([
       "OLLAMA_FLASH_ATTENTION has no effect here: attention is always computed in tiles",
       "OLLAMA_NEW has no effect here",
@@ -150,7 +150,7 @@ describe("what Ollama starts with, this server starts with, and says what it too
   });
 });
 
-test("models of another server are looked for, unless somebody said where they are or that they are not wanted", () => {
+test("stores of other servers are searched unless a variable names them or switches them off", () => {
   expect(withEnv({ HEARTH_MODELS: "/m" }).otherStores.length).toBe(2);
   expect(withEnv({ OLLAMA_MODELS: "/m" }).otherStores).toEqual([]);
   expect(withEnv({ OLLAMA_MODELS: "/m", HEARTH_MODELS: "/h" }).otherStores).toEqual(["/m"]);
@@ -218,7 +218,7 @@ describe("an invalid setting is an error naming setting, place, value and expect
     expect(() => withEnv({ [name]: value })).toThrow(`${name}: ${message}`);
   });
 
-  test("but a bad key is never printed", () => {
+  test("a secret value is never printed", () => {
     for (const name of ["HEARTH_API_KEYS", "HEARTH_MODELS_KEY", "HEARTH_MODELS_SOURCE_LOGIN"]) {
       expect(() => withEnv({ [name]: "top secret" })).toThrow("got (not shown)");
     }
@@ -227,19 +227,19 @@ describe("an invalid setting is an error naming setting, place, value and expect
     );
   });
 
-  test("an unknown setting in the file", async () => {
+  test("an unknown setting in the file is named with the nearest known one", async () => {
     const { path, read } = await withFile("{ numParalel: 2 }");
     expect(read).toThrow(`${path}:1: unknown setting 'numParalel': did you mean 'numParallel'?`);
   });
 
-  test("a file that is not JSON5, no object, or missing although asked for", async () => {
+  test("a file that is not JSON5, is no object or is missing is named", async () => {
     expect((await withFile("{")).read).toThrow("not JSON5");
     expect((await withFile("[1]")).read).toThrow("expected an object of settings, got [1]");
     const missing = { env: {}, flags: { config: "/nowhere/x.json5" }, home };
     expect(() => readConfig(missing)).toThrow("--config: cannot read '/nowhere/x.json5'");
   });
 
-  test("a path that is no file, or an include of one", async () => {
+  test("a path or an include that is not a regular file is refused", async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-config-"));
     try {
       const read = (config: string) => () => readConfig({ env: { HEARTH_CONFIG: config }, flags: {}, home });
@@ -256,7 +256,7 @@ describe("an invalid setting is an error naming setting, place, value and expect
     }
   });
 
-  test("a value of the wrong type in the file", async () => {
+  test("a value of the wrong type in the file is named", async () => {
     expect((await withFile("{ apiKeys: [1] }")).read).toThrow("setting 'apiKeys'");
     expect((await withFile("{ numParallel: '4x' }")).read).toThrow("setting 'numParallel'");
     expect((await withFile("{ models: null }")).read).toThrow("setting 'models.folder'");
@@ -267,7 +267,7 @@ test.each([
   ["0", 0],
   ["1m30s", 90_000],
   ["1h", 3_600_000],
-])("HEARTH_SHUTDOWN_GRACE=%s", (text, ms) => {
+])("HEARTH_SHUTDOWN_GRACE=%s sets the time to shut down", (text, ms) => {
   expect(withEnv({ HEARTH_SHUTDOWN_GRACE: text }).shutdownGraceMs).toBe(ms);
 });
 
@@ -287,7 +287,7 @@ test("docs/settings.md names every variable that is read", async () => {
   expect([...variables].filter((name) => name !== "HEARTH_X" && !page.includes(name))).toEqual([]);
 });
 
-test("settings of models have keys below `models`, which as a text is the folder", () => {
+test("settings of models are keys below `models`; a text as `models` is the folder", () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-config-"));
   const read = (text: string): Config => {
     const path = join(home, "hearth.json5");

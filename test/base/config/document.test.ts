@@ -48,7 +48,7 @@ describe("places", () => {
     expect(read(text).where(path)).toBe(`${join(folder, "main.json5")}:${line}`);
   });
 
-  test("any value stands on the line on which its key does", () => {
+  test("a value has the line of its key", () => {
     const name = fc.stringMatching(/^[a-z"'\\{}[\],: ]{1,6}$/);
     const tree = fc.letrec((tie) => ({
       any: fc.oneof({ depthSize: "small" }, name, fc.integer(), fc.boolean(), tie("list"), tie("object")),
@@ -84,7 +84,7 @@ describe("includes", () => {
     expect(document.where(["a", "y"])).toBe(`${join(folder, "more/extra.json5")}:1`);
   });
 
-  test("at any level, relative to the file that names them", () => {
+  test("are resolved at any level, relative to the file that names them", () => {
     write("sub/one.json5", "{ deep: { $include: './two.json5' } }");
     write("sub/two.json5", "[1, 2]");
     expect(read("{ a: [{ $include: 'sub/one.json5' }] }").root).toEqual({ a: [{ deep: [1, 2] }] });
@@ -104,7 +104,7 @@ describe("includes", () => {
     expect(() => read(text)).toThrow(message);
   });
 
-  test("a link that leads out of the folder is outside", () => {
+  test("through a link that leads out of the folder are refused", () => {
     symlinkSync("/etc/hostname", join(folder, "link.json5"));
     expect(() => read("{ $include: 'link.json5' }")).toThrow("outside the folder");
   });
@@ -121,7 +121,7 @@ describe("includes", () => {
 });
 
 describe("environment variables", () => {
-  test("stand in any text; two dollars keep one; other spellings are text", () => {
+  test("are replaced in any text; two dollars keep one; other spellings are text", () => {
     const text = "{ a: 'x${ONE}y${TWO_2}', b: ['$${ONE}', '${one}', '$ONE', '${1A}'], c: 1 }";
     expect(read(text, { ONE: "1", TWO_2: "2" }).root).toEqual({
       a: "x1y2",
@@ -130,22 +130,22 @@ describe("environment variables", () => {
     });
   });
 
-  test.each([[{}], [{ TOKEN: "" }]])("one that is not set is an error that names it and its key: %j", (env) => {
+  test.each([[{}], [{ TOKEN: "" }]])("that are not set are an error that names them and their key: %j", (env) => {
     expect(() => read("{ hooks: {\n mappings: [{ token: '${TOKEN}' }] } }", env as Record<string, string>)).toThrow(
       `${join(folder, "main.json5")}:2: hooks.mappings[0].token: the environment variable TOKEN is not set`,
     );
   });
 
-  test("a value is not looked into again", () => {
+  test("are not replaced again inside a replaced value", () => {
     expect(read("{ a: '${A}' }", { A: "${B}" }).root).toEqual({ a: "${B}" });
   });
 });
 
-test("a key that would change what an object is, is refused", () => {
+test("the key `__proto__` is refused", () => {
   expect(() => read("{ a: { __proto__: { b: 1 } } }")).toThrow("no such key");
 });
 
-test("whatever a file holds, it is read or refused with a message of ours", () => {
+test("any file is read or refused with an error of code bad_request", () => {
   const pieces = fc.constantFrom(
     "{",
     "}",

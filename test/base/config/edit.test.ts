@@ -7,7 +7,7 @@ const set = (path: string, value: unknown): Edit => ({ kind: "set", path: path.s
 const append = (path: string, value: unknown): Edit => ({ kind: "append", path: path.split("."), value });
 const remove = (path: string): Edit => ({ kind: "remove", path: path.split(".") });
 
-test("what is there keeps its comments, order and layout", () => {
+test("an edit keeps comments, order and layout of the other lines", () => {
   const text = `// ours
 {
   'gateway': { token: '\${TOKEN}' }, // secret
@@ -57,7 +57,7 @@ test("what is there keeps its comments, order and layout", () => {
 `);
 });
 
-describe("every layout:", () => {
+describe("an edit keeps the layout:", () => {
   test.each([
     ["{}", "{\n  a: 1,\n}"],
     ["{\n}\n", "{\n  a: 1,\n}\n"],
@@ -78,7 +78,7 @@ describe("every layout:", () => {
   ])("without b: %j", (before, after) => expect(editJson5(before, [remove("b")])).toBe(after));
 });
 
-test("a path through what is no object, or a list that is none, is an error that names it", () => {
+test("a path through a value that is no object, or an append to no list, is an error that names the path", () => {
   expect(() => editJson5("{ hooks: 1 }", [set("hooks.mail", {})])).toThrow("hooks: expected an object");
   expect(() => editJson5("{ a: { b: 1 } }", [append("a.b", 1)])).toThrow("a.b: expected a list");
   expect(() => editJson5("[]", [set("a", 1)])).toThrow("the configuration: expected an object");
@@ -89,7 +89,7 @@ const values = [fc.integer(), fc.boolean(), fc.constant(null), fc.string({ maxLe
 const tree = fc.object({ key, values, maxDepth: 2, maxKeys: 4 });
 const layout = fc.record({ space: fc.constantFrom(0, 2, "\t"), quote: fc.constantFrom('"', "'"), comment: fc.nat(5) });
 
-test("any document and path: the value is there, all other values and every comment stay", () =>
+test("an edit of any document sets the value, and keeps all other values and every comment", () =>
   fc.assert(
     fc.property(
       tree,

@@ -3,7 +3,7 @@ import { readMetricExport, readTracing } from "../../../src/base/config/telemetr
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" };
 
-test("nothing is sent unless a variable names an endpoint or OTLP, and nothing where it is switched off", () => {
+test("traces and metrics are sent only if a variable names an endpoint or OTLP, and not if switched off", () => {
   expect(readTracing({})).toBeUndefined();
   expect(readTracing({ OTEL_SERVICE_NAME: "x", OTEL_EXPORTER_OTLP_ENDPOINT: " " })).toBeUndefined();
   expect(readTracing({ ...ENDPOINT, OTEL_SDK_DISABLED: "TRUE" })).toBeUndefined();
@@ -14,7 +14,7 @@ test("nothing is sent unless a variable names an endpoint or OTLP, and nothing w
   expect(readMetricExport({ OTEL_METRICS_EXPORTER: "otlp" })?.url).toBe("http://localhost:4318/v1/metrics");
 });
 
-test("each signal has switches of its own, and goes without the other", () => {
+test("traces and metrics have separate switches, endpoints and headers", () => {
   const both = { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: "k=all", OTEL_EXPORTER_OTLP_METRICS_HEADERS: "k=own" };
   const heard = (env: Record<string, string>) => [readTracing(env)?.url, readMetricExport(env)?.url];
   const [traces, metrics] = ["http://collector:4318/v1/traces", "http://collector:4318/v1/metrics"];
@@ -26,7 +26,7 @@ test("each signal has switches of its own, and goes without the other", () => {
   expect([readTracing(both)?.headers, readMetricExport(both)?.headers]).toEqual([{ k: "all" }, { k: "own" }]);
 });
 
-test("metrics go once a minute, unless variables say otherwise", () => {
+test("metrics are sent once a minute unless variables set another interval", () => {
   expect(readMetricExport(ENDPOINT)).toEqual({
     url: "http://collector:4318/v1/metrics",
     headers: {},
@@ -52,7 +52,7 @@ test("metrics go once a minute, unless variables say otherwise", () => {
   });
 });
 
-test("variables mean what the specification says", () => {
+test("variables of tracing have the meanings and defaults of the specification", () => {
   expect(readTracing(ENDPOINT)).toEqual({
     url: "http://collector:4318/v1/traces",
     headers: {},
@@ -107,7 +107,7 @@ for (const [name, value, expected] of [
   });
 }
 
-test("a ratio beyond one is an error", () => {
+test("a sampling ratio above 1 is an error", () => {
   const env = { ...ENDPOINT, OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "2" };
   expect(() => readTracing(env)).toThrow("OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1, got '2'");
 });

@@ -18,11 +18,11 @@ test.each([
   ["HEARTH_PORT", "; did you mean HEARTH_HOST?"],
   ["HEARTH_APIKEY", "; did you mean HEARTH_API_KEY?"],
   ["HEARTH_FLASH_ATTENTION", ""],
-])("%s is named, and not its value", (name, near) => {
+])("the unknown variable %s is named without its value", (name, near) => {
   expect(warningsOf({ [name]: "8080" })).toEqual([`${name} is not a setting and has no effect${near}`]);
 });
 
-test("what is read somewhere, is empty, or belongs to others is not named", () => {
+test("variables that are read elsewhere, are empty or have another prefix are not named", () => {
   const settings = Object.values(SETTINGS).flatMap(({ env }) => env as readonly string[]);
   expect(settings.length).toBeGreaterThan(25);
   expect(warningsOf(Object.fromEntries(settings.map((name) => [name, ""])))).toEqual([]);
@@ -31,7 +31,7 @@ test("what is read somewhere, is empty, or belongs to others is not named", () =
   expect(warningsOf({ HEARTH_GATEWAY_TOKEN: "t", HEARTH_HOOK_SECRET: "s", HEARTH_TEST_SEED: "1" })).toEqual([]);
 });
 
-test("a service of Kubernetes that is called hearth sets variables of its own", () => {
+test("variables that Kubernetes sets for a service called hearth are not named", () => {
   const service = {
     HEARTH_SERVICE_HOST: "10.0.0.1",
     HEARTH_SERVICE_PORT: "11434",
@@ -46,7 +46,7 @@ test("a service of Kubernetes that is called hearth sets variables of its own", 
   expect(warningsOf(service)).toEqual([]);
 });
 
-test("a name that the configuration file asks for is read", () => {
+test("a variable that the configuration file refers to is not named", () => {
   const path = join(folder, "hearth.json5");
   writeFileSync(path, "{ hooks: { token: '${HEARTH_HOOKS_TOKEN}' }, maxQueue: 3 }");
   const env = { HEARTH_HOOKS_TOKEN: "a-token-of-32-characters-xxxxxxx" };
