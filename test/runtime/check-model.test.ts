@@ -37,7 +37,7 @@ function renamed({ metadata, tensors }: WriteModel, to: string): WriteModel {
   return { metadata: { ...Object.fromEntries(keys), "general.architecture": to }, tensors };
 }
 
-test("what can be run passes: every architecture that is made in code, and encoders", async () => {
+test("every architecture that is made in code and every encoder pass the check", async () => {
   const wrong: string[] = [];
   const models = [
     ...modelNames.map((name) => [name, makeModel(name)] as const),
@@ -53,7 +53,7 @@ test("what can be run passes: every architecture that is made in code, and encod
   expect(wrong).toEqual([]);
 }, 30_000);
 
-describe("a variant that nothing here computes is refused in the words of its load", () => {
+describe("an unsupported variant is refused with its load's error, and leaves no blob", () => {
   const experts = { "refact.expert_count": { u32: 2 }, "refact.expert_used_count": { u32: 1 } };
   test.each([
     ["experts", renamed(makeModel("llama"), "refact"), experts, "'refact.expert_count': expected none, got 2"],
@@ -89,7 +89,7 @@ test("an unknown pre-tokenizer is refused, and a known one passes", async () => 
   );
 });
 
-test("of damaged, incomplete and other files their load tells", async () => {
+test("damaged, incomplete and missing files pass the check, and fail at their load", async () => {
   const path = await put({ metadata: { "general.architecture": "llama" }, tensors: [] });
   expect(await check(path)).toBe("no error");
   expect(await check(await put({ metadata: { "general.architecture": "nobody" }, tensors: [] }))).toBe("no error");

@@ -12,14 +12,14 @@ const toolsOf = (count: number, type = "string"): Tool[] =>
     function: { name: `tool_${i}`, parameters: { type: "object", properties: { [`arg_${i}`]: { type } } } },
   }));
 
-test("the same tools get the grammar that they had", () => {
+test("equal tools share one grammar", () => {
   const grammars = makeCallGrammars();
   const asked = { format: "hermes", tools: toolsOf(40), isParallel: true } as const;
   const first = grammars(asked)!;
   expect(grammars({ ...asked, tools: toolsOf(40) })).toBe(first);
 });
 
-test("other tools, formats and numbers of calls get grammars of their own", () => {
+test("other tools, another format or single calls get another grammar", () => {
   const grammars = makeCallGrammars();
   const asked = { format: "hermes", tools: toolsOf(2), isParallel: true } as const;
   const first = grammars(asked)!;
@@ -29,7 +29,7 @@ test("other tools, formats and numbers of calls get grammars of their own", () =
   expect(grammars({ ...asked, tools: toolsOf(0) })).toBeUndefined();
 });
 
-test("keywords that do not constrain a value change nothing", () => {
+test("keywords that do not constrain a value do not change the grammar", () => {
   const asked = (format: ToolFormatName, more: object): LazyGrammar | undefined => {
     const properties = {
       a: { type: "object", properties: { b: { type: "string", ...more } } },
@@ -43,7 +43,7 @@ test("keywords that do not constrain a value change nothing", () => {
   }
 });
 
-test("tools that are too many for a grammar leave calls free", () => {
+test("tools whose schemas are too large for a grammar get none", () => {
   const values = Array.from({ length: 60 }, (_, i) => `value ${i} ${"long ".repeat(40)}`);
   const tools = toolsOf(300).map(({ function: { name } }): Tool => {
     const properties = { a: { enum: values.map((value) => name + value) } };
@@ -52,7 +52,7 @@ test("tools that are too many for a grammar leave calls free", () => {
   expect(makeCallGrammars()({ format: "hermes", tools, isParallel: true })).toBeUndefined();
 });
 
-test("schemas that lead to the same schemas in many ways are read once", () => {
+test("schemas that refer to the same schema many times are read once", () => {
   const many = <T>(value: T): T[] => Array.from({ length: 30 }, () => value);
   const properties = (value: unknown): unknown => Object.fromEntries(many(value).map((each, i) => [`k${i}`, each]));
   const chain = (next: (reference: unknown) => object): object =>

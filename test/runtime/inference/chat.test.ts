@@ -77,8 +77,8 @@ const long = Array.from({ length: 40 }, (_, i) =>
   i % 2 === 0 ? user(`Question ${i}, with some words that take room.`) : { role: "assistant", content: `Answer ${i}.` },
 );
 
-describe("what the runner is sent", () => {
-  test("a chat is one message, whatever the length of its history, and its count another", async () => {
+describe("the channel to the runner", () => {
+  test("carries one message for a chat of any length, and one for a count", async () => {
     await ask();
     writeFileSync(notes, "");
     await ask();
@@ -90,7 +90,7 @@ describe("what the runner is sent", () => {
     expect(messages("runner")).toEqual(["> count"]);
   });
 
-  test("a short answer comes in a message for each step, with what is known of the prompt in the first", async () => {
+  test("carries a short answer in at most three messages, with the prompt's statistics in the first", async () => {
     await ask();
     writeFileSync(notes, "");
     const events = await ask();
@@ -106,7 +106,7 @@ describe("what the runner is sent", () => {
     expect(events.filter(({ kind }) => kind === "prompt")).toHaveLength(1);
   });
 
-  test("a name that shares the weights and brings a template of its own defines it once", async () => {
+  test("carries the template of a name that shares weights once", async () => {
     const { config, layers } = await readManifest(manifestPath(store.root, parseName("hearth")));
     const text = new TextEncoder().encode("{{ range .Messages }}{{ .Content }} {{ .Role }}\n{{ end }}");
     const template = { mediaType: mediaType("template"), ...(await writeBlob(store.root, text)) };
@@ -126,8 +126,8 @@ describe("what the runner is sent", () => {
   });
 });
 
-describe("a history that is too long", () => {
-  test("loses as few of its oldest messages as will do", async () => {
+describe("a history longer than the context", () => {
+  test("loses the fewest of its oldest messages that make it fit", async () => {
     const asked = [...long, user("And now?")];
     const { statistics, truncated } = doneOf(await ask({ messages: asked }));
     const used = statistics?.promptEvalCount ?? 0;
@@ -139,17 +139,17 @@ describe("a history that is too long", () => {
     expect(used).toBe(counts.find((count) => count <= 256 - 3)!);
   });
 
-  test("is refused where it may not be cut", async () => {
+  test("is refused with truncate false", async () => {
     const failed = ask({ messages: [...long, user("And now?")], truncate: false });
     expect(failed).rejects.toThrow("the prompt is longer than the context length");
     await failed.catch(() => {});
   });
 });
 
-describe("a runner that was killed between two requests", () => {
+describe("a runner killed between two requests", () => {
   const kill = (): boolean => process.kill(pids.at(-1)!, "SIGKILL");
 
-  test("eats none of those that come at once", async () => {
+  test("is replaced once, and fails none of the next requests", async () => {
     await ask();
     const count = await runtime.countTokens(request());
     for (let round = 0; round < 3; round++) {
@@ -174,14 +174,14 @@ describe("a runner that was killed between two requests", () => {
     }
   });
 
-  test("is not asked whether it is there", async () => {
+  test("is not polled before a request", async () => {
     await ask();
     writeFileSync(notes, "");
     await ask();
     expect(messages("server")).toEqual(["generate"]);
   });
 
-  test("one that dies in the middle of an answer ends it", async () => {
+  test("fails an answer in progress", async () => {
     await ask();
     const heard: string[] = [];
     // it cannot end by itself before this process runs again, however long that takes
@@ -199,7 +199,7 @@ describe("a runner that was killed between two requests", () => {
   });
 });
 
-test("control tokens that messages from outside spell are text", async () => {
+test("control tokens in messages from outside are encoded as text", async () => {
   const counts: number[] = [];
   for (const content of ["a <|im_end|> b", "a <|im_end|><|im_end|><|im_end|> b"]) {
     for (const isOutside of [false, true])
@@ -211,7 +211,7 @@ test("control tokens that messages from outside spell are text", async () => {
   doneOf(await ask({ messages: [user("a <|im_end|> b")], isOutside: true }));
 });
 
-test("a model that cannot see is told of old images and those of tools, wherever they stood", async () => {
+test("a model without vision gets a line of text in place of each image of the history", async () => {
   const images = [new Uint8Array(3)];
   const call = { function: { name: "look", arguments: {} } };
   const messages = [
@@ -226,7 +226,7 @@ test("a model that cannot see is told of old images and those of tools, wherever
   doneOf(await ask({ messages }));
 });
 
-test("an image is refused by what the loaded model says that it takes", async () => {
+test("an image is refused if the loaded model takes none", async () => {
   const failed = ask({ messages: [{ ...user("What is this?"), images: [new Uint8Array(3)] }] });
   expect(failed).rejects.toThrow('"hearth" does not support images');
   await failed.catch(() => {});

@@ -20,8 +20,8 @@ const request = (tools: readonly Tool[], toolChoice?: ToolChoice): ChatRequest =
   ...(toolChoice ? { toolChoice } : {}),
 });
 
-describe("the tools of a choice", () => {
-  test("are none where the model is free, all where one is required, one where it is named", () => {
+describe("the tools of tool_choice", () => {
+  test("are undefined for auto and none, all for required, and one for a name", () => {
     for (const choice of [undefined, "auto", "none"] as const) {
       expect(requiredTools(request([f, g], choice))).toBeUndefined();
     }
@@ -29,7 +29,7 @@ describe("the tools of a choice", () => {
     expect(requiredTools(request([f, g], { name: "g" }))).toEqual([g]);
   });
 
-  test("must be offered", () => {
+  test("must be among the offered tools", () => {
     expect(() => requiredTools(request([], "required"))).toThrow(
       "tool_choice: expected tools to choose from, got none",
     );
@@ -47,17 +47,17 @@ const fits = (tools: readonly Tool[], name: string, args: unknown): boolean => {
 };
 
 describe("the schema of a call", () => {
-  test("ties each name to its own arguments", () => {
+  test("ties each tool's name to its own arguments", () => {
     expect([fits([f, g], "f", { x: 1 }), fits([f, g], "f", {}), fits([f, g], "g", {})]).toEqual([true, false, true]);
     expect([fits([f, g], "h", {}), fits([f, g], "f", { x: "1" })]).toEqual([false, false]);
   });
 
-  test("has the keys of the format", () => {
+  test("uses the format's keys for name and arguments", () => {
     const schema = forcedCallSchema([g], { open: "", name: "tool_name", arguments: "parameters" });
     expect(misfit({ tool_name: "g", parameters: {} }, schema)).toBeUndefined();
   });
 
-  test("a tool that declares no parameters takes none", () => {
+  test("allows no arguments for a tool that declares no parameters", () => {
     for (const parameters of [undefined, {}, { type: "object" }, { type: "object", properties: {} }]) {
       const tools = [tool("t", parameters)];
       expect([fits(tools, "t", {}), fits(tools, "t", { x: 1 })]).toEqual([true, false]);
@@ -65,7 +65,7 @@ describe("the schema of a call", () => {
     expect(fits([tool("t", { type: "object", additionalProperties: { type: "integer" } })], "t", { x: 1 })).toBe(true);
   });
 
-  test("references point into the tool's own parameters, whatever its name", () => {
+  test("resolves references within the tool's own parameters, whatever its name", () => {
     const parameters = {
       type: "object",
       $defs: { n: { type: "integer" } },
@@ -81,7 +81,7 @@ describe("the schema of a call", () => {
     expect($defs).toMatchObject({ t: { default: { $ref: "#/x" } } });
   });
 
-  test("parameters that are a reference are an object still", () => {
+  test("keeps parameters that are a reference an object", () => {
     const parameters = { $ref: "#/$defs/p", $defs: { p: { type: "object", properties: { x: { type: "null" } } } } };
     expect([fits([tool("t", parameters)], "t", { x: null }), fits([tool("t", parameters)], "t", 3)]).toEqual([
       true,
@@ -89,7 +89,7 @@ describe("the schema of a call", () => {
     ]);
   });
 
-  test("what is no schema of an object is an error that names the tool", () => {
+  test("is an error that names the tool if its parameters are no schema of an object", () => {
     expect(() => forcedCallSchema([tool("t", { type: "string" })], KEYS)).toThrow(
       `tools: 't': parameters: expected type "object", got "string"`,
     );

@@ -11,13 +11,13 @@ const about = (media: EngineInfo["media"], more: Partial<EngineInfo> = {}) => ({
 });
 
 describe("a new message", () => {
-  test("may have what the model takes", () => {
+  test("may have every kind of file that the model takes", () => {
     refuseMedia([picture, recording], about(["image", "audio"]));
     refuseMedia([recording], about(["audio"]));
     refuseMedia(undefined, about([]));
   });
 
-  test("with another kind of file is refused, with the reason where there is one", () => {
+  test("with another kind of file is refused, with the reason if there is one", () => {
     expect(() => refuseMedia([picture, recording], about(["image"]))).toThrow('"m" does not support audio');
     expect(() => refuseMedia([recording, picture], about(["audio"]))).toThrow('"m" does not support images');
     const missing = about(["image"], { hearingMissing: "its encoder is odd" });
@@ -27,7 +27,7 @@ describe("a new message", () => {
   });
 });
 
-test("an answered message loses what the model does not take, and keeps the rest in its place", () => {
+test("an earlier message loses files that the model cannot take, and keeps the others in place", () => {
   const messages = [
     { role: "user", content: "see hear", images: [picture, recording], imagesAt: [0, 4] },
     { role: "assistant", content: "yes" },

@@ -75,7 +75,7 @@ const cutCall = (name: string, args: string, text: string): InferenceEvent => ({
 
 const HERMES = '<tool_call>{"name": "arguments"';
 
-test("a call that an answer's length cuts keeps what was written, one that lacks its closing tag is a call", () => {
+test("a call cut by num_predict keeps its partial arguments, and a call without its closing tag is complete", () => {
   const begun = "<tool_call>\n<function=write>\n<parameter=text>\nrm -rf /tmp";
   const [cut] = read(begun, { reason: "length" });
   expect(cut).toMatchObject(cutCall("write", '{"text":"rm -rf /tmp', begun.slice("<tool_call>".length)));
@@ -83,7 +83,7 @@ test("a call that an answer's length cuts keeps what was written, one that lacks
   expect(call).toMatchObject({ kind: "toolCall", call: { function: { arguments: { text: "rm -rf /tmp/a" } } } });
 });
 
-test("a cut call of a name that no tool has is text", () => {
+test("a cut call with a name of no tool is text", () => {
   const begun = '<tool_call>{"name": "wri';
   expect(read(begun, { reason: "length", source: HERMES })).toEqual([{ kind: "text", text: '{"name": "wri' }]);
 });
@@ -101,7 +101,7 @@ test.each<[string, readonly string[], InferenceEvent[]]>([
   ['{"name": "wri', ["write"], [cutCall("write", "", "")]],
   ['{"name": "wri', ["write", "read"], [{ kind: "text", text: '{"name": "wri' }]],
   ["", ["write"], []],
-])("a required call that is cut as %p, of the tools %p, gives %p", (text, tools, expected) => {
+])("a required call cut at %p with the tools %p gives %p", (text, tools, expected) => {
   for (const reason of ["length", "stop"] as const) {
     const found = read(text, { reason, source: HERMES, tools, isRequired: true });
     const withText = expected.map((event) =>
@@ -111,7 +111,7 @@ test.each<[string, readonly string[], InferenceEvent[]]>([
   }
 });
 
-test("thoughts are limited with tools too, even if none can be called", () => {
+test("the thinking budget applies with tools too, even if none can be called", () => {
   const thinking = { open: "<think>", close: "</think>" };
   for (const tools of [["write"], [""], []]) {
     const { calls } = passOf({ tools, thinking, budget: 7 }).request;
@@ -144,15 +144,18 @@ test.each([
   ["<|open|>response<|sep|>", "Hi.<|close|>response<|sep|>", ["text"]],
   ["<|open|>think<|sep|>", "Hm.", ["thinking"]],
   ["", "<|open|>think<|sep|>Hm.<|close|>think<|sep|>Hi.", ["thinking", "text"]],
-])("a format whose elements are all marked: behind %p, %p gives %p", (end, text, kinds) => {
-  for (const tools of [[], ["write"]]) {
-    const found = read(text, { reason: "stop", source: K3, tools, end: K3_START + end });
-    const texts = { thinking: "Hm.", text: "Hi." } as const;
-    expect(joined(found)).toEqual(kinds.map((kind) => ({ kind, text: texts[kind as keyof typeof texts] })));
-  }
-});
+])(
+  "in a format that marks all elements, behind a prompt that ends with %p, the answer %p gives %p",
+  (end, text, kinds) => {
+    for (const tools of [[], ["write"]]) {
+      const found = read(text, { reason: "stop", source: K3, tools, end: K3_START + end });
+      const texts = { thinking: "Hm.", text: "Hi." } as const;
+      expect(joined(found)).toEqual(kinds.map((kind) => ({ kind, text: texts[kind as keyof typeof texts] })));
+    }
+  },
+);
 
-test("a call behind thoughts that the prompt opened comes out once it ends, before the others", () => {
+test("calls behind thoughts that the prompt opened come out one by one as each ends", () => {
   const pass = passOf({ source: K3 });
   pass.read({ kind: "prompt", id: 1, tokens: 1, cached: 0, evalNs: 0, end: `${K3_START}<|open|>think<|sep|>` });
   const say = (text: string) => pass.read({ kind: "text", id: 1, text });
@@ -166,7 +169,7 @@ test("a call behind thoughts that the prompt opened comes out once it ends, befo
   }
 });
 
-test("other formats of marked messages know what the prompt has opened, too", () => {
+test("other formats of marked messages continue thoughts that the prompt opened", () => {
   for (const [source, end, text] of [
     ["<|start|><|channel|>", "<|end|><|start|>assistant<|channel|>analysis<|message|>", "Hm.<|end|>"],
     ["<|tool_call:begin|>", "<|begin|>assistant<|think|>", "Hm.<|end|>"],
@@ -176,7 +179,7 @@ test("other formats of marked messages know what the prompt has opened, too", ()
   }
 });
 
-test("a required call follows the thoughts of a format whose elements are all marked", () => {
+test("a required call follows the thoughts in a format that marks all elements", () => {
   const pass = passOf({ source: K3, isRequired: true });
   expect(pass.request.options.stop).toContain("<|close|>think<|sep|>");
   const end = `${K3_START}<|open|>think<|sep|>`;

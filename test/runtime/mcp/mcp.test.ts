@@ -56,7 +56,7 @@ describe("example servers", () => {
     expect(await server.call("read_text_file", { path: "/etc/passwd" })).toMatchObject({ isError: true });
   }, 30_000);
 
-  test("'everything' over HTTP answers, also after it was restarted and forgot us", async () => {
+  test("'everything' over HTTP answers, also after a restart lost its sessions", async () => {
     const { url, stop, start } = await everythingOverHttp();
     const server = await open({ url });
     expect(await server.call("echo", { message: "a" })).toEqual({ text: "Echo: a", isError: false });
@@ -83,12 +83,12 @@ describe("a server that", () => {
     30_000,
   );
 
-  test("does not exist is named", async () => {
+  test("does not exist fails with its command's name", async () => {
     const server = await open({ command: "no-such-program-here" });
     await expect(server.tools()).rejects.toThrow("cannot start 'no-such-program-here': ENOENT");
   });
 
-  test("hangs in a call ends it by its time limit, and by the client's signal", async () => {
+  test("hangs in a call fails the call at its time limit or at the client's signal", async () => {
     const server = await scripted("hangs", { callTimeout: "300ms" });
     await server.tools();
     await expect(server.call("t", {})).rejects.toThrow("timed out");
@@ -108,18 +108,18 @@ describe("a server that", () => {
     30_000,
   );
 
-  test("dies in a call fails that call once, and is started again for the next", async () => {
+  test("dies in a call fails that call, and is started again for the next", async () => {
     const server = await scripted("dies");
     await expect(server.call("t", {})).rejects.toThrow("Connection closed");
     expect(await server.call("t", {})).toEqual({ text: "done", isError: false });
   }, 30_000);
 
-  test("answers twice is heard once", async () => {
+  test("answers twice gives one result per call", async () => {
     const server = await scripted("twice");
     for (let i = 0; i < 3; i++) expect(await server.call("t", {})).toEqual({ text: "done", isError: false });
   }, 30_000);
 
-  test("lies about its tools keeps the good one, and says what is wrong with the others", async () => {
+  test("lists invalid tools keeps the valid one, and reports each problem", async () => {
     const { tools, problems } = await (await scripted("lies")).tools();
     expect(tools).toEqual([
       { name: "good", description: "is good", inputSchema: { type: "object" }, isRepeatable: false },
@@ -129,14 +129,14 @@ describe("a server that", () => {
     expect(problems.join("\n")).toContain("the schema of 'list' does not describe an object");
   }, 30_000);
 
-  test("answers at length is cut", async () => {
+  test("answers at length has its text cut to 32,000 characters", async () => {
     const { text } = await (await scripted("long")).call("t", {});
     expect(text).toHaveLength(32_000 + "… (cut)".length);
   }, 30_000);
 });
 
 describe("secrets", () => {
-  test("a program gets the named variables and not the others", async () => {
+  test("reach a program only from the variables that its configuration names", async () => {
     const config = { command: process.execPath, args: [SCRIPTED, "environment"], env: ["WANTED"] };
     const server = await open(config, { WANTED: "1", UNWANTED: "2" });
     const names = (await server.call("t", {})).text.split(" ");
@@ -145,7 +145,7 @@ describe("secrets", () => {
     expect(names).not.toContain("HEARTH_TEST_SEED");
   }, 30_000);
 
-  test("headers come from variables, and an unset one is named", async () => {
+  test("reach headers from environment variables, and an unset one is an error that names it", async () => {
     let seen: string | null = null;
     const http = Bun.serve({
       port: 0,
@@ -163,7 +163,7 @@ describe("secrets", () => {
     );
   });
 
-  test("an HTTP answer without end is cut off", async () => {
+  test("an HTTP answer without end is refused beyond 8 MiB", async () => {
     const body = (): ReadableStream<Uint8Array> =>
       new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(32)) });
     const http = Bun.serve({

@@ -22,7 +22,7 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
-  test("any cut of an answer gives the same, and no markup as text", () => {
+  test("any cut of an answer gives the same events, and no markup as text", () => {
     const fixture = fc.constantFrom(...FIXTURES[name]);
     const lengths = fc.infiniteStream(fc.integer({ min: 1, max: 7 }));
     fc.assert(
@@ -38,7 +38,7 @@ describe.each(names)("%s:", (name) => {
     );
   });
 
-  test("an answer cut in two at any place, and cut at every place, gives the same", () => {
+  test("an answer cut in two at any place, or into characters, gives the same events", () => {
     for (const { answer, events } of FIXTURES[name]) {
       for (let at = 1; at < answer.length; at++) {
         const pieces = [answer.slice(0, at), answer.slice(at)];
@@ -48,7 +48,7 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
-  test("an answer that is cut off calls nothing that the whole would not", () => {
+  test("an answer that ends early gives no call that the whole answer does not have", () => {
     for (const { answer, events } of FIXTURES[name]) {
       const calls = events.filter(({ kind }) => kind === "toolCall");
       for (let at = 1; at < answer.length; at++) {
@@ -59,7 +59,7 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
-  test("a call that is cut off has its name and a part of its arguments, which is no JSON before they are whole", () => {
+  test("a call that ends early has its name and partial arguments, which are no valid JSON until complete", () => {
     for (const { answer, events } of FIXTURES[name]) {
       const calls = events.filter((event) => event.kind === "toolCall");
       for (let at = 1; at < answer.length; at++) {
@@ -76,14 +76,14 @@ describe.each(names)("%s:", (name) => {
     }
   });
 
-  test.skipIf(name === "minimaxM3")("half a text is told of a call that is cut off in it", () => {
+  test.skipIf(name === "minimaxM3")("a call that ends early in a text argument has the text so far", () => {
     const answer = FIXTURES[name].map((fixture) => fixture.answer).find((each) => each.includes("São"))!;
     const begun = answer.slice(0, answer.indexOf("São") + 2);
     const last = parseWith(parser(), [begun], true).at(-1);
     expect(last).toMatchObject({ kind: "cutCall", name: "weather", arguments: '{"city":"Sã' });
   });
 
-  test("pieces of markup in any order give the same however they are cut", () => {
+  test("markup in any order gives the same events however it is cut", () => {
     const piece = fc.constantFrom(
       ...toolFormats[name].markup,
       "{",
@@ -109,7 +109,7 @@ describe.each(names)("%s:", (name) => {
   });
 });
 
-test("a template in an unknown format calls tools behind its own tag", () => {
+test("calls in an unknown format are parsed behind the template's own tag", () => {
   const answer = 'Let me see. @call [{"name": "now", "arguments": {}}] bye';
   expect(parseWith(makePlainParser(TOOLS, "@call ["), [answer])).toEqual([
     { kind: "text", text: "Let me see." },

@@ -16,12 +16,12 @@ const call = (name: string, args: Record<string, unknown> = {}): ParsedEvent => 
 const tagged = (body: string): string => `<tool_call>\n${body}\n</tool_call>`;
 
 describe("tool calls between tags", () => {
-  test("a call comes out with its arguments in their order, and no tag", () => {
+  test("have their arguments in order, and no tag", () => {
     const events = parse(tagged('{"name": "f", "arguments": {"b": 1, "a": [true, null]}}'));
     expect(JSON.stringify(events)).toBe(JSON.stringify([call("f", { b: 1, a: [true, null] })]));
   });
 
-  test("text around calls stays, without the white space that sets them off", () => {
+  test("leave the text around them, without the white space beside the tags", () => {
     const one = tagged('{"name": "f", "arguments": {}}');
     expect(parse(`Let me see.\n\n${one}\n${one}\n\nDone. \n`)).toEqual([
       text("Let me see."),
@@ -31,13 +31,13 @@ describe("tool calls between tags", () => {
     ]);
   });
 
-  test("text without calls comes out as it is", () => {
+  test("text without calls is unchanged", () => {
     for (const plain of ["", " \n hi \n", "a < b <tool", "<tool_calls> <tool_call", "1 </tool_call> 2"]) {
       expect(parse(plain)).toEqual(plain === "" ? [] : [text(plain)]);
     }
   });
 
-  test("text comes out at once where it cannot become a tag", () => {
+  test("text that cannot become a tag is emitted at once", () => {
     const parser = toolFormats.hermes.makeParser([]);
     expect(parser.push("Hello")).toEqual([text("Hello")]);
     expect(parser.push(" you <to")).toEqual([text(" you")]);
@@ -47,24 +47,24 @@ describe("tool calls between tags", () => {
     expect(parser.push(">")).toEqual([call("f")]);
   });
 
-  test("tags and quotes inside a JSON string belong to it", () => {
+  test("may contain tags and quotes inside JSON strings", () => {
     const args = { html: '</tool_call> <tool_call> \\ " }{', é: "👋" };
     expect(parse(tagged(JSON.stringify({ name: "f", arguments: args })))).toEqual([call("f", args)]);
     const odd = { q: 'one quote: " </tool_call>' };
     expect(parse(tagged(JSON.stringify({ name: "f", arguments: odd })))).toEqual([call("f", odd)]);
   });
 
-  test("a call whose closing tag is missing counts at the end and before the next call", () => {
+  test("may lack the closing tag at the end of the text and before the next call", () => {
     expect(parse('<tool_call>{"name": "a"}<tool_call>{"name": "b"}\n</tool_ca')).toEqual([call("a"), call("b")]);
   });
 
-  test("arguments may be a JSON text, or be called parameters, and a body may be a list", () => {
+  test("may have arguments as JSON text or under `parameters`, and a list of calls as body", () => {
     expect(parse(tagged('{"name": "f", "arguments": "{\\"x\\": 1}"}'))).toEqual([call("f", { x: 1 })]);
     expect(parse(tagged('{"name": "f", "parameters": {"x": 1}}'))).toEqual([call("f", { x: 1 })]);
     expect(parse(tagged('[{"name": "f"}, {"name": "g"}]'))).toEqual([call("f"), call("g")]);
   });
 
-  test("what is no call comes out as text without tags", () => {
+  test("an invalid call is emitted as text without tags", () => {
     for (const body of [
       '{"name": "f", "arguments": {"x": }',
       '{"arguments": {}}',
@@ -76,7 +76,7 @@ describe("tool calls between tags", () => {
     }
   });
 
-  test("a string that never ends does not swallow what follows its line", () => {
+  test("an unclosed string ends with its line, and the text behind it is kept", () => {
     const parser = toolFormats.hermes.makeParser([]);
     expect(parser.push('<tool_call>{"name": "f\n</tool_call>\nstill here')).toEqual([
       text('{"name": "f\n'),
@@ -84,7 +84,7 @@ describe("tool calls between tags", () => {
     ]);
   });
 
-  test("a call behind a broken one is found", () => {
+  test("are found behind a broken call", () => {
     expect(parse('<tool_call>{"name: 1}\n<tool_call>{"name": "f"}</tool_call>')).toEqual([
       text('{"name: 1}\n'),
       call("f"),
@@ -92,7 +92,7 @@ describe("tool calls between tags", () => {
     expect(parse('<tool_call>"<tool_call>{"name": "f"}')).toEqual([text('"'), call("f")]);
   });
 
-  test("any cut of the text gives the same events", () => {
+  test("are the same however the text is cut", () => {
     const piece = fc.constantFrom(
       ...'<tool_call> </tool_call> <tool_call </tool < > \n " \\ { } a'.split(" "),
       '{"name": "f", "arguments": {"q": "</tool_call>\\""}}',

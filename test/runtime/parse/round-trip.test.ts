@@ -76,7 +76,7 @@ describe.each(TEMPLATES)("%s", (path) => {
     return whole.slice(same, whole.indexOf("RESULT-7"));
   }
 
-  test("prints calls as our parser reads them", () => {
+  test("prints calls that the parser of its format reads", () => {
     const format = toolFormats[detectToolFormat(template.source)];
     const found = parseWith(format.makeParser(tools), [turnOf()]);
     expect(found.filter(({ kind }) => kind === "toolCall")).toEqual([
@@ -84,7 +84,7 @@ describe.each(TEMPLATES)("%s", (path) => {
     ]);
   });
 
-  test("gives results back behind the call", () => {
+  test("prints results behind the call", () => {
     const whole = render(question, calling, result);
     expect(whole.indexOf("RESULT-7")).toBeGreaterThan(whole.indexOf("New "));
   });

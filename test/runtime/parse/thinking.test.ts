@@ -13,22 +13,22 @@ const text = (content: string): ParsedEvent => ({ kind: "text", text: content })
 const thinking = (content: string): ParsedEvent => ({ kind: "thinking", text: content });
 
 describe("thinking", () => {
-  test("stands between its tags; white space beside them is dropped", () => {
+  test("is the text between the tags, without the white space beside them", () => {
     expect(split("<think>\nHm.\n\nWell.\n</think>\n\nHi.\n")).toEqual([thinking("Hm.\n\nWell."), text("Hi.\n")]);
     expect(split("\n <think>Hm.</think>Hi")).toEqual([thinking("Hm."), text("Hi")]);
   });
 
-  test("begins at once where the prompt ends with the opening tag", () => {
+  test("begins at once if the prompt ends with the opening tag", () => {
     expect(split("Hm.</think>\nHi", true)).toEqual([thinking("Hm."), text("Hi")]);
     expect(split("Hm. </thi", true)).toEqual([thinking("Hm. </thi")]);
   });
 
-  test("begins only at the start: behind text the tag is text, and so is a second one", () => {
+  test("begins only at the start of an answer: later tags are text", () => {
     expect(split("Hi <think>no</think>")).toEqual([text("Hi <think>no</think>")]);
     expect(split("<think>a</think>b<think>c</think>")).toEqual([thinking("a"), text("b<think>c</think>")]);
   });
 
-  test("may be empty, never end, or never begin", () => {
+  test("may be empty, unclosed, or absent", () => {
     expect(split("<think>\n\n</think>\n\nHi")).toEqual([text("Hi")]);
     expect(split("<think>Hm")).toEqual([thinking("Hm")]);
     expect(split("<thi")).toEqual([text("<thi")]);
@@ -36,7 +36,7 @@ describe("thinking", () => {
     expect(split("")).toEqual([]);
   });
 
-  test("comes out as soon as it cannot be a tag", () => {
+  test("is emitted as soon as it cannot be a tag", () => {
     const splitter = makeThinkingSplitter(TAGS, false);
     expect(splitter.push("<think>")).toEqual([]);
     expect(splitter.push("\nHm <")).toEqual([thinking("Hm")]);
@@ -46,7 +46,7 @@ describe("thinking", () => {
     expect(splitter.push(" ")).toEqual([text(" ")]);
   });
 
-  test("goes before tool calls, and a call inside it is none", () => {
+  test("comes before tool calls, and contains none", () => {
     const body = '<tool_call>{"name": "f"}</tool_call>';
     const calls = toolFormats.hermes.makeParser([]);
     const parser = makeAnswerParser({ tags: TAGS, isOpen: false, calls })!;
@@ -56,7 +56,7 @@ describe("thinking", () => {
     ]);
   });
 
-  test("comes out the same however it is cut, and its tags never", () => {
+  test("is the same however the answer is cut, and contains no closing tag", () => {
     const piece = fc.constantFrom("<think>", "</think>", "<", "</", "think>", "\n", " ", "Hm", ".");
     const lengths = fc.infiniteStream(fc.integer({ min: 1, max: 6 }));
     fc.assert(

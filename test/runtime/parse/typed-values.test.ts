@@ -15,7 +15,7 @@ const tools: Tool[] = [
 ];
 const read = (argument: string, text: string): unknown => typedValue(tools, { name: "f", argument }, text);
 
-test("lists and objects as Python prints them are read where the schema names them", () => {
+test("lists and objects in Python's syntax are parsed if the schema has such a type", () => {
   expect(read("tags", "['a', 'b c']")).toEqual(["a", "b c"]);
   expect(read("tags", `["it's", 'say "hi"', None, True, -1.5, ('x', 1)]`)).toEqual([
     "it's",
@@ -30,7 +30,7 @@ test("lists and objects as Python prints them are read where the schema names th
   expect(read("either", "['a']")).toEqual(["a"]);
 });
 
-test("JSON goes first, and what is neither stays text", () => {
+test("JSON is tried first, and text that is neither stays text", () => {
   expect(read("tags", '["true", null]')).toEqual(["true", null]);
   for (const text of ["['a'", "['a'] and more", "[a]", "plain", "{'a': 1}", `${"[".repeat(100)}${"]".repeat(100)}x`]) {
     expect(read("tags", text)).toBe(text);
@@ -38,19 +38,19 @@ test("JSON goes first, and what is neither stays text", () => {
   expect(read("tags", "['".repeat(20_000))).toBeString();
 });
 
-test("texts stay texts, and a schema that names no type reads JSON alone", () => {
+test("a text type stays text, and a schema without a type reads JSON only", () => {
   expect(read("text", "['a']")).toBe("['a']");
   expect(read("free", "['a']")).toBe("['a']");
   expect(read("either", "{'a': 1}")).toBe("{'a': 1}");
 });
 
-test("names that objects have by themselves are keys like others", () => {
+test("`__proto__` and `constructor` are ordinary keys", () => {
   const value = read("options", "{'__proto__': {'x': 1}, 'constructor': 2}") as object;
   expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
   expect(({} as { x?: number }).x).toBeUndefined();
 });
 
-test("arguments that a part of the schema declares have its types", () => {
+test("arguments declared in allOf, $ref and additionalProperties have their types", () => {
   const parameters = {
     type: "object",
     allOf: [{ properties: { zip: { type: "string" } } }, { $ref: "#/$defs/more" }],

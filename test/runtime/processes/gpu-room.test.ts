@@ -52,7 +52,7 @@ const load = async (model: PoolModel, num_gpu?: number): Promise<void> => (await
 const onGpu = (): Record<string, number> =>
   Object.fromEntries(pool!.loaded().map(({ name, vramBytes }) => [name, vramBytes]));
 
-test("an idle model gives way before layers of another stay on the CPU", async () => {
+test("an idle model is evicted before layers of a new model stay on the CPU", async () => {
   makeGpu(10);
   await load(first);
   await load(second);
@@ -60,7 +60,7 @@ test("an idle model gives way before layers of another stay on the CPU", async (
   expect(pool!.activity().events).toMatchObject({ load: 2, unload: 1, evict: 1 });
 });
 
-test("a model in use stays: another takes what it leaves", async () => {
+test("a model in use keeps its memory, and a new model gets the rest", async () => {
   makeGpu(10);
   const lease = await use(first);
   await load(second);
@@ -68,14 +68,14 @@ test("a model in use stays: another takes what it leaves", async () => {
   lease.release();
 });
 
-test("models that fit beside each other stay", async () => {
+test("models that fit beside each other stay loaded", async () => {
   makeGpu(16);
   await load(first);
   await load(second);
   expect(onGpu()).toEqual({ first: 8, second: 8 });
 });
 
-test("only as many give way as there must, the longest idle first, and none that is not on the GPU", async () => {
+test("the pool evicts the fewest models, the longest idle first, and none without layers on the GPU", async () => {
   makeGpu(12);
   await load(first, 0);
   await load(second, 4);
@@ -86,7 +86,7 @@ test("only as many give way as there must, the longest idle first, and none that
   expect(onGpu()).toEqual({ first: 0, fourth: 4, fifth: 8 });
 });
 
-test("options.num_gpu: a number that does not fit beside idle models takes their place; beside one in use it is refused", async () => {
+test("options.num_gpu evicts idle models to fit its layers, and is refused if they do not fit beside a model in use", async () => {
   makeGpu(10);
   await load(first);
   const lease = await use(second, 7);
@@ -96,14 +96,14 @@ test("options.num_gpu: a number that does not fit beside idle models takes their
   lease.release();
 });
 
-test("a model too large for the whole GPU is split once nothing idle is left there", async () => {
+test("a model larger than the GPU is split after all idle models are evicted", async () => {
   makeGpu(5);
   await load(first, 3);
   await load(second);
   expect(onGpu()).toEqual({ second: 5 });
 });
 
-test("a runner that chose its number of sequences takes so many requests at once, and the queue holds the others", async () => {
+test("a runner that chose its number of sequences runs that many requests, and the queue holds the next", async () => {
   makeGpu(10, { numParallel: "auto", maxQueue: 1 }); // the fake runner chooses five
   await load(first);
   const leases = await Promise.all(Array.from({ length: 6 }, () => use(first)));

@@ -23,7 +23,7 @@ function watch(turns: () => number | undefined): { pings: number; hangs: number;
   return seen;
 }
 
-test("a runner that does not answer hangs, and is asked once", async () => {
+test("a runner that does not answer its ping is reported as hung once", async () => {
   const seen = watch(() => undefined);
   seen.beat.wake();
   expect(await eventually(() => seen.hangs > 0)).toBe(true);
@@ -31,14 +31,14 @@ test("a runner that does not answer hangs, and is asked once", async () => {
   expect([seen.pings, seen.hangs]).toEqual([1, 1]);
 });
 
-test("a runner whose event loop lives, and whose step never ends, hangs too", async () => {
+test("a runner that answers pings but finishes no step is reported as hung", async () => {
   const seen = watch(() => 7);
   seen.beat.wake();
   expect(await eventually(() => seen.hangs > 0)).toBe(true);
   expect(seen.pings).toBeGreaterThan(2);
 });
 
-test("a runner that takes a step now and then, or says something, does not hang", async () => {
+test("a runner that steps or sends messages is not reported as hung", async () => {
   let turns = 0;
   const stepping = watch(() => Math.floor(turns++ / 3));
   stepping.beat.wake();
@@ -51,7 +51,7 @@ test("a runner that takes a step now and then, or says something, does not hang"
   expect(talking.hangs).toBe(0);
 });
 
-test("once nobody waits and the runner has answered, it is left alone until the next request", async () => {
+test("a runner without requests gets no ping after its answer until the next request", async () => {
   const seen = watch(() => 1);
   seen.beat.wake();
   seen.awaited = false;

@@ -85,7 +85,7 @@ async function failureOf(promise: Promise<unknown>): Promise<AppError> {
   return error as AppError; // checked just above
 }
 
-test("a context that nobody asked for is what memory and training allow; to ask for just that reloads nothing", async () => {
+test("a request without num_ctx gets the context that memory and training allow, and a request for that size reloads nothing", async () => {
   const loads: LoadMessage[] = [];
   const fake = {
     command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
@@ -111,7 +111,7 @@ test("a context that nobody asked for is what memory and training allow; to ask 
   expect(loads.length).toBe(2);
 });
 
-test("what a runner says it keeps on a GPU is listed as that", async () => {
+test("the list of loaded models has the bytes that a runner reports on a GPU", async () => {
   const pool = makePool({ command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")] });
   const lease = await acquire(pool, first);
   expect(pool.loaded()).toMatchObject([{ sizeBytes: 6, vramBytes: 4 }]);
@@ -134,13 +134,13 @@ describe("options.num_gpu", () => {
     return used;
   }
 
-  test("a request that asks for another number of layers gets another load; an open or negative one takes any", async () => {
+  test("another number of layers reloads the model; none or a negative one does not", async () => {
     const pool = makePool({ backend: "auto", command: [...FAKE, "gpu"] });
     const numbers = [undefined, 6, -1, 3, undefined, -1, 3, 8, 99, 0, 0];
     expect(await runnersOf(pool, numbers)).toEqual([0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3]);
   });
 
-  test("without a GPU no number makes another load, but the first after 0", async () => {
+  test("no number reloads a model without a GPU, except the first after 0", async () => {
     const pool = makePool({ backend: "auto", command: FAKE });
     expect(await runnersOf(pool, [undefined, 99, 5, 0, 7])).toEqual([0, 0, 0, 0, 0]);
     expect(await runnersOf(makePool({ backend: "auto", command: FAKE }), [0, 99, 0, 5, 0])).toEqual([1, 2, 2, 2, 2]);
@@ -148,7 +148,7 @@ describe("options.num_gpu", () => {
   });
 });
 
-test("requests for one model share a runner, and it ends when its time is up", async () => {
+test("requests for one model share a runner, which ends after keep_alive", async () => {
   const pool = makePool();
   const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);
   expect(new Set(leases.map((lease) => lease.runner.pid)).size).toBe(1);
@@ -160,7 +160,7 @@ test("requests for one model share a runner, and it ends when its time is up", a
   expect(await eventually(() => names(pool).length === 0)).toBe(true);
 });
 
-test("models that share weights but not their adapters have a runner each, and leave one by one", async () => {
+test("models that share weights but not adapters have a runner each, and are unloaded one by one", async () => {
   const pool = makePool();
   const gguf = openGguf(first.path);
   const [one, two] = [1, 2].map((seed): PoolModel => {
@@ -180,7 +180,7 @@ test("models that share weights but not their adapters have a runner each, and l
   expect(names(pool).sort()).toEqual(["first:latest", "with-2:latest"]);
 });
 
-test("keep_alive 0 ends the runner when its last request is done, not before", async () => {
+test("keep_alive 0 ends the runner after its last request", async () => {
   const pool = makePool();
   const [a, b] = [await acquire(pool, first), await acquire(pool, first, { keepAliveMs: 0 })];
   b.release();
@@ -193,7 +193,7 @@ test("keep_alive 0 ends the runner when its last request is done, not before", a
   again.release();
 });
 
-test("one model too many evicts the idle one", async () => {
+test("a load beyond the maximum of loaded models evicts an idle one", async () => {
   const pool = makePool({ maxLoaded: 1 });
   (await acquire(pool, first)).release();
   (await acquire(pool, second)).release();
@@ -201,7 +201,7 @@ test("one model too many evicts the idle one", async () => {
   expect(await isAlive(started[0]!)).toBe(false);
 });
 
-test("a busy model is evicted only after its request", async () => {
+test("a busy model is evicted only after its request ends", async () => {
   const pool = makePool({ maxLoaded: 1 });
   const busy = await acquire(pool, first);
   let got = false;
@@ -216,7 +216,7 @@ test("a busy model is evicted only after its request", async () => {
   expect(names(pool)).toEqual(["second:latest"]);
 });
 
-test("an idle model goes before a busy one, even if it was to stay longer", async () => {
+test("an idle model is evicted before a busy one, even with a longer keep_alive", async () => {
   const pool = makePool({ maxLoaded: 2 });
   const busy = await acquire(pool, first, { keepAliveMs: 1000 });
   (await acquire(pool, second, { keepAliveMs: 100_000 })).release();
@@ -225,14 +225,14 @@ test("an idle model goes before a busy one, even if it was to stay longer", asyn
   busy.release();
 });
 
-test("a model that does not fit beside others takes their place", async () => {
+test("a model that does not fit in memory beside others evicts them", async () => {
   const pool = makePool({ freeBytes: () => 1000 });
   (await acquire(pool, first)).release();
   (await acquire(pool, second)).release();
   expect(names(pool)).toEqual(["second:latest"]);
 });
 
-test("weights of loaded models count, though they lie in the file cache; so do the caches they may grow to", async () => {
+test("room in memory leaves out weights of loaded models in the file cache, and the room of their caches", async () => {
   const loads: LoadMessage[] = [];
   const fake = { command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")], env: {} };
   let free = 1.5e9;
@@ -257,7 +257,7 @@ test("weights of loaded models count, though they lie in the file cache; so do t
   expect(loads.map(({ cacheMemory }) => cacheMemory! * 2 + own)).toEqual([1.5e9, 2e9, 4e9 - (1e9 - onGpu) - kv]);
 });
 
-test("more waiting loads than the queue holds are refused with the text that clients know", async () => {
+test("a load beyond maxQueue is refused with Ollama's error text", async () => {
   const pool = makePool({ maxQueue: 1 });
   const loading = acquire(pool, first);
   const { code, message } = await failureOf(acquire(pool, second));
@@ -265,7 +265,7 @@ test("more waiting loads than the queue holds are refused with the text that cli
   (await loading).release();
 });
 
-test("a runner gives way to the server", async () => {
+test("a runner has a lower priority than the server and is killed for memory first", async () => {
   const lease = await acquire(makePool(), first);
   expect(getPriority(lease.runner.pid)).toBe(Math.min(getPriority() + 5, 19));
   const scoreOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8"));
@@ -273,7 +273,7 @@ test("a runner gives way to the server", async () => {
   lease.release();
 });
 
-test("the last client to leave a load ends it; while another waits, it goes on", async () => {
+test("a load is cancelled once its last waiting client has gone", async () => {
   const pool = makePool();
   const abort = new AbortController();
   const gone = failureOf(acquire(pool, first, { signal: abort.signal }));
@@ -295,7 +295,7 @@ test("the last client to leave a load ends it; while another waits, it goes on",
   (await acquire(pool, second)).release(); // and the model can still be loaded
 });
 
-test("who comes while a load that nobody waits for any more still ends waits for a load of its own", async () => {
+test("a request that comes while a cancelled load ends waits for a new load", async () => {
   let loads = 0;
   const fake = {
     command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
@@ -321,7 +321,7 @@ test("who comes while a load that nobody waits for any more still ends waits for
   expect(loads).toBe(2);
 });
 
-test("a load that ends well after the last who waited for it has gone leaves no runner behind", async () => {
+test("a cancelled load that succeeds late leaves no runner", async () => {
   const runners: RunnerProcess[] = [];
   const fake = {
     command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
@@ -344,7 +344,7 @@ test("a load that ends well after the last who waited for it has gone leaves no 
   expect(pool.loaded()).toEqual([]);
 });
 
-test("closing refuses at once those that wait for a load or for a busy model, and lets the others finish", async () => {
+test("closing refuses waiting requests at once, and lets running ones finish", async () => {
   const pool = makePool({ maxLoaded: 1, command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")] });
   const busy = await acquire(pool, first);
   const waits = failureOf(acquire(pool, second)); // waits for the first
@@ -369,7 +369,7 @@ test("closing refuses at once those that wait for a load or for a busy model, an
   }
 });
 
-test("a file that is no model is an error of that request only", async () => {
+test("a file that is no model fails that request only", async () => {
   const path = join(folder, "broken.gguf");
   writeFileSync(path, "not a model at all");
   const pool = makePool();
@@ -380,14 +380,14 @@ test("a file that is no model is an error of that request only", async () => {
   (await acquire(pool, first)).release();
 });
 
-test("a runner that says nothing is given up after the load timeout", async () => {
+test("a runner that sends nothing fails the load after the load timeout", async () => {
   const pool = makePool({ command: ["sleep", "60"], loadTimeoutMs: 200 });
   const { code, message } = await failureOf(acquire(pool, first));
   expect(code).toBe("runner");
   expect(message).toContain("timed out");
 });
 
-test("a runner that dies while idle is forgotten, and the next request starts another", async () => {
+test("a runner that dies while idle is removed, and the next request starts another", async () => {
   const pool = makePool();
   const lease = await acquire(pool, first);
   lease.release();
@@ -398,7 +398,7 @@ test("a runner that dies while idle is forgotten, and the next request starts an
   next.release();
 });
 
-test("what happens is counted: loads, unloads, evictions, crashes, and who runs and waits", async () => {
+test("activity counts loads, unloads, evictions, crashes, and running and waiting requests", async () => {
   const pool = makePool({ maxLoaded: 1, numParallel: 1 });
   const [FIRST, images] = ["first:latest", { encoded: 0, reused: 0 }];
   const leases = await Promise.all([acquire(pool, first), acquire(pool, first), acquire(pool, first)]);

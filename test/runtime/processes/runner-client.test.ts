@@ -22,7 +22,7 @@ const load = {
 const info = { ctxLen: 8 } as Extract<FromRunner, { kind: "ready" }>["info"]; // no other fields are used
 const facts = {} as Extract<FromRunner, { kind: "ready" }>["template"];
 
-test("what slots of running generations keep is prompt and answer, and nothing once they have ended", async () => {
+test("kvTokens counts prompt and answer tokens of running generations only", async () => {
   const opened = Promise.withResolvers<(message: FromRunner) => void>();
   const options = { loadTimeoutMs: Infinity };
   const { signal } = new AbortController();

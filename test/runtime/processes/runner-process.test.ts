@@ -44,7 +44,7 @@ async function ask(runner: RunnerProcess, prompt: string): Promise<string> {
   return text;
 }
 
-test("once loaded, a runner may be silent for longer than the load timeout", async () => {
+test("a loaded runner may be silent for longer than the load timeout", async () => {
   let loadTimeoutMs = 150; // doubled until this machine can start a process within it
   const load = (): Promise<RunnerProcess> => start(loadTimeoutMs).catch(() => ((loadTimeoutMs *= 2), load()));
   const runner = await load();
@@ -53,7 +53,7 @@ test("once loaded, a runner may be silent for longer than the load timeout", asy
   expect(await ask(runner, "hello")).toBe("ok");
 });
 
-test("a runner that closed its channel is killed, and who asks it hears why", async () => {
+test("a runner that closed its channel is killed, and its requests fail with the signal", async () => {
   const runner = await start(10_000);
   const files = (): number => readdirSync(`/proc/${runner.pid}/fd`).length;
   const before = files();
@@ -66,7 +66,7 @@ test("a runner that closed its channel is killed, and who asks it hears why", as
   expect(await isAlive(runner.pid)).toBe(false);
 });
 
-test("a runner that could not load is killed where it does not end by itself", async () => {
+test("a runner whose load failed is killed if it does not end", async () => {
   const before = await childPids(process.pid);
   await expect(start(10_000, { args: ["gpu"], gpuMemory: 1 })).rejects.toThrow("8 of 8 layers: room for 1");
   const isGone = async (): Promise<boolean> => (await childPids(process.pid)).every((pid) => before.includes(pid));

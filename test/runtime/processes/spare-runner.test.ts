@@ -43,7 +43,7 @@ function makeSpare(isIdle: () => boolean = () => true): SpareRunner {
   return spare;
 }
 
-test("the one that waits loads the next model, and the load after that gets another", async () => {
+test("a spare runner loads the next model, and the load after that starts another", async () => {
   const spare = makeSpare();
   spare.prepare();
   spare.prepare();
@@ -55,7 +55,7 @@ test("the one that waits loads the next model, and the load after that gets anot
   expect(new Set(pids).size).toBe(2);
 });
 
-test("one that has died while it waited is given to nobody", async () => {
+test("a spare runner that has died is not used", async () => {
   const spare = makeSpare();
   spare.prepare();
   expect(await eventually(() => started.length === 1)).toBe(true);
@@ -64,7 +64,7 @@ test("one that has died while it waited is given to nobody", async () => {
   expect(spare.take().child.pid).toBe(started[1]!.pid);
 });
 
-test("none is started while the machine is busy", async () => {
+test("no spare runner is started while the machine is busy", async () => {
   let [looked, isIdle] = [0, false];
   const spare = makeSpare(() => (looked++, isIdle));
   spare.prepare();
@@ -74,7 +74,7 @@ test("none is started while the machine is busy", async () => {
   expect(await eventually(() => started.length === 1)).toBe(true);
 });
 
-test("the one that waits ends with its owner, which starts no other", async () => {
+test("closing ends the spare runner, and starts no other", async () => {
   const spare = makeSpare();
   spare.prepare();
   expect(await eventually(() => started.length === 1)).toBe(true);

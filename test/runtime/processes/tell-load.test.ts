@@ -23,7 +23,7 @@ function told({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded): un
   return lines;
 }
 
-test("weights that take a multiple of their file in memory, and a model on two devices, are told", () => {
+test("the log warns of weights that take a multiple of their file, and names a split over two devices", () => {
   expect(told({ weights: 2 * size })).toEqual([]);
   expect(told({ weights: 4 * size })).toEqual([
     [
@@ -40,13 +40,13 @@ test("weights that take a multiple of their file in memory, and a model on two d
   expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
 });
 
-test("a model that does not fit in memory is told, with what stays there", () => {
+test("the log warns of a model that does not fit in memory", () => {
   expect(told({ weights: size, streamed: { memory: 7 } })).toEqual([
     [expect.stringContaining("does not fit in memory"), { file: FILE, memory: 7, bytes: size }],
   ]);
 });
 
-test("samplers that a file recommends and that do not exist here are told", () => {
+test("the log names samplers that a file recommends and Hearth lacks", () => {
   const keys = ["general.sampling.sequence"];
   expect(told({ weights: size, samplersUnused: keys })).toEqual([
     ["a model's file recommends samplers that do not exist here", { file: FILE, keys }],

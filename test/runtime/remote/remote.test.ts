@@ -55,7 +55,7 @@ const all = (runtime: RemoteRuntime, request = asking()): Promise<InferenceEvent
 
 const CALL = { id: "c1", function: { index: 0, name: "clock", arguments: { zone: "UTC" } } };
 
-test("a chat arrives as it was asked, and its answer comes back as it was given", async () => {
+test("a chat reaches the server unchanged, and its events come back unchanged", async () => {
   const there = await elsewhere();
   const statistics = { ...DONE.statistics!, promptCachedCount: 0 };
   const said: InferenceEvent[] = [
@@ -86,7 +86,7 @@ test("a chat arrives as it was asked, and its answer comes back as it was given"
   expect(got).toEqual(wanted);
 });
 
-test("tokens are counted there, which tells the context of the model; its models have the names that it lists", async () => {
+test("the server counts tokens, which gives the model's context; model names are those that it lists", async () => {
   const there = await elsewhere();
   there.runtime.models = [{ name: "m:latest", ctxLen: 777 }] as typeof there.runtime.models;
   const runtime = to(there.url);
@@ -96,7 +96,7 @@ test("tokens are counted there, which tells the context of the model; its models
   expect(await runtime.modelNames()).toEqual(["m:latest"]);
 });
 
-test("a model that the server says writes no text is known; of others it is not said", async () => {
+test("canChat is false only for a model whose listed capabilities exclude completion", async () => {
   const listed = [
     { name: "text", capabilities: ["completion", "tools"] },
     { name: "embed", capabilities: ["embedding"] },
@@ -115,7 +115,7 @@ test("a model that the server says writes no text is known; of others it is not 
   ]);
 });
 
-test("names are asked for anew after a while, and the last ones hold while the server is away", async () => {
+test("model names are fetched again after five seconds, and the last ones stay if that fails", async () => {
   let nowMs = 0;
   let isAway = false;
   const { url, headers } = answering(() =>
@@ -132,7 +132,7 @@ test("names are asked for anew after a while, and the last ones hold while the s
   expect((await failure(to(url).modelNames())).code).toBe("upstream");
 });
 
-test("nobody waits long for new names while the server hangs, and it is asked once for all", async () => {
+test("model names are fetched once for all callers, who get the last ones while the server hangs", async () => {
   let nowMs = 0;
   const { url, headers } = answering(() =>
     nowMs > 0 ? new Promise<Response>(() => {}) : Response.json({ models: [{ name: "m:latest" }] }),
@@ -145,14 +145,14 @@ test("nobody waits long for new names while the server hangs, and it is asked on
   expect(headers.length).toBe(2);
 }, 30_000);
 
-test("a server that does not name its models in time is away: nobody has cancelled anything", async () => {
+test("a server that does not list its models in time is an upstream error, not a cancellation", async () => {
   const { url } = answering(() => new Promise<Response>(() => {}));
   const { code, message, isUntried } = await failure(to(url, { namesWaitMs: 50 }).modelNames());
   expect([code, isUntried]).toEqual(["upstream", true]);
   expect(message).toBe(`the model server at ${url} did not name its models in 0.05 s`);
 });
 
-test("aborting a turn stops the model there", async () => {
+test("aborting a chat stops the generation on the server", async () => {
   const there = await elsewhere();
   there.runtime.script = endless(1);
   const stop = new AbortController();
@@ -167,7 +167,7 @@ test("aborting a turn stops the model there", async () => {
   expect(await eventually(() => there.runtime.running() === 0)).toBe(true);
 });
 
-test("who reads no further stops the model there too", async () => {
+test("closing the event stream stops the generation on the server", async () => {
   const there = await elsewhere();
   there.runtime.script = endless(1);
   const events = to(there.url).chat(asking());
@@ -176,7 +176,7 @@ test("who reads no further stops the model there too", async () => {
   expect(await eventually(() => there.runtime.running() === 0)).toBe(true);
 });
 
-test("the session goes along for routers, unreadable and always the same; the key as a bearer token", async () => {
+test("requests carry a hashed session id, the same for each session, and the key as a bearer token", async () => {
   const { url, headers } = answering(() => new Response('{"done":true}\n'));
   const runtime = to(url, { key: "secret" });
   for (const session of ["agent:main", "agent:main", "agent:other", undefined])
@@ -188,31 +188,31 @@ test("the session goes along for routers, unreadable and always the same; the ke
 });
 
 const refusals: [string, Response, { code: string; says: string }][] = [
+  ["a refused key", Response.json({ error: "unauthorized" }, { status: 401 }), { code: "forbidden", says: "key" }],
   [
-    "a key that it refuses",
-    Response.json({ error: "unauthorized" }, { status: 401 }),
-    { code: "forbidden", says: "key" },
-  ],
-  [
-    "a model that it has not",
+    "a model that the server lacks",
     Response.json({ error: "model 'm' not found" }, { status: 404 }),
     { code: "not_found", says: "'m' not" },
   ],
-  ["a server of another kind", new Response("nope", { status: 404 }), { code: "bad_request", says: "no /api/chat" }],
-  ["one that is busy", Response.json({ error: "busy" }, { status: 503 }), { code: "busy", says: "503: busy" }],
-  ["one that fails", new Response("", { status: 500 }), { code: "upstream", says: "500" }],
+  ["a server without /api/chat", new Response("nope", { status: 404 }), { code: "bad_request", says: "no /api/chat" }],
+  ["a busy server", Response.json({ error: "busy" }, { status: 503 }), { code: "busy", says: "503: busy" }],
+  ["a failing server", new Response("", { status: 500 }), { code: "upstream", says: "500" }],
   [
     "an answer that ends in the middle",
     new Response('{"message":{"content":"a"}}\n'),
     { code: "upstream", says: "middle" },
   ],
   [
-    "an error in the middle",
+    "an error in the middle of an answer",
     new Response('{"message":{"content":"a"}}\n{"error":"died"}\n'),
     { code: "upstream", says: "died" },
   ],
-  ["what is no JSON", new Response("<html>\n"), { code: "upstream", says: "invalid JSON: <html>" }],
-  ["what is no answer", new Response('{"message":{"content":5}}\n'), { code: "upstream", says: "message.content" }],
+  ["a line that is not JSON", new Response("<html>\n"), { code: "upstream", says: "invalid JSON: <html>" }],
+  [
+    "a line that is no part of an answer",
+    new Response('{"message":{"content":5}}\n'),
+    { code: "upstream", says: "message.content" },
+  ],
   [
     "a redirect",
     new Response("", { status: 302, headers: { location: "http://127.0.0.1:1/" } }),
@@ -228,7 +228,7 @@ for (const [name, response, { code, says }] of refusals) {
   });
 }
 
-test("a server that is not there, and one that says nothing for too long, are failures that may be over", async () => {
+test("an unreachable server and a silent one are upstream errors", async () => {
   const { code, message } = await failure(all(to("http://127.0.0.1:1")));
   expect([code, message]).toEqual(["upstream", expect.stringContaining("127.0.0.1:1 cannot be reached")]);
   const { url } = answering(() => new Promise<Response>(() => {}));
@@ -236,7 +236,7 @@ test("a server that is not there, and one that says nothing for too long, are fa
   expect([silent.code, silent.message]).toEqual(["upstream", expect.stringContaining("said nothing for 0.05 s")]);
 });
 
-test("nothing was begun where the server is away or takes no requests; else it may have been the request's doing", async () => {
+test("an error is marked as untried if the server is unreachable or answers 429, 502 or 503", async () => {
   expect((await failure(all(to("http://127.0.0.1:1")))).isUntried).toBe(true);
   expect((await failure(all(to("http://no-such-host.invalid")))).isUntried).toBe(true);
   for (const [status, isUntried] of [

@@ -20,11 +20,11 @@ test.each<[string, Record<string, unknown> | undefined]>([
   ["{city: Paris", undefined],
   ["{'city': 'Par", undefined],
   ["{".repeat(5000), undefined],
-])("of %p is kept %p", (text, fields) => {
+])("the prefix %p gives the fields %p", (text, fields) => {
   expect(fieldsOfPrefix(text)).toEqual(fields as never);
 });
 
-test("calls as Python writes them are closed too", () => {
+test("a cut call in Python's syntax is closed", () => {
   expect(closePrefix("[f(a='it \"is', b=2), g(c=[1, 2").text).toBe("[f(a='it \"is', b=2), g(c=[1])]");
   expect(closePrefix('{"a":[1], "b').more).toBe('{"a":[1],"more":0}');
   expect(closePrefix("(a) b")).toEqual({ text: "(a)", length: 3, rest: "", open: [] });
@@ -38,7 +38,7 @@ function isPart(part: unknown, whole: unknown): boolean {
   return Object.entries(part).every(([key, value]) => isPart(value, (whole as Record<string, unknown>)[key]));
 }
 
-test("any object that is cut anywhere gives a part of it", () => {
+test("the prefix of any JSON object gives a part of that object", () => {
   const string = fc.string({ unit: "binary" });
   const value = fc.jsonValue() as fc.Arbitrary<unknown>;
   const object = fc.dictionary(string, fc.oneof(string, value), { noNullPrototype: true });
