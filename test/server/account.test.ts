@@ -11,7 +11,7 @@ afterAll(() => harness.close());
 
 const json = async (response: Response): Promise<any> => response.json();
 
-test("the version is that of the API, which clients ask to be new enough; ours stands beside it", async () => {
+test("/api/version gives the API's version, which satisfies the least of each client, and Hearth's own", async () => {
   const { version, hearth } = await json(await harness.call("GET", "/api/version"));
   expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   for (const least of ["0.6.4", "0.13.4", "0.14.2"]) expect(Bun.semver.order(version, least)).toBe(1);
@@ -19,7 +19,7 @@ test("the version is that of the API, which clients ask to be new enough; ours s
   expect((await json(await harness.call("GET", "/health"))).version).toBe("1.2.3");
 });
 
-test("there is no cloud, nobody is signed in, and nothing is fetched", async () => {
+test("cloud endpoints report the cloud as disabled, recommend no models and refuse accounts with 401", async () => {
   expect(await json(await harness.call("GET", "/api/status"))).toEqual({ cloud: { disabled: true, source: "env" } });
   expect(await json(await harness.call("GET", "/api/experimental/model-recommendations"))).toEqual({
     recommendations: [],
@@ -49,7 +49,7 @@ test.each([
   ]);
 });
 
-test("Copilot, which takes the base name for the model's, is told the name that it asked for", async () => {
+test("show gives GitHub Copilot the requested name as the base name, and other clients the file's", async () => {
   const show = async (agent: string): Promise<any> => {
     const body = JSON.stringify({ model: "M" });
     const request = new Request("http://127.0.0.1/api/show", {
@@ -63,20 +63,23 @@ test("Copilot, which takes the base name for the model's, is told the name that 
   expect(await show("curl/8")).not.toBe("M");
 });
 
-test.each(["/api/generate", "/v1/completions", "/v1/messages"])("503 of %s says when to come again", async (path) => {
-  const fail = (error: AppError): void => {
-    harness.runtime.script = async function* () {
-      yield* [];
-      throw error;
+test.each(["/api/generate", "/v1/completions", "/v1/messages"])(
+  "503 of %s has a Retry-After header if the server is busy, and none if the file is broken",
+  async (path) => {
+    const fail = (error: AppError): void => {
+      harness.runtime.script = async function* () {
+        yield* [];
+        throw error;
+      };
     };
-  };
-  const ask = () =>
-    harness.post(path, { model: "m", prompt: "a", max_tokens: 3, messages: [{ role: "user", content: "a" }] });
-  fail(new AppError("busy", "server busy"));
-  const busy = await ask();
-  expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "5"]);
-  fail(new AppError("busy", "later", { retryAfterMs: 1500 }));
-  expect((await ask()).headers.get("retry-after")).toBe("2");
-  fail(new AppError("bad_file", "broken"));
-  expect((await ask()).headers.has("retry-after")).toBe(false);
-});
+    const ask = () =>
+      harness.post(path, { model: "m", prompt: "a", max_tokens: 3, messages: [{ role: "user", content: "a" }] });
+    fail(new AppError("busy", "server busy"));
+    const busy = await ask();
+    expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "5"]);
+    fail(new AppError("busy", "later", { retryAfterMs: 1500 }));
+    expect((await ask()).headers.get("retry-after")).toBe("2");
+    fail(new AppError("bad_file", "broken"));
+    expect((await ask()).headers.has("retry-after")).toBe(false);
+  },
+);

@@ -28,7 +28,7 @@ const send = (method: string, digest: string, body?: Uint8Array | string | Reada
 const blobs = () => readdir(join(harness.root, "blobs"));
 
 describe("HEAD /api/blobs/:digest", () => {
-  test("is 200 for what is there and 404 for what is not, without a body", async () => {
+  test("is 200 for a stored blob and 404 for a missing one, without a body", async () => {
     await send("POST", DIGEST, BYTES);
     for (const [digest, status] of [
       [DIGEST, 200],
@@ -42,7 +42,7 @@ describe("HEAD /api/blobs/:digest", () => {
     }
   });
 
-  test("makes the blob young, for whoever asks will use it", async () => {
+  test("renews the blob's change time, so that pruning keeps it for the coming create", async () => {
     await send("POST", DIGEST, BYTES);
     const before = (await stat(blobPath(harness.root, DIGEST))).ctimeMs;
     const isYounger = async (): Promise<boolean> => {
@@ -53,7 +53,7 @@ describe("HEAD /api/blobs/:digest", () => {
   });
 });
 
-describe("what is no digest is refused, for both methods", () => {
+describe("HEAD and POST refuse an invalid digest", () => {
   test.each([
     "sha256:zz",
     "sha256",
@@ -73,7 +73,7 @@ describe("what is no digest is refused, for both methods", () => {
 });
 
 describe("POST /api/blobs/:digest", () => {
-  test("is 201 with the path of the file, then 200 with the same", async () => {
+  test("is 201 with the path of the file, and 200 with the same path when repeated", async () => {
     const path = blobPath(harness.root, DIGEST);
     for (const status of [201, 200]) {
       const response = await send("POST", DIGEST, BYTES);
@@ -82,7 +82,7 @@ describe("POST /api/blobs/:digest", () => {
     expect(await Bun.file(path).bytes()).toEqual(BYTES);
   });
 
-  test("is 400 where the digest is another, and keeps the bytes under no name", async () => {
+  test("is 400 if the content has another digest, and stores nothing", async () => {
     const before = await blobs();
     const response = await send("POST", OTHER, BYTES);
     expect(response.status).toBe(400);
@@ -90,14 +90,14 @@ describe("POST /api/blobs/:digest", () => {
     expect(await blobs()).toEqual(before);
   });
 
-  test("takes a body of no bytes, and a digest in upper case or with a dash", async () => {
+  test("accepts an empty body, and a digest in upper case or with a dash", async () => {
     const empty = digestOf(new Uint8Array());
     expect((await send("POST", empty)).status).toBe(201);
     expect((await send("POST", `sha256-${DIGEST.slice(7).toUpperCase()}`, BYTES)).status).toBe(201);
     expect(await blobs()).toContain(blobName(DIGEST));
   });
 
-  test("a body that nobody reads does not hurt the next request of the connection", async () => {
+  test("an unread request body does not disturb the next request of the connection", async () => {
     const bytes = new Uint8Array(3_000_000).fill(1);
     const digest = digestOf(bytes);
     expect((await send("POST", digest, bytes)).status).toBe(201);
@@ -146,7 +146,7 @@ describe("POST /api/blobs/:digest", () => {
     expect(line()).toMatchObject({ status: 499, error: "request canceled" });
   });
 
-  test("PUT is no method of it", async () => {
+  test("refuses PUT with 405 and lists the allowed methods", async () => {
     const response = await send("PUT", DIGEST);
     expect([response.status, response.headers.get("allow")]).toEqual([405, "HEAD, GET, POST"]);
   });
@@ -197,7 +197,7 @@ describe("GET /api/blobs/:digest", () => {
     fetch(`${url}/api/blobs/${digest}`, { headers });
   beforeEach(async () => void (await send("POST", DIGEST, BYTES)));
 
-  test("is the file, which a client may keep for good", async () => {
+  test("returns the file with headers that let clients cache it forever", async () => {
     const response = await get();
     expect([response.status, await response.text()]).toEqual([200, "weights"]);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -218,14 +218,14 @@ describe("GET /api/blobs/:digest", () => {
     ["bytes=-30", "weights", "bytes 0-6/7"],
     ["bytes=4-900", "hts", "bytes 4-6/7"],
     ["Bytes=0-2", "wei", "bytes 0-2/7"],
-  ])("%s is that part", async (range, expected, found) => {
+  ])("range %s returns that part", async (range, expected, found) => {
     const response = await get({ range });
     expect([response.status, await response.text()]).toEqual([206, expected]);
     const about = ["content-range", "content-length", "accept-ranges"].map((name) => response.headers.get(name));
     expect(about).toEqual([found, String(expected.length), "bytes"]);
   });
 
-  test.each(["bytes=7-", "bytes=9-12", "bytes=-0"])("%s is outside of it", async (range) => {
+  test.each(["bytes=7-", "bytes=9-12", "bytes=-0"])("range %s outside of the file is 416", async (range) => {
     const response = await get({ range });
     expect([response.status, response.headers.get("content-range"), await response.text()]).toEqual([
       416,
@@ -235,14 +235,14 @@ describe("GET /api/blobs/:digest", () => {
   });
 
   test.each(["bytes=3-1", "bytes=0-1,3-4", "items=0-1", "bytes=-", "bytes=a-b", ""])(
-    "%p asks for nothing that can be read: it is the file",
+    "unsupported range %p is ignored, and the whole file is returned",
     async (range) => {
       const response = await get({ range });
       expect([response.status, await response.text()]).toEqual([200, "weights"]);
     },
   );
 
-  test("who has it hears that; a part of another file is never put to what a client has", async () => {
+  test("If-None-Match of the digest is 304; a range with another tag in If-Range returns the whole file", async () => {
     for (const tag of [`"${DIGEST}"`, `W/"${DIGEST}"`, `"a", "${DIGEST}"`, "*"]) {
       const response = await get({ "if-none-match": tag });
       expect([tag, response.status, await response.text()]).toEqual([tag, 304, ""]);
@@ -252,13 +252,16 @@ describe("GET /api/blobs/:digest", () => {
     expect((await get({ range: "bytes=0-2", "if-range": '"a"' })).status).toBe(200);
   });
 
-  test.each([{}, { range: "bytes=0-2" }])("HEAD tells its size, whatever range it names: %p", async (asked) => {
-    const { status, headers } = await fetch(`${url}/api/blobs/${DIGEST}`, { method: "HEAD", headers: asked });
-    const about = ["content-length", "content-range", "etag"].map((name) => headers.get(name));
-    expect([status, ...about]).toEqual([200, "7", null, `"${DIGEST}"`]);
-  });
+  test.each([{}, { range: "bytes=0-2" }])(
+    "HEAD gives the size of the whole file, with any range: %p",
+    async (asked) => {
+      const { status, headers } = await fetch(`${url}/api/blobs/${DIGEST}`, { method: "HEAD", headers: asked });
+      const about = ["content-length", "content-range", "etag"].map((name) => headers.get(name));
+      expect([status, ...about]).toEqual([200, "7", null, `"${DIGEST}"`]);
+    },
+  );
 
-  test("of a store beside ours it is read, but HEAD is 404: what a model is made of lies in our own", async () => {
+  test("GET reads a blob of a borrowed store, while HEAD is 404 until it is uploaded to the own one", async () => {
     const beside = await tempFolder();
     const digest = digestOf(new TextEncoder().encode("beside"));
     await Bun.write(blobPath(beside, digest), "beside");

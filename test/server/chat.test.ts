@@ -77,7 +77,7 @@ describe("tool calls", () => {
     expect(lines[3]).toMatchObject({ message: { role: "assistant", content: "" }, done: true, done_reason: "stop" });
   });
 
-  test("stand together in one object without streaming, with empty content", async () => {
+  test("are all in one object without streaming, with empty content", async () => {
     harness.runtime.script = play([call("f", { a: 1 }), { kind: "text", text: "\n" }, call("g", {}), DONE]);
     const reply = (await (await chat({ tools, stream: false })).json()) as {
       message: { tool_calls: { function: object }[] };
@@ -90,7 +90,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("keep an id that the runtime gave", async () => {
+  test("keep the id from the runtime", async () => {
     harness.runtime.script = play([
       { kind: "toolCall", call: { id: "x1", function: { name: "f", arguments: {} } } },
       DONE,
@@ -101,7 +101,7 @@ describe("tool calls", () => {
 });
 
 describe("every field reaches the runtime", () => {
-  test("as it was sent", async () => {
+  test("keeps the value of the request", async () => {
     const messages = [
       { role: "SYSTEM", content: "Be kind." },
       { role: "user", content: "look", images: [btoa("px")] },
@@ -138,7 +138,7 @@ describe("every field reaches the runtime", () => {
     });
   });
 
-  test("empty tools are no tools", async () => {
+  test("an empty list of tools counts as no tools", async () => {
     await (await chat({ tools: [] })).text();
     expect(asked().tools).toBeUndefined();
   });
@@ -150,7 +150,7 @@ describe("without messages", () => {
     [{ messages: [], stream: true }, "load"],
     [{ messages: null }, "load"],
     [{ messages: [], keep_alive: 0 }, "unload"],
-  ])("%j is one object that says %s", async (body, reason) => {
+  ])("%j gives one object with done_reason %s", async (body, reason) => {
     const response = await harness.post("/api/chat", { model: "m", ...body });
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(await response.text()).toBe(
@@ -163,7 +163,7 @@ describe("think", () => {
   test.each([[false], [null]])("%p is accepted by every model", async (think) => {
     expect((await chat({ think })).status).toBe(200);
   });
-  test.each([[true], ["high"]])("%p is refused by a model that cannot", async (think) => {
+  test.each([[true], ["high"]])("%p is refused if the model cannot think", async (think) => {
     const response = await chat({ think });
     expect([response.status, await response.json()]).toEqual([400, { error: '"m" does not support thinking' }]);
   });
@@ -178,7 +178,7 @@ describe("tool_choice", () => {
     ["required", "required"],
     [{ name: "f" }, { name: "f" }],
     [{ type: "function", function: { name: "f" } }, { name: "f" }],
-  ])("%p asks the runtime for %p", async (tool_choice, expected) => {
+  ])("%p reaches the runtime as %p", async (tool_choice, expected) => {
     await (await chat({ tool_choice })).text();
     expect(asked().toolChoice).toEqual(expected as never);
   });

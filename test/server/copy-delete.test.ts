@@ -20,7 +20,7 @@ const names = async () => {
 describe("POST /api/copy", () => {
   const copy = (source: unknown, destination: unknown) => harness.post("/api/copy", { source, destination });
 
-  test("is 200 without a body, and the copy is there", async () => {
+  test("is 200 without a body, and adds the copy", async () => {
     const response = await copy("m", "user/n:1");
     expect([response.status, await response.text()]).toEqual([200, ""]);
     expect(await names()).toEqual(["m:latest", "user/n:1"]);
@@ -53,7 +53,7 @@ describe("DELETE /api/delete", () => {
   const remove = (body: unknown) => harness.call("DELETE", "/api/delete", body);
 
   test.each([[{ model: "m" }], [{ name: "m:latest" }], [{ model: " M:LATEST:local " }], [{ model: "m", name: "n" }]])(
-    "%j is 200 without a body, and the model and its data are gone",
+    "%j is 200 without a body, and deletes the model and its blobs",
     async (body) => {
       const response = await remove(body);
       expect([response.status, await response.text()]).toEqual([200, ""]);
@@ -79,7 +79,7 @@ describe("DELETE /api/delete", () => {
     expect(await names()).toEqual(["m:latest"]);
   });
 
-  test("weights that no other model has leave the memory too", async () => {
+  test("unloads the weights with the last model that refers to them", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     await harness.post("/api/copy", { source: "m", destination: "n" });
     await remove({ model: "m" });
@@ -88,17 +88,20 @@ describe("DELETE /api/delete", () => {
     expect(harness.runtime.unloaded).toEqual([paths.model]);
   });
 
-  test.each(["projector", "draft"] as const)("so do those that others have with another %s", async (kind) => {
-    const layer = { mediaType: mediaType(kind), ...(await writeBlob(harness.root, new Uint8Array([7]))) };
-    const path = manifestPath(harness.root, parseName("m"));
-    const { config, layers } = await readManifest(path);
-    await writeManifest(manifestPath(harness.root, parseName("n")), { config, layers: [...layers, layer] });
-    const { paths } = await (await openStore(harness.root)).load("m");
-    await remove({ model: "m" });
-    expect(harness.runtime.unloaded).toEqual([paths.model]);
-  });
+  test.each(["projector", "draft"] as const)(
+    "unloads the weights if the remaining model has another %s",
+    async (kind) => {
+      const layer = { mediaType: mediaType(kind), ...(await writeBlob(harness.root, new Uint8Array([7]))) };
+      const path = manifestPath(harness.root, parseName("m"));
+      const { config, layers } = await readManifest(path);
+      await writeManifest(manifestPath(harness.root, parseName("n")), { config, layers: [...layers, layer] });
+      const { paths } = await (await openStore(harness.root)).load("m");
+      await remove({ model: "m" });
+      expect(harness.runtime.unloaded).toEqual([paths.model]);
+    },
+  );
 
-  test("logs why blobs stay where a manifest cannot be read", async () => {
+  test("logs why it keeps blobs if a manifest cannot be read", async () => {
     await putModel(harness.root, "torn");
     const path = manifestPath(harness.root, parseName("torn"));
     await writeFile(path, "{");

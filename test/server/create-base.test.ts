@@ -38,21 +38,24 @@ afterEach(async () => {
 
 const create = (body: object) => harness.post("/api/create", { model: "near", insecure: true, ...body });
 
-test.each(["from", "modelfile"])("%s: told as a pull is, then as a create is", async (shape) => {
-  const body = shape === "from" ? { from: base } : { modelfile: `FROM ${base}\nPARAMETER top_k 3` };
-  const statuses = (await linesOf(await create(body))).map(({ status }) => String(status));
-  expect(statuses[0]).toBe("pulling manifest");
-  expect(statuses.filter((status) => status.startsWith("downloading sha256:")).length).toBeGreaterThan(2);
-  expect(statuses.filter((status) => status === "success").length).toBe(1);
-  expect(statuses.slice(-2)).toEqual(["writing manifest", "success"]);
-  const store = await openStore(harness.root);
-  expect([(await store.load("near")).system, (await store.load(base)).system]).toEqual([
-    "You are far.",
-    "You are far.",
-  ]);
-});
+test.each(["from", "modelfile"])(
+  "%s: creating from a remote base reports the steps of the pull, and then those of the create",
+  async (shape) => {
+    const body = shape === "from" ? { from: base } : { modelfile: `FROM ${base}\nPARAMETER top_k 3` };
+    const statuses = (await linesOf(await create(body))).map(({ status }) => String(status));
+    expect(statuses[0]).toBe("pulling manifest");
+    expect(statuses.filter((status) => status.startsWith("downloading sha256:")).length).toBeGreaterThan(2);
+    expect(statuses.filter((status) => status === "success").length).toBe(1);
+    expect(statuses.slice(-2)).toEqual(["writing manifest", "success"]);
+    const store = await openStore(harness.root);
+    expect([(await store.load("near")).system, (await store.load(base)).system]).toEqual([
+      "You are far.",
+      "You are far.",
+    ]);
+  },
+);
 
-test("a base that is here is not asked for; one that nobody has is an error", async () => {
+test("a local base is not pulled, and a base that the registry lacks is an error", async () => {
   expect((await create({ from: "m", stream: false })).status).toBe(200);
   expect(front.seen).toEqual([]);
   const response = await create({ from: `${front.host}/library/none`, stream: false });
@@ -62,7 +65,7 @@ test("a base that is here is not asked for; one that nobody has is an error", as
   ]);
 });
 
-test("a client that leaves stops the pull, and the next one goes on from there", async () => {
+test("a client that disconnects aborts the pull of the base, and the next create succeeds", async () => {
   const gone = new AbortController();
   front.behaviour.interfere = ({ path }) =>
     path.includes("/blobs/") ? (gone.abort(), new Promise<Response>(() => {})) : undefined;

@@ -35,7 +35,7 @@ async function answer(files: unknown, more: object = {}): Promise<[number, unkno
 const SUCCESS: [number, unknown] = [200, { status: "success" }];
 const MISSING = `sha256:${"a".repeat(64)}`;
 
-test("one GGUF under any clean relative path, its digest in either form and case", async () => {
+test("one GGUF may have any clean relative path, and its digest any case and a dash", async () => {
   const digest = await put(gguf());
   for (const path of ["x.gguf", "a/b/x.GGUF", "model", "ünïcode .gguf", "a..b/..c.gguf"]) {
     expect([path, await answer({ [path]: digest })]).toEqual([path, SUCCESS]);
@@ -45,15 +45,15 @@ test("one GGUF under any clean relative path, its digest in either form and case
   }
 });
 
-test("the parts of a split model, by their names and in any order", async () => {
+test("the parts of a split model may come in any order", async () => {
   const files = { "m-00002-of-00002.gguf": await put(part(1)), "m-00001-of-00002.gguf": await put(part(0)) };
   expect(await answer(files)).toEqual(SUCCESS);
   const { config, layers } = await (await openStore(harness.root)).load("new");
   expect([config.model_type, layers.length]).toEqual(["16", 1]);
 });
 
-describe("refused:", () => {
-  test("a part that is missing, or not of that split", async () => {
+describe("create from files refuses", () => {
+  test("a split model with a missing or foreign part", async () => {
     const [first, second] = [await put(part(0)), await put(part(1))];
     const error = "expected all 2 parts of a split model, got 1";
     expect(await answer({ "m-00001-of-00002.gguf": first })).toEqual([400, { error }]);
@@ -83,7 +83,7 @@ describe("refused:", () => {
     expect(await answer({ "x.gguf": MISSING }, { quantize: "q4_0" })).toEqual([500, { error }]);
   });
 
-  test("paths that lead out of their folder, before any file is looked at", async () => {
+  test("a path that leaves its folder, before it looks up any blob", async () => {
     for (const path of [
       "../x.gguf",
       "a/../x.gguf",
@@ -98,7 +98,7 @@ describe("refused:", () => {
     }
   });
 
-  test("content that is no GGUF, by what the name promises", async () => {
+  test("content that is not GGUF, with an error that depends on the file's suffix", async () => {
     const digest = await put(new TextEncoder().encode("no model"));
     expect(await answer({ "x.gguf": digest })).toEqual([400, { error: "supplied file was not in GGUF format" }]);
     expect(await answer({ "x.bin": digest })).toEqual([400, { error: "unknown type" }]);

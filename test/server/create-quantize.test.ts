@@ -43,7 +43,7 @@ const steps = async (body: object): Promise<string[]> => {
 const once = (list: string[]) => list.filter((status, i) => status !== list[i - 1] || status.endsWith("<digest>"));
 
 describe("statuses of create with quantize", () => {
-  test("modelfile: source and target, one per layer, writing manifest, success", async () => {
+  test("modelfile: quantizing, a line per layer, writing manifest, success", async () => {
     const modelfile = `FROM @${await upload()}\nSYSTEM Be brief.\nPARAMETER top_k 3`;
     expect(once(await steps({ modelfile, quantize: "q4_K_M" }))).toEqual([
       "quantizing F16 model to Q4_K_M",
@@ -59,7 +59,7 @@ describe("statuses of create with quantize", () => {
     ]);
   });
 
-  test("files: parsing and verifying too, and progress objects of `status`, `digest`, `total`, `completed`", async () => {
+  test("files: also parsing and verifying, with `digest`, `total` and `completed` in progress objects", async () => {
     const lines = await linesOf(await create({ files: { "x.gguf": await upload() }, quantize: "q8_0" }));
     expect(once(lines.map(({ status }) => String(status).replace(/sha256:\w+/, "<digest>")))).toEqual([
       "parsing GGUF",
@@ -80,7 +80,7 @@ describe("statuses of create with quantize", () => {
     });
   });
 
-  test("stream false: success alone", async () => {
+  test("stream false: only success", async () => {
     const response = await create({ files: { "x.gguf": await upload() }, quantize: "q4_0", stream: false });
     expect([response.status, await response.json()]).toEqual([200, { status: "success" }]);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -89,7 +89,7 @@ describe("statuses of create with quantize", () => {
 
 describe("allowed values of quantize", () => {
   test.each(drawn("levels of quantize", ALLOWED, 4))(
-    "%s, in any case, is what show and tags say of the model",
+    "%s, in any case, is the level that show and tags report",
     async (value) => {
       const files = { "x.gguf": await upload() };
       for (const [model, quantize] of [
@@ -105,12 +105,12 @@ describe("allowed values of quantize", () => {
     },
   );
 
-  test("`quantization` is the field's first name", async () => {
+  test("`quantization` is an older name of the field", async () => {
     await create({ files: { "x.gguf": await upload() }, quantization: "q4_0", stream: false });
     expect(await levelOf("new")).toBe("Q4_0");
   });
 
-  test.each(["q9_9", "iq2_xxs", "constructor", "q4_0 "])("%p is none: 400", async (quantize) => {
+  test.each(["q9_9", "iq2_xxs", "constructor", "q4_0 "])("%p is refused with 400", async (quantize) => {
     const response = await create({ files: { "x.gguf": await upload() }, quantize });
     const error = expect.stringContaining(
       `unsupported quantization type ${quantize.toUpperCase()} - supported types are F32`,
@@ -119,7 +119,7 @@ describe("allowed values of quantize", () => {
   });
 });
 
-test("quantize of a model that is quantized already: 400, or the last line of the stream", async () => {
+test("a model that is quantized already is refused with 400, or in the last line of the stream", async () => {
   await create({ model: "small", files: { "x.gguf": await upload() }, quantize: "q8_0", stream: false });
   const error = "quantization is only supported for F16, BF16 and F32 models";
   const response = await create({ from: "small", quantize: "q4_0" });

@@ -22,7 +22,7 @@ const load = async (name = "new") => (await openStore(harness.root)).load(name);
 const sha = expect.stringMatching(/ sha256:[0-9a-f]{64}$/);
 
 describe("streaming", () => {
-  test("a Modelfile: the steps that the API lists, as NDJSON", async () => {
+  test("a Modelfile gives the steps that the API documents, as NDJSON", async () => {
     const response = await create({ model: "new", modelfile: "FROM m\nSYSTEM You are a pirate." });
     expect(response.headers.get("content-type")).toBe("application/x-ndjson");
     const steps = await linesOf(response);
@@ -40,7 +40,7 @@ describe("streaming", () => {
     expect((await load()).system).toBe("You are a pirate.");
   });
 
-  test("fields: a line per file and per layer", async () => {
+  test("fields give a line per file and per layer", async () => {
     const body = { model: "new", files: { "x.gguf": digest }, system: "S", parameters: { top_k: 3, stop: null } };
     expect(await linesOf(await create(body))).toEqual([
       { status: "parsing GGUF" },
@@ -53,7 +53,7 @@ describe("streaming", () => {
     expect(await load()).toMatchObject({ system: "S", parameters: { top_k: 3 } });
   });
 
-  test("what goes wrong after the first line is the last line", async () => {
+  test("an error after the first line is the last line", async () => {
     const { digest: text } = await writeBlob(harness.root, new TextEncoder().encode("no model"));
     const response = await create({ model: "new", files: { "x.gguf": text } });
     expect(response.status).toBe(200);
@@ -64,7 +64,7 @@ describe("streaming", () => {
   });
 });
 
-test("without streaming, the last step is all", async () => {
+test("without streaming, the answer is only the last step", async () => {
   for (const body of [{ from: "m" }, { modelfile: "FROM m" }, { files: { "a/b.gguf": digest } }]) {
     const response = await create({ model: "new", stream: false, ...body });
     expect(response.headers.get("content-type")).toStartWith("application/json");
@@ -72,7 +72,7 @@ test("without streaming, the last step is all", async () => {
   }
 });
 
-test("every field of today's shape is kept", async () => {
+test("every field of a request reaches the created model", async () => {
   const body = {
     name: "user/New:1",
     from: "M",
@@ -116,17 +116,17 @@ test("every field of today's shape is kept", async () => {
   });
 });
 
-test("a parameter that is null changes nothing", async () => {
+test("a null parameter keeps the value of the base", async () => {
   await create({ model: "new", from: "m", parameters: { stop: null, top_k: 1 }, stream: false });
   expect((await load()).parameters).toEqual({ stop: ["<|end|>"], temperature: 0.7, top_k: 1 });
 });
 
-test("one licence may be a text", async () => {
+test("a single licence may be a string", async () => {
   await create({ model: "new", from: "m", license: "MIT", stream: false });
   expect((await load()).licenses).toEqual(["MIT"]);
 });
 
-test("the answer to an upload is a path that FROM takes", async () => {
+test("FROM accepts the path that an upload answers with", async () => {
   const { url } = harness.listen();
   const uploaded = await fetch(`${url}/api/blobs/${digest}`, { method: "POST", body: "" });
   const response = await create({ model: "new", modelfile: `FROM ${await uploaded.text()}`, stream: false });
@@ -136,7 +136,7 @@ test("the answer to an upload is a path that FROM takes", async () => {
 
 const X = "a".repeat(64);
 
-describe("refused, with nothing made", () => {
+describe("an invalid request creates no model:", () => {
   test.each<[unknown, number, string]>([
     [undefined, 400, "missing request body"],
     [{ model: "new" }, 400, "neither 'from' or 'files' was specified"],
@@ -252,7 +252,7 @@ describe("refused, with nothing made", () => {
     expect([response.status, await response.json()]).toEqual([400, { error: "file path must be relative" }]);
   });
 
-  test("without streaming, with a status of its own", async () => {
+  test("without streaming, each error has its own status", async () => {
     const missing = { model: "new", stream: false, files: { "x.gguf": `sha256:${X}` } };
     const response = await create(missing);
     expect([response.status, await response.json()]).toEqual([
@@ -266,7 +266,7 @@ describe("refused, with nothing made", () => {
   });
 });
 
-test("`path` is read inside the folders of the configuration", async () => {
+test("`path` reads a Modelfile only inside the configured folders", async () => {
   const dir = join(dirname(harness.root), "allowed");
   await harness.close();
   harness = await makeHarness({ importDirs: [dir] });
@@ -284,7 +284,7 @@ test("`path` is read inside the folders of the configuration", async () => {
   await rm(dir, { recursive: true });
 });
 
-test("a client that hangs up half-way leaves no model", async () => {
+test("a client that hangs up during a create leaves no model", async () => {
   const { url } = harness.listen();
   const gone = new AbortController();
   const body = JSON.stringify({ model: "new", files: Object.fromEntries([["x.gguf", digest]]) });

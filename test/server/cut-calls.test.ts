@@ -51,7 +51,7 @@ const respond = {
 };
 const message = { model: "m", max_tokens: 9, messages, tools: [{ name: "save", input_schema: parameters }] };
 
-test("chat completions have its arguments so far, whole and streamed", async () => {
+test("a chat completion has the arguments up to the cut, whole and streamed", async () => {
   const call = { id: expect.any(String), index: 0, type: "function", function: { name: "save", arguments: ARGUMENTS } };
   const [choice] = (await openai.chat.completions.create(chat)).choices;
   expect(choice).toMatchObject({ finish_reason: "length", message: { content: "", tool_calls: [call] } });
@@ -65,7 +65,7 @@ test("chat completions have its arguments so far, whole and streamed", async () 
   expect([streamed, reason]).toEqual([ARGUMENTS, "length"]);
 });
 
-test("a custom tool has its text so far", async () => {
+test("a cut custom tool call has its text up to the cut", async () => {
   harness.runtime.script = play([cutCall("run", '{"input":"print(1'), length]);
   const [choice] = (await openai.chat.completions.create(chat)).choices;
   expect(choice?.message.tool_calls).toMatchObject([{ type: "custom", custom: { name: "run", input: "print(1" } }]);
@@ -73,7 +73,7 @@ test("a custom tool has its text so far", async () => {
   expect(output).toMatchObject([{ type: "custom_tool_call", status: "incomplete", input: "print(1" }]);
 });
 
-test("a response has an incomplete item, whole and streamed", async () => {
+test("a response has a cut call as an incomplete item, whole and streamed", async () => {
   const item = { type: "function_call", status: "incomplete", name: "save", arguments: ARGUMENTS };
   const response = await openai.responses.create(respond);
   expect(response).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
@@ -88,7 +88,7 @@ test("a response has an incomplete item, whole and streamed", async () => {
   expect(types.slice(-2)).toEqual(["response.output_item.done", "response.incomplete"]);
 });
 
-test("a message has a block with as much of its input as was written, whole and streamed", async () => {
+test("a message has a cut call as a block with the input up to the cut, whole and streamed", async () => {
   const block = { type: "tool_use", id: expect.any(String), name: "save" };
   const reply = await anthropic.messages.create(message);
   expect(reply.stop_reason).toBe("max_tokens");
@@ -101,7 +101,7 @@ test("a message has a block with as much of its input as was written, whole and 
   expect(streamed.content).toMatchObject([block as never]);
 });
 
-test("a message whose second call is cut was cut, and so is one before its arguments", async () => {
+test("a message stops with max_tokens if its second call is cut, also before the arguments", async () => {
   harness.runtime.script = play([whole, cutCall("save", ""), length]);
   const reply = await anthropic.messages.create(message);
   expect(reply.stop_reason).toBe("max_tokens");
@@ -110,7 +110,7 @@ test("a message whose second call is cut was cut, and so is one before its argum
   expect(streamed.content).toHaveLength(2);
 });
 
-test("a native answer has it as text: its arguments would have to be an object", async () => {
+test("a native answer has a cut call as text, since arguments must be an object there", async () => {
   const response = await harness.post("/api/chat", { ...native, stream: false });
   expect(await response.json()).toMatchObject({ done_reason: "length", message: { content: TEXT } });
   const [first, last] = await linesOf(await harness.post("/api/chat", native));

@@ -27,13 +27,13 @@ describe("POST /api/embed", () => {
     );
   });
 
-  test("a list gives one vector for each text, an empty one too", async () => {
+  test("a list gives one vector for each text, also for an empty one", async () => {
     const reply = (await (await embed({ input: ["a", "", "ccc"] })).json()) as { embeddings: number[][] };
     expect(reply.embeddings.map(([first]) => first)).toEqual([1, 0, 3]);
     expect(asked().inputs).toEqual(["a", "", "ccc"]);
   });
 
-  test("no text, an empty one or an empty list loads the model", async () => {
+  test("a missing or empty input loads the model", async () => {
     for (const body of [{}, { input: "" }, { input: [] }, { input: null }]) {
       const response = await embed(body);
       expect([response.status, await response.text()]).toEqual([200, '{"model":"m","embeddings":[]}']);
@@ -63,7 +63,7 @@ describe("POST /api/embed", () => {
     expect([response.status, await response.json()]).toEqual([status, { error }]);
   });
 
-  test("what the model refuses keeps its status", async () => {
+  test("an error of the model keeps its status", async () => {
     harness.runtime.embedding = async () => {
       throw new AppError("bad_request", "the input length exceeds the context length");
     };
@@ -74,7 +74,7 @@ describe("POST /api/embed", () => {
     ]);
   });
 
-  test("a client that hangs up stops the model", async () => {
+  test("a client that hangs up stops the embedding", async () => {
     const stopped = Promise.withResolvers<string>();
     harness.runtime.embedding = async ({ signal }) => {
       await pause(60_000, signal).catch((error: AppError) => stopped.resolve(error.code));
@@ -94,13 +94,13 @@ describe("POST /api/embed", () => {
 describe("POST /api/embeddings", () => {
   const embeddings = (body: object) => harness.post("/api/embeddings", body);
 
-  test("a prompt gives one vector, which must fit the context", async () => {
+  test("a prompt gives one vector, and is not truncated to the context", async () => {
     const response = await embeddings({ model: "m", prompt: "hi" });
     expect(await response.json()).toEqual({ embedding: [2, Math.fround(1 / 3), -0.5] });
     expect(asked()).toMatchObject({ inputs: ["hi"], truncate: false });
   });
 
-  test("no prompt loads the model", async () => {
+  test("an empty or missing prompt loads the model", async () => {
     expect(await (await embeddings({ model: "m", keep_alive: 0 })).json()).toEqual({ embedding: [] });
     expect(asked()).toMatchObject({ inputs: [], keepAliveMs: 0 });
   });

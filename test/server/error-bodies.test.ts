@@ -7,7 +7,7 @@ const bodyFor = (path: string, headers: Record<string, string> = {}): object =>
   errorBodyFor(new Request(`http://localhost${path}`, { headers }))(new AppError("not_found", "gone"), "req_1");
 
 describe("the body of an error", () => {
-  test("has the shape of the API that was called", () => {
+  test("has the shape of the API of the route", () => {
     const openai = { error: { message: "gone", type: "not_found_error", param: null, code: null } };
     const anthropic = { type: "error", error: { type: "not_found_error", message: "gone" }, request_id: "req_1" };
     expect(bodyFor("/api/chat")).toEqual({ error: "gone" });
@@ -26,7 +26,7 @@ describe("the body of an error", () => {
     ["too_large", "invalid_request_error", "request_too_large"],
     ["busy", "api_error", "overloaded_error"],
     ["runner", "api_error", "api_error"],
-  ] as [Code, string, string][])("names the type of %s: %s, %s", (code, openai, anthropic) => {
+  ] as [Code, string, string][])("has the type for %s: %s, %s", (code, openai, anthropic) => {
     const error = new AppError(code, "x");
     expect([openaiErrorBody(error).error.type, anthropicErrorBody(error, "req_1").error.type]).toEqual([
       openai,
@@ -40,7 +40,7 @@ describe("a missing key", () => {
   beforeAll(async () => void (harness = await makeHarness({ apiKeys: ["alpha"] })));
   afterAll(() => harness.close());
 
-  test("is told in the words of each API", async () => {
+  test("is reported in the shape of each API", async () => {
     const body = async (path: string): Promise<unknown> => {
       const response = await harness.post(path, "{}");
       expect([response.status, response.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);

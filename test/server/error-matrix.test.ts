@@ -130,27 +130,27 @@ test("every route under /api and /v1 is in the table", () => {
 describe.each(Object.entries(MODEL_ROUTES))("%s", (route, { rest, missing, blank = missing, invalid, absent }) => {
   const ask = (model: unknown) => failure(route, { ...rest, model });
 
-  test("no body, and one of blanks: 400", async () => {
+  test("a missing or blank body: 400", async () => {
     for (const body of [undefined, " \n"]) expect(await failure(route, body)).toEqual([400, "missing request body"]);
   });
 
-  test("a body that is no JSON, breaks off or is no object: 400", async () => {
+  test("a body that is not JSON, is cut off or is not an object: 400", async () => {
     expect(await failure(route, "x")).toEqual([400, "request body: expected JSON: Unexpected identifier"]);
     expect(await failure(route, '{"model":')).toEqual([400, "request body: expected JSON: Unexpected EOF"]);
     expect(await failure(route, "[]")).toEqual([400, "request body: expected an object, got an array"]);
   });
 
-  test("a model that is no text: 400", async () => {
+  test("a model that is not a string: 400", async () => {
     expect(await ask(7)).toEqual([400, "model: expected a string, got 7"]);
     expect(await ask({})).toEqual([400, "model: expected a string, got an object"]);
   });
 
-  test(`no model: ${missing.join(" ")}`, async () => {
+  test(`a missing model: ${missing.join(" ")}`, async () => {
     for (const model of [undefined, null, ""]) expect([model, await ask(model)]).toEqual([model, missing]);
     expect(await ask("  ")).toEqual(blank);
   });
 
-  test(`a name that is none: ${invalid.join(" ")}`, async () => {
+  test(`an invalid name: ${invalid.join(" ")}`, async () => {
     expect(await ask("a b")).toEqual(invalid);
     for (const model of ["../m", "m:", "/m", "a/b/c/d/m", "m@sha256:00", "m".repeat(81), "ü", "m\0", "..", "-m"]) {
       expect([model, await ask(model)]).toEqual([
@@ -167,7 +167,7 @@ describe.each(Object.entries(MODEL_ROUTES))("%s", (route, { rest, missing, blank
       expect(await (await harness.call(method, path, { ...rest, model: "nope" })).json()).toMatchObject(shapeOf(path));
     });
 
-  test("another method: 405, with those that there are", async () => {
+  test("another method: 405, with the allowed methods", async () => {
     const [, path = ""] = route.split(" ");
     const response = await harness.call("PATCH", path);
     const text = await response.text();

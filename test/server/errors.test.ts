@@ -77,7 +77,7 @@ describe("bodies", () => {
     expect(await failure(`/api/${route}`, text)).toEqual([400, { error }]);
   });
 
-  test("are read whatever their type, keys in any case, unknown and null fields ignored", async () => {
+  test("are read with any content type and keys in any case, without unknown and null fields", async () => {
     for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json"]) {
       const body = '{"MODEL":"m","Prompt":"hi","stream":null,"format":null,"__proto__":{"x":1},"stream":false}';
       const response = await harness.call("POST", "/api/generate", body, { "content-type": type });
@@ -85,7 +85,7 @@ describe("bodies", () => {
     }
   });
 
-  test("larger than the limit are refused, announced or not", async () => {
+  test("larger than the limit are refused, with and without a content-length", async () => {
     const { url } = harness.listen();
     const huge = "x".repeat(64 * 1024 * 1024 + 1);
     const error = `request body: expected at most 67108864 bytes, got ${huge.length}`;
@@ -100,7 +100,7 @@ describe("bodies", () => {
 });
 
 describe("requests that contradict themselves", () => {
-  test.each([[{ template: "x" }], [{ system: "x" }], [{ context: [1] }]])("raw with %j", async (extra) => {
+  test.each([[{ template: "x" }], [{ system: "x" }], [{ context: [1] }]])("are refused: raw with %j", async (extra) => {
     const error = "raw mode does not support template, system, or context";
     expect(await failure("/api/generate", { model: "m", prompt: "x", raw: true, ...extra })).toEqual([400, { error }]);
   });
@@ -109,7 +109,7 @@ describe("requests that contradict themselves", () => {
     ["xml", '"xml"'],
     [7, "7"],
     [["json"], "an array"],
-  ])("format %j", async (format, got) => {
+  ])("are refused: format %j", async (format, got) => {
     const error = `format: expected "json" or a JSON schema, got ${got}`;
     expect(await failure("/api/chat", { model: "m", messages: [{}], format })).toEqual([400, { error }]);
   });
@@ -120,7 +120,7 @@ describe("requests that contradict themselves", () => {
     [{ stop: "x" }, 'option "stop" must be of type array'],
     [{ stop: [1] }, 'option "stop" must be of an array of strings'],
     [{ use_mmap: 1 }, 'option "use_mmap" must be of type boolean'],
-  ])("options %j", async (options, error) => {
+  ])("are refused: options %j", async (options, error) => {
     expect(await failure("/api/generate", { model: "m", prompt: "x", options })).toEqual([400, { error }]);
   });
 });
@@ -148,7 +148,7 @@ describe("a runtime that fails", () => {
     }
   });
 
-  test("after the first piece is the last line of the stream", async () => {
+  test("after the first piece ends the stream with an error line", async () => {
     harness.runtime.script = failing(new AppError("runner", "device lost"), [{ kind: "text", text: "He" }]);
     const response = await harness.post("/api/chat", { model: "m", messages: [{ content: "x" }] });
     expect(response.status).toBe(200);
@@ -157,7 +157,7 @@ describe("a runtime that fails", () => {
     expect(harness.logs.at(-1)).toMatchObject({ msg: "request", status: 200, error: "device lost" });
   });
 
-  test("is a status, not a line, without streaming", async () => {
+  test("gives a status instead of a line without streaming", async () => {
     harness.runtime.script = failing(new AppError("runner", "device lost"), [{ kind: "text", text: "He" }]);
     const body = { model: "m", messages: [{ content: "x" }], stream: false };
     expect(await failure("/api/chat", body)).toEqual([500, { error: "device lost" }]);
@@ -207,7 +207,7 @@ describe("paths and methods", () => {
       expect(response.headers.get(/messages/.test(path) ? "request-id" : "x-request-id")).toStartWith("req_");
   });
 
-  test("a path that does not exist is told in part where it is long", async () => {
+  test("an error about a long path quotes only a part of it", async () => {
     expect((await (await harness.call("GET", `/v1/${"x".repeat(5000)}`)).text()).length).toBeLessThan(400);
   });
 
@@ -217,7 +217,7 @@ describe("paths and methods", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  test("the root says what probes look for", async () => {
+  test("the root answers the text that clients probe for", async () => {
     const response = await harness.call("GET", "/");
     expect([response.headers.get("content-type"), await response.text()]).toEqual([
       "text/plain; charset=utf-8",

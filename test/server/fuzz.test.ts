@@ -33,7 +33,7 @@ const { body } = fc.letrec((tie) => ({
 /** Statuses of success, and of the caller's mistakes. */
 const EXPECTED = [200, 400, 404, 499];
 
-test("whatever JSON comes, the answer is JSON with a status that fits, and nothing is a bug", async () => {
+test("the native routes answer any JSON with JSON and an expected status, and log no bug", async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom("generate", "chat", "show"), body, async (route, value) => {
       const sent = { model: "m", ...(value as object) };
@@ -47,7 +47,7 @@ test("whatever JSON comes, the answer is JSON with a status that fits, and nothi
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
 });
 
-test("whatever JSON comes to the OpenAI routes, the same holds, and every error has their shape", async () => {
+test("the OpenAI routes answer any JSON with an expected status and errors in OpenAI's shape, and log no bug", async () => {
   const route = fc.constantFrom("chat/completions", "completions", "embeddings");
   await fc.assert(
     fc.asyncProperty(route, body, fc.boolean(), async (path, value, talks) => {
@@ -69,7 +69,7 @@ test("whatever JSON comes to the OpenAI routes, the same holds, and every error 
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
 });
 
-test("whatever JSON comes to the routes of Anthropic and of Responses, the same holds", async () => {
+test("the routes of Anthropic and Responses answer any JSON with an expected status, and log no bug", async () => {
   const type = fc.constantFrom(
     ...(
       "message function_call function_call_output reasoning input_text function namespace allowed_tools json_schema " +
@@ -104,7 +104,7 @@ test("whatever JSON comes to the routes of Anthropic and of Responses, the same 
   expect(harness.logs.filter((line) => line["msg"] === "bug")).toEqual([]);
 });
 
-test("whatever JSON comes to change models, the same holds, and the models stay whole", async () => {
+test("the routes that change models answer any JSON with an expected status, and leave every model whole", async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom("create", "copy", "delete"), body, async (route, value) => {
       const sent = JSON.stringify({ model: "new", from: "m", source: "m", destination: "n", ...(value as object) });

@@ -48,11 +48,11 @@ describe("an answer", () => {
     expect(await response.json()).toEqual({ model: "m", created_at: CREATED_AT, response: "Hello", ...FINAL });
   });
 
-  test("streams unless told not to: null is not told", async () => {
+  test("streams if stream is null", async () => {
     expect((await generate({ stream: null })).headers.get("content-type")).toBe("application/x-ndjson");
   });
 
-  test("streams for images or a suffix alone too, which are no loading", async () => {
+  test("streams for images or a suffix without a prompt, instead of loading the model", async () => {
     for (const body of [{ images: ["aGk="] }, { suffix: "end" }]) {
       const response = await generate({ ...body, prompt: "" });
       expect(response.headers.get("content-type")).toBe("application/x-ndjson");
@@ -61,13 +61,13 @@ describe("an answer", () => {
     expect((await generate({ prompt: "", images: [], suffix: "" })).headers.get("content-type")).toContain("charset");
   });
 
-  test("has no context where the runtime gives none", async () => {
+  test("has no context if the runtime returns none", async () => {
     harness.runtime.script = play([{ kind: "done", reason: "length" }]);
     const [last] = await linesOf(await generate({ raw: true }));
     expect(last).toEqual({ model: "m", created_at: CREATED_AT, response: "", done: true, done_reason: "length" });
   });
 
-  test("that never ends properly is an error, not an end", async () => {
+  test("without a final event is an error", async () => {
     harness.runtime.script = play([{ kind: "text", text: "He" }]);
     const error = { error: "model runner has unexpectedly stopped" };
     expect((await linesOf(await generate({}))).at(-1)).toEqual(error);
@@ -77,7 +77,7 @@ describe("an answer", () => {
 });
 
 describe("every field reaches the runtime", () => {
-  test("as it was sent", async () => {
+  test("keeps the value of the request", async () => {
     const image = Buffer.from("pixels");
     await generate({
       stream: false,
@@ -106,17 +106,17 @@ describe("every field reaches the runtime", () => {
     });
   });
 
-  test("and what was not sent stays absent", async () => {
+  test("is absent if the request does not have it or has an empty value", async () => {
     await (await generate({ format: "", suffix: "", unknown: 1 })).text();
     expect(Object.keys(asked()).sort()).toEqual(["model", "options", "prompt", "raw", "signal"]);
   });
 
-  test("an empty system message is none: Go's client sends it always", async () => {
+  test("drops an empty system message, which Go's client always sends", async () => {
     await (await generate({ system: "" })).text();
     expect(asked()).not.toHaveProperty("system");
   });
 
-  test("with a JSON schema as format", async () => {
+  test("takes a JSON schema as format", async () => {
     const schema = { $schema: "x", type: "object", properties: { __proto__x: {} } };
     await (await generate({ format: schema })).text();
     expect(asked().format).toEqual(schema);
@@ -134,7 +134,7 @@ describe("every field reaches the runtime", () => {
     expect(asked().keepAliveMs).toBe(ms);
   });
 
-  test("options that nobody knows are logged, not refused", async () => {
+  test("unknown options are logged, not refused", async () => {
     await (await generate({ options: { mood: 1 } })).text();
     expect(harness.logs).toContainEqual(expect.objectContaining({ level: "warn", options: ["mood"] }));
   });
@@ -147,7 +147,7 @@ describe("without a prompt", () => {
     [{ prompt: null, stream: true }, "load"],
     [{ keep_alive: 0 }, "unload"],
     [{ prompt: "", keep_alive: "0s", stream: true }, "unload"],
-  ])("%j is one object that says %s", async (body, reason) => {
+  ])("%j gives one object with done_reason %s", async (body, reason) => {
     const response = await harness.post("/api/generate", { model: "m", ...body });
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(await response.text()).toBe(
@@ -156,7 +156,7 @@ describe("without a prompt", () => {
   });
 });
 
-test("the log has one line per request: counts, no text", async () => {
+test("the log has one line per request, with counts and without text", async () => {
   await (await generate({ prompt: "SECRET" })).text();
   const lines = harness.logs.filter((line) => line["msg"] === "request");
   expect(lines).toEqual([
@@ -174,7 +174,7 @@ test("the log has one line per request: counts, no text", async () => {
   expect(JSON.stringify(harness.logs)).not.toContain("SECRET");
 });
 
-test("the answer's name is the request's, whatever the case of the model's", async () => {
+test("the answer has the model's name as the request spells it", async () => {
   const [first] = await linesOf(await harness.post("/api/generate", { model: "M", prompt: "hi" }));
   expect(first?.["model"]).toBe("M");
   expect(DONE.kind).toBe("done");

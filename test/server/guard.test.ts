@@ -47,7 +47,7 @@ describe("origins", () => {
     if (!allowed) expect(await response.json()).toEqual({ error: expect.stringContaining(`'${origin}'`) });
   });
 
-  test("a refusal names the origin and the setting, in the words of the API that was called", async () => {
+  test("a refusal names the origin and the setting, in the shape of the route's API", async () => {
     const call = await caller();
     const message =
       "pages of origin 'https://a.example' may not call this server: HEARTH_ORIGINS=https://a.example allows it";
@@ -61,25 +61,25 @@ describe("origins", () => {
     expect(long.length).toBeLessThan(1000);
   });
 
-  test("can be added to, with one star each", async () => {
+  test("may be configured with one star each", async () => {
     const call = await caller({ origins: ["https://*.example.com", "chrome-extension://*"] });
     expect((await call({ origin: "https://a.example.com" })).status).toBe(200);
     expect((await call({ origin: "chrome-extension://abc" })).status).toBe(200);
     expect((await call({ origin: "https://example.com" })).status).toBe(403);
   });
 
-  test("a star alone allows all", async () => {
+  test("a single star allows all origins", async () => {
     const response = await (await caller({ origins: ["*"] }))({ origin: "http://evil.example" });
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  test("the server's own origin is left alone, whatever its name", async () => {
+  test("the server's own origin passes under any of its names, without CORS headers", async () => {
     const call = await caller({ host: { hostname: "0.0.0.0", port: 0 }, hosts: ["models.example"] });
     const response = await call({ origin: "https://models.example", host: "models.example" });
     expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([200, null]);
   });
 
-  test("a preflight is answered with what is allowed, on any path", async () => {
+  test("a preflight lists the allowed methods and headers, on any path", async () => {
     const response = await (await caller())({ origin: "http://localhost" }, "OPTIONS", "/api/chat");
     expect([response.status, await response.text()]).toEqual([204, ""]);
     expect(response.headers.get("access-control-allow-methods")).toBe("GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS");
@@ -89,7 +89,7 @@ describe("origins", () => {
     expect(response.headers.get("access-control-max-age")).toBe("43200");
   });
 
-  test("a page may read the id of its request, and when to ask again", async () => {
+  test("a page may read the headers with the request's id, the ETag and the time to retry", async () => {
     const call = await caller();
     for (const path of ["/v1/models", "/v1/nothing"]) {
       const response = await call({ origin: "http://localhost" }, "GET", path);
@@ -105,7 +105,7 @@ describe("origins", () => {
     expect((await call({ origin: "http://evil.example" }, "GET", "/nothing")).status).toBe(403);
   });
 
-  test("an answer to an allowed origin carries the headers also when it is an error", async () => {
+  test("an error for an allowed origin has CORS headers too", async () => {
     const response = await (await caller())({ origin: "http://localhost" }, "GET", "/nothing");
     expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([404, "http://localhost"]);
   });
@@ -155,7 +155,7 @@ describe("the Host header", () => {
     }
   });
 
-  test("may be a name of the settings, of a configured origin, or the name that the server listens on", async () => {
+  test("may be a configured name, the name of a configured origin, or the name that the server listens on", async () => {
     const passes = async (host: string, config: Partial<AppDeps["config"]>): Promise<boolean> =>
       (await (await caller(config))({ host })).status === 200;
     const hosts = ["models.example", "*.svc.cluster.local"];
@@ -181,13 +181,13 @@ describe("the Host header", () => {
     expect(await passes("nas.home.arpa", { host: { hostname: "NAS.home.arpa", port: 0 } })).toBe(true);
   });
 
-  test("is not looked at where keys are asked for, which a page that rebinds a name has not", async () => {
+  test("is not checked if the server has keys, since a page that rebinds a name has no key", async () => {
     const call = await caller({ apiKeys: ["alpha"] });
     expect((await call({ host: "evil.example" })).status).toBe(401);
     expect((await call({ host: "evil.example", authorization: "Bearer alpha" })).status).toBe(200);
   });
 
-  test("a refusal says how to allow the name", async () => {
+  test("the error of a refused host says how to allow it", async () => {
     expect(await (await (await caller())({ host: "a.example:80" })).json()).toEqual({
       error:
         "Host 'a.example:80' is not a name of this server: HEARTH_HOSTS=a.example allows it, and with HEARTH_API_KEYS any name will do",
@@ -209,7 +209,7 @@ describe("keys", () => {
     [{ authorization: "Basic alpha" }, 401],
     [{ authorization: "Bearer alpha" }, 200],
     [{ authorization: "bearer beta" }, 200],
-  ])("%j gets %d", async (headers, status) => {
+  ])("the headers %j get %d", async (headers, status) => {
     const response = await (await caller(keys))(headers as Record<string, string>);
     expect(response.status).toBe(status);
     if (status === 200) return;
@@ -217,7 +217,7 @@ describe("keys", () => {
     expect(await response.json()).toEqual({ error: "unauthorized" });
   });
 
-  test("are asked for under every spelling of a path that reaches a route", async () => {
+  test("are required under every spelling of a path that reaches a route", async () => {
     const call = await caller(keys);
     for (const path of [
       "/api/version",
@@ -231,7 +231,7 @@ describe("keys", () => {
     }
   });
 
-  test("cannot be avoided by a short host name, which routes as well as a long one", async () => {
+  test("are required under a short host name too", async () => {
     const harness = await makeHarness({ ...keys, host: { hostname: "0.0.0.0", port: 0 } });
     open.push(harness);
     const status = async (url: string, headers = {}) =>
@@ -241,14 +241,14 @@ describe("keys", () => {
     expect(await status("http://nas/api/version", { authorization: "Bearer alpha" })).toBe(200);
   });
 
-  test("are asked for by everything under /api and /v1, and by /metrics", async () => {
+  test("are required by every path under /api and /v1, and by /metrics", async () => {
     const call = await caller(keys);
     for (const path of ["/api/tags", "/api/nothing", "/v1/models", "/v1/chat/completions", "/metrics"]) {
       expect([path, (await call({}, "GET", path)).status]).toEqual([path, 401]);
     }
   });
 
-  test("have names, which the log shows instead of them", async () => {
+  test("have names, which the log shows instead of the keys", async () => {
     const harness = await makeHarness({ apiKeys: ["laptop:alpha", "beta", "ci:with:colon"] });
     open.push(harness);
     const keyOf = async (key: string): Promise<unknown> => {
@@ -262,7 +262,7 @@ describe("keys", () => {
     expect(JSON.stringify(harness.logs)).not.toMatch(/alpha|beta|with:colon/);
   });
 
-  test("are not asked for by the root, by health and by preflights", async () => {
+  test("are not required by the root, health and preflights", async () => {
     const call = await caller(keys);
     expect((await call({}, "GET", "/")).status).toBe(200);
     expect((await call({}, "GET", "/health")).status).toBe(200);

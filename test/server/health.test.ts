@@ -6,7 +6,7 @@ let harness: Harness;
 beforeEach(async () => void (harness = await makeHarness()));
 afterEach(() => harness.close());
 
-test("a server that can work says so, and what it does", async () => {
+test("a healthy server reports its version, free disk space and number of models", async () => {
   const response = await harness.call("GET", "/health");
   expect(response.status).toBe(200);
   expect(await response.json()).toEqual({
@@ -18,7 +18,7 @@ test("a server that can work says so, and what it does", async () => {
   });
 });
 
-test("a store that is gone is a 503 that names it, without its path", async () => {
+test("a missing store is a 503 that names the store, without its path", async () => {
   await rm(harness.root, { recursive: true });
   const response = await harness.call("GET", "/health");
   expect(response.status).toBe(503);

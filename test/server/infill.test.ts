@@ -23,7 +23,7 @@ const LAST = {
   timings: expect.objectContaining({ prompt_n: 2, predicted_n: 2 }),
 };
 
-test("the texts, other files and settings reach the model, and the answer has llama-server's fields", async () => {
+test("the texts, other files and settings reach the model, and the answer has the fields of llama-server", async () => {
   const extra = [{ filename: "a.py", text: "def a(): pass" }, { text: "copied" }];
   const texts = { input_prefix: "x = 1\n", prompt: "y = ", input_suffix: "\nz = 3", input_extra: extra };
   const response = await post({ ...texts, n_predict: 9, top_k: 4, stop: ["\n"] });
@@ -41,7 +41,7 @@ test("the texts, other files and settings reach the model, and the answer has ll
   expect(asked()).toMatchObject({ prompt: "x", suffix: "", fill: [] });
 });
 
-test("a stream ends with the whole object, without [DONE]", async () => {
+test("a stream ends with the complete object, without [DONE]", async () => {
   const frames = await framesOf(await post({ input_prefix: "x", stream: true }));
   expect(frames).toEqual([
     { index: 0, content: "He", tokens: [], stop: false, id_slot: -1, tokens_predicted: 1, tokens_evaluated: 0 },
@@ -50,7 +50,7 @@ test("a stream ends with the whole object, without [DONE]", async () => {
   ]);
 });
 
-test("tells why it ended, and only the wanted fields", async () => {
+test("the answer has its stop reason and only the requested fields", async () => {
   const fields = ["content", "stop_type", "stopping_word", "timings/prompt_n", "nope/x"];
   const ended = async (done: object): Promise<object> => {
     harness.runtime.script = play([{ kind: "text", text: "a" }, { ...DONE, ...done } as InferenceEvent]);
@@ -61,7 +61,7 @@ test("tells why it ended, and only the wanted fields", async () => {
   expect(await ended({ stopSequence: "b" })).toEqual({ ...answer, stop_type: "word", stopping_word: "b" });
 });
 
-test("t_max_predict_ms ends it with a line", async () => {
+test("t_max_predict_ms ends an answer at the end of a line", async () => {
   const words = ["a", " b\n", "c", "\n", "d"].map((text): InferenceEvent => ({ kind: "text", text }));
   harness.runtime.script = play([...words, DONE], 30);
   const late = (await (await post({ input_prefix: "x", t_max_predict_ms: 1 })).json()) as object;
@@ -72,7 +72,7 @@ test("t_max_predict_ms ends it with a line", async () => {
   });
 });
 
-test("bad requests", async () => {
+test("bad requests are refused", async () => {
   const failure = async (body: object) => {
     const response = await post(body);
     return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
@@ -86,7 +86,7 @@ test("bad requests", async () => {
   expect((await failure({ input_prefix: 7 }))[0]).toBe(400);
 });
 
-test("/slots can fail where no slot is free", async () => {
+test("/slots with fail_on_no_slot is 503 if no slot is free", async () => {
   harness.runtime.models = [];
   expect((await harness.call("GET", "/slots")).status).toBe(200);
   expect((await harness.call("GET", "/slots?fail_on_no_slot=1")).status).toBe(503);

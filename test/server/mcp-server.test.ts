@@ -36,7 +36,7 @@ async function connect(url: string, headers: Record<string, string> = {}): Promi
 
 const textOf = (result: any): string => result.content[0].text;
 
-test("it is off unless the configuration turns it on", async () => {
+test("MCP is off unless the configuration turns it on", async () => {
   const url = await served({});
   const response = await fetch(`${url}/mcp`, { method: "POST", body: "{}" });
   expect(response.status).toBe(404);
@@ -55,7 +55,7 @@ test("the protocol's client lists its tools and calls them", async () => {
   expect(textOf(answer)).not.toContain("{");
 });
 
-test("it asks for a key where the server has keys", async () => {
+test("MCP requires a key if the server has keys", async () => {
   const url = await served({ serve: true }, ["secret"]);
   const ask = (headers: Record<string, string>) =>
     fetch(`${url}/mcp`, { method: "POST", headers, body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' });
@@ -64,7 +64,7 @@ test("it asks for a key where the server has keys", async () => {
   expect((await ask({ authorization: "Bearer secret" })).status).not.toBe(401);
 });
 
-test("an error of the endpoint is the tool's failure, and nothing else reaches the server", async () => {
+test("an error of an endpoint is a failed tool call, and unknown tools and messages are refused", async () => {
   const url = await served({ serve: true });
   const client = await connect(url);
   expect(await client.callTool({ name: "chat", arguments: { model: "", prompt: "hi" } })).toMatchObject({
@@ -75,7 +75,7 @@ test("an error of the endpoint is the tool's failure, and nothing else reaches t
   expect((await fetch(`${url}/mcp`)).status).toBe(405);
 });
 
-test("with webhooks the agent takes events and tasks, with the hook token", async () => {
+test("with webhooks, run_agent and post_event reach the agent, with the hook token only", async () => {
   const world = await startGateway({ servers: {} });
   const client = await connect(world.url, { "x-gateway-token": HOOK_TOKEN });
   const { tools } = await client.listTools();

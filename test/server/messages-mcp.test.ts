@@ -99,7 +99,7 @@ describe("the client of the API", () => {
     });
   }, 30_000);
 
-  test("gets them in a stream", async () => {
+  test("gets calls and results in a stream", async () => {
     rounds("none", [call("all__echo", { message: 3 }), DONE], [said("Sorry."), DONE]);
     const stream = client().beta.messages.stream(ECHO);
     const types: string[] = [];
@@ -113,7 +113,7 @@ describe("the client of the API", () => {
   }, 30_000);
 });
 
-test("the older choice of tools counts, and the prompt's tokens include the tools", async () => {
+test("tool_configuration selects tools, and counted tokens include the tools", async () => {
   rounds("none", [said("Hi."), DONE]);
   const configured = (tool_configuration: object) => ({
     mcp_servers: [{ type: "url", name: "all", tool_configuration }],
@@ -157,7 +157,7 @@ test.each<[string, object, string]>([
     "mcp_servers.0.authorization_token: expected names and values of HTTP headers",
   ],
 ])(
-  "is refused where addresses are '%s': %j",
+  "a request is refused if addresses are '%s': %j",
   async (addresses, body, message) => {
     const response = await post(body, { addresses });
     expect(response.status).toBe(400);
@@ -171,7 +171,7 @@ test.each<[string, object, string]>([
 
 describe("a server that a request names by its address", () => {
   test.each(["https://127.0.0.1/mcp", "https://localhost/mcp", "https://[::ffff:10.0.0.1]/mcp"])(
-    "is not asked at %s where only public addresses are allowed",
+    "is refused at %s if only public addresses are allowed",
     async (url) => {
       const response = await post({ mcp_servers: [{ name: "x", url }] }, { addresses: "public" });
       expect(response.status).toBe(502);
@@ -180,7 +180,7 @@ describe("a server that a request names by its address", () => {
     30_000,
   );
 
-  test("is asked where all addresses are allowed, in the dialects of both APIs", async () => {
+  test("is called if all addresses are allowed, by Messages and Responses", async () => {
     const url = `${world("all").url}/mcp`;
     rounds("all", [call("me__list_models", {}), DONE], [said("One."), DONE]);
     const reply = await (await post({ mcp_servers: [{ name: "me", url }] }, { addresses: "all" })).json();

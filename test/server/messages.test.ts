@@ -34,7 +34,7 @@ const TOOLS = [
 ];
 
 describe("a whole message", () => {
-  test("has text, a reason and the true counts", async () => {
+  test("has text, a stop reason and token counts", async () => {
     const response = await post({});
     expect(response.status).toBe(200);
     expect(response.headers.get("request-id")).toMatch(/^req_[0-9a-f]{24}$/);
@@ -50,7 +50,7 @@ describe("a whole message", () => {
     });
   });
 
-  test("puts thinking, text and calls in blocks of their own, without the blanks between", async () => {
+  test("puts thinking, text and calls in separate blocks, without the blanks between them", async () => {
     harness.runtime.script = play([
       { kind: "thinking", text: "hm" },
       { kind: "thinking", text: "m" },
@@ -78,12 +78,12 @@ describe("a whole message", () => {
     });
   });
 
-  test("keeps blanks that are all the answer", async () => {
+  test("keeps blanks if the answer has nothing else", async () => {
     harness.runtime.script = play([{ kind: "text", text: " " }, { kind: "text", text: "\n" }, DONE]);
     expect(await (await post({})).json()).toMatchObject({ content: [{ type: "text", text: " \n" }] });
   });
 
-  test("without a word has no blocks", async () => {
+  test("has no blocks if the answer is empty", async () => {
     harness.runtime.script = play([DONE]);
     expect(await (await post({})).json()).toMatchObject({ content: [], stop_reason: "end_turn" });
   });
@@ -102,7 +102,7 @@ describe("a whole message", () => {
 });
 
 describe("a stream", () => {
-  test("opens, fills and closes each block, and counts at both ends", async () => {
+  test("opens, fills and closes each block, with token counts in the first and the last event", async () => {
     harness.runtime.script = play([
       { kind: "prompt", promptEvalCount: 7, promptCachedCount: 5, promptEvalNs: 0 },
       { kind: "thinking", text: "hm" },
@@ -207,7 +207,7 @@ describe("a stream", () => {
 });
 
 describe("every setting reaches the runtime", () => {
-  test("under our names, and what is absent stays the model's", async () => {
+  test("under its native name, and absent settings stay absent", async () => {
     await post({ temperature: 0.5, top_p: 0.9, top_k: 5, metadata: { user_id: "u" }, service_tier: "auto" });
     expect(asked()).toEqual({
       model: "m",
@@ -219,7 +219,7 @@ describe("every setting reaches the runtime", () => {
     expect(asked().options).toEqual({ num_predict: 64 });
   });
 
-  test("a schema is found where it was before output_config too", async () => {
+  test("a schema may be in output_format, its place before output_config", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     await post({ output_format: { type: "json_schema", schema } });
     expect(asked().format).toEqual(schema);
@@ -227,7 +227,7 @@ describe("every setting reaches the runtime", () => {
     expect(await response.text()).toContain('output_format.type: expected \\"json_schema\\", got \\"yaml\\"');
   });
 
-  test("tools and a schema for the answer", async () => {
+  test("tools and the schema of the answer", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     await post({ tools: TOOLS, output_config: { format: { type: "json_schema", schema } } });
     expect(asked().format).toEqual(schema);
@@ -247,14 +247,14 @@ describe("every setting reaches the runtime", () => {
     expect(asked().toolChoice).toEqual(wanted as ChatRequest["toolChoice"] & object);
   });
 
-  test("web search is left out, and the log says so", async () => {
+  test("web search is left out, and the log names it", async () => {
     const tools = [{ type: "web_search_20250305", name: "web_search" }, TOOLS[0]];
     expect((await post({ tools })).status).toBe(200);
     expect(asked().tools?.map((tool) => tool.function.name)).toEqual(["f"]);
     expect(harness.logs).toContainEqual(expect.objectContaining({ level: "warn", types: ["web_search_20250305"] }));
   });
 
-  test("disable_parallel_tool_use leaves one call", async () => {
+  test("disable_parallel_tool_use keeps only one call", async () => {
     harness.runtime.script = play([call("f", {}), call("g", {}), DONE]);
     const tool_choice = { type: "auto", disable_parallel_tool_use: true };
     const body = (await (await post({ tools: TOOLS, tool_choice })).json()) as { content: { name: string }[] };
@@ -266,14 +266,14 @@ describe("every setting reaches the runtime", () => {
     [{ thinking: { type: "disabled" } }, false],
     [{ output_config: { effort: "high" } }, undefined],
     [{}, undefined],
-  ])("%j asks a model that cannot think for %p", async (body, think) => {
+  ])("%j gives a model that cannot think the setting %p", async (body, think) => {
     expect((await post(body)).status).toBe(200);
     expect(asked().think).toBe(think as false);
   });
 });
 
 describe("count_tokens", () => {
-  test("counts the prompt without asking the model", async () => {
+  test("counts the prompt's tokens without running the model", async () => {
     const response = await post({ max_tokens: undefined, system: "be kind now" }, "/v1/messages/count_tokens");
     expect([response.status, await response.json()]).toEqual([200, { input_tokens: 5 }]);
     expect(harness.runtime.requests).toEqual([]);
@@ -281,7 +281,7 @@ describe("count_tokens", () => {
 });
 
 test.each(["/v1/messages", "/v1/messages/count_tokens"])(
-  "%s: no thread is kept, and the SDK sends it all",
+  "%s: continuing a thread is 404, so that the SDK sends the whole conversation",
   async (path) => {
     expect((await post({ thread: { type: "create" } }, path)).status).toBe(200);
     const thread = { type: "continue", previous_message_id: "msg_1" };
@@ -383,7 +383,7 @@ describe("requests that cannot be answered", () => {
   });
 });
 
-test("a key may come as x-api-key", async () => {
+test("a key may be in x-api-key", async () => {
   const guarded = await makeHarness({ apiKeys: ["alpha"] });
   const ask = (headers: Record<string, string>) => guarded.call("POST", "/v1/messages", BASE, headers);
   expect((await ask({ "x-api-key": "alpha" })).status).toBe(200);

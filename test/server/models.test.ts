@@ -26,7 +26,7 @@ const DETAILS = {
 };
 
 describe("the list of models", () => {
-  test("has all fields, the model changed last first", async () => {
+  test("has all fields, and begins with the model changed last", async () => {
     await putModel(harness.root, "user/new:q8", { modifiedAt: new Date("2100-02-03T04:05:06.789Z") });
     await putModel(harness.root, "old", { modifiedAt: new Date("2001-02-03T04:05:06Z") });
     const { models } = await get("/api/tags");
@@ -48,13 +48,13 @@ describe("the list of models", () => {
     expect(await get("/api/tags")).toEqual({ models: [] });
   });
 
-  test("says what the file says where the configuration is silent", async () => {
+  test("takes from the file the details that the configuration lacks", async () => {
     await putModel(harness.root, "bare", { config: {}, gguf: { "general.file_type": { u32: 15 } } });
     const bare = (await get("/api/tags")).models.find((model) => model["name"] === "bare:latest");
     expect(bare?.["details"]).toMatchObject({ ...DETAILS, quantization_level: "Q4_K_M" });
   });
 
-  test("still has a model whose weights are gone, and what is known of it", async () => {
+  test("has a model whose weights are missing, with its known details", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     await rm(paths.model);
     const [model] = (await get("/api/tags")).models;
@@ -72,7 +72,7 @@ describe("the list of models", () => {
 });
 
 describe("showing a model", () => {
-  test("tells everything there is, with the vocabulary emptied", async () => {
+  test("has every field, with the vocabulary emptied", async () => {
     const reply = await show({ model: "M" });
     expect(reply).toMatchObject({
       parameters: 'stop                           "<|end|>"\ntemperature                    0.7',
@@ -106,7 +106,7 @@ describe("showing a model", () => {
     });
   });
 
-  test("gives whole vocabularies to many who ask at once", async () => {
+  test("gives whole vocabularies to several clients at once", async () => {
     const words = Array.from({ length: 5_000 }, (_, i) => `wörd ${i}`);
     const scores = Float32Array.from(words, (_, i) => -i / 10);
     await putModel(harness.root, "large", { gguf: { "tokenizer.ggml.tokens": words, "a.scores": scores } });
@@ -121,7 +121,7 @@ describe("showing a model", () => {
     expect((await show({ model: "large" }))["model_info"]).toMatchObject({ "a.scores": [] });
   });
 
-  test("says what is wrong with a file whose header is damaged, and still lists it", async () => {
+  test("names the fault of a damaged header, and the list still has the model", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     const bytes = await Bun.file(paths.model).bytes();
     bytes.set([9, 9], 4); // the version
@@ -171,7 +171,7 @@ MESSAGE user hi
     );
   });
 
-  test("tells of a projector, and claims nothing that images would be refused for", async () => {
+  test("has a projector's metadata, and no capability for images if the projector cannot be used", async () => {
     const projector = join(harness.root, "projector.gguf");
     await writeTinyGguf(projector, { "general.architecture": "clip" });
     await putModel(harness.root, "sees");
@@ -181,13 +181,13 @@ MESSAGE user hi
     expect(reply["projector_info"]).toMatchObject({ "general.architecture": "clip" });
   });
 
-  test("prints a TEMPLATE unless the one in force stands in the file", async () => {
+  test("prints a TEMPLATE unless it is the template of the file", async () => {
     await putModel(harness.root, "none", { gguf: { "tokenizer.chat_template": false } });
     expect((await show({ model: "none" }))["modelfile"]).toContain("\nTEMPLATE {{ .Prompt }}\n");
     expect((await show({ model: "m" }))["modelfile"]).not.toContain("TEMPLATE");
   });
 
-  test("says where a model is that is not here", async () => {
+  test("says if the source of models has a missing model", async () => {
     const sourced = await makeHarness({}, { isOffered: async ({ model }) => model === "there" });
     const said = async (model: string): Promise<unknown> => {
       const response = await sourced.post("/api/show", { model });
@@ -201,7 +201,7 @@ MESSAGE user hi
     await sourced.close();
   });
 
-  test("show of one that is not here is answered soon where the source of models does not answer", async () => {
+  test("is answered soon for a missing model if the source of models does not answer", async () => {
     const silent = await makeHarness({}, { isOffered: (_, signal) => abortable(new Promise(() => {}), [signal]) });
     const reply = await silent.post("/api/show", { model: "nothere" });
     expect([reply.status, await reply.json()]).toEqual([404, { error: "model 'nothere:latest' not found" }]);
@@ -215,7 +215,7 @@ MESSAGE user hi
     expect(await show({ model: "m" })).not.toHaveProperty("template_error");
   });
 
-  test("prints a Modelfile that keeps every adapter of a model with several", async () => {
+  test("prints a Modelfile that keeps all adapters of a model", async () => {
     await putModel(harness.root, "stacked");
     const bytes = (seed: number): Uint8Array => new Uint8Array(8).fill(seed);
     await addLayer(harness.root, { name: "stacked", kind: "adapter", bytes: bytes(1) });
@@ -237,7 +237,7 @@ MESSAGE user hi
     );
   });
 
-  test("an embedding model is told from one that completes", async () => {
+  test("an embedding model has the capability of embedding only", async () => {
     await putModel(harness.root, "embed", { gguf: { "llama.pooling_type": { u32: 1 } } });
     expect((await show({ model: "embed" }))["capabilities"]).toEqual(["embedding"]);
   });
@@ -266,7 +266,7 @@ MESSAGE user hi
 });
 
 describe("the list of models in memory", () => {
-  test("names a model that was loaded under a name deleted since by another name of its weights", async () => {
+  test("has another name of the same weights if the name of a loaded model was deleted", async () => {
     await putModel(harness.root, "loaded-by");
     await harness.call("POST", "/api/copy", { source: "loaded-by", destination: "shares" });
     const { paths } = await (await openStore(harness.root)).load("loaded-by");

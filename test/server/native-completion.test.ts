@@ -36,7 +36,7 @@ const TOLD: InferenceEvent[] = [
   DONE,
 ];
 
-test("a prompt is continued as it is, whether text, ids, both or several", async () => {
+test("a prompt is continued without a template: a text, token ids, both, or several prompts", async () => {
   expect(await asked({ prompt: "Hello" })).toMatchObject([{ prompt: "Hello", raw: true }]);
   expect(await asked({ prompt: [5, 6] })).toMatchObject([{ prompt: "", raw: true, context: [5, 6] }]);
   const mixed = { prompt: "", raw: true, context: [97, 98, 7] }; // the fake's ids are bytes
@@ -56,7 +56,7 @@ test("a prompt is continued as it is, whether text, ids, both or several", async
   ]);
 });
 
-test("settings have llama-server's names, in the request and in the answer", async () => {
+test("settings have the names of llama-server, in the request and in the answer", async () => {
   const settings = { temperature: 0.5, top_k: 3, mirostat: 2, mirostat_tau: 4, repeat_last_n: 8, n_predict: 9 };
   const body = { prompt: "x", ...settings, n_keep: 2, stop: ["a"], cache_prompt: true, id_slot: 3 };
   const biased = {
@@ -83,7 +83,7 @@ test("settings have llama-server's names, in the request and in the answer", asy
   expect(await asked({ prompt: "x", json_schema: {}, grammar: "" })).toMatchObject([{ format: {} }]);
 });
 
-test("tokens and their probabilities come where they are asked for", async () => {
+test("tokens and their probabilities are in the answer if requested", async () => {
   harness.runtime.script = play(TOLD);
   expect(await json({ prompt: "x" })).toMatchObject({ content: "Hey\n", tokens: [], has_new_line: true });
   const answer = await json({ prompt: "x", n_probs: 2, return_tokens: true });
@@ -125,7 +125,7 @@ test("a stream has a frame for each text, and ends with the fields of the whole 
   expect(new Set(several.map(({ index }) => index))).toEqual(new Set([0, 1]));
 });
 
-test("bad requests, in llama-server's words", async () => {
+test("bad requests have errors of llama-server's types", async () => {
   const failure = async (body: object) => {
     const response = await post(body);
     const { error } = (await response.json()) as typeof recorded.error;
@@ -150,7 +150,7 @@ test("bad requests, in llama-server's words", async () => {
   expect(await failure({ model: "nope", prompt: "x" })).toEqual([404, "not_found_error", "model 'nope' not found"]);
 });
 
-test("embeddings and ranks", async () => {
+test("embeddings and ranks have the fields of llama-server", async () => {
   const embedded = await (await harness.post("/embedding", { model: "m", content: ["hi", "you"] })).json();
   expect(missing(recorded.embedding, embedded)).toEqual([]);
   expect(embedded).toMatchObject([{ index: 0, embedding: [[2, expect.any(Number), -0.5]] }, { index: 1 }]);

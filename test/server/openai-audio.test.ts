@@ -63,7 +63,7 @@ describe("OpenAI's client", () => {
     expect(events.map(({ type }) => type)).toEqual(["transcript.text.delta", "transcript.text.done"]);
     expect(events[1]).toMatchObject({ text: "100 bytes" });
   });
-  test("gets a translation, and its segments", async () => {
+  test("gets a translation and its segments", async () => {
     const asked = { model: "whisper", file: SOUND, response_format: "verbose_json" } as const;
     const answer = await client().audio.translations.create(asked);
     expect(answer).toMatchObject({ task: "translate", text: "100 bytes", segments: [{ end: 1.5 }] });
@@ -89,14 +89,14 @@ describe("refusals name the field:", () => {
     expect(error.type).toEndWith("_error");
   });
 
-  test("a file beyond OpenAI's limit", async () => {
+  test("limits a file to OpenAI's 25 MiB", async () => {
     const form = new FormData();
     form.append("file", new File([new Uint8Array(25 * 2 ** 20 + 1)], "a"));
     const message = "file: expected at most 26214400 bytes, got 26214401";
     await expect(readSpeechForm(form as unknown as Form)).rejects.toMatchObject({ code: "too_large", message });
   });
 
-  test("a body that is not a form", async () => {
+  test("refuses a body that is not a form", async () => {
     const failure = async (type: string): Promise<string> => {
       const headers = { "content-type": type };
       const response = await fetch(`${url}/v1/audio/transcriptions`, { method: "POST", body: "{}", headers });

@@ -111,12 +111,12 @@ describe("reply", () => {
     });
   });
 
-  test("usage.truncated: part of the prompt was left out", async () => {
+  test("usage.truncated: true if part of the prompt was left out", async () => {
     harness.runtime.script = play([{ kind: "done", reason: "stop", truncated: true }]);
     expect((await json(await post({}))).usage.truncated).toBe(true);
   });
 
-  test("an answer of no text still has a role and an end", async () => {
+  test("an empty answer has a role and a finish_reason", async () => {
     harness.runtime.script = play([DONE]);
     const frames: any[] = await framesOf(await post({ stream: true }));
     expect(frames.map((frame) => frame.choices?.[0])).toEqual([
@@ -193,7 +193,7 @@ describe("logprobs", () => {
   const of = (token: string) => [{ id: 1, token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
   const tokensOf = (choice: any): string => choice.logprobs.content.map(({ token }: any) => token).join("");
 
-  test("are those of the content, not of what was thought or called", async () => {
+  test("contain the tokens of the content, without those of thinking and calls", async () => {
     harness.runtime.script = play([
       { kind: "text", text: "", logprobs: of("<think>") },
       { kind: "thinking", text: "hm" },
@@ -213,7 +213,7 @@ describe("logprobs", () => {
 });
 
 describe("request", () => {
-  test("what is left out stays as the model has it", async () => {
+  test("absent settings stay absent", async () => {
     const { options, ...rest } = await asked({});
     expect(options).toEqual({});
     expect(Object.keys(rest).toSorted()).toEqual(["messages", "model", "signal"]);
@@ -268,7 +268,7 @@ describe("request", () => {
     expect((await asked({ response_format: { type: "text" } })).format).toBeUndefined();
   });
 
-  test("a strict schema may say only what a grammar holds", async () => {
+  test("a strict schema is refused if a grammar cannot enforce it", async () => {
     const items = { enum: ["a", "b"] };
     const ask = (list: object, strict?: boolean | null) => {
       const schema = { type: "object", properties: { list } };
@@ -305,13 +305,13 @@ describe("request", () => {
     expect([without.tools, without.toolChoice]).toEqual([undefined, undefined]);
   });
 
-  test("reasoning_effort and reasoning.effort: none", async () => {
+  test("reasoning_effort or reasoning.effort none turns thinking off", async () => {
     expect((await asked({ reasoning_effort: "none" })).think).toBe(false);
     expect((await asked({ reasoning: { effort: "none" }, reasoning_effort: "high" })).think).toBe(false);
     expect((await asked({})).think).toBeUndefined();
   });
 
-  test("n of 1 is what everybody gets", async () => {
+  test("n may be 1", async () => {
     expect((await asked({ n: 1 })).model).toBe("m");
   });
 });
@@ -401,7 +401,7 @@ describe("errors", () => {
     ]);
   });
 
-  test("an answer that breaks off without its end is an error, not an end", async () => {
+  test("an answer without a final event is an error", async () => {
     harness.runtime.script = play([{ kind: "text", text: "a" }]);
     expect((await framesOf(await post({ stream: true }))).at(-1)).toHaveProperty("error");
     expect((await post({})).status).toBe(500);
@@ -423,7 +423,7 @@ test("a client that hangs up stops the model", async () => {
   }
 });
 
-test("each chunk is sent when it is there", async () => {
+test("each chunk is sent as soon as it exists", async () => {
   harness.runtime.script = async function* ({ signal }) {
     yield { kind: "text", text: "first" };
     await pause(60_000, signal);

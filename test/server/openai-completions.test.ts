@@ -34,7 +34,7 @@ describe("reply", () => {
     });
   });
 
-  test("stream true: chunks, the reason in the last, counts where they are wanted, and [DONE]", async () => {
+  test("stream true: chunks, the reason in the last, counts if requested, and [DONE]", async () => {
     const frames = await framesOf(await post({ stream: true, stream_options: { include_usage: true } }));
     expect(frames.map((frame) => frame.choices?.map((choice: any) => [choice.text, choice.finish_reason]))).toEqual([
       [["He", null]],
@@ -53,7 +53,7 @@ describe("reply", () => {
     expect(await framesOf(await post({ stream: true }))).toHaveLength(4);
   });
 
-  test("thinking has no place in it", async () => {
+  test("thinking is left out", async () => {
     harness.runtime.script = play([{ kind: "thinking", text: "hm" }, { kind: "text", text: "yes" }, DONE]);
     expect(await choiceOf({})).toMatchObject({ text: "yes" });
     expect(await framesOf(await post({ stream: true }))).toHaveLength(3);
@@ -118,7 +118,7 @@ describe("request", () => {
     [{ n: 2, best_of: 2 }, {}],
     [{ prompt: [5, 7] }, { prompt: "", raw: true, context: [5, 7] }],
     [{ prompt: [[5, 7]] }, { prompt: "", raw: true, context: [5, 7] }],
-  ])("%j asks for %j", async (fields, wanted) => {
+  ])("%j reaches the runtime as %j", async (fields, wanted) => {
     expect(await asked(fields)).toMatchObject(wanted);
   });
 

@@ -18,7 +18,7 @@ async function asked(fields: object): Promise<EmbedRequest> {
 }
 
 describe("reply", () => {
-  test("a list of one embedding per input, with its index and what it took", async () => {
+  test("a list with one embedding and index per input, and the token counts", async () => {
     expect(await json(await post({ input: ["a", "bcd"] }))).toEqual({
       object: "list",
       data: [
@@ -49,7 +49,7 @@ describe("request", () => {
     ],
     [{ input: "a", options: { num_ctx: 64 } }, { options: { num_ctx: 64 } }],
     [{ input: "a", user: "u", encoding_format: "" }, { inputs: ["a"] }],
-  ])("%j asks for %j", async (fields, wanted) => {
+  ])("%j reaches the runtime as %j", async (fields, wanted) => {
     expect(await asked(fields)).toMatchObject(wanted);
   });
 
@@ -78,7 +78,7 @@ describe("request", () => {
     expect((await post({ model: "nope", input: "a" })).status).toBe(404);
   });
 
-  test("what the model refuses is told in the API's words", async () => {
+  test("an error of the model keeps its status and message", async () => {
     harness.runtime.embedding = async () => {
       throw new AppError("bad_request", "the input length exceeds the context length");
     };
@@ -91,7 +91,7 @@ describe("request", () => {
   });
 });
 
-test("a client that hangs up stops the model", async () => {
+test("a client that hangs up stops the embedding", async () => {
   const { url } = harness.listen();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();

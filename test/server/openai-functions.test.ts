@@ -33,7 +33,7 @@ async function asked(fields: object): Promise<ChatRequest> {
   return harness.runtime.requests.at(-1) as ChatRequest;
 }
 
-test("are tools for the model, and the choice among them", async () => {
+test("functions and function_call reach the model as tools and tool choice", async () => {
   expect(await asked({ functions })).toMatchObject({ tools });
   expect((await asked({ functions, function_call: "auto" })).toolChoice).toBe("auto");
   expect((await asked({ functions, function_call: "none" })).toolChoice).toBe("none");
@@ -41,7 +41,7 @@ test("are tools for the model, and the choice among them", async () => {
   expect(await asked({ functions: [], function_call: "auto", tools })).toMatchObject({ tools });
 });
 
-test("one call comes as function_call, the old way", async () => {
+test("the first call is answered as function_call", async () => {
   const call = { name: "weather", arguments: '{"city":"Paris"}' };
   harness.runtime.script = play([{ kind: "text", text: "Let me see." }, weather("Paris"), weather("Rome"), DONE]);
   const { choices } = await json(await post({ functions }));
@@ -54,7 +54,7 @@ test("one call comes as function_call, the old way", async () => {
   expect(all.at(-1).finish_reason).toBe("function_call");
 });
 
-test("an answer without a call is as ever", async () => {
+test("an answer without a call has no function_call", async () => {
   const { choices } = await json(await post({ functions }));
   expect(choices[0]).toMatchObject({ finish_reason: "stop", message: { role: "assistant", content: "Hello" } });
   expect(choices[0].message).not.toHaveProperty("function_call");
@@ -71,7 +71,7 @@ test.each([
     'function_call.name: expected the name of one of the functions, got "rain"',
   ],
   [{ function_call: { name: "x" } }, 'function_call.name: expected the name of one of the functions, got "x"'],
-])("%j is refused", async (fields, message) => {
+])("the request %j is refused", async (fields, message) => {
   const response = await post(fields);
   expect([response.status, (await json(response)).error.message]).toEqual([400, message]);
 });

@@ -13,7 +13,7 @@ afterAll(() => harness.close());
 const get = (path: string): Promise<Response> => harness.call("GET", path);
 const modelOf = (id: string, owned_by: string) => ({ id, object: "model", created: expect.any(Number), owned_by });
 
-test("list: every model with its tag, and who owns it", async () => {
+test("list: every model with its tag and owner", async () => {
   const { object, data } = (await (await get("/v1/models")).json()) as { object: string; data: { id: string }[] };
   expect(object).toBe("list");
   expect(data.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
@@ -22,7 +22,7 @@ test("list: every model with its tag, and who owns it", async () => {
   ]);
 });
 
-test("list: an empty store is an empty array", async () => {
+test("list: an empty store gives an empty array", async () => {
   const empty = await makeHarness();
   await empty.call("DELETE", "/api/delete", { model: "m" });
   expect(await (await empty.call("GET", "/v1/models")).json()).toEqual({ object: "list", data: [] });
@@ -35,7 +35,7 @@ test.each([
   ["m%3Alatest", "m:latest", "library"],
   ["hf.example/owner/name:Q4_K_M", "hf.example/owner/name:Q4_K_M", "owner"],
   ["hf.example%2Fowner%2Fname%3AQ4_K_M", "hf.example/owner/name:Q4_K_M", "owner"],
-])("retrieve: %s is found, and named as it was asked for", async (path, id, owner) => {
+])("retrieve: %s is found, under the requested name", async (path, id, owner) => {
   const response = await get(`/v1/models/${path}`);
   expect([response.status, await response.json()]).toEqual([200, modelOf(id, owner)]);
 });
@@ -45,7 +45,7 @@ test.each([
   ["a%20b", 400, "invalid model name"],
   ["%ff", 400, "model: expected a name in URL encoding"],
   ["..%2Fm", 400, "invalid model name"],
-])("retrieve: %p is an error in the API's words: %d %s", async (path, status, message) => {
+])("retrieve: %p is an error in OpenAI's shape: %d %s", async (path, status, message) => {
   const response = await get(`/v1/models/${path}`);
   expect([response.status, await response.json()]).toEqual([
     status,
@@ -53,7 +53,7 @@ test.each([
   ]);
 });
 
-test("other methods get 405 and are told what goes", async () => {
+test("other methods get 405 and the list of allowed methods", async () => {
   const response = await harness.post("/v1/models/a/b", {});
   expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
 });

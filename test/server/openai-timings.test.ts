@@ -44,7 +44,7 @@ for (const [path, input] of [
   const stream = async (fields: object): Promise<any[]> =>
     (await framesOf(await post({ stream: true, ...fields }))).slice(0, -1);
 
-  test(`${path}: the end of an answer has its timings`, async () => {
+  test(`${path}: the end of an answer has its timings, whole and streamed`, async () => {
     expect(await (await post({})).json()).toMatchObject({ timings: TIMINGS });
     for (const usage of [false, true]) {
       const frames = await stream({ stream_options: { include_usage: usage } });
@@ -54,13 +54,13 @@ for (const [path, input] of [
     expect(asked()).toBeUndefined();
   });
 
-  test(`${path}: several choices have none`, async () => {
+  test(`${path}: an answer of several choices has no timings`, async () => {
     expect(await (await post({ n: 2 })).json()).not.toHaveProperty("timings");
     for (const frame of await stream({ n: 2, stream_options: { include_usage: true } }))
       expect(frame).not.toHaveProperty("timings");
   });
 
-  test(`${path}: return_progress tells how much of the prompt is read`, async () => {
+  test(`${path}: return_progress streams the progress of the prompt`, async () => {
     harness.runtime.script = play([...READING, ...SAID]);
     const frames = await stream({ return_progress: true });
     expect(asked()).toBe(true);
@@ -77,7 +77,7 @@ for (const [path, input] of [
     expect(asked()).toBeUndefined(); // a whole answer has no place for it
   });
 
-  test(`${path}: timings_per_token: every piece has the timings so far`, async () => {
+  test(`${path}: timings_per_token adds the timings so far to every piece`, async () => {
     harness.runtime.script = play([...READING.slice(-1), ...SAID]);
     const frames = await stream({ timings_per_token: true });
     expect(frames.map(({ timings }) => [timings.prompt_n, timings.prompt_ms, timings.predicted_n])).toEqual([

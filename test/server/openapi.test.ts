@@ -25,7 +25,7 @@ const NO_BODY = new Set([
   "/v1/responses/:id/cancel",
 ]);
 
-test("every route is described, with what it takes and what it answers", async () => {
+test("every route is described with its request and its responses", async () => {
   const { paths } = await description();
   const routes = harness.app.routes.filter(({ path }) => !/^\/(docs|ui)\/:file$/.test(path));
   expect(routes.length).toBeGreaterThan(20);
@@ -38,14 +38,14 @@ test("every route is described, with what it takes and what it answers", async (
   }
 });
 
-test("schemas are those that requests are checked by, without names of our own", async () => {
+test("schemas have the fields that requests are checked against, without internal names", async () => {
   const { paths } = await description();
   const { schema } = paths["/api/chat"].post.requestBody.content["application/json"];
   expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(["model", "messages", "tools", "keep_alive"]));
   expect(JSON.stringify(paths)).not.toMatch(/goType|goStruct/);
 });
 
-test("pages are described as what they come as", async () => {
+test("pages are described with the content type of their answers", async () => {
   const { paths } = await description();
   for (const path of ["/ui", "/docs"]) {
     const type = (await harness.call("GET", path)).headers.get("content-type")!.split(";")[0]!;
@@ -54,14 +54,14 @@ test("pages are described as what they come as", async () => {
   expect(Object.keys(paths["/"].get.responses["200"].content)).toEqual(["text/plain", "text/html"]);
 });
 
-test("operations have names of their own", async () => {
+test("every operation has a unique id", async () => {
   const { paths } = await description();
   const ids = Object.values<any>(paths).flatMap((path) => METHODS.map((method) => path[method]?.operationId));
   const given = ids.filter((id) => id !== undefined);
   expect(new Set(given).size).toBe(given.length);
 });
 
-test("the page and its parts come from this server, and name no other", async () => {
+test("the documentation page loads all its parts from this server", async () => {
   const page = await harness.call("GET", "/docs");
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   const html = await page.text();

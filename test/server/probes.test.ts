@@ -23,7 +23,7 @@ async function probe(): Promise<{ statuses: number[]; problems: unknown }> {
   return { statuses: responses.map(({ status }) => status), problems };
 }
 
-test("alive from the first moment; started and ready once work was taken up; not ready while it drains", async () => {
+test("a server is alive at once, started and ready after its start, and not ready while it drains", async () => {
   const lifecycle: Lifecycle = { phase: "starting" };
   harness = await makeHarness({}, { lifecycle });
   expect(await probe()).toEqual({ statuses: [200, 503, 503], problems: ["the server is starting"] });
@@ -33,13 +33,13 @@ test("alive from the first moment; started and ready once work was taken up; not
   expect(await probe()).toEqual({ statuses: [200, 503, 200], problems: ["the server is shutting down"] });
 });
 
-test("without its store a server is alive and not ready", async () => {
+test("a server without its store is alive and not ready", async () => {
   harness = await makeHarness();
   await rm(harness.root, { recursive: true });
   expect(await probe()).toEqual({ statuses: [200, 503, 200], problems: ["the model store cannot be read (ENOENT)"] });
 });
 
-test("without its database a server is alive and not ready, and ready again once it is back", async () => {
+test("a server without its database is alive and not ready, and ready again when the database is back", async () => {
   let isAway = true;
   const check = async (): Promise<void> => {
     if (isAway) throw new AppError("storage", "away");
@@ -51,7 +51,7 @@ test("without its database a server is alive and not ready, and ready again once
   expect(await probe()).toEqual({ statuses: [200, 200, 200], problems: [] });
 });
 
-test("probes need no key", async () => {
+test("probes require no key", async () => {
   harness = await makeHarness({ apiKeys: ["k"] });
   expect((await probe()).statuses).toEqual([200, 200, 200]);
 });

@@ -20,7 +20,7 @@ const statuses = async (response: Response) =>
   (await linesOf(response)).map(({ status, error }) => status ?? { error });
 
 describe("POST /api/pull", () => {
-  test.each(["model", "name"])("%s: the model that can be used afterwards, over NDJSON", async (field) => {
+  test.each(["model", "name"])("%s: a pulled model can be used, and the answer is NDJSON", async (field) => {
     const response = await pull({ [field]: publish(front, "new", [noise(1000, 1)]), insecure: true });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/x-ndjson");
@@ -48,14 +48,14 @@ describe("POST /api/pull", () => {
     expect(await response.json()).toEqual({ error: "invalid model name" });
   });
 
-  test("insecure absent, and a name with http: 400", async () => {
+  test("a name with http and without insecure: 400", async () => {
     const response = await pull({ model: `http://${front.host}/library/m` });
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({ error: "insecure protocol http" });
     expect(front.seen).toEqual([]);
   });
 
-  test("a model that the registry lacks: an error in the stream, 500 without one", async () => {
+  test("a model that the registry lacks: an error in the stream, or 500 without streaming", async () => {
     const model = `${front.host}/library/absent`;
     const error = "pull model manifest: file does not exist";
     expect(await statuses(await pull({ model, insecure: true }))).toEqual(["pulling manifest", { error }]);
@@ -83,7 +83,7 @@ describe("POST /api/push", () => {
     return destination;
   };
 
-  test.each(["model", "name"])("%s: the registry has the model afterwards", async (field) => {
+  test.each(["model", "name"])("%s: the registry has the pushed model", async (field) => {
     const all = await statuses(await push({ [field]: await copy(), insecure: true }));
     expect(all.filter((status, i) => status !== all[i - 1])).toEqual([
       "retrieving manifest",
@@ -108,7 +108,7 @@ describe("POST /api/push", () => {
     expect([response.status, await response.json()]).toEqual([400, { error }]);
   });
 
-  test("a model that is not here: an error in the stream, 404 without one", async () => {
+  test("a missing model: an error in the stream, or 404 without streaming", async () => {
     const model = `${front.host}/someone/absent`;
     const error = `model '${model}:latest' not found`;
     expect(await statuses(await push({ model, insecure: true }))).toEqual([

@@ -50,7 +50,7 @@ const notFound = (id: string) => [
 ];
 
 describe("a conversation by ids", () => {
-  test("goes on from the last response, whole and streamed, without its instructions", async () => {
+  test("continues from the last response, whole and streamed, without its instructions", async () => {
     const { responses } = alice();
     const first = await responses.create({ model: "m", instructions: "Be kind.", input: "one" });
     expect(first).toMatchObject({ store: true, previous_response_id: null });
@@ -74,7 +74,7 @@ describe("a conversation by ids", () => {
     expect(ResponseShape.parse(await raw.json()).id).toBe(third.id);
   });
 
-  test("has reasoning, calls with their results, and images", async () => {
+  test("keeps reasoning, calls with their results, and images", async () => {
     const { responses } = alice();
     const call: InferenceEvent = { kind: "toolCall", call: { id: "c1", function: { name: "f", arguments: { a: 1 } } } };
     harness.runtime.script = play([{ kind: "thinking", text: "hm" }, call, DONE]);
@@ -95,7 +95,7 @@ describe("a conversation by ids", () => {
     ]);
   });
 
-  test("needs no input of its own, and is counted", async () => {
+  test("needs no new input, and input_tokens counts its history", async () => {
     const { responses } = alice();
     const first = await responses.create({ model: "m", input: "one" });
     await responses.create({ model: "m", previous_response_id: first.id });
@@ -108,7 +108,7 @@ describe("a conversation by ids", () => {
     expect((await count(first.id)).input_tokens).toBeGreaterThan((await count()).input_tokens);
   });
 
-  test("an error in the input names its place in the input", async () => {
+  test("names the place of an error in the request's own input", async () => {
     const { id } = await alice().responses.create({ model: "m", input: "one" });
     const wrong = { model: "m", previous_response_id: id, input: [{ role: "robot", content: "x" }] };
     const [status, error] = await failed(alice().responses.create(wrong as never));
@@ -117,7 +117,7 @@ describe("a conversation by ids", () => {
 });
 
 describe("a kept response", () => {
-  test("its input is listed with ids, page by page, with what it continues", async () => {
+  test("lists its input with ids, in pages, with the input that it continues", async () => {
     const { responses } = alice();
     const first = await responses.create({ model: "m", input: "one" });
     const input = [
@@ -144,7 +144,7 @@ describe("a kept response", () => {
       expect([query, await wrong(query)]).toEqual([query, 400]);
   });
 
-  test("a deleted one, an unknown one, and those that continue it are not found", async () => {
+  test("is not found if it is deleted or unknown, or continues a deleted one", async () => {
     const { responses } = alice();
     const first = await responses.create({ model: "m", input: "one" });
     const second = await responses.create({ model: "m", input: "two", previous_response_id: first.id });
@@ -163,7 +163,7 @@ describe("a kept response", () => {
     expect((await responses.retrieve(second.id)).id).toBe(second.id);
   });
 
-  test("with store: false nothing is kept", async () => {
+  test("is not stored with store: false", async () => {
     const { responses } = alice();
     const { id, store } = (await responses.create({ model: "m", input: "one", store: false })) as never as Kept;
     expect(store).toBe(false);
@@ -172,7 +172,7 @@ describe("a kept response", () => {
     expect(await failed(again)).toEqual(noPrevious(id) as never);
   });
 
-  test("cannot be cancelled: it is over", async () => {
+  test("cannot be cancelled or streamed again", async () => {
     const { responses } = alice();
     const { id } = await responses.create({ model: "m", input: "one" });
     expect(await failed(responses.cancel(id))).toMatchObject([
@@ -184,7 +184,7 @@ describe("a kept response", () => {
     expect(await failed(resumed)).toMatchObject([400, { param: "stream" }]);
   });
 
-  test("belongs to the owner of its key: by name, else by the key", async () => {
+  test("belongs to the owner of its key: the key's name, or else the key", async () => {
     for (const [owner, same, others] of [
       ["a1", ["a1", "a2"], ["b1", "c1", "d1"]],
       ["c1", ["c1"], ["a1", "b1", "d1"]],
@@ -210,7 +210,7 @@ describe("a kept response", () => {
 });
 
 describe("other servers", () => {
-  test("after a restart with its keys in another order the responses are still there", async () => {
+  test("find the responses after a restart with reordered keys", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-kept-"));
     const before = await makeHarness({ apiKeys: ["x1", "y1"], home });
     const { id } = await clientOf("x1", before.listen().url).responses.create({ model: "m", input: "one" });
@@ -225,7 +225,7 @@ describe("other servers", () => {
     await rm(home, { recursive: true });
   });
 
-  test("where responses are off, or the disk refuses them, requests are answered and nothing is found", async () => {
+  test("answer requests and keep nothing if responses are off or the disk refuses them", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-kept-"));
     await Bun.write(join(home, "responses.db"), "no database ".repeat(100));
     const off = { responses: { count: 0, bytes: 1e6, ageMs: Infinity } };

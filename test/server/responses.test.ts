@@ -57,7 +57,7 @@ const MIXED_OUTPUT = [
 ];
 
 describe("a whole response", () => {
-  test("says what was asked, what came of it, and what it took", async () => {
+  test("has the settings of the request, the output and the usage", async () => {
     const response = await whole({ instructions: "Be kind.", temperature: 0.25, metadata: { a: "b" }, user: "u" });
     expect(response).toMatchObject({
       created_at: SECONDS,
@@ -75,13 +75,13 @@ describe("a whole response", () => {
     });
   });
 
-  test("takes the settings that other routes take", async () => {
+  test("takes the native settings that other routes take", async () => {
     await whole({ num_ctx: 512, keep_alive: "1h", seed: 2 ** 60, options: { top_k: 3 }, top_p: 0.5, shift: false });
     const options = { num_ctx: 512, seed: 2 ** 60, top_k: 3, top_p: 0.5 };
     expect(asked()).toMatchObject({ options, keepAliveMs: 3_600_000, shift: false });
   });
 
-  test("what was said lately can be named by its id, which clients do that take it for stored", async () => {
+  test("items of recent responses can be referenced by id, also without storage", async () => {
     harness.runtime.script = play(MIXED);
     const said = await whole({ store: true });
     const named = said.output.slice(0, 2).map(({ id }) => ({ type: "item_reference", id }));
@@ -103,11 +103,11 @@ describe("a whole response", () => {
     expect((await post({ input: [{ type: "item_reference", id: unkept.output[0]!.id }] })).status).toBe(400);
   });
 
-  test("tells the model's own settings where the request has none", async () => {
+  test("reports the model's settings if the request has none", async () => {
     expect((await whole({})).temperature).toBe(0.7);
   });
 
-  test("has reasoning, words and calls in order", async () => {
+  test("has reasoning, text and calls in order", async () => {
     harness.runtime.script = play(MIXED);
     const response = await whole({ tools: [fn("f"), fn("g")] });
     expect(response).toMatchObject({ output: MIXED_OUTPUT, usage: { output_tokens_details: { reasoning_tokens: 2 } } });
@@ -125,7 +125,7 @@ describe("a whole response", () => {
     expect(asked().options.num_predict).toBe(1);
   });
 
-  test("brings reasoning back in a form to send on, where that is asked for", async () => {
+  test("has encrypted reasoning to send back, if the request includes it", async () => {
     harness.runtime.script = play(MIXED);
     const { output } = await whole({ include: ["reasoning.encrypted_content"] });
     expect(output[0]).toMatchObject({ encrypted_content: "hm" });
@@ -133,7 +133,7 @@ describe("a whole response", () => {
 });
 
 describe("a stream", () => {
-  test("adds, fills and ends one item after the other", async () => {
+  test("adds, fills and ends each item in order", async () => {
     harness.runtime.script = play(MIXED);
     const frames = await stream({ tools: [fn("f"), fn("g")] });
     expect(checkStream(frames)).toMatchObject({ status: "completed", output: MIXED_OUTPUT });
@@ -173,7 +173,7 @@ describe("a stream", () => {
     expect(checkStream(await stream({}))).toMatchObject({ status: "incomplete", output: [{ status: "incomplete" }] });
   });
 
-  test("tells the probabilities of what was said", async () => {
+  test("has the log probabilities of its text", async () => {
     const logprobs = [
       {
         id: 1,
@@ -193,7 +193,7 @@ describe("a stream", () => {
     expect(asked().logprobs).toBe(1);
   });
 
-  test("brings probabilities that come before their text with that text", async () => {
+  test("attaches early log probabilities to the text that follows", async () => {
     const of = (token: string) => [{ id: 1, token, bytes: [...Buffer.from(token)], logprob: -0.5, top: [] }];
     harness.runtime.script = play([
       { kind: "text", text: "", logprobs: of("<think>") },
@@ -231,7 +231,7 @@ describe("a stream", () => {
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
   });
 
-  test("that fails later ends with response.failed and what there was", async () => {
+  test("that fails later ends with response.failed and the partial output", async () => {
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "He" };
       throw new AppError("runner", "the model is gone");
@@ -255,7 +255,7 @@ describe("a stream", () => {
 });
 
 describe("every setting reaches the runtime", () => {
-  test("and what is absent stays the model's", async () => {
+  test("under its native name, and absent settings stay absent", async () => {
     await post({ temperature: 0.5, top_p: 0.25, max_output_tokens: 7, truncation: "disabled", store: true });
     expect(asked()).toEqual({
       model: "m",
@@ -301,7 +301,7 @@ describe("every setting reaches the runtime", () => {
     expect([output.length, parallel_tool_calls]).toEqual([1, false]);
   });
 
-  test("functions of a namespace have two names outside and one inside", async () => {
+  test("functions of a namespace have a namespace and a name for clients, and one joined name for the model", async () => {
     harness.runtime.script = play([call("crm.find", { a: 1 }), DONE]);
     const tools = [{ type: "namespace", name: "crm", description: "d", tools: [fn("find", { description: "e" })] }];
     const { output } = await whole({ tools });
@@ -311,7 +311,7 @@ describe("every setting reaches the runtime", () => {
     expect(output).toMatchObject([{ type: "function_call", name: "find", namespace: "crm" }]);
   });
 
-  test("dots in names of functions and namespaces part them only where the request has them so", async () => {
+  test("joined names are split only into a namespace and a name of the request", async () => {
     const names = ["fs.read", "fs.write", "a.b.c", "a.x"];
     harness.runtime.script = play([...names.map((name) => call(name, {})), DONE]);
     const space = (name: string, own: string) => ({ type: "namespace", name, tools: [fn(own)] });
@@ -327,7 +327,7 @@ describe("every setting reaches the runtime", () => {
     ]);
   });
 
-  test("web search is left out, and the log says so", async () => {
+  test("web search is left out, and the log names it", async () => {
     const { tools } = await whole({ tools: [{ type: "web_search" }, fn("f")] });
     expect(tools.map(({ type }) => type)).toEqual(["function"]);
     expect(asked().tools).toHaveLength(1);
@@ -335,7 +335,7 @@ describe("every setting reaches the runtime", () => {
   });
 });
 
-test("input_tokens counts the prompt without asking the model", async () => {
+test("input_tokens counts the prompt without running the model", async () => {
   const body = JSON.stringify({ model: "m", instructions: "be kind", input: "now" });
   const response = await fetch(`${url}/v1/responses/input_tokens`, { method: "POST", body });
   expect([response.status, await response.json()]).toEqual([

@@ -47,12 +47,12 @@ test.each<[string, object]>([
     { messages: ["system", "user", "assistant", "tool"].map((role) => ({ role, content: `${role}\n"` })) },
   ],
   ["a version", { requires: "0.14.0", renderer: "glm-4.7", parser: "glm-ocr" }],
-])("%s", async (_, fields) => {
+])("a Modelfile from show creates the same model: %s", async (_, fields) => {
   const [first, second] = await bothWays(fields);
   expect(second).toEqual(first);
 });
 
-test("any texts", async () => {
+test("a Modelfile from show creates the same model for random texts", async () => {
   const unit = fc.constantFrom(
     "a",
     " ",
@@ -92,7 +92,7 @@ test("any texts", async () => {
   );
 }, 60_000);
 
-test("what no Modelfile could say is refused", async () => {
+test("fields that a Modelfile cannot express are refused", async () => {
   for (const fields of [{ requires: "soon" }, { messages: [{ role: "", content: "x" }] }]) {
     expect((await harness.post("/api/create", { model: "first", from: "m", stream: false, ...fields })).status).toBe(
       400,
@@ -100,7 +100,7 @@ test("what no Modelfile could say is refused", async () => {
   }
 });
 
-test("info: capabilities that are given here count, and fields that change nothing are named in the log", async () => {
+test("info: its capabilities count, and ignored fields are logged", async () => {
   const info = {
     capabilities: ["vision", "tools"],
     parameter_size: "7B",

@@ -37,7 +37,7 @@ describe.each(Object.entries(DIALECTS))("%s", (path, [place, bodyOf]) => {
     return harness.post(path, { model: "m", stream: false, ...bodyOf(schema, strict) });
   };
 
-  test("a strict tool may say only what a grammar holds", async () => {
+  test("a strict tool is refused if a grammar cannot enforce its schema", async () => {
     const response = await post(list({ uniqueItems: true }), true);
     const { error } = (await response.json()) as { error: { message: string } };
     const why = "strict: a grammar cannot enforce $.list.uniqueItems: remove it, or set strict to false";
@@ -46,7 +46,7 @@ describe.each(Object.entries(DIALECTS))("%s", (path, [place, bodyOf]) => {
     expect(several.status).toBe(400);
   });
 
-  test("another tool may say more, and strict is no part of the prompt", async () => {
+  test("another tool may have any schema, and strict is not part of the prompt", async () => {
     for (const [more, strict] of [
       [{ uniqueItems: true }, false],
       [{ uniqueItems: true }, null],

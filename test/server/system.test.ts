@@ -10,16 +10,16 @@ const KEY = { authorization: "Bearer secret-of-ann" };
 const get = async (path: string, headers = KEY): Promise<any> =>
   (await harness.call("GET", path, undefined, headers)).json();
 
-test.each(["/api/system", "/api/requests", "/api/parts"])("%s asks for a key", async (path) => {
+test.each(["/api/system", "/api/requests", "/api/parts"])("%s requires a key", async (path) => {
   const method = path === "/api/parts" ? "POST" : "GET";
   expect((await harness.call(method, path)).status).toBe(401);
 });
 
-test("GET /api/system: the version, and what the models do", async () => {
+test("GET /api/system returns the version and the activity of models", async () => {
   expect(await get("/api/system")).toMatchObject({ version: "1.2.3", activity: { running: 0, waiting: 0 } });
 });
 
-test("GET /api/requests: the last first, with counts, without text; what is asked often is left out", async () => {
+test("GET /api/requests returns the latest requests first, with counts, without texts and frequent polls", async () => {
   const chat = { model: "m", stream: false, messages: [{ role: "user", content: "a secret question" }] };
   await harness.call("POST", "/api/chat", chat, KEY);
   await get("/api/tags");
@@ -45,7 +45,7 @@ test("GET /api/requests: the last first, with counts, without text; what is aske
   expect((await get("/api/requests")).requests).toHaveLength(200);
 });
 
-test("POST /api/parts: digests and what goes with them, and no path", async () => {
+test("POST /api/parts returns digests and settings without paths", async () => {
   const response = await harness.call("POST", "/api/parts", { model: "m" }, KEY);
   const text = await response.text();
   expect(text).not.toContain(harness.root);

@@ -23,7 +23,7 @@ const post = (path: string, fields: object): Promise<Response> =>
   });
 
 test.each(["/v1/chat/completions", "/api/chat", "/v1/responses", "/v1/messages"])(
-  "%s: they reach the template",
+  "%s: chat_template_kwargs reach the template",
   async (path) => {
     const asked = async (fields: object): Promise<ChatRequest> => {
       const response = await post(path, fields);

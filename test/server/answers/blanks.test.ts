@@ -36,7 +36,7 @@ test.each([
   expect(after(...given)).toEqual(wanted);
 });
 
-test("log probabilities stay with their text; those of thinking go", async () => {
+test("log probabilities of held blanks come with the text after them; those before thinking are dropped", async () => {
   const logged = (value: string, token: string): AnswerEvent => ({
     kind: "text",
     text: value,

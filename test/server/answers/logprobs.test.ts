@@ -39,19 +39,19 @@ describe.each([
 ])("POST %s", (path, body) => {
   const post = (more: object) => harness.post(path, { ...body, ...more });
 
-  test("logprobs: every object has those of its text, the last has none", async () => {
+  test("logprobs: each streamed object has the entries of its own text, and the last object has none", async () => {
     const lines = await linesOf(await post({ logprobs: true, top_logprobs: 1 }));
     expect(lines.map(({ logprobs }) => logprobs)).toEqual([[HE], [LLO], undefined]);
     expect(asked()).toMatchObject({ logprobs: 1 });
   });
 
-  test("logprobs without streaming: all in one list", async () => {
+  test("logprobs without streaming: one list holds the entries of the whole answer", async () => {
     const whole = await (await post({ logprobs: true, stream: false })).json();
     expect(whole).toMatchObject({ created_at: CREATED_AT, done: true, logprobs: [HE, LLO] });
     expect(asked()).toMatchObject({ logprobs: 0 });
   });
 
-  test("top_logprobs without logprobs asks for nothing", async () => {
+  test("top_logprobs without logprobs is ignored", async () => {
     await post({ top_logprobs: 5 });
     expect(asked()).not.toHaveProperty("logprobs");
   });
@@ -67,7 +67,7 @@ describe.each([
     expect((await post({ top_logprobs: 20 })).status).toBe(200);
   });
 
-  test("truncate and shift reach the runtime; left out, they are not there", async () => {
+  test("truncate and shift reach the runtime, and stay absent if the request lacks them", async () => {
     await post({ truncate: false, shift: false });
     expect(asked()).toMatchObject({ truncate: false, shift: false });
     await post({});
@@ -75,7 +75,7 @@ describe.each([
     expect(asked()).not.toHaveProperty("shift");
   });
 
-  test("truncated: on the last object, where something was left out", async () => {
+  test("truncated: is true on the last object if part of the prompt was left out, and otherwise absent", async () => {
     const lines = await linesOf(await post({}));
     expect(lines.map(({ truncated }) => truncated)).toEqual([undefined, undefined, true]);
     expect(await (await post({ stream: false })).json()).toMatchObject({ truncated: true });

@@ -10,20 +10,20 @@ const commandsOf = (type: string): unknown => {
   return { all: Object.keys(properties), commands: properties["command"]?.enum };
 };
 
-test("a shell", () => {
+test("the bash tool takes a command and a restart", () => {
   expect(commandsOf("bash_20250124")).toEqual({ all: ["command", "restart"], commands: undefined });
 });
 
 const FIELDS = ["command", "path", "file_text", "old_str", "new_str", "insert_line", "view_range"];
 
-test("editors, whose commands and fields changed with their versions", () => {
+test("each version of the text editor tool has its own commands and fields", () => {
   const edits = ["view", "create", "str_replace", "insert"];
   expect(commandsOf("text_editor_20250124")).toEqual({ all: FIELDS, commands: [...edits, "undo_edit"] });
   expect(commandsOf("text_editor_20250429")).toEqual({ all: FIELDS, commands: edits });
   expect(commandsOf("text_editor_20250728")).toEqual({ all: [...FIELDS, "insert_text"], commands: edits });
 });
 
-test("a memory has the commands that the client's helper handles", () => {
+test("the memory tool has the commands that the SDK's helper handles", () => {
   const handled: Record<keyof MemoryToolHandlers, true> = {
     view: true,
     create: true,

@@ -20,13 +20,13 @@ const MODEL = {
   line: null,
 };
 
-test("the list is one page", async () => {
+test("the list of models is a single page", async () => {
   const response = await get("/v1/models?limit=20");
   expect(response.headers.get("request-id")).toMatch(/^req_/);
   expect(await response.json()).toEqual({ data: [MODEL], has_more: false, first_id: "m:latest", last_id: "m:latest" });
 });
 
-test("one model has the id that was asked for", async () => {
+test("a model is returned under the requested id, and an unknown one is a not_found_error", async () => {
   expect(await (await get("/v1/models/m")).json()).toEqual({ ...MODEL, id: "m" });
   expect([
     (await get("/v1/models/nope")).status,

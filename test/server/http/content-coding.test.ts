@@ -33,7 +33,7 @@ const CODINGS: [name: string, coding: string, pack: (text: string) => Bytes][] =
 ];
 
 describe.each(CODINGS)("%s", (_, coding, pack) => {
-  test("is read as what was compressed, in every dialect", async () => {
+  test("is decompressed on the routes of every API", async () => {
     const text = "héllo ".repeat(50_000);
     expect((await post("/v1/responses", pack(asking(text)), coding)).status).toBe(200);
     expect(harness.runtime.requests.at(-1)).toMatchObject({ messages: [{ content: text }] });
@@ -45,7 +45,7 @@ describe.each(CODINGS)("%s", (_, coding, pack) => {
     }
   });
 
-  test("is unpacked before a blob's digest is checked", async () => {
+  test("is decompressed before a blob's digest is checked", async () => {
     const text = `weights of ${coding} ${_}`.repeat(10_000);
     const digest = createHash("sha256").update(text).digest("hex");
     expect((await post(`/api/blobs/sha256:${digest}`, pack(text), coding)).status).toBe(201);
@@ -53,7 +53,7 @@ describe.each(CODINGS)("%s", (_, coding, pack) => {
     expect(await stored.text()).toBe(text);
   });
 
-  test("that says too much is refused before it is all in memory", async () => {
+  test("above the limit is refused before it is all in memory", async () => {
     const bomb = pack(asking("a".repeat(JSON_BYTES_MAX)));
     expect(bomb.length).toBeLessThan(1_000_000);
     const { status, text } = await post("/v1/responses", bomb, coding);
@@ -63,20 +63,20 @@ describe.each(CODINGS)("%s", (_, coding, pack) => {
     ]);
   });
 
-  test("that is something else, or of which a part is missing, is refused", async () => {
+  test("that is corrupt or cut off is refused", async () => {
     for (const body of [new Uint8Array([255, 2, 3, 4]), pack(asking("hello ".repeat(100))).slice(0, -9)]) {
       const { status, text } = await post("/v1/responses", body, coding);
       expect([status, errorIn(text)]).toEqual([400, expect.stringContaining("request body")]);
     }
   });
 
-  test("of nothing is no body", async () => {
+  test("of an empty text counts as a missing body", async () => {
     const { status, text } = await post("/v1/responses", pack(""), coding);
     expect([status, errorIn(text)]).toEqual([400, "missing request body"]);
   });
 });
 
-test("Zstandard with a window that is too wide is refused", async () => {
+test("a Zstandard body with too wide a window is refused", async () => {
   const params = { [constants.ZSTD_c_windowLog]: 24, [constants.ZSTD_c_contentSizeFlag]: 0 };
   const wide = bytes(zstdCompressSync(asking("a b c d ".repeat(2 ** 21)), { params }));
   const { status, text } = await post("/v1/responses", wide, "zstd");
@@ -84,7 +84,7 @@ test("Zstandard with a window that is too wide is refused", async () => {
 });
 
 test.each(["compress", "snappy", "gzip, zstd", "aes128gcm", "constructor", "x".repeat(5000)])(
-  "%.20s is refused with 415 and what is read",
+  "%.20s is refused with 415 and the list of supported codings",
   async (coding) => {
     for (const path of ["/v1/responses", "/v1/messages", "/api/generate", `/api/blobs/sha256:${"0".repeat(64)}`]) {
       const { status, headers, text } = await post(path, new TextEncoder().encode("x"), coding);
@@ -95,6 +95,6 @@ test.each(["compress", "snappy", "gzip, zstd", "aes128gcm", "constructor", "x".r
   },
 );
 
-test.each(["identity", "IDENTITY", ""])("'%s' is no coding", async (coding) => {
+test.each(["identity", "IDENTITY", ""])("the coding '%s' leaves the body as it is", async (coding) => {
   expect((await post("/api/generate", bytes(Buffer.from(asking("hi"))), coding)).status).toBe(200);
 });

@@ -5,7 +5,7 @@ import { startServer } from "../../../src/server/http/serve.ts";
 
 setDefaultTimeout(60_000);
 
-test("half a head is closed in time; an answer that takes longer than that is not", async () => {
+test("an incomplete request head closes the connection in time, while a slow answer does not", async () => {
   const half = Promise.withResolvers<void>();
   const app = {
     fetch: async (): Promise<Response> => {

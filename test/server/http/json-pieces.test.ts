@@ -6,7 +6,7 @@ const SEED = 20_261_121;
 const present = new AbortController().signal;
 const textOf = (value: unknown): string => [...jsonPieces(value)].join("");
 
-test(`the pieces are what JSON.stringify gives (seed ${SEED})`, () => {
+test(`the joined pieces equal the result of JSON.stringify (seed ${SEED})`, () => {
   const value = fc.letrec((tie) => ({
     value: fc.oneof(
       { depthSize: "medium" },
@@ -24,7 +24,7 @@ test(`the pieces are what JSON.stringify gives (seed ${SEED})`, () => {
   );
 });
 
-test("lists of any length are whole: one item, a slice, and one more or less than slices", async () => {
+test("lists of any length are complete, around the boundaries of slices too", async () => {
   for (const length of [0, 1, 63, 64, 65, 127, 128, 129, 100_000]) {
     const words = Array.from({ length }, (_, i) => `wörd ${i}`);
     const numbers = Int32Array.from({ length }, (_, i) => i);
@@ -33,21 +33,21 @@ test("lists of any length are whole: one item, a slice, and one more or less tha
   }
 });
 
-test("no piece of a large value is large", () => {
+test("a large value is split into pieces of less than 1,000 characters", () => {
   const longest = Math.max(
     ...[...jsonPieces({ words: Array.from({ length: 10_000 }, () => "0123456789") })].map((p) => p.length),
   );
   expect(longest).toBeLessThan(1000);
 });
 
-test("typed arrays are lists, with the digits that somebody wrote", () => {
+test("typed arrays become lists with the shortest digits of their values", () => {
   expect(
     textOf({ a: Float32Array.of(0.1, 1e-5, 3, NaN), b: BigInt64Array.of(-1n, 2n ** 62n), c: new Uint8Array(0) }),
   ).toBe('{"a":[0.1,0.00001,3,null],"b":[-1,4611686018427388000],"c":[]}');
   expect(textOf([[Float32Array.of(0.2)], []])).toBe("[[[0.2]],[]]");
 });
 
-test("a number keeps its value to the last bit of a float32, and a double is left alone", () => {
+test("a float32 keeps its value to the last bit, and a double stays unchanged", () => {
   fc.assert(
     fc.property(fc.float({ noNaN: true }), (value) => expect(Math.fround(jsonNumber(value))).toBe(value)),
     { seed: SEED },
@@ -56,7 +56,7 @@ test("a number keeps its value to the last bit of a float32, and a double is lef
   expect(jsonNumber(Math.fround(0.1))).toBe(0.1);
 });
 
-test("others have their turn while a large value is written", async () => {
+test("timers run while a large value is written", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   await encodeJson(

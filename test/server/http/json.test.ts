@@ -6,7 +6,7 @@ import { parseBody } from "../../../src/server/http/json.ts";
 import { cpuMs } from "../../cpu-time.ts";
 
 describe("the JSON of a request", () => {
-  test("is a value or a bad request for any text", () => {
+  test("gives a value or a bad request for any text", () => {
     const unit = fc.constantFrom(..."{}[]:,\"\\tfnrue0123-+.eE \n'é".split(""), "true", "null", '"a"', "\\u12");
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 12 }), (text) => {
@@ -23,7 +23,7 @@ describe("the JSON of a request", () => {
     );
   });
 
-  test("is not quoted by its error", () => {
+  test("is not quoted in an error", () => {
     for (const text of ['{"a":secret}', '{"a":"b" secret}']) {
       expect(() => parseBody(text)).toThrow(/^request body: expected JSON: (?!.*secret)/);
     }
@@ -38,7 +38,7 @@ describe("the JSON of a request", () => {
     );
   });
 
-  test("has a limit of texts and values, which long ones do not reach", () => {
+  test("has a limit on keys and texts, which long texts do not exceed", () => {
     const refused = (text: string, what: string): void =>
       expect(() => parseBody(text)).toThrow(`request body: expected at most ${what}, got more`);
     const keys = (count: number): string => `{${'"k":1,'.repeat(count - 1)}"k":1}`;
@@ -56,7 +56,7 @@ describe("the JSON of a request", () => {
     expect(Bun.deepEquals(parseBody(JSON.stringify(body)), body)).toBe(true);
   });
 
-  test("with a trailing NUL or a million brackets is refused in no time", () => {
+  test("is refused quickly if it has a million brackets or backslashes", () => {
     const startedMs = cpuMs();
     expect(() => parseBody("[".repeat(1_000_000))).toThrow(AppError);
     expect(() => parseBody(`"${"\\".repeat(1_000_000)}`)).toThrow(AppError);
@@ -65,7 +65,7 @@ describe("the JSON of a request", () => {
 });
 
 describe("base64", () => {
-  test("of any bytes is decoded, also in lines", () => {
+  test("decodes any bytes, with or without padding and line breaks", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
         const text = Buffer.from(bytes).toString("base64");
@@ -78,7 +78,7 @@ describe("base64", () => {
   });
 
   test.each(["!", "data:image/png;base64,AAAA", "A", "AAAAA", "=", "A=", "AA=", "AA=A", "AA==A", "AAA=A", "AA-_"])(
-    "%p is refused with its place",
+    "refuses %p with its field",
     (text) => {
       const error = new AppError("bad_request", "images.3: expected base64, got text that is not");
       expect(() => decodeBase64(text, "images.3")).toThrow(error);

@@ -25,7 +25,7 @@ const REQUESTS = [
 ] as const;
 
 test.each(REQUESTS)(
-  "%s %j of a model with a damaged manifest: the place in the store, the log has all",
+  "%s %j of a damaged manifest: the error has its path inside the store, and the log has the whole path",
   async (path, body) => {
     await putModel(harness.root, "bad", { texts: [] });
     await writeFile(manifestPath(harness.root, parseName("bad")), "{");
@@ -44,7 +44,7 @@ describe("a stream that fails", () => {
     ["/v1/chat/completions", { messages: MESSAGES, stream: true }],
     ["/v1/messages", { messages: MESSAGES, max_tokens: 1, stream: true }],
     ["/v1/responses", { input: "x", stream: true }],
-  ] as const)("%s: its last words name no folder outside of the store and the home", async (path, body) => {
+  ] as const)("%s: the last message names no folder outside of the store and the home", async (path, body) => {
     const [blob, cache] = [`${harness.root}/blobs/sha256-1`, `${dirname(harness.root)}/cache/a`];
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "He" };

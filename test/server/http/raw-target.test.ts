@@ -10,7 +10,7 @@ test.each([
   [undefined, "/api/tags"],
   [undefined, "/api/tags/"],
   [undefined, "/"],
-])("%j read as %s was resolved", (segments, path) => {
+])("%j with the path %s was resolved", (segments, path) => {
   expect(isResolved(segments, path)).toBe(true);
 });
 
@@ -22,7 +22,7 @@ test.each([
   [["...", "..."], "/.../..."],
   [undefined, "/a//b"],
   [undefined, `/${"a/".repeat(20)}`],
-])("%j read as %s was not", (segments, path) => {
+])("%j with the path %s was not resolved", (segments, path) => {
   expect(isResolved(segments, path)).toBe(false);
 });
 
@@ -36,7 +36,7 @@ test.each([
   expect(decodedPath(path)).toBe(decoded);
 });
 
-test("whatever the target, its path is told from one that resolving made", async () => {
+test("for any target, the server knows if its path was resolved", async () => {
   const answer = (segments: readonly string[] | undefined, url: string): Response =>
     Response.json({ isResolved: isResolved(segments, new URL(url).pathname), path: new URL(url).pathname });
   using server = Bun.serve({

@@ -10,7 +10,7 @@ afterAll(() => harness.close());
 
 const REQUEST = { method: "POST", body: JSON.stringify({ model: "m", prompt: "hi" }) };
 
-test("a port in use is one clear line", () => {
+test("a port in use gives one clear error", () => {
   const { url } = harness.listen();
   const address = { hostname: "127.0.0.1", port: Number(new URL(url).port) };
   expect(() => startServer(harness.app, { host: address })).toThrow(
@@ -18,12 +18,12 @@ test("a port in use is one clear line", () => {
   );
 });
 
-test("an address of another machine is one clear line", () => {
+test("an address of another machine gives one clear error", () => {
   const host = { hostname: "192.0.2.1", port: 0 };
   expect(() => startServer(harness.app, { host })).toThrow("cannot listen on 192.0.2.1:0: ");
 });
 
-test("what is wrong with an address is said without the system's words", () => {
+test("an error about an address does not quote the system's message", () => {
   const listenOn = (hostname: string) => () => startServer(harness.app, { host: { hostname, port: 0 } });
   expect(listenOn("192.0.2.1")).toThrow("cannot listen on 192.0.2.1:0: no address of this machine has that name");
   expect(listenOn("nobody.invalid")).toThrow("cannot listen on nobody.invalid:0: no address of this machine has");
@@ -75,7 +75,7 @@ describe("stopping", () => {
   });
 });
 
-describe("a doubled slash, of a base URL that ends with one", () => {
+describe("a doubled slash, from a base URL that ends with a slash", () => {
   const GENERATE = '{"model":"m","prompt":"hi"}';
   const CHAT = '{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":3}';
   const portOf = (url: string): number => Number(new URL(url).port);
@@ -88,7 +88,7 @@ describe("a doubled slash, of a base URL that ends with one", () => {
     expect([status, body.includes('"done":true')]).toEqual([200, true]);
   });
 
-  test("is for every route of the APIs, and for no other place or path", async () => {
+  test("is accepted in place of the slash after the base URL, and nowhere else", async () => {
     for (const target of ["/v1//chat/completions", "//v1/chat/completions", "/v1//messages"]) {
       expect([target, (await raw(target, CHAT)).status]).toEqual([target, 200]);
     }
@@ -99,7 +99,7 @@ describe("a doubled slash, of a base URL that ends with one", () => {
     }
   });
 
-  test("asks for a key all the same", async () => {
+  test("does not avoid the check of keys", async () => {
     const locked = await makeHarness({ apiKeys: ["alpha"] });
     const port = portOf(locked.listen().url);
     for (const target of ["//api/tags", "/api//tags", "/v1//models", "//v1/models", "/api//%74ags"]) {
@@ -108,7 +108,7 @@ describe("a doubled slash, of a base URL that ends with one", () => {
     await locked.close();
   });
 
-  test("a client that leaves ends its answer", async () => {
+  test("a client that disconnects stops its answer", async () => {
     harness.runtime.script = endless(5);
     const leaving = new AbortController();
     const response = await fetch(`${harness.listen().url}/api//generate`, { ...REQUEST, signal: leaving.signal });

@@ -36,7 +36,7 @@ async function until(check: () => boolean): Promise<void> {
 }
 
 describe("server-sent events", () => {
-  test("are frames of data, with names where there are some, a line each for lines", async () => {
+  test("are data frames with an optional name, with one data line per line of text", async () => {
     const { url, ends } = serve(async function* () {
       yield { data: { a: 1 } };
       yield { event: "ping", data: { text: "one\ntwo" } };
@@ -54,7 +54,7 @@ describe("server-sent events", () => {
     expect(ends).toEqual([undefined]);
   });
 
-  test("end with the protocol's frame where the stream fails", async () => {
+  test("end with the protocol's error frame if the stream fails", async () => {
     const { url, ends } = serve(async function* () {
       yield { data: { a: 1 } };
       throw new AppError("runner", "model runner has unexpectedly stopped");
@@ -67,7 +67,7 @@ describe("server-sent events", () => {
     expect(ends).toEqual([expect.any(AppError)]);
   });
 
-  test("leave a failure before the first frame its own status", async () => {
+  test("give a failure before the first frame its own status", async () => {
     const { url } = serve(async function* () {
       yield* NOTHING;
       throw new AppError("not_found", "no such model");
@@ -78,7 +78,7 @@ describe("server-sent events", () => {
 });
 
 describe("a model that says nothing for long", () => {
-  test("is bridged by comments, before the first frame and between frames, in order", async () => {
+  test("gets comments before the first frame and between frames, in order", async () => {
     const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { url } = serve(async function* () {
       await steps[0]!.promise;
@@ -98,7 +98,7 @@ describe("a model that says nothing for long", () => {
     expect(text).toMatch(/^(: keep-alive\n\n){3,}data: one\n\n(: keep-alive\n\n){2,}data: two\n\n$/);
   });
 
-  test("and then fails ends with the protocol's frame", async () => {
+  test("ends with the protocol's error frame if it then fails", async () => {
     const { url } = serve(async function* () {
       yield* NOTHING;
       await Bun.sleep(30);
@@ -109,7 +109,7 @@ describe("a model that says nothing for long", () => {
     );
   });
 
-  test("stops when its client goes away between comments", async () => {
+  test("stops when its client disconnects between comments", async () => {
     let stopped = false;
     const { url, ends } = serve(async function* (signal) {
       yield* NOTHING;
@@ -125,7 +125,7 @@ describe("a model that says nothing for long", () => {
   });
 });
 
-test("a client that has gone before the first frame ends the producer of that", async () => {
+test("a client that disconnects before the first frame ends the producer of the frames", async () => {
   const gone = new AbortController();
   let hasEnded = false;
   const ends: unknown[] = [];

@@ -42,7 +42,7 @@ async function untilRunning(): Promise<void> {
   while (harness.runtime.running() === 0) await Bun.sleep(1);
 }
 
-describe("a client that hangs up stops the model before others have asked much", () => {
+describe("a client stops the model within a few requests if it hangs up", () => {
   test("while it reads a stream", async () => {
     harness.runtime.script = endless(5);
     const logged = harness.logs.length;
@@ -78,7 +78,7 @@ describe("a client that hangs up stops the model before others have asked much",
     expect(await answer).toBe("aborted");
   });
 
-  test("before its request is looked at", async () => {
+  test("before its request is read", async () => {
     harness.runtime.script = endless(5);
     const request = new Request("http://localhost/api/chat", { method: "POST", body: BODY });
     Object.defineProperty(request, "signal", { value: AbortSignal.abort() });
@@ -99,7 +99,7 @@ describe("a client that hangs up stops the model before others have asked much",
     await answer;
   });
 
-  test("by giving up the body of a response", async () => {
+  test("by cancelling the body of a response", async () => {
     harness.runtime.script = async function* ({ signal }) {
       yield { kind: "text", text: "first" };
       await pause(60_000, signal);
@@ -125,7 +125,7 @@ describe("a client that hangs up stops the model before others have asked much",
   });
 });
 
-test("a client that stalls holds back the model instead of filling memory", async () => {
+test("a stalled client pauses the model instead of filling memory", async () => {
   let produced = 0;
   harness.runtime.script = async function* () {
     for (;;) {
@@ -146,7 +146,7 @@ test("a client that stalls holds back the model instead of filling memory", asyn
   expect(await untilIdle()).toBeLessThan(EXCHANGES_MAX);
 });
 
-test("each piece is sent when it is there, not when the next one is", async () => {
+test("each piece is sent as soon as it exists", async () => {
   harness.runtime.script = async function* ({ signal }) {
     yield { kind: "text", text: "first" };
     await pause(60_000, signal);
@@ -181,7 +181,7 @@ async function linesPerChunk(path: string, body: object): Promise<number[]> {
   return lines;
 }
 
-test("each line of a stream is a chunk of its own, its failure too, however fast they come", async () => {
+test("each line of a fast stream is a separate chunk, the error too", async () => {
   const words = Array.from({ length: 200 }, (_, i) => ({ kind: "text", text: `${i}` }) as const);
   harness.runtime.script = async function* () {
     yield* words;
@@ -209,7 +209,7 @@ test("version answers while streams run, and many streams run at once", async ()
   for (const answer of await Promise.all(answers)) expect((await answer.text()).trim().split("\n")).toHaveLength(3);
 });
 
-test("a body announced to be too long is refused before any of it is sent", async () => {
+test("a body with too large a content-length is refused before any of it arrives", async () => {
   const socket = await openRaw("");
   socket.write("POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n");
   const seen: string[] = [];
@@ -219,7 +219,7 @@ test("a body announced to be too long is refused before any of it is sent", asyn
   socket.destroy();
 });
 
-test("a body that ends in the middle is an error or a gone client, never a request", async () => {
+test("a request whose body is cut off never reaches the model", async () => {
   const [before, logged] = [harness.runtime.requests.length, harness.logs.length];
   const socket = await openRaw("");
   socket.write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n${BODY}`);

@@ -45,14 +45,14 @@ describe.skipIf(!hasOpenssl)("files", () => {
     }
   };
 
-  test("a good pair", () => {
+  test("a matching certificate and key are read", () => {
     expect(readTls(filesOf("a"))).toEqual({
       cert: expect.stringContaining("CERTIFICATE"),
       key: expect.stringContaining("KEY"),
     });
   });
 
-  test("an error names the file and what is wrong with it", () => {
+  test("an error names the file and its fault", () => {
     expect(failure(filesOf("a", "b"))).toBe("tls.key: 'b.key' is not the key of the certificate 'a.pem'");
     expect(failure(filesOf("nope"))).toBe("tls.certificate: nope.pem: no such file");
     expect(failure(filesOf("a", "nope"))).toBe("tls.key: nope.key: no such file");
@@ -103,7 +103,7 @@ function slowApp() {
 }
 
 describe.skipIf(!hasOpenssl || process.platform === "win32")("a new certificate", () => {
-  test("serves new connections at the same port; running answers go on, and peers stay known", async () => {
+  test("serves new connections at the same port, while answers continue and client addresses stay known", async () => {
     const { app, release } = slowApp();
     const server = startServer(app, { host }, readTls(filesOf("a")));
     expect(server.url).toStartWith("https://127.0.0.1:");
@@ -119,7 +119,7 @@ describe.skipIf(!hasOpenssl || process.platform === "win32")("a new certificate"
     await expect(nameAt(server.url)).rejects.toThrow();
   });
 
-  test("another process cannot take the port, and a taken port is an error", async () => {
+  test("a port in use is an error, with TLS and without", async () => {
     const { app } = slowApp();
     const pair = readTls(filesOf("a"));
     const server = startServer(app, { host }, pair);
@@ -129,7 +129,7 @@ describe.skipIf(!hasOpenssl || process.platform === "win32")("a new certificate"
     await server.stop(0);
   });
 
-  test("requests during renewals are answered", async () => {
+  test("requests during a change of certificates are answered", async () => {
     const { app } = slowApp();
     const pairs = [readTls(filesOf("a")), readTls(filesOf("b"))] as const;
     const server = startServer(app, { host }, pairs[0]);
@@ -151,7 +151,7 @@ describe.skipIf(!hasOpenssl || process.platform === "win32")("a new certificate"
     await server.stop(0);
   });
 
-  test("is read when its files change, once both fit", async () => {
+  test("is read when both files have changed and match", async () => {
     const files = filesOf("live");
     for (const kind of ["pem", "key"]) copyFileSync(at(`a.${kind}`), at(`live.${kind}`));
     const pairs: TlsPair[] = [];

@@ -77,7 +77,7 @@ function samplesOfText(text: string): Map<string, number> {
 }
 
 for (const dialect of ["hearth", "vllm"] as const)
-  test(`dialect ${dialect}: what is sent is what /metrics says`, async () => {
+  test(`dialect ${dialect}: the exported values equal those of /metrics`, async () => {
     const { url, metrics: sent } = startCollector();
     const metrics = busyMetrics(dialect);
     await exporterTo(url, metrics).exporter.close();
@@ -89,7 +89,7 @@ for (const dialect of ["hearth", "vllm"] as const)
     expect(sent.some(({ name }) => name.startsWith("vllm:"))).toBe(dialect === "vllm");
   });
 
-test("sums and histograms are cumulative since the start, gauges are of now; names, units, resource and scope", async () => {
+test("sums and histograms are cumulative since the start, and gauges current, with names, units, resource and scope", async () => {
   const { url, metrics: sent, requests } = startCollector();
   await exporterTo(url, busyMetrics()).exporter.close();
   const find = (name: string) => sent.find((metric) => metric.name === name);
@@ -145,7 +145,7 @@ test("sums and histograms are cumulative since the start, gauges are of now; nam
   expect(scopeMetrics[0].scope).toEqual({ name: "hearth", version: "1.2.3" });
 });
 
-test("what a collector did not take is in the next; its failures are told once", async () => {
+test("the next export contains the values that a collector refused, and a failure is logged once", async () => {
   const receiver = startCollector();
   receiver.status = 503;
   const metrics = busyMetrics();
@@ -161,7 +161,7 @@ test("what a collector did not take is in the next; its failures are told once",
   expect(logs[0]).toContain("metrics cannot be sent");
 });
 
-test("a collector that is away, or says nothing, costs a warning; the end waits no longer than it may", async () => {
+test("an unreachable or silent collector costs one warning, and closing waits no longer than the time limit", async () => {
   const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
   afterTest(() => silent.stop(true));
   for (const url of ["http://127.0.0.1:1", `http://127.0.0.1:${silent.port}`]) {

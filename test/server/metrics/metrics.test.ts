@@ -64,7 +64,7 @@ test("an answer that fails counts as a request, and as no tokens", async () => {
   expect(await sample('hearth_tokens_total{model="m:latest",kind="prompt"}')).toBeUndefined();
 });
 
-test("what runs and what is loaded is read when it is asked for", async () => {
+test("running requests and loaded models are counted at the time of the scrape", async () => {
   expect(await sample("hearth_models_loaded")).toBe(0);
   harness.runtime.script = play([{ kind: "text", text: "a" }], 60_000);
   const gone = new AbortController();
@@ -81,7 +81,7 @@ test("what runs and what is loaded is read when it is asked for", async () => {
   await pending;
 });
 
-test("names that clients make up do not fill the memory", async () => {
+test('many model names and unknown methods count as "other", so that metrics stay small', async () => {
   const metrics = makeMetrics(makeFakeRuntime());
   for (let i = 0; i < 1000; i++)
     metrics.answer(`model-${i}`, { promptEvalCount: 1, promptCachedCount: 0, evalCount: 1, evalNs: 1 });
@@ -92,7 +92,7 @@ test("names that clients make up do not fill the memory", async () => {
   expect(lines).toContain('hearth_tokens_total{model="other",kind="prompt"} 900');
 });
 
-test("weights of a model that does not fit in memory count by where they were", async () => {
+test("reads of experts and weights count by their source, memory or disk", async () => {
   const model = { name: "m:latest", digest: "d", paths: { model: "/m", adapters: [], files: [] }, sizeBytes: 9 };
   const rest = { vramBytes: 0, ctxLen: 1, expiresAt: new Date(), pid: process.pid };
   harness.runtime.models = [{ ...model, ...rest, streamed: { memory: 4, hits: 30, misses: 10, bytes: 5000 } }];

@@ -30,14 +30,14 @@ test("each model says how many requests run and wait, and how full its cache is"
   expect([...found.keys()].filter((name) => name.startsWith("vllm:lora"))).toEqual([]);
 });
 
-test("a server without a model in memory says that it is idle", async () => {
+test("a server without a loaded model reports zero requests and an empty cache", async () => {
   harness = await makeHarness();
   const found = await samples("/metrics/vllm");
   for (const name of ["num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"])
     expect([name, found.get(`vllm:${name}{model_name=""}`)]).toEqual([name, 0]);
 });
 
-test("tokens of prompts, and those that were in the cache, add up by model", async () => {
+test("prompt tokens and their cached part add up by model", async () => {
   harness = await makeHarness();
   for (let i = 0; i < 2; i++) await (await harness.post("/api/generate", { model: "m", prompt: "hi" })).text();
   const found = await samples("/metrics/vllm");
@@ -47,7 +47,7 @@ test("tokens of prompts, and those that were in the cache, add up by model", asy
   }
 });
 
-test("models with adapters are named as adapters: those in memory, and those that are waited for", async () => {
+test("models with adapters are reported as running and waiting adapters", async () => {
   harness = await makeHarness();
   const kv = { used: 0, room: 64 };
   harness.runtime.activities = [
@@ -61,7 +61,7 @@ test("models with adapters are named as adapters: those in memory, and those tha
   expect(found.get(`vllm:lora_requests_info{${info}}`)).toBeGreaterThan(1e9);
 });
 
-test("only where the setting says so does /metrics speak vLLM's names too; with keys, both paths need one", async () => {
+test("/metrics has vLLM's names only if the setting says so, and both paths require a key if there are keys", async () => {
   harness = await makeHarness();
   expect([...(await samples("/metrics")).keys()].filter((name) => name.startsWith("vllm:"))).toEqual([]);
   await harness.close();

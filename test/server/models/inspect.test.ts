@@ -26,7 +26,7 @@ async function withStore(run: (store: Store, loads: () => number) => Promise<voi
 
 const log = makeLogger({ write: () => {}, now: () => 0, debug: false });
 
-test("a model is read once, also by many who ask at the same time", () =>
+test("a model is read once for simultaneous requests", () =>
   withStore(async (store, loads) => {
     const inspect = makeInspect({ store, log });
     const model = (await store.find("m"))!;
@@ -36,7 +36,7 @@ test("a model is read once, also by many who ask at the same time", () =>
     expect(loads()).toBe(1);
   }));
 
-test("so many models are remembered, and the one used longest ago is forgotten", () =>
+test("a limited number of models is remembered, and the least recently used is dropped", () =>
   withStore(async (store, loads) => {
     const inspect = makeInspect({ store, log });
     const model = (await store.find("m"))!;
@@ -51,7 +51,7 @@ test("so many models are remembered, and the one used longest ago is forgotten",
     expect(loads()).toBe(KNOWN_MAX + 2);
   }));
 
-test("a model that could not be read is read again", () =>
+test("a model that failed to be read is read again", () =>
   withStore(async (store, loads) => {
     const inspect = makeInspect({ store, log });
     const model = (await store.find("m"))!;
@@ -64,7 +64,7 @@ test("a model that could not be read is read again", () =>
     expect(loads()).toBe(3);
   }));
 
-test("what a model can do follows the renderer and the parser that its configuration names", async () => {
+test("capabilities follow the renderer and the parser of the configuration", async () => {
   const harness = await makeHarness();
   const config = {
     model_format: "gguf",

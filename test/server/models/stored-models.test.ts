@@ -25,7 +25,7 @@ async function stored(more: Partial<Store> = {}) {
   return storedModels({ ...(await openStore(root)), ...more }, log);
 }
 
-test("a model that only makes embeddings writes no text; one that is gone may", async () => {
+test("a model for embeddings cannot chat, and a missing model may be able to", async () => {
   const models = await stored();
   expect((await models.modelNames()).toSorted()).toEqual(["embed:latest", "text:latest"]);
   expect(await Promise.all(["text:latest", "embed", "gone"].map((name) => models.canChat!(name)))).toEqual([
@@ -35,7 +35,7 @@ test("a model that only makes embeddings writes no text; one that is gone may", 
   ]);
 });
 
-test("a model that the source offers counts as there; others do not", async () => {
+test("a model that the source offers is found, and one that it does not offer is unknown", async () => {
   let asked = 0;
   const models = await stored({ isOffered: async ({ model }) => (asked++, model === "Offered") });
   const find = (reference: string) => findModel({ agents, reference }, models);
@@ -47,7 +47,7 @@ test("a model that the source offers counts as there; others do not", async () =
   expect(await find("../../etc")).toMatchObject({ error: { code: "model_unknown" } });
 });
 
-test("while the source is away nobody knows: the turn has not begun, and is tried again", async () => {
+test("an unreachable source is an error that lets the turn be tried again", async () => {
   const models = await stored({ isOffered: () => Promise.reject(new AppError("registry", "cannot be reached")) });
   const failure: unknown = await findModel({ agents, reference: "other" }, models).catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: "registry", isUntried: true });

@@ -9,25 +9,25 @@ const image = (bytes: number[]) => ({
 const text = (value: string) => ({ type: "text", text: value });
 
 describe("content", () => {
-  test("is a text", () => {
+  test("may be a string, in which a lone surrogate is replaced", () => {
     expect(one({ content: "hi" })).toEqual({ role: "user", content: "hi" });
     expect(one({ content: "" })).toEqual({ role: "user", content: "" });
     expect(one({ content: "a\ud800" })?.content).toBe("a\ufffd");
   });
 
-  test("of several texts is one message of lines", () => {
+  test("joins several texts with line breaks", () => {
     expect(one({ content: [text("a"), text("b")] })).toEqual({ role: "user", content: "a\nb" });
     expect(one({ content: [] })).toEqual({ role: "user", content: "" });
   });
 
-  test("may be missing where an answer refused, or only thought", () => {
+  test("may be missing if an assistant's message has a refusal or reasoning", () => {
     const answer = { role: "assistant" };
     expect(one({ ...answer, refusal: "No." })).toEqual({ role: "assistant", content: "No." });
     expect(one({ ...answer, reasoning_content: "Hm." })).toEqual({ role: "assistant", content: "", thinking: "Hm." });
     expect(one(answer)).toEqual({ role: "assistant", content: "" });
   });
 
-  test("may be missing beside a call as it was before there could be several", () => {
+  test("may be missing beside a function_call", () => {
     const call = { name: "f", arguments: '{"a":1}' };
     expect(one({ role: "assistant", function_call: call })).toEqual({
       role: "assistant",
@@ -36,7 +36,7 @@ describe("content", () => {
     });
   });
 
-  test("keeps images where they stood", () => {
+  test("keeps the positions of images", () => {
     const [a, b] = [new Uint8Array([1]), new Uint8Array([2])];
     expect(one({ content: [image([1]), text("what?")] })).toMatchObject({ content: "what?", images: [a] });
     expect(one({ content: [image([1]), image([2])] })).toMatchObject({ content: "", images: [a, b] });
@@ -49,7 +49,7 @@ describe("content", () => {
     expect(one({ content: [text("x"), text("y"), image([1])] })).toMatchObject({ content: "x\ny", imagesAt: [3] });
   });
 
-  test("takes images as data URIs of five types, bare or under url", () => {
+  test("takes images as data URIs of five types, as a string or under url", () => {
     for (const head of ["image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif", ""]) {
       const url = `data:${head};base64,AQ==`;
       for (const image_url of [url, { url, detail: "low" }]) {
@@ -58,7 +58,7 @@ describe("content", () => {
     }
   });
 
-  test("takes recordings where they stood, as base64 or data URIs", () => {
+  test("keeps the positions of recordings, which may be base64 or data URIs", () => {
     const file = Buffer.from("RIFF    WAVEfmt ");
     for (const head of ["", "data:audio/wav;base64,"]) {
       const input_audio = { data: head + file.toString("base64"), format: "wav" };
@@ -110,7 +110,7 @@ describe("what others' histories hold", () => {
     ["[video_url left out]", { type: "video_url", video_url: {} }],
     ["[part left out]", {}],
     ["said", { type: "hologram", text: "said" }],
-  ])("goes on with %p in the place of an old part, and the log hears of it", (line, part) => {
+  ])("replaces an unreadable part of an old message with %p, and logs its type", (line, part) => {
     const left: string[] = [];
     const [first] = toMessages([{ role: "user", content: [text("a"), part] }, answer, asked], left);
     expect(first?.content).toBe(`a\n${line}`);
@@ -118,12 +118,12 @@ describe("what others' histories hold", () => {
     expect(toMessages([asked, answer, { role: "tool", tool_call_id: "x", content: [part] }])[2]?.content).toBe(line);
   });
 
-  test("no line takes the place of what an answer had", () => {
+  test("drops unreadable parts of an assistant's message without a placeholder", () => {
     const content = [{ type: "thinking", thinking: [] }, text("A cat."), { type: "hologram" }];
     expect(toMessages([asked, { role: "assistant", content }, asked])[1]?.content).toBe("A cat.");
   });
 
-  test("a new message may have a part that nobody knows beside others, not alone", () => {
+  test("allows an unknown part of the last message beside text, and refuses it alone", () => {
     const parts = (...content: object[]) => toMessages([asked, answer, { role: "user", content }])[2]?.content;
     expect(parts(text("Look:"), { type: "hologram" })).toBe("Look:\n[hologram left out]");
     const message = "messages[2].content[0]: expected a part of type text, image_url or input_audio";
@@ -134,7 +134,7 @@ describe("what others' histories hold", () => {
     );
   });
 
-  test("content may be missing in all but a new message", () => {
+  test("may be missing in all but the last message", () => {
     expect(toMessages([{ role: "user" }, answer, { role: "tool" }]).map(({ content }) => content)).toEqual([
       "",
       "A cat.",
@@ -150,11 +150,11 @@ describe("roles", () => {
     ["function", "tool"],
     ["assistant", "assistant"],
     ["narrator", "narrator"],
-  ])("%s is %s", (role, found) => {
+  ])("%s is read as %s", (role, found) => {
     expect(one({ role, content: "x" })?.role).toBe(found);
   });
 
-  test("reasoning of an assistant is its thinking", () => {
+  test("an assistant's reasoning is read as its thinking", () => {
     for (const name of ["reasoning", "reasoning_content"]) {
       expect(one({ role: "assistant", content: "x", [name]: "hm" })).toMatchObject({ thinking: "hm" });
     }
@@ -168,7 +168,7 @@ describe("tools", () => {
     function: { name, arguments: args },
   });
 
-  test("calls have arguments as a text of JSON, and need no content", () => {
+  test("calls have their arguments as JSON text, and need no content", () => {
     expect(one({ role: "assistant", tool_calls: [call("c1", "f", '{"a":1}'), call("c2", "g", "")] })).toEqual({
       role: "assistant",
       content: "",
@@ -198,7 +198,7 @@ describe("tools", () => {
     expect(left.length > 0).toBe(isLeft);
   });
 
-  test("results find the name of their function by the id of the call before them", () => {
+  test("results get the name of their function from the call with their id", () => {
     const messages = toMessages([
       { role: "assistant", tool_calls: [call("c1", "f"), call("c2", "g")] },
       { role: "tool", tool_call_id: "c2", content: "two" },

@@ -124,7 +124,7 @@ test.each<[string, object[], object[]]>([
     ],
     [called("f", { a: "b" }, "c"), told("[input_image left out]\n[new left out]", "c", "f")],
   ],
-])("%s is told as calls and results", (_, items, expected) => {
+])("%s becomes calls and results", (_, items, expected) => {
   expect(read(...items).messages).toEqual(expected as never);
 });
 
@@ -136,19 +136,19 @@ test.each([
   "tool_search_output",
   "compaction",
   "hologram",
-])("%s is left out, and the log hears of it", (type) => {
+])("%s is left out and logged", (type) => {
   const item = { type, id: "x", call_id: "c", encrypted_content: "gAAAA", result: "AAAA", status: "completed" };
   expect(read(item)).toEqual({ messages: [], left: [type] });
 });
 
-test("reasoning that another server encrypted is none of ours", () => {
+test("reasoning that another server encrypted is dropped", () => {
   const reasoning = { type: "reasoning", id: "rs", summary: [], encrypted_content: `gAAAAABo${"x-_9".repeat(100)}` };
   expect(read(reasoning, { role: "assistant", content: "Hi" }).messages).toEqual([
     { role: "assistant", content: "Hi" },
   ]);
 });
 
-test("an old message may have any role, and parts that nobody knows", () => {
+test("an old message may have an unknown role or part", () => {
   const content = [
     { type: "input_text", text: "Look:" },
     { type: "input_file", file_id: "f" },
@@ -164,11 +164,11 @@ test.each<[unknown[], string]>([
   [[user, { role: "assistant", content: "Hi" }, { type: "hologram" }], 'input.2: unknown input item type: "hologram"'],
   [[{ role: "user", content: [{ type: "hologram" }] }], 'input.0.content.0.type: expected "input_text"'],
   [[user, { role: "assistant", content: "Hi" }, { role: "critic", content: "x" }], 'input.2.role: expected "user"'],
-])("%j is refused: nothing is there to be answered", (input, message) => {
+])("an unknown type or role in the newest items is refused: %j", (input, message) => {
   expect(() => readInput({ input })).toThrow(message);
 });
 
-test("data in a result is not told", () => {
+test("binary data in a result becomes a placeholder", () => {
   const items = [
     {
       type: "code_interpreter_call",

@@ -12,14 +12,14 @@ const call = (id: string, name: string, more: object = {}) => ({
 const output = (id: string, value: unknown) => ({ type: "function_call_output", call_id: id, output: value });
 const ourCall = (id: string, name: string) => ({ id, function: { name, arguments: { a: 1 } } });
 
-test("a text is what the user says, instructions come first", () => {
+test("a string becomes the user's message, after the instructions", () => {
   expect(readInput({ input: "hi", instructions: "Be kind." })).toEqual([
     { role: "system", content: "Be kind." },
     { role: "user", content: "hi" },
   ]);
 });
 
-test("messages with and without a type, of every role, with parts that become lines", () => {
+test("messages may have a type or none, any role, and parts that become lines", () => {
   const input = [
     { role: "developer", content: "a" },
     {
@@ -40,14 +40,14 @@ test("messages with and without a type, of every role, with parts that become li
   ]);
 });
 
-test("images come as their bytes", () => {
+test("images are decoded to bytes", () => {
   const image = { type: "input_image", detail: "auto", image_url: `data:image/png;base64,${btoa("px")}` };
   expect(readInput({ input: [{ role: "user", content: [image, { type: "input_text", text: "what?" }] }] })).toEqual([
     { role: "user", content: "what?", images: [new Uint8Array(Buffer.from("px"))] },
   ]);
 });
 
-test("images of the assistant stay where they stand among its words, in a turn of their own or with its calls", () => {
+test("images of the assistant keep their position in its text, alone or with its calls", () => {
   const image = { type: "input_image", image_url: `data:image/png;base64,${btoa("px")}` };
   const said = (text: string) => ({ type: "output_text", text });
   const assistant = (...content: object[]) => ({ type: "message", role: "assistant", content });
@@ -62,7 +62,7 @@ test("images of the assistant stay where they stand among its words, in a turn o
   ]);
 });
 
-test("reasoning, words and calls of one turn are one message; results know their tools", () => {
+test("reasoning, text and calls of one turn become one message, and results name their tools", () => {
   const input = [
     message("user", "go"),
     { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "hm" }] },
@@ -83,7 +83,7 @@ test("reasoning, words and calls of one turn are one message; results know their
   ]);
 });
 
-test("two turns of the assistant stay two", () => {
+test("two messages of the assistant stay two", () => {
   const input = [message("assistant", "a"), message("assistant", "b"), call("c1", "f"), message("assistant", "c")];
   expect(readInput({ input })).toEqual([
     { role: "assistant", content: "a" },

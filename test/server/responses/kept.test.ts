@@ -27,7 +27,7 @@ function open(limits: Partial<typeof LIMITS> = {}) {
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => `r${i}`);
 
-test("beyond the number, those used longest ago go first; a continued conversation stays whole", () => {
+test("above the limit of responses, the least recently used go first, and a continued conversation stays whole", () => {
   const { kept, keep, left, clock } = open({ count: 5 });
   keep("r0");
   keep("r1", { previous: "r0" });
@@ -39,7 +39,7 @@ test("beyond the number, those used longest ago go first; a continued conversati
   expect(left(range(7))).toEqual(["r0", "r1", "r4", "r5", "r6"]);
 });
 
-test("beyond the bytes too; one that is too large alone is refused and removes nothing", () => {
+test("above the limit of bytes, old responses go; a response larger than the limit is refused and removes nothing", () => {
   const { keep, left } = open({ bytes: 10 * KIB });
   const text = "x".repeat(4 * KIB);
   for (const id of range(4)) keep(id, { text });
@@ -48,7 +48,7 @@ test("beyond the bytes too; one that is too large alone is refused and removes n
   expect(left([...range(4), "big"])).toEqual(["r2", "r3"]);
 });
 
-test("after the age they are not found, and removed", () => {
+test("expired responses are not found, and are removed", () => {
   const { kept, keep, left, clock } = open({ ageMs: 1000 });
   keep("r0");
   keep("r1");
@@ -59,7 +59,7 @@ test("after the age they are not found, and removed", () => {
   expect(kept.conversation({ owner, id: "r0" })).toEqual({ items: [], missing: "r0" });
 });
 
-test("a conversation is bounded", () => {
+test("a conversation has at most 1,000 responses", () => {
   const { kept, keep } = open({ count: 2000 });
   const ids = range(1001);
   for (const [i, id] of ids.entries()) keep(id, i === 0 ? {} : { previous: ids[i - 1]! });
@@ -67,11 +67,14 @@ test("a conversation is bounded", () => {
   expect(() => kept.conversation({ owner, id: "r1000" })).toThrow(/at most 1000 responses/);
 });
 
-test.skipIf(process.platform === "win32")("only the user can read the file, and a deleted text leaves it", async () => {
-  const { kept, keep, path } = open();
-  expect(statSync(path).mode & 0o777).toBe(0o600);
-  keep("r0", { text: "a very secret text" });
-  kept.remove({ owner, id: "r0" });
-  for (const file of [path, `${path}-wal`]) expect(await Bun.file(file).text()).not.toContain("a very secret text");
-  kept.close();
-});
+test.skipIf(process.platform === "win32")(
+  "the file is readable only by its user, and loses the text of deleted responses",
+  async () => {
+    const { kept, keep, path } = open();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    keep("r0", { text: "a very secret text" });
+    kept.remove({ owner, id: "r0" });
+    for (const file of [path, `${path}-wal`]) expect(await Bun.file(file).text()).not.toContain("a very secret text");
+    kept.close();
+  },
+);

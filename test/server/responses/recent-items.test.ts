@@ -10,7 +10,7 @@ const item = (id: string, text = ""): Item => ({
   encrypted_content: null,
 });
 
-test("what was said or asked for last is kept, by number and by length", () => {
+test("recently used items are kept, up to a number and a total length", () => {
   const said = new RecentItems();
   for (let i = 0; i < 4096; i++) said.keep("", [item(`m${i}`)]);
   expect(said.find("", "m0")).toMatchObject({ id: "m0" });
