@@ -39,7 +39,7 @@ test("a processor without CPUID leaf 7 has the features of leaf 1", () => {
   expect(halves).toBe(true);
 });
 
-test("macOS and Windows are asked for the features of arm64 by their own names", () => {
+test("the features of arm64 are requested by the names that macOS and Windows have for them", () => {
   const asked: unknown[] = [];
   const { has } = ofArm(({ mac, windows }) => {
     asked.push(mac, windows);

@@ -12,7 +12,7 @@ import { makeBlocks } from "./blocks.ts";
 const OFFERED = ["/a.gguf", "/b.gguf", "/c.gguf"];
 const TOKENS = Array.from({ length: 28 }, (_, i) => i % 9);
 
-describe("a set", () => {
+describe("a set of adapters", () => {
   test("is in the order of the offer, without adapters of scale 0", () => {
     const set = adapterSet(
       [
@@ -37,7 +37,7 @@ describe("a set", () => {
     }
   });
 
-  test("has finite scales, known adapters, each once, and few", () => {
+  test("is refused for bad scales, unknown or repeated adapters, and more than eight", () => {
     const refusal =
       (path: string, scale: number): (() => unknown) =>
       () =>
@@ -73,7 +73,7 @@ test("a slot lends its prefix to prompts with the same adapters only", () => {
   expect(["one", "two", NO_ADAPTERS].map(reused)).toEqual([26, 0, 0]);
 });
 
-test("the cache of prefixes keeps them apart, in memory and in files", async () => {
+test("the prefix cache separates prefixes by their adapters, in memory and in files", async () => {
   const root = mkdtempSync(join(tmpdir(), "hearth-adapter-prefixes-"));
   const { blocks, slots } = makeBlocks(4);
   const make = () =>

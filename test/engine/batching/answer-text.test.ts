@@ -31,7 +31,7 @@ function run(text: string, stops: readonly string[] = []): { text: string; ids: 
 
 const bytes = (text: string): number[] => [...new TextEncoder().encode(text)];
 
-test("the tokens of a character come with the character", () => {
+test("the tokens of a character are reported with the character", () => {
   expect(run("aé€")).toEqual([
     { text: "a", ids: [97] },
     { text: "é", ids: bytes("é") },
@@ -39,7 +39,7 @@ test("the tokens of a character come with the character", () => {
   ]);
 });
 
-test("tokens that may begin a stop string come when it turns out that they do not", () => {
+test("tokens that may begin a stop string are reported once they cannot", () => {
   expect(run("ab</c", ["</s>"])).toEqual([
     { text: "a", ids: [97] },
     { text: "b", ids: [98] },
@@ -47,14 +47,14 @@ test("tokens that may begin a stop string come when it turns out that they do no
   ]);
 });
 
-test("tokens that a stop string swallowed are not reported", () => {
+test("the tokens of a stop string are not reported", () => {
   expect(run("ab</s>c", ["</s>"])).toEqual([
     { text: "a", ids: [97] },
     { text: "b", ids: [98] },
   ]);
 });
 
-test("what is held back at the end comes out with its tokens, half a character too", () => {
+test("the end of an answer reports text that was held back with its tokens, even half a character", () => {
   expect(run("a<", ["</s>"])).toEqual([
     { text: "a", ids: [97] },
     { text: "<", ids: [60] },
@@ -64,14 +64,14 @@ test("what is held back at the end comes out with its tokens, half a character t
   expect(answer.end()).toEqual({ text: "\uFFFD", logprobs: [chosen(0xc3)] });
 });
 
-test("a stop string inside a token keeps the token whose beginning was said", () => {
+test("a stop string that begins inside a token keeps that token, whose beginning was shown", () => {
   const words = { ...byteTokenizer, bytesOf: (id: number) => new TextEncoder().encode(["one EN", "D two"][id]) };
   const answer = makeAnswerTexts(words)({ stops: ["END"] });
   expect(answer.push(0, chosen(0))).toMatchObject({ text: "one ", logprobs: undefined });
   expect(answer.push(1, chosen(1))).toMatchObject({ text: "", logprobs: [chosen(0)], stop: "END" });
 });
 
-test("without stop strings every token is reported once, in order, with text that it helped to make", () => {
+test("without stop strings every token is reported once, in order, with the text of its bytes", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", maxLength: 30 }), (text) => {
       const pieces = run(text);
@@ -93,7 +93,7 @@ test("a token is described by its text, its bytes and its share of the unchanged
   expect(top).toHaveLength(2);
 });
 
-test("control tokens that are asked for come out as text, and can be stop strings", () => {
+test("requested control tokens appear as text, and can be stop strings", () => {
   const piece = ["<|call|>", "<|note|>"].map((text): [string, number] => [text, TYPE.control]);
   const tokenizer = loadTokenizer(bpeMetadata([], piece), "m.gguf");
   const ids = tokenizer.encode("a<|call|>b<|note|>c", { addSpecial: false, parseSpecial: true });
@@ -106,7 +106,7 @@ test("control tokens that are asked for come out as text, and can be stop string
   expect(read({ stops: ["<|note|>"], visible: ["<|note|>"] })).toBe("ab");
 });
 
-test("answers with the same stop strings share nothing that one of them has seen", () => {
+test("answers with the same stop strings share no state", () => {
   const answers = makeAnswerTexts(byteTokenizer);
   const [one, other] = [answers({ stops: ["ab"] }), answers({ stops: ["ab"] })];
   expect(one.push(97)).toMatchObject({ text: "", stop: undefined });
@@ -116,7 +116,7 @@ test("answers with the same stop strings share nothing that one of them has seen
   expect(answers({ stops: ["b"] }).push(98)).toMatchObject({ stop: "b" });
 });
 
-test("what is out of an answer's tokens is known, also of one that a stop string cut", () => {
+test("an answer counts its shown tokens, and knows the shown part of a token that a stop string cut", () => {
   const words = ["he", "llo", " wor", "ld"];
   const special = words.map((word) => [word, TYPE.userDefined] as const);
   const tokenizer = loadTokenizer(bpeMetadata([], special), "words");

@@ -13,7 +13,7 @@ async function reusedBy({ ask }: Bench, prompt: string, count = 8): Promise<numb
 
 const story = "once upon a time there was a small model that kept what it saw";
 
-test("a chat goes on where the last answer ended", async () => {
+test("a chat continues where the last answer ended", async () => {
   const bench = makeBench({ recurrent: true, ctxLen: 256 });
   expect(await reusedBy(bench, story)).toBe(0);
   // the last token of an answer was never evaluated
@@ -22,7 +22,7 @@ test("a chat goes on where the last answer ended", async () => {
   await bench.engine.close();
 });
 
-test("an edited ending goes back to a checkpoint before it, the same prompt again to the one before its end", async () => {
+test("an edited prompt reuses a checkpoint before the edit, and a repeated prompt the one before its end", async () => {
   const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 1, chunk: 64 });
   await reusedBy(bench, story);
   const [edited, tail] = [`${story.slice(0, -4)}heard`, 16];
@@ -60,7 +60,7 @@ test("a request that is cancelled while its prefix is copied ends", async () => 
   await bench.engine.close();
 });
 
-test("a full window is shifted, and nothing of it is reused beyond what was kept", async () => {
+test("a full context is shifted, and a later prompt reuses nothing of it", async () => {
   const bench = makeBench({ recurrent: true, ctxLen: 64, slots: 1 });
   const { end } = await bench.ask("a prompt of some length to begin with", { num_predict: 90, num_keep: 4 });
   expect(end).toMatchObject({ kind: "done", reason: "length" });
@@ -68,7 +68,7 @@ test("a full window is shifted, and nothing of it is reused beyond what was kept
   await bench.engine.close();
 });
 
-test("a sequence that fails in company ends alone; the other is evaluated anew and says the same", async () => {
+test("a sequence that fails in a shared run ends alone, and the other one gives the same answer", async () => {
   // the second answer's first token is lost by every run
   const next = (tokens: readonly number[]): number => (tokens[0] === 66 ? 7 : 97 + (tokens.length % 26));
   const bench = makeBench({ recurrent: true, ctxLen: 256, slots: 2, delayMs: 1, next });
@@ -81,7 +81,7 @@ test("a sequence that fails in company ends alone; the other is evaluated anew a
   await bench.engine.close();
 });
 
-test("of too many checkpoints those go whose neighbours are near; their bytes are bounded", () => {
+test("a slot drops the checkpoints that are nearest to others, and bounds the bytes of all", () => {
   const [slot] = makeSlots(1);
   const at = (length: number, bytes = 1): Checkpoint => ({ length, bytes });
   for (let length = 10; length <= 200; length += 10) keepCheckpoint(slot!, at(length), { slots: 1 });

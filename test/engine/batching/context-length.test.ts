@@ -14,7 +14,7 @@ const latent = model({ op: "latentAttention", nHeads: 128, headDim: 576, valueDi
 const recurrent = model({ op: "deltaRule", nHeads: 32, headDim: 128 }, 30);
 const GIB = 2 ** 30;
 
-test("a token keeps keys and values of every layer, in the width that the backend has", () => {
+test("a token takes keys and values of every layer, in the number format of the backend", () => {
   const values = 32 * 2 * 8 * 128;
   expect(floatBytes(eightB.steps)).toEqual({ perToken: values * 4, once: 0 });
   expect(slotBytes(eightB, { precise: true })).toEqual({ perToken: values * 4, once: 0 });
@@ -26,7 +26,7 @@ test("latent attention keeps one key for all heads, and on the SIMD kernels its 
   expect(slotBytes(latent, { precise: false }).perToken).toBe(61 * (576 + 512) * 2);
 });
 
-test("recurrences take the same for any length", () => {
+test("recurrent states take the same bytes for any length", () => {
   const once = 30 * 32 * 128 * 128 * 4;
   expect(floatBytes(recurrent.steps)).toEqual({ perToken: 0, once });
   expect(slotBytes(recurrent, { precise: false })).toEqual({ perToken: 0, once });
@@ -40,7 +40,7 @@ test("the context is the longest that fits for all slots, and never below 4096",
   expect([ctxLen(1000), ctxLen(1000, 1, true), ctxLen(16, 1, true)]).toEqual([32_768, 262_144, 65_536]);
 });
 
-test("what slots keep for any length leaves less for the context", () => {
+test("the fixed bytes of slots leave less memory for the context", () => {
   const bytes: SlotBytes = { perToken: 2 ** 17, once: GIB };
   const ctxLen = (gib: number, slots = 1) => defaultCtxLen(bytes, { bytes: gib * GIB, slots, onGpu: false });
   expect([2, 3, 5].map((gib) => ctxLen(gib))).toEqual([8192, 16_384, 32_768]);
@@ -63,7 +63,7 @@ test("a GPU decodes as many sequences as fit with their context, from 2 to 16; a
   expect(defaultSlots({ perToken: 0, once: 0 }, { bytes: GIB, ctxLen: 512, onGpu: true })).toBe(4);
 });
 
-test("slots of a CPU are fewer where what they keep for any length would take half of the memory", () => {
+test("a CPU has fewer slots if the fixed bytes of slots would take half of the memory", () => {
   const slots = (once: number, gib: number | undefined) =>
     defaultSlots({ perToken: 2 ** 17, once }, { bytes: gib && gib * GIB, ctxLen: 8192, onGpu: false });
   const image = 210 * 2 ** 20;
@@ -71,7 +71,7 @@ test("slots of a CPU are fewer where what they keep for any length would take ha
   expect(slots(0, 0.1)).toBe(4);
 });
 
-test("the cache on a GPU has half of what the weights leave free, without experts where these have to leave", () => {
+test("the cache on a GPU gets half of the memory beside the weights, without experts that move to the CPU", () => {
   const up = { name: "up", quant: f32, inDim: 4, outDim: 1, rowStart: 0, tensorRows: 1, experts: 2 };
   const moe = { op: "moe", up, down: { ...up, name: "down", experts: 3 }, router: { ...up, name: "router" } };
   const bytes = (step: object, memory: number, weights: number) => gpuCacheBytes(model(step, 1), { memory, weights });

@@ -2,14 +2,14 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { answerRoom, truncatePrompt } from "../../../src/engine/batching/context.ts";
 
-test("a prompt that has to be cut leaves the answer what it may have, or an eighth, and never more than half", () => {
+test("a cut prompt leaves room for num_predict tokens, or an eighth of the context, and at most half", () => {
   expect(answerRoom({ ctxLen: 4096, numPredict: -1 })).toBe(512);
   expect(answerRoom({ ctxLen: 4096, numPredict: 100 })).toBe(100);
   expect(answerRoom({ ctxLen: 4096, numPredict: 4000 })).toBe(2048);
   expect(answerRoom({ ctxLen: 4, numPredict: -2 })).toBe(1);
 });
 
-test("its beginning and its end stay, as much as leaves that room", () => {
+test("a cut prompt keeps its beginning and its end", () => {
   const prompt = Int32Array.from({ length: 5000 }, (_, i) => i);
   const cut = truncatePrompt(prompt, { ctxLen: 4096, keep: 4, room: 512 });
   expect(cut.length).toBe(4096 - 512);
@@ -17,7 +17,7 @@ test("its beginning and its end stay, as much as leaves that room", () => {
   expect(truncatePrompt(prompt.subarray(0, 4095), { ctxLen: 4096, keep: 4, room: 512 }).length).toBe(4095);
 });
 
-test("whatever is kept, what comes out is shorter than the context and ends as the prompt does", () => {
+test("a cut prompt is shorter than the context, and ends with the last token", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 4, max: 64 }),

@@ -125,7 +125,7 @@ test("ranks are the probability, the distance to the second, the certainty, or r
   expect(rank("random", 0)).toBe(0.25);
 });
 
-test("a plan fills in each position once, whatever its numbers", () => {
+test("a plan fills in each position once, for any length, number of steps and block", () => {
   for (const length of [0, 1, 2, 31, 33, 100])
     for (const steps of [0, 1, 7, 100, 1000])
       for (const block of [0, 1, 8, 32, 999]) {

@@ -133,7 +133,7 @@ test.each([
   ["llada", { diffusion_steps: 5, diffusion_block_length: 0 }, { steps: 5, block: 0, byEntropy: false }],
   ["dream", {}, { steps: 0, block: 0, byEntropy: true }],
   ["dream", { diffusion_algorithm: "confidence", diffusion_steps: 6 }, { steps: 6, block: 0, byEntropy: false }],
-] as const)("%s with %j answers as its whole program fills in", async (name, options, how) => {
+] as const)("%s with %j answers with the tokens of its whole program", async (name, options, how) => {
   const { tokens, statistics, reason } = doneOf(await engines.get(name)!.ask(options));
   const expected = await expectedIds(name, how);
   expect([...tokens]).toEqual(expected);
@@ -142,13 +142,13 @@ test.each([
   expect(statistics.promptEvalNs).toBeGreaterThan(0);
 });
 
-test("a model says what it is: it answers, and has masks of its own", () => {
+test("a diffusion model reports its architecture, its abilities and its mask", () => {
   const { info, program } = engines.get("llada")!;
   expect(info).toMatchObject({ arch: "llada", embedsOnly: false, canFill: false });
   expect(program.diffusion?.mask).toBe(MASK);
 });
 
-test("text comes in order, block by block, before the answer ends", async () => {
+test("the text of an answer is sent in order, block by block, before the answer ends", async () => {
   const options = { ignore_eos: true, num_predict: 40, diffusion_block_length: 8 };
   const events = await engines.get("llada")!.ask(options);
   expect(events[0]!.kind).toBe("prompt");
@@ -159,7 +159,7 @@ test("text comes in order, block by block, before the answer ends", async () => 
   expect(textOf(events)).toBe(shown);
 });
 
-test("a seed gives the same answer again, another seed another one", async () => {
+test("the same seed gives the same answer, and another seed another answer", async () => {
   const { ask } = engines.get("llada")!;
   const drawn = async (seed: number): Promise<string> =>
     textOf(await ask({ seed, temperature: 1.5, ignore_eos: true, diffusion_algorithm: "random" }));
@@ -168,7 +168,7 @@ test("a seed gives the same answer again, another seed another one", async () =>
   expect(await drawn(4)).not.toBe(first);
 });
 
-test("an answer ends before a stop string, at num_predict, and where the context does", async () => {
+test("an answer ends before a stop string, at num_predict, or at the end of the context", async () => {
   const { ask } = engines.get("llada")!;
   const whole = textOf(await ask({ ignore_eos: true }));
   const stop = whole.slice(12, 18);
@@ -183,13 +183,13 @@ test("an answer ends before a stop string, at num_predict, and where the context
   expect(usual.tokens.length).toBe(CTX_LEN); // 256 do not fit
 });
 
-test("a mask is never chosen, whatever the options prefer", async () => {
+test("a mask is never chosen, even if logit_bias prefers it", async () => {
   const { tokens } = doneOf(await engines.get("llada")!.ask({ ignore_eos: true, logit_bias: { [MASK]: 1000 } }));
   expect(tokens.length).toBe(PROMPT.length + 32);
   expect([...tokens]).not.toContain(MASK);
 });
 
-test("requests take turns, and a third waits for one of two slots", async () => {
+test("requests take turns, and a third request waits for one of two slots", async () => {
   const { ask, order } = engines.get("llada")!;
   const options = { ignore_eos: true, diffusion_block_length: 4 };
   order.length = 0;
@@ -200,7 +200,7 @@ test("requests take turns, and a third waits for one of two slots", async () => 
   expect(order.indexOf(third!)).toBeGreaterThan(order.lastIndexOf(first!));
 });
 
-test("a cancelled request says nothing more", async () => {
+test("a cancelled request sends no more events", async () => {
   const { ask, engine, order } = engines.get("llada")!;
   const events = await ask({ num_predict: 1 });
   const id = events[0]!.id + 1;
@@ -232,7 +232,7 @@ test("a prompt without room for an answer is refused unless it may be cut", asyn
   expect([truncated, tokens.length]).toEqual([true, CTX_LEN]);
 });
 
-test("it embeds texts, too", async () => {
+test("a diffusion model embeds texts", async () => {
   const { engine, embedded } = engines.get("dream")!;
   engine.embed({ id: 900, texts: [PROMPT] });
   while (embedded.length === 0) await Bun.sleep(5);

@@ -27,7 +27,7 @@ const ASKED: readonly (readonly Ask[])[] = [
 describe.skipIf(simdLevels.length === 0)("on the best level of this machine", () => {
   const { backend } = simdLevels[0] ?? { backend: undefined as never };
 
-  goldenTest.each(REAL)("%s: the same answers, at temperature 0 and above", async (name) => {
+  goldenTest.each(REAL)("%s: answers are the same with its draft layer, at temperature 0 and above", async (name) => {
     const setup = { backend, file: golden(`${name}.gguf`) };
     const some = await answersOf({ ...setup, drafts: true }, ASKED);
     const none = await answersOf({ ...setup, drafts: false }, ASKED);
@@ -35,7 +35,7 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
     expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
   });
 
-  test.each(draftNames)("%s: the same answers with a layer that drafts as without", async (name) => {
+  test.each(draftNames)("%s: answers are the same with its draft layer as without", async (name) => {
     const file = join(folder, `${name}.gguf`);
     await writeGguf(file, makeDraftModel(name));
     const some = await answersOf({ backend, file, drafts: true }, ASKED);
@@ -44,7 +44,7 @@ describe.skipIf(simdLevels.length === 0)("on the best level of this machine", ()
     expect(some.batches.some((batch) => batch.some(({ drafted }) => drafted))).toBe(true);
   });
 
-  test("a layer that drafts well saves most of the steps, of texts that nothing repeats", async () => {
+  test("a draft layer that drafts well saves most of the steps of texts without repetition", async () => {
     const file = join(folder, "markov.gguf");
     await writeGguf(file, makeMarkov());
     const some = await answersOf({ backend, file, drafts: true }, ASKED);

@@ -22,7 +22,7 @@ async function until(check: () => boolean): Promise<void> {
   while (!check()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("texts go through a slot one after the other, in chunks, and give it back", async () => {
+test("texts are evaluated one after the other in a slot, in chunks, and free the slot", async () => {
   const { engine, session, embedded } = makeBench({ chunk: 16 });
   engine.embed({ id: 7, texts: [ids(LONG), ids("short")] });
   await until(() => embedded.length === 2);
@@ -66,7 +66,7 @@ test("a chunk of a text comes between two decode steps, and is small then", asyn
   await engine.close();
 });
 
-test("a request that is cancelled says nothing more and frees its slot", async () => {
+test("a cancelled request sends no more events and frees its slot", async () => {
   const { engine, session, embedded } = makeBench({ chunk: 4, delayMs: 1 });
   engine.embed({ id: 7, texts: [ids(LONG), ids(LONG)] });
   await until(() => session.runs.length === 2);
@@ -124,7 +124,7 @@ function drain(queue: EmbedQueue, limits: { tokensMax: number; textsMax: number 
   return groups;
 }
 
-test("every text is taken once, in runs within the limits and with little filling", () => {
+test("every text is taken once, in runs within the limits and with little padding", () => {
   const queue = new EmbedQueue();
   const lengths = Array.from({ length: 300 }, (_, i) => 3 + ((i * 7919) % 60));
   queue.add({ id: 1, texts: lengths.map((length) => new Int32Array(length)) });

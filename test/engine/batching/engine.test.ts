@@ -15,7 +15,7 @@ test("a sequence is prefilled in chunks and decoded to its limit", async () => {
   expect(session.closed).toBe(true);
 });
 
-test("the progress of a prompt is told at its beginning and after each chunk, where it is requested", async () => {
+test("the progress of a prompt is reported at its beginning and after each chunk, if it is requested", async () => {
   const { engine, ask } = makeBench({ chunk: 16 });
   expect((await ask(LONG.slice(0, 20))).progress).toEqual([]);
   const { progress, prompt, end } = await ask(LONG, {}, { reportsProgress: true });
@@ -32,7 +32,7 @@ test("the progress of a prompt is told at its beginning and after each chunk, wh
   await engine.close();
 });
 
-test("no prompt ends in a chunk of one token, which would be added up in another order", async () => {
+test("no prompt of several tokens ends in a chunk of one token", async () => {
   for (const [length, chunks] of [
     [33, [16, 15, 2]],
     [17, [15, 2]],
@@ -76,7 +76,7 @@ test("a decode step comes between two chunks of another prompt, which are smalle
   await engine.close();
 });
 
-test("short prompts pass a long one, but not with more tokens than it has; equals go in their order", async () => {
+test("short prompts pass a long one up to its number of tokens, and equal prompts keep their order", async () => {
   const { engine, ask } = makeBench({ slots: 3, ctxLen: 200, chunk: 16, prefixBytes: 0 });
   const ended: string[] = [];
   const submit = async (letter: string, length: number): Promise<void> => {
@@ -121,7 +121,7 @@ test("a prefix held by another slot is copied instead of computed", async () => 
   await engine.close();
 });
 
-test("a full context drops its middle and goes on; nothing that a shift touched is reused", async () => {
+test("a full context drops its middle and continues, and no token that a shift moved is reused", async () => {
   const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { text, end } = await ask("0123456789", { num_predict: 60, num_keep: 4 });
   expect(text.length).toBe(60);
@@ -133,7 +133,7 @@ test("a full context drops its middle and goes on; nothing that a shift touched 
   await engine.close();
 });
 
-test("tokens that moved in a shift are not taken for the same tokens of a new prompt", async () => {
+test("tokens that moved in a shift are not reused for a new prompt with the same tokens", async () => {
   const { engine, session, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { text } = await ask("0123456789", { num_predict: 30, num_keep: 4 });
   const moved = `0123${`0123456789${text}`.slice(18, 30)}`; // the slot's content after its one shift
@@ -151,7 +151,7 @@ test("tokens that moved in a shift are not taken for the same tokens of a new pr
   await engine.close();
 });
 
-test("without shifting, a full context ends the answer with length", async () => {
+test("without shifting, a full context ends the answer with the reason length", async () => {
   const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { text, end } = await ask("0123456789", { num_predict: -1 }, { shift: false });
   expect(text).toBe(expectedText("0123456789", 23));
@@ -160,7 +160,7 @@ test("without shifting, a full context ends the answer with length", async () =>
   await engine.close();
 });
 
-test("an answer of a model that cannot shift ends where the context is full, though shifting is asked for", async () => {
+test("an answer of a model that cannot shift ends when the context is full, even if the request allows shifts", async () => {
   const { engine, ask } = makeBench({ slots: 1, ctxLen: 32, fixedContext: true });
   const { text, end } = await ask("0123456789", { num_predict: -1 }, { shift: true });
   expect(text).toBe(expectedText("0123456789", 23));
@@ -237,13 +237,13 @@ test("a sequence that breaks a shared run fails alone", async () => {
   await engine.close();
 });
 
-test("num_predict 0 evaluates the prompt and says nothing", async () => {
+test("num_predict 0 evaluates the prompt and generates no token", async () => {
   const { engine, ask } = makeBench();
   expect(await ask("hello", { num_predict: 0 })).toMatchObject({ text: "", end: { statistics: { evalCount: 0 } } });
   await engine.close();
 });
 
-test("more requests than slots wait their turn", async () => {
+test("requests beyond the number of slots wait and are answered", async () => {
   const { engine, ask } = makeBench({ slots: 2 });
   const prompts = Array.from({ length: 9 }, (_, i) => `prompt number ${i}`);
   const answers = await Promise.all(prompts.map((prompt) => ask(prompt)));
@@ -251,7 +251,7 @@ test("more requests than slots wait their turn", async () => {
   await engine.close();
 });
 
-test("log-probabilities are told for every token that was said, and only where they are asked for", async () => {
+test("log-probabilities are reported for every token of an answer, and only if they are requested", async () => {
   const { engine, ask } = makeBench();
   const { text, pieces } = await ask(LONG, { temperature: 1, seed: 3, top_k: 1 }, { logprobs: 3 });
   const told = pieces.flatMap(({ logprobs = [] }) => logprobs);
@@ -266,7 +266,7 @@ test("log-probabilities are told for every token that was said, and only where t
   await engine.close();
 });
 
-test("log-probabilities come before penalties and temperature", async () => {
+test("log-probabilities are those before penalties and temperature", async () => {
   const { engine, ask } = makeBench({ next: () => 97 });
   const { text, pieces } = await ask("aaaa", { temperature: 0, presence_penalty: 20, num_predict: 2 }, { logprobs: 1 });
   expect(text).not.toContain("a");
@@ -276,7 +276,7 @@ test("log-probabilities come before penalties and temperature", async () => {
   await engine.close();
 });
 
-test("an answer that a stop string ended says which", async () => {
+test("an answer that a stop string ended names that string", async () => {
   const { engine, ask } = makeBench({ next: (tokens) => "hello END".charCodeAt(tokens.length - 3) });
   const { text, end } = await ask("abc", { num_predict: 20, stop: ["other", "END"] });
   expect([text, end]).toMatchObject(["hello ", { kind: "done", reason: "stop", stopSequence: "END" }]);
@@ -284,7 +284,7 @@ test("an answer that a stop string ended says which", async () => {
   await engine.close();
 });
 
-test("the ids to go on with have no stop string, also where it begins within a token", async () => {
+test("the ids at the end of an answer exclude its stop string", async () => {
   const idsOf = (text: string): number[] => [...new TextEncoder().encode(text)];
   const { engine, ask } = makeBench({ next: (tokens) => "hello END".charCodeAt(tokens.length - 3) });
   const { end } = await ask("abc", { num_predict: 20, stop: ["lo E"] });
@@ -292,7 +292,7 @@ test("the ids to go on with have no stop string, also where it begins within a t
   await engine.close();
 });
 
-test("a prompt longer than the context is refused where it may not be cut", async () => {
+test("a prompt longer than the context is refused if truncate is false", async () => {
   const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
   const { end } = await ask("x".repeat(32), {}, { truncate: false });
   expect(end).toMatchObject({ kind: "error", code: "bad_request" });
@@ -301,7 +301,7 @@ test("a prompt longer than the context is refused where it may not be cut", asyn
   await engine.close();
 });
 
-test("an answer says whether part of its prompt was left out or dropped", async () => {
+test("an answer reports whether part of its prompt was cut or dropped", async () => {
   const { engine, ask } = makeBench({ slots: 1, ctxLen: 32 });
   expect((await ask("x".repeat(40))).end).toMatchObject({ kind: "done", truncated: true });
   expect((await ask("0123456789", { num_predict: 8 })).end).not.toHaveProperty("truncated");
@@ -311,7 +311,7 @@ test("an answer says whether part of its prompt was left out or dropped", async 
   await engine.close();
 });
 
-test("messages get their turn after every step, on the event loop that the engine was given", async () => {
+test("the engine waits for a turn of its event loop after every step", async () => {
   const system = systemLoop();
   let turns = 0;
   const loop = { ...system, nextTurn: () => (turns++, system.nextTurn()) };
@@ -321,7 +321,7 @@ test("messages get their turn after every step, on the event loop that the engin
   expect(turns).toBe(session.runs.length);
 });
 
-test("a grammar is given back whatever becomes of its request, also where that is refused after it was made", async () => {
+test("a grammar is released when its request ends, even if the request is refused after the grammar was made", async () => {
   const open = new Set<number>();
   let made = 0;
   const matcher = async () => {

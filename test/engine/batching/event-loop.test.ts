@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 
-test("what is due has its turn before the next one", async () => {
+test("a pending message is handled between turns", async () => {
   const { port1, port2 } = new MessageChannel();
   const heard: string[] = [];
   port1.onmessage = () => void heard.push("message");
@@ -12,7 +12,7 @@ test("what is due has its turn before the next one", async () => {
   expect(heard).toEqual(["message"]);
 });
 
-test("where there is no setImmediate, as in a page, turns come too, in order", async () => {
+test("turns come in order without setImmediate, as in a page", async () => {
   const script = `
     const { setImmediate } = globalThis;
     delete globalThis.setImmediate;
@@ -26,7 +26,7 @@ test("where there is no setImmediate, as in a page, turns come too, in order", a
   expect((await child.stdout.text()).trim()).toBe("1,2,3");
 });
 
-test("time goes on in nanoseconds", async () => {
+test("the clock counts nanoseconds", async () => {
   const loop = systemLoop();
   const from = loop.nowNs();
   await Bun.sleep(5);

@@ -16,7 +16,7 @@ test("a compiler is made once", async () => {
   expect(await grammars()).toBe(await grammars());
 });
 
-test("a compiler that could not be made is made again", async () => {
+test("a compiler that failed to be made is made again", async () => {
   const grammars = grammarsOf(0);
   const first = grammars();
   await expect(first).rejects.toThrow("in a vocabulary of 0");

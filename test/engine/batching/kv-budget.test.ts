@@ -27,8 +27,8 @@ describe.each([
   { name: "evaluated again, as rows of decode", more: { prefixBytes: 0, verifies: true } },
   { name: "from the prefix cache", more: { blocks: true, verifies: true } },
   { name: "with recurrent states", more: { recurrent: true, blocks: true } },
-])("a sequence that is stopped goes on where it was: $name", ({ more }) => {
-  test("three answers, room for one and a half", async () => {
+])("a stopped sequence continues where it was ($name)", ({ more }) => {
+  test("three answers are complete with memory for one and a half", async () => {
     const bench = makeBench({ slots: 3, ctxLen: 400, growth: true, kvBytes: 320, ...more });
     const answers = await Promise.all(PROMPTS.map((prompt) => bench.ask(prompt, { num_predict: 150 })));
     expect(answers.map(textOf)).toEqual(PROMPTS.map((prompt) => expectedText(prompt, 150)));
@@ -41,7 +41,7 @@ describe.each([
   });
 });
 
-test("what is evaluated again of an answer is evaluated as it was: as rows of decode", async () => {
+test("the generated tokens of a stopped answer are evaluated again as rows of decode", async () => {
   const { engine, session, ask } = makeBench({
     slots: 2,
     ctxLen: 400,
@@ -59,7 +59,7 @@ test("what is evaluated again of an answer is evaluated as it was: as rows of de
   await engine.close();
 });
 
-test("a request whose prompt has no room waits until there is some; alone it may take more than all", async () => {
+test("a request without room for its prompt waits, and a request alone may exceed the budget", async () => {
   const { engine, session, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   const order: string[] = [];
   const first = ask("a".repeat(100), { num_predict: 60 }).then(() => order.push("first"));
@@ -72,7 +72,7 @@ test("a request whose prompt has no room waits until there is some; alone it may
   await engine.close();
 });
 
-test("slots that nobody uses give their memory back first, and their prefix is not taken for there any more", async () => {
+test("idle slots release their memory first, and their prefix is not reused afterwards", async () => {
   const bench = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   const { engine, session, ask } = bench;
   await ask("a".repeat(130), { num_predict: 1 });
@@ -85,7 +85,7 @@ test("slots that nobody uses give their memory back first, and their prefix is n
   await engine.close();
 });
 
-test("what a text to embed took is counted, and given back where others need it", async () => {
+test("the memory of an embedded text counts in the budget, and is released if others need it", async () => {
   const bench = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   const { engine, session, embedded, ask } = bench;
   engine.embed({ id: 1, texts: [new Int32Array(200).fill(100)] });
@@ -97,7 +97,7 @@ test("what a text to embed took is counted, and given back where others need it"
   await engine.close();
 });
 
-test("a short text in a slot that kept much of a long one makes room for its neighbour, and both end", async () => {
+test("a short prompt in a slot with the memory of a long one leaves room for another, and both are answered", async () => {
   const { engine, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, kvBytes: 256, prefixBytes: 0 });
   await ask("b".repeat(150), { num_predict: 1 }); // its slot has memory for 192
   const [a, b] = ["a".repeat(30), "b".repeat(20)] as const;
@@ -109,7 +109,7 @@ test("a short text in a slot that kept much of a long one makes room for its nei
   await engine.close();
 }, 30_000);
 
-test("where the machine has no memory for a request, it fails, says so, and others go on", async () => {
+test("a request fails as busy if the machine has no memory for it, and others continue", async () => {
   const free = { bytes: 2 ** 30 };
   const more = { growth: true, prefixBytes: 0, freeBytes: () => free.bytes };
   const { engine, session, ask } = makeBench({ slots: 2, ctxLen: 400, ...more });
@@ -131,7 +131,7 @@ test("where the machine has no memory for a request, it fails, says so, and othe
   await engine.close();
 });
 
-test("before a request fails for want of memory, slots that nobody uses give theirs back", async () => {
+test("idle slots release their memory before a request fails for lack of memory", async () => {
   const freeBytes = (): number => (session.released.length > 0 || session.inputs.length === 0 ? 2 ** 30 : 0);
   const { engine, session, ask } = makeBench({ slots: 2, ctxLen: 400, growth: true, prefixBytes: 0, freeBytes });
   await ask("a".repeat(30), { num_predict: 1 });
@@ -152,21 +152,24 @@ test("a stopped sequence can be cancelled", async () => {
   await engine.close();
 });
 
-test.skipIf(simdLevels.length === 0)("on a real model a stopped answer is the same, to the last token", async () => {
-  const got: string[][] = [];
-  const runs: number[] = [];
-  for (const cacheMemory of [1e9, 3072 * 128]) {
-    const engine = await open(simdLevels[0]!.backend, undefined, [20], { cacheMemory });
-    const options = { temperature: 1.1, num_predict: 80, draft_num_predict: 0 };
-    got.push(
-      await Promise.all([
-        engine.ask("Tell me a long story about a fox.", { ...options, seed: 1 }),
-        engine.ask("Tell me a long story about the sea.", { ...options, seed: 2 }),
-      ]),
-    );
-    runs.push(engine.runs[0]!);
-    await engine.engine.close();
-  }
-  expect(got[1]).toEqual(got[0]!);
-  expect(runs[1]!).toBeGreaterThan(runs[0]! + 10); // not side by side
-});
+test.skipIf(simdLevels.length === 0)(
+  "a stopped answer of a real model has the same text as without a stop",
+  async () => {
+    const got: string[][] = [];
+    const runs: number[] = [];
+    for (const cacheMemory of [1e9, 3072 * 128]) {
+      const engine = await open(simdLevels[0]!.backend, undefined, [20], { cacheMemory });
+      const options = { temperature: 1.1, num_predict: 80, draft_num_predict: 0 };
+      got.push(
+        await Promise.all([
+          engine.ask("Tell me a long story about a fox.", { ...options, seed: 1 }),
+          engine.ask("Tell me a long story about the sea.", { ...options, seed: 2 }),
+        ]),
+      );
+      runs.push(engine.runs[0]!);
+      await engine.engine.close();
+    }
+    expect(got[1]).toEqual(got[0]!);
+    expect(runs[1]!).toBeGreaterThan(runs[0]! + 10); // not side by side
+  },
+);

@@ -28,7 +28,7 @@ function watched(load?: Backend["load"]) {
 }
 const opened = `opened ${Bun.file(EMBEDDED).size}`;
 
-test("a backend begins before the file is opened, and its session is given what it began", async () => {
+test("a backend prepares before the file is opened, and its session gets the preparation", async () => {
   const { backend, begun, said, given } = watched();
   const { engine } = await open(backend, undefined, [1]);
   expect(said).toEqual(["began 1", opened, "loads", "ended"]);
@@ -36,7 +36,7 @@ test("a backend begins before the file is opened, and its session is given what 
   await engine.close();
 });
 
-test("a load that fails ends what was begun", async () => {
+test("a failed load ends the preparation of its backend", async () => {
   const { backend, said } = watched(() => Promise.reject(new Error("no memory")));
   expect(await open(backend, undefined, [1]).catch((error: Error) => error.message)).toBe("no memory");
   expect(said).toEqual(["began 1", opened, "loads", "ended"]);

@@ -66,22 +66,27 @@ async function check(program: Program, load: (program: Program) => Promise<Sessi
 describe.each(twoLevels("blocks on the CPU", simdLevels))("$level", ({ backend }) => {
   const load = (program: Program): Promise<Session> => backend.load(program, options);
 
-  test.each(["hearth", "gemma3", "mistral3"])("%s", async (name) => {
-    const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
-    if (name !== "hearth") await writeGguf(path, makeModel(name));
-    const gguf = openGguf(path);
-    await check(loadProgram(gguf), load);
-    gguf.close();
-  });
+  test.each(["hearth", "gemma3", "mistral3"])(
+    "a prefix of %s that is copied as blocks continues with the same bits",
+    async (name) => {
+      const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
+      if (name !== "hearth") await writeGguf(path, makeModel(name));
+      const gguf = openGguf(path);
+      await check(loadProgram(gguf), load);
+      gguf.close();
+    },
+  );
 
-  test("a hybrid, with its states", () => check(hybridProgram(), load));
+  test("a prefix of a hybrid model that is copied with its states continues with the same bits", () =>
+    check(hybridProgram(), load));
 
-  test("entries of blocks of positions, and rows that become some", () => check(compressedProgram(), load));
+  test("a prefix of compressed blocks that is copied continues with the same bits", () =>
+    check(compressedProgram(), load));
 
-  test("keys and values in 4 bits", () =>
+  test("a prefix of keys and values in 4 bits that is copied continues with the same bits", () =>
     check(hybridProgram(), (program) => backend.load(program, { ...options, kvType: "q4_0" })));
 
-  test("the layout names what differs in bits", async () => {
+  test("the layout differs between precise and default mode, and blocks out of range are refused", async () => {
     const program = hybridProgram();
     const layouts: string[] = [];
     for (const precise of [false, true]) {

@@ -22,7 +22,7 @@ describe.each(twoLevels("compressed blocks on the CPU", everyLevel))("$level", (
     session.close();
   };
 
-  test.each([1, 3])("chunks beside other sequences, on %d threads", async (threads) => {
+  test.each([1, 3])("chunks beside other sequences have the bits of one run, on %d threads", async (threads) => {
     let whole = new Float32Array();
     await withSession(1, async (session) => void (whole = (await session.run([rows(1, 0, LENGTH)])).slice()));
     await withSession(threads, async (session) => {
@@ -38,7 +38,7 @@ describe.each(twoLevels("compressed blocks on the CPU", everyLevel))("$level", (
     });
   });
 
-  test("steps beside others, and behind a restored checkpoint", () =>
+  test("steps have the same bits beside others and after a restored checkpoint", () =>
     withSession(2, async (session) => {
       const steps = async (slot: number, others: readonly number[]): Promise<Float32Array[]> => {
         const results: Float32Array[] = [];

@@ -36,7 +36,7 @@ const reference = (each: Case): Promise<Float32Array[]> => {
   return known;
 };
 
-test("a program with an op that is not lowered is refused at load, with the names of all of them", async () => {
+test("a program with ops that are not lowered is refused at load by the names of all these ops", async () => {
   const [backend] = simdLevels;
   for (const each of all.filter((one) => lacks(one).length > 0)) {
     const message = `the simd backend has no kernels for ${lacks(each).join(", ")}; the cpu backend can run it`;
@@ -84,7 +84,7 @@ describe.each(simdLevels)("$level", ({ level, backend }) => {
     60_000,
   );
 
-  test("attention alone is as close as half floats are", async () => {
+  test("attention is as close to the reference as half floats allow", async () => {
     const alone = own.filter(({ name }) => /^\w*[aA]ttention: /.test(name));
     expect(alone.length).toBeGreaterThan(level === simdLevels[0]!.level ? 40 : 10);
     for (const each of alone) {

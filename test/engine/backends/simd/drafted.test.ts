@@ -39,7 +39,7 @@ describe.each(twoLevels("drafted on the CPU", simdLevels))("$level", ({ backend 
   test.each([
     ...["hearth", "llama", "gemma3", "qwen3moe", "granitemoe"].map((name) => ({ name, small: false })),
     ...["hearth", "granitemoe"].map((name) => ({ name, small: true })),
-  ])("$name, small: $small, as one by one", async ({ name, small }) => {
+  ])("$name, small: $small: drafted rows have the bits of single rows", async ({ name, small }) => {
     const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
     if (name !== "hearth") await writeGguf(path, makeModel(name));
     const gguf = openGguf(path);
@@ -70,7 +70,7 @@ describe.each(twoLevels("drafted on the CPU", simdLevels))("$level", ({ backend 
     gguf.close();
   });
 
-  test("a draft that is taken back leaves nothing behind", async () => {
+  test("a rejected draft changes no later result", async () => {
     const gguf = openGguf(EMBEDDED);
     const session = await backend.load(loadProgram(gguf), options);
     await session.run([rows(0, 0, 20)]);

@@ -50,7 +50,7 @@ function workerThreads(): string[] {
   return readdirSync("/proc/self/task").filter(isWorker);
 }
 
-test.if(onLinux)("pages of several ranges are entered, a few with each step, wherever the ranges begin", () =>
+test.if(onLinux)("the page finder enters the pages of several ranges, a few in each step", () =>
   withFile(9 * MIB, (source, path) => {
     const finder = makePageFinder();
     expect(finder.step()).toBe(false);
@@ -67,7 +67,7 @@ test.if(onLinux)("pages of several ranges are entered, a few with each step, whe
   }),
 );
 
-test.if(onLinux)("memory that is mapped no more is left alone", () =>
+test.if(onLinux)("the page finder ignores memory that is no longer mapped", () =>
   withFile(4 * MIB, (source) => {
     const finder = makePageFinder();
     finder.add({ address: 4096, byteLength: 8 * MIB });
@@ -79,7 +79,7 @@ test.if(onLinux)("memory that is mapped no more is left alone", () =>
   }),
 );
 
-test.if(onLinux)("Workers enter the pages of a large file before a session takes them, once", () =>
+test.if(onLinux)("Workers enter the pages of a large file, and only one session takes them", () =>
   withFile(65 * MIB, async (source, path) => {
     const early = new EarlyWorkers(3);
     early.opened(source);
@@ -93,7 +93,7 @@ test.if(onLinux)("Workers enter the pages of a large file before a session takes
   }),
 );
 
-test.if(onLinux)("a session runs with Workers that were started before it, and lets them go", () =>
+test.if(onLinux)("a session with Workers that were started before it gives the same results", () =>
   withFile(65 * MIB, async (source) => {
     const gguf = openGguf(EMBEDDED);
     const program = loadProgram(gguf);
@@ -116,7 +116,7 @@ test.if(onLinux)("a session runs with Workers that were started before it, and l
   }),
 );
 
-test("for small files, copies and one thread none is started", () =>
+test("no Worker starts early for a small file, a copied file or one thread", () =>
   withFile(MIB, (source) => {
     const early = new EarlyWorkers(2);
     early.opened(source);
@@ -127,7 +127,7 @@ test("for small files, copies and one thread none is started", () =>
     expect(alone.take(2)).toBeUndefined();
   }));
 
-test.if(onLinux)("Workers that nobody takes are let go", () =>
+test.if(onLinux)("Workers that no session takes end", () =>
   withFile(65 * MIB, async (source, path) => {
     const before = workerThreads();
     const started = () => workerThreads().filter((thread) => !before.includes(thread)).length;

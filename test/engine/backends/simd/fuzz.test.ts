@@ -26,7 +26,7 @@ const canSanitize =
   process.platform === "linux" && process.arch === "x64" && simdLevels.length > 0 && existsSync(runtime);
 
 test.skipIf(!canSanitize)(
-  "hostile passes in a build with sanitizers (clang-19, libclang-rt-19-dev)",
+  "hostile passes raise no fault in a build with sanitizers (clang-19, libclang-rt-19-dev)",
   () => {
     const program = join(folder, "fuzz");
     expect(run(FUZZ, program)).toEqual({ exitCode: 0, text: "" });

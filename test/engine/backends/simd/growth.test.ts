@@ -11,7 +11,7 @@ import { simdLevels } from "./levels.ts";
 const EMBEDDED = resolve(import.meta.dir, "../../../../models/hearth/hearth.gguf");
 const isLinux = process.platform === "linux";
 
-test.skipIf(!isLinux)("a range that is discarded holds zeros but at its ends, and what is around it stays", () => {
+test.skipIf(!isLinux)("a discarded range holds zeros except at its ends, and memory around it is unchanged", () => {
   const memory = makeNativeMemory();
   const block = memory.allocate(40 * 2 ** 20, "a test");
   block.view.fill(7);
@@ -29,7 +29,7 @@ test.skipIf(!isLinux)("a range that is discarded holds zeros but at its ends, an
 });
 
 describe.skipIf(!isLinux || simdLevels.length === 0)("a session", () => {
-  test("gives a slot back; others go on as before, and the slot begins anew", async () => {
+  test("releases the memory of a slot, and this slot and the others give the same results again", async () => {
     const gguf = openGguf(EMBEDDED);
     const options = { ctxLen: 512, slots: 3, precise: false, threads: 1, cacheDir: undefined };
     const session = await simdLevels[0]!.backend.load(loadProgram(gguf), options);

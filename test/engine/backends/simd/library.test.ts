@@ -20,11 +20,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const libraries = (of: string): string[] => readdirSync(of).filter((name) => /\.(so|dylib|dll|wasm)$/.test(name));
 
-test("layout.h is what layout.ts gives", () => {
+test("layout.h is the output of layout.ts", () => {
   expect(readFileSync(join(KERNELS, "layout.h"), "utf8")).toBe(layoutHeader());
 });
 
-test("every library is listed with its checksum, and all of them are small", () => {
+test("every library is listed with its checksum, and all libraries together stay below the size limit", () => {
   const sums = readFileSync(join(libraryFolder(), "SHA256SUMS"), "utf8").trim().split("\n");
   expect(sums.map((line) => line.split(/ +/)[1]!).toSorted()).toEqual(libraries(libraryFolder()).toSorted());
   const bytes = { pass: 0, quantize: 0 };
@@ -61,7 +61,7 @@ test.skipIf(!hasCompiler)(
   300_000,
 );
 
-test("a level can be asked for by name", () => {
+test("a level can be chosen by name, and an unknown level is refused", () => {
   for (const { level, file } of levelsHere()) expect(findLevel({ level })).toMatchObject({ level, file });
   expect(findLevel({ level: "sse9" })).toEqual({
     reason: expect.stringMatching(/^no kernels of level 'sse9' here: this machine has /),
@@ -82,7 +82,7 @@ test("a library that is missing or damaged is refused by name", () => {
   expect(refused).toEqual({ reason: expect.stringContaining(`${name}: damaged: expected SHA-256 `) });
 });
 
-test("a server that is told a level which this machine has not does not start", () => {
+test("a setting with a level that this machine lacks is refused", () => {
   const elsewhere = process.arch === "x64" ? "neon" : "vnni";
   const told = new RegExp(`^HEARTH_SIMD=${elsewhere}: no kernels of level '${elsewhere}' here: this machine has `);
   expect(() => checkBackend("auto", elsewhere)).toThrow(told);
@@ -91,7 +91,7 @@ test("a server that is told a level which this machine has not does not start", 
   for (const { level } of levelsHere()) expect(() => checkBackend("auto", level)).not.toThrow();
 });
 
-test("kernels as WebAssembly that are missing or damaged are told before a model is loaded", () => {
+test("missing or damaged WebAssembly kernels are reported before a model is loaded", () => {
   expect(wasmDamage()).toBeUndefined();
   expect(wasmDamage(join(folder, "nowhere"))).toMatch(/cannot be read/);
   const damaged = mkdtempSync(join(folder, "damaged-"));
@@ -102,7 +102,7 @@ test("kernels as WebAssembly that are missing or damaged are told before a model
   expect(wasmDamage(damaged)).toMatch(/simd\.wasm: damaged: expected SHA-256 /);
 });
 
-test("quantizers that are missing or damaged are refused by name, and are not used without SIMD", () => {
+test("missing or damaged quantizers are refused by name, and quantizers that cannot compile are not used", () => {
   expect(quantizeModule()).toBeInstanceOf(WebAssembly.Module);
   expect(() => quantizeModule(join(folder, "nowhere"))).toThrow(/cannot be read/);
   const other = mkdtempSync(join(folder, "other-"));
@@ -140,13 +140,13 @@ test.each(libraries(libraryFolder()).filter((name) => name.endsWith(".dll")))(
   },
 );
 
-test("only the systems whose kernels cannot call them are asked for functions to sleep by", () => {
+test("sleep functions are looked up only on systems whose kernels cannot call them", () => {
   expect(sleepFunctions("linux")).toBeUndefined();
   expect(sleepFunctions("freebsd")).toBeUndefined();
   if (process.platform === "win32") expect(sleepFunctions()).toBeDefined();
 });
 
-test("the setting knows the level of every shipped library", () => {
+test("the setting for a level accepts the level of every shipped library", () => {
   const levels = readdirSync(libraryFolder()).flatMap((name) => {
     const [, arch, level] = /^\w+-(x64|arm64)-?(\w*)\.(?:so|dylib|dll)$/.exec(name) ?? [];
     return arch === undefined ? [] : [level || "neon"]; // the plain library of arm64

@@ -82,7 +82,7 @@ describe.each(twoLevels("offered on the CPU", everyLevel))("$level", ({ backend 
     { name: "llama", types: ["f16"], small: true },
     { name: "qwen3moe", types: ["f16"], small: false },
     { name: "phi3", types: ["f32"], small: true },
-  ] as const)("$name with $types, small: $small", async ({ name, types, small }) => {
+  ] as const)("$name with $types, small: $small: rows keep their bits", async ({ name, types, small }) => {
     const offered = await makeOffered({ folder, name, types });
     const session = await backend.load(offered.program, { ...options, small });
     const expected = await alone(session);
@@ -106,7 +106,7 @@ describe.each(twoLevels("offered on the CPU", everyLevel))("$level", ({ backend 
     offered.close();
   });
 
-  test("chunks, parts and drafts of rows with adapters, as whole runs have them", async () => {
+  test("chunks, parts and drafts of rows with adapters have the bits of whole runs", async () => {
     const offered = await makeOffered({ folder, name: "llama", types: ["f16"] });
     const session = await backend.load(offered.program, options);
     const expected = (await session.run([rows(3, 0, 64)])).slice();
@@ -149,7 +149,7 @@ test("a session that keeps its states for a draft layer computes logits with the
   offered.close();
 });
 
-test("rows that a rollback evaluates again have their adapters", async () => {
+test("rows that a rollback evaluates again keep their adapters", async () => {
   const { backend } = everyLevel[0]!;
   const offered = await makeOffered({ folder, name: "qwen35", types: ["f16"] });
   const { program } = offered;
@@ -166,7 +166,7 @@ test("rows that a rollback evaluates again have their adapters", async () => {
   offered.close();
 });
 
-test("precise, the reference's numbers", async () => {
+test("rows with adapters have the reference's results in precise mode", async () => {
   const offered = await makeOffered({ folder, name: "llama", types: ["f32", "q8_0"] });
   const batch = [...CHOICES.keys()].map((slot) => rows(slot, 0, PROMPT, { logits: "all" }));
   const reference = await cpuBackend.load(offered.program, { ...options, precise: true });

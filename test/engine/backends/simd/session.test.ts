@@ -81,7 +81,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     });
   }
 
-  test("four sequences step at once", () =>
+  test("four sequences in one step give the reference's logits", () =>
     compare("llama-yarn", async function* (session) {
       for (let slot = 0; slot < SLOTS; slot++) yield session.run([rows(slot, 0, 3 + 5 * slot)]);
       for (let step = 0; step < 4; step++) {
@@ -89,7 +89,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       }
     }));
 
-  test("prompts in chunks, among sequences that step, in any order", () =>
+  test("chunks of prompts beside steps of another sequence give the reference's logits, in any order", () =>
     compare("olmo2-windows", async function* (session) {
       yield session.run([rows(0, 0, 2)]);
       let start = 0;
@@ -100,7 +100,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       yield session.run([rows(1, 0, start)]); // the same from the start, in one piece
     }));
 
-  test("positions that are written again forget what came after", () =>
+  test("rows at an earlier position replace the cache from there on", () =>
     compare("mistral3", async function* (session) {
       yield session.run([rows(1, 0, 20)]);
       yield session.run([{ ...rows(2, 6, 5, "all"), slot: 1 }]);
@@ -122,7 +122,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
   test.each([
     { kvType: "q8_0", part: 0.57, error: 1e-3 },
     { kvType: "q4_0", part: 1 / 3.5, error: 0.02 },
-  ] as const)("keys and values in $kvType take less memory; shift, copy and steps come out nearly the same", (each) =>
+  ] as const)("keys and values in $kvType take less memory, and give nearly the results of float16", (each) =>
     withProgram(EMBEDDED, async (program) => {
       const { kvType, part, error } = each;
       const [half, small] = [await backend.load(program, rounded), await backend.load(program, { ...rounded, kvType })];
@@ -146,7 +146,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     }),
   );
 
-  test("a copy continues on its own, and the original is as before", () =>
+  test("a copied prefix continues in its own slot, and the original slot is unchanged", () =>
     compare("qwen3", async function* (session) {
       yield session.run([rows(0, 0, 12)]);
       yield session.run([rows(3, 0, 30)]);
@@ -157,7 +157,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       yield session.run([rows(0, 14, 1), rows(1, 13, 1), rows(3, 14, 1)]);
     }));
 
-  test("a token beyond the vocabulary is refused by number, and the session goes on", () =>
+  test("a token beyond the vocabulary is refused by its id, and the session remains usable", () =>
     withProgram("qwen2", async (program) => {
       const session = await backend.load(program, options);
       const bad = session.run([{ slot: 0, start: 0, tokens: Int32Array.of(1, VOCAB), logits: "last" }]);
@@ -169,7 +169,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       session.close();
     }));
 
-  test("rows of their own that do not fit together are refused, and the session goes on", () =>
+  test("vectors, positions and spans that do not fit their rows are refused, and the session remains usable", () =>
     withProgram("qwen2", async (program) => {
       const session = await backend.load(program, options);
       const bad: [Partial<Rows>, string][] = [
@@ -199,7 +199,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     }));
 
   test.each(["output_norm.weight", "blk.1.ffn_up.weight", "blk.0.attn_q.bias"])(
-    "%s that is no number is an error of the run, not a choice of tokens, rounded or not",
+    "%s with NaN is an error of the run, in precise and in default mode",
     (tensor) =>
       withProgram("qwen2", async (program) => {
         const read = (name: string): Uint8Array => {
@@ -218,7 +218,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       }),
   );
 
-  test("a file with fewer bytes than a tensor's shape says is refused at load", () =>
+  test("a tensor with fewer bytes than its shape needs is refused at load", () =>
     withProgram("qwen2", async (program) => {
       const read = (name: string): Uint8Array =>
         name === "blk.0.ffn_down.weight" ? program.weights.read(name).subarray(1) : program.weights.read(name);
@@ -229,8 +229,8 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       });
     }));
 
-  describe("the same bits", () => {
-    test.each(MODES)("of steps of the embedded model with %s, alone, together, and beside prompts", (_, mode) =>
+  describe("bits are the same", () => {
+    test.each(MODES)("for steps of the embedded model with %s, alone, together and beside prompts", (_, mode) =>
       withProgram(EMBEDDED, async (program) => {
         const session = await backend.load(program, mode);
         for (let slot = 0; slot < SLOTS; slot++) await session.run([rows(slot, 0, 9 + slot)]);
@@ -256,7 +256,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       }),
     );
 
-    test.each(MODES)("of a prompt with %s in chunks, beside others, by any number of threads", (_, mode) =>
+    test.each(MODES)("for a prompt with %s in chunks, beside others, by any number of threads", (_, mode) =>
       withProgram(EMBEDDED, async (program) => {
         const one = await backend.load(program, { ...mode, threads: 1 });
         const whole = (await one.run([rows(0, 0, 40)])).slice();
@@ -278,7 +278,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       }),
     );
 
-    test("of products of any block type, of one to sixteen rows", async () => {
+    test("for products of any block type, in one to sixteen rows", async () => {
       const slots = 16;
       expect(products.length).toBeGreaterThan(25);
       for (const { name, program } of drawn(`steps at ${level}`, products, 6)) {
@@ -301,7 +301,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     }, 60_000);
 
     test.each(["f16", "q4_0"] as const)(
-      "of a prompt of several blocks of attention in chunks, keys in %s",
+      "for a prompt of several blocks of attention in chunks, keys in %s",
       async (kvType) => {
         const long = cases.filter(({ name }) => /^attention: a long context, .*(64|65|rotate)/.test(name));
         expect(long.length).toBeGreaterThan(4);
@@ -329,7 +329,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
       },
     );
 
-    test("of products of any block type and a prompt, at once and in chunks", async () => {
+    test("for products of any block type in a prompt, at once and in chunks", async () => {
       const count = 14;
       const tokens = Int32Array.from({ length: count }, (_, i) => i + 1);
       for (const { name, program } of drawn(`prompts at ${level}`, products, 6)) {
@@ -349,7 +349,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     }, 60_000);
   });
 
-  test("weights count once: where the file is mapped, or as the copies that are made of them", () =>
+  test("weights are counted once, as the mapped file or as their copies", () =>
     withProgram(EMBEDDED, async (program) => {
       const size = Bun.file(EMBEDDED).size;
       const [mapped, copied] = [
@@ -364,7 +364,7 @@ describe.each(twoLevels("session on the CPU", everyLevel))("$level", ({ level, b
     }));
 
   test(
-    "more threads than cores, several sessions at once: every pass ends and gives the same bits",
+    "several sessions at once with more threads than cores give the same bits",
     () =>
       withProgram(EMBEDDED, async (program) => {
         const sessions: Session[] = [];

@@ -61,23 +61,26 @@ async function check(session: Session): Promise<void> {
 }
 
 describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }) => {
-  test.each(["hearth", "gemma3", "qwen3moe", "granitemoe"])("%s: the numbers of whole runs", async (name) => {
-    const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
-    if (name !== "hearth") await writeGguf(path, makeModel(name));
-    const gguf = openGguf(path);
-    const session = await backend.load(loadProgram(gguf), options);
-    await check(session);
-    session.close();
-    gguf.close();
-  });
+  test.each(["hearth", "gemma3", "qwen3moe", "granitemoe"])(
+    "%s: a run in parts gives the bits of a whole run",
+    async (name) => {
+      const path = name === "hearth" ? EMBEDDED : join(folder, `${name}.gguf`);
+      if (name !== "hearth") await writeGguf(path, makeModel(name));
+      const gguf = openGguf(path);
+      const session = await backend.load(loadProgram(gguf), options);
+      await check(session);
+      session.close();
+      gguf.close();
+    },
+  );
 
-  test("a hybrid, whose states go on", async () => {
+  test("a hybrid model: a run in parts gives the bits of a whole run", async () => {
     const session = await backend.load(hybridProgram(), options);
     await check(session);
     session.close();
   });
 
-  test("memories are computed in parts too, beside others, or copied; one that is given up is begun anew", async () => {
+  test("memories are computed in parts or copied from another slot, and again after an abandoned run", async () => {
     const path = join(folder, "mllama.gguf");
     await writeGguf(path, makeModel("mllama"));
     const gguf = openGguf(path);
@@ -108,7 +111,7 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
     gguf.close();
   });
 
-  test("a run that is given up leaves its slot to begin anew, with what it holds up to there", async () => {
+  test("an abandoned run leaves its slot with the tokens before it, or empty if the model has states", async () => {
     const load = (program: Program): Promise<Session> => backend.load(program, options);
     const gguf = openGguf(EMBEDDED);
     for (const program of [loadProgram(gguf), hybridProgram()]) {
@@ -125,7 +128,7 @@ describe.each(twoLevels("slices on the CPU", simdLevels))("$level", ({ backend }
     gguf.close();
   });
 
-  test("a budget that is never used up takes one call; more rows than there is room for are refused", async () => {
+  test("a run within its budget takes one call, and a run of too many rows is refused", async () => {
     const session = await backend.load(hybridProgram(), options);
     const run = session.slices!.start(rows(0, 0, 50));
     expect(run.next(1e12)).toBeDefined();

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { SlotCache } from "../../../../src/engine/backends/simd/streaming/slot-cache.ts";
 
-test("the unit that was used least gives its slot away", () => {
+test("a new unit takes the slot of the least used unit", () => {
   const cache = new SlotCache(5, 3);
   for (const [unit, uses] of [
     [0, 3],
@@ -16,7 +16,7 @@ test("the unit that was used least gives its slot away", () => {
   expect([0, 1, 2, 3].map((unit) => cache.slotOf(unit))).toEqual([0, undefined, 2, 1]);
 });
 
-test("a held unit stays, and its uses count less with every pass", () => {
+test("a held unit keeps its slot, and uses count less with every pass", () => {
   const cache = new SlotCache(4, 2);
   const [first, second] = [cache.take(0), cache.take(1)];
   cache.use(0, 2);

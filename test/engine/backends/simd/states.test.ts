@@ -56,7 +56,7 @@ describe.skipIf(simdLevels.length === 0).each([true, false])("precise: %p", (pre
   const decodeMax = precise ? 1e-9 : 1e-2;
 
   for (const [kind, name] of Object.entries(MODELS)) {
-    test(`${kind} (${name}): pieces, then single tokens`, async () => {
+    test(`${kind} (${name}): pieces and then single tokens give the results of one run`, async () => {
       await withSession(name, precise, async (session) => {
         const whole = await run(session, 0, TOKENS.length);
         const pieces: number[] = [];
@@ -68,7 +68,7 @@ describe.skipIf(simdLevels.length === 0).each([true, false])("precise: %p", (pre
       });
     });
 
-    test(`${kind} (${name}): put aside, and taken back in two slots`, async () => {
+    test(`${kind} (${name}): a restored checkpoint continues with the same bits in two slots`, async () => {
       await withSession(name, precise, async (session) => {
         await run(session, 0, 12);
         const kept = await session.checkpoints?.save(1, 12);

@@ -38,7 +38,7 @@ const valuesOf = (rows: number): Float32Array =>
 describe.each([...simdLevels])("$level", ({ backend }) => {
   const load = (): Promise<StepSession> => backend.loadSteps!(program, expertSteps(program), options);
 
-  test("a drafted row has the same bits alone and in any company, and each step its own weights", async () => {
+  test("a drafted row has the same bits alone and beside others, and each step uses its own weights", async () => {
     const session = await load();
     const [first, second] = expertSteps(program);
     const { dim } = program.shape;
@@ -63,7 +63,7 @@ describe.each([...simdLevels])("$level", ({ backend }) => {
   });
 });
 
-test("steps that read rows of different lengths have the bits that each has alone", async () => {
+test("steps that read rows of different lengths have the same bits in one session as alone", async () => {
   const [{ backend }] = simdLevels as [(typeof simdLevels)[number]];
   const [step] = expertSteps(program);
   const narrow = { op: "scale", x: { name: "narrow", dim: 3 }, by: 2 } as const;

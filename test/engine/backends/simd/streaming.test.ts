@@ -86,7 +86,7 @@ const cases: readonly { name: string; model: () => WriteModel; adapter?: true }[
 
 if (process.platform === "linux") {
   for (const { name, model, adapter } of cases) {
-    test(`the same bits with few experts in memory: ${name}`, async () => {
+    test(`results have the same bits with few experts in memory: ${name}`, async () => {
       const made = model();
       const path = await write(made);
       const adapters = adapter ? [await write(makeAdapter(made, { rank: 4, alpha: 8, seed: 1 }))] : [];
@@ -107,7 +107,7 @@ if (process.platform === "linux") {
 const DENSE = ["llama", "gemma3", "phi3", "llama-tied-factors", "qwen35"];
 if (process.platform === "linux") {
   for (const name of DENSE) {
-    test(`the same bits with few matrices in memory: ${name}`, async () => {
+    test(`results have the same bits with few matrices in memory: ${name}`, async () => {
       const path = await write(makeModel(name));
       const whole = await answersWith(path, [], true);
       const few = await answersWith(path, [], false);

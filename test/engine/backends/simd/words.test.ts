@@ -95,15 +95,18 @@ describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, bac
     }
   };
 
-  test.each(["f16", "bf16", "f32"] as const)("prompts with weights of %s, in any shape", async (quant) => {
-    for (const [dim, outDim, count] of SHAPES) {
-      const product = makeProduct(dim, outDim, quant);
-      const input = randomRows(count, dim);
-      const error = nmse(await run(product, [given(input, dim)]), inFloat64(product, input));
-      expect(error, `${dim} × ${outDim}`).toBeLessThan(hasWords ? WORDS_NMSE_MAX : FLOATS_NMSE_MAX);
-      if (hasWords && dim > 2) expect(error, `${dim} × ${outDim}: words`).toBeGreaterThan(FLOATS_NMSE_MAX);
-    }
-  });
+  test.each(["f16", "bf16", "f32"] as const)(
+    "prompts with weights of %s agree with sums in float64, in any shape",
+    async (quant) => {
+      for (const [dim, outDim, count] of SHAPES) {
+        const product = makeProduct(dim, outDim, quant);
+        const input = randomRows(count, dim);
+        const error = nmse(await run(product, [given(input, dim)]), inFloat64(product, input));
+        expect(error, `${dim} × ${outDim}`).toBeLessThan(hasWords ? WORDS_NMSE_MAX : FLOATS_NMSE_MAX);
+        if (hasWords && dim > 2) expect(error, `${dim} × ${outDim}: words`).toBeGreaterThan(FLOATS_NMSE_MAX);
+      }
+    },
+  );
 
   test("values of one size, and one that outweighs the others, do not overflow sums", async () => {
     const product = makeProduct(512, 32, "f32");
@@ -117,7 +120,7 @@ describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, bac
     expect(nmse(await run(product, [given(input, 512)]), inFloat64(product, input))).toBeLessThan(ALIKE_NMSE_MAX);
   });
 
-  test.each([1e-30, 1e-10, 1e10, 1e30])("activations of about %p", async (size) => {
+  test.each([1e-30, 1e-10, 1e10, 1e30])("activations of about %p agree with sums in float64", async (size) => {
     const product = makeProduct(300, 20);
     const input = randomRows(4, 300, size);
     const scaled = (values: Float32Array): Float32Array => values.map((value) => value / size);
@@ -125,7 +128,7 @@ describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, bac
     expect(nmse(got, scaled(inFloat64(product, input)))).toBeLessThan(WORDS_NMSE_MAX);
   });
 
-  test("zeros give zeros, and what has few bits next to nothing", async () => {
+  test("zeros give zeros, and subnormal activations give nearly zero", async () => {
     const product = makeProduct(300, 20);
     const input = new Float32Array(4 * 300).fill(1e-44, 600);
     const got = await run(product, [given(input, 300)]);
@@ -133,7 +136,7 @@ describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, bac
     expect(Math.max(...got.map(Math.abs))).toBeLessThan(1e-40);
   });
 
-  test.each([NaN, Infinity, -Infinity])("%p among activations or weights is not lost", async (value) => {
+  test.each([NaN, Infinity, -Infinity])("%p among activations or weights is an error", async (value) => {
     const product = makeProduct(300, 20, "f32");
     const input = randomRows(5, 300);
     const hostile = input.with(2 * 300 + 299, value);
@@ -167,7 +170,7 @@ describe.each(twoLevels("words on the CPU", simdLevels))("$level", ({ level, bac
     );
   });
 
-  test("a row that is wanted alone, as in decode, multiplies floats", async () => {
+  test("a single requested row, as in decode, multiplies floats", async () => {
     const product = makeProduct(400, 33);
     const { program } = product;
     const [input, linear] = program.steps as readonly [Step & { op: "input" }, Step & { op: "linear" }]; // made above
