@@ -42,32 +42,35 @@ test.each([
   ["deepseek32", 7],
   ["glm-dsa", 7],
   ["minimax-m3", 256], // 64 blocks of 4
-])("%s: keys of the indexer above %i positions only", async (name, most) => {
+])("%s: the cache has keys of the indexer only above %i positions", async (name, most) => {
   const [short, long] = [await load(name, most), await load(name, most + 1)];
   expect(long.bytes.kv / long.ctxLen).toBeGreaterThan(short.bytes.kv / short.ctxLen);
   expect(await load(name, "auto")).toMatchObject({ ctxLen: 512, ctxLenTrained: 512 });
 });
 
-test("the default context ends where a backend would lack the choice", async () => {
+test("the default context needs no choice of positions on a backend that lacks the choice", async () => {
   const lacking = { ...cpuBackend, missing: () => ["choosePositions"] };
   expect(await load("minimax-m3", "auto", lacking)).toMatchObject({ ctxLen: 256 });
   expect(await load("minimax-m3", 300, lacking)).toMatchObject({ ctxLen: 300 });
 });
 
-test.each(["deepseek32", "glm-dsa", "minimax-m3"])("%s: the same logits without a choice of all", async (name) => {
-  const path = join(folder, `${name}.gguf`);
-  await writeGguf(path, makeModel(name));
-  const gguf = openGguf(path);
-  const program = loadProgram(gguf);
-  const [short, long] = [withoutChoices(program, 7), withoutChoices(program, 257)];
-  expect(short.steps.some(({ op }) => op === "choosePositions")).toBe(false);
-  expect(long.steps.filter(({ op }) => op === "choosePositions").length).toBeGreaterThan(0);
-  const run = async (each: Program): Promise<number[]> => {
-    const session = await cpuBackend.load(each, { ...OPTIONS, ctxLen: 7, slots: 1 });
-    const logits = [...(await session.run([{ slot: 0, start: 0, tokens: TOKENS.subarray(0, 7), logits: "all" }]))];
-    session.close();
-    return logits;
-  };
-  expect(await run(short)).toEqual(await run(long));
-  gguf.close();
-});
+test.each(["deepseek32", "glm-dsa", "minimax-m3"])(
+  "%s: logits are the same without a choice of all positions",
+  async (name) => {
+    const path = join(folder, `${name}.gguf`);
+    await writeGguf(path, makeModel(name));
+    const gguf = openGguf(path);
+    const program = loadProgram(gguf);
+    const [short, long] = [withoutChoices(program, 7), withoutChoices(program, 257)];
+    expect(short.steps.some(({ op }) => op === "choosePositions")).toBe(false);
+    expect(long.steps.filter(({ op }) => op === "choosePositions").length).toBeGreaterThan(0);
+    const run = async (each: Program): Promise<number[]> => {
+      const session = await cpuBackend.load(each, { ...OPTIONS, ctxLen: 7, slots: 1 });
+      const logits = [...(await session.run([{ slot: 0, start: 0, tokens: TOKENS.subarray(0, 7), logits: "all" }]))];
+      session.close();
+      return logits;
+    };
+    expect(await run(short)).toEqual(await run(long));
+    gguf.close();
+  },
+);

@@ -20,7 +20,7 @@ const [level] = simdLevels;
 describe.skipIf(!level)("on the best level of this machine", () => {
   const { backend } = level ?? { backend: undefined as never };
 
-  test("two streams answer as without, at temperature 0 and above, under a grammar and with a stop string", async () => {
+  test("two streams give the same answers with a draft model, with sampling, a grammar and a stop string", async () => {
     const schema = { type: "object", properties: { name: { type: "string", maxLength: 30 } }, required: ["name"] };
     const got: string[][] = [];
     const steps: number[] = [];
@@ -44,7 +44,7 @@ describe.skipIf(!level)("on the best level of this machine", () => {
     expect(steps[0]! * 2).toBeLessThan(steps[1]!);
   });
 
-  test("a model whose draft has another vocabulary, is none, or is missing answers, and says why", async () => {
+  test("a model with an unusable or missing draft model answers, and reports the reason", async () => {
     const other = join(folder, "other.gguf");
     await writeGguf(other, makeModel("llama"));
     for (const [path, reason] of [
@@ -60,7 +60,7 @@ describe.skipIf(!level)("on the best level of this machine", () => {
     }
   });
 
-  test("a backend that takes no drafts leaves the draft model out", async () => {
+  test("a backend without drafts does not load the draft model", async () => {
     const plain: Backend = {
       ...backend,
       load: async (program, options) => ({ ...(await backend.load(program, options)), verifies: false }),

@@ -19,7 +19,7 @@ test.each([
   [0xffffffff, false],
   [0, true],
   [3, true],
-])("a decoder whose file says %p: only for vectors: %p", async (pooling, embedsOnly) => {
+])("a decoder with the pooling type %p only embeds: %p", async (pooling, embedsOnly) => {
   const path = join(folder, `${pooling}.gguf`);
   const { metadata, tensors } = makeModel("llama");
   const stated = pooling === undefined ? {} : { "llama.pooling_type": { u32: pooling } };

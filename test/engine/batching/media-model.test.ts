@@ -59,7 +59,7 @@ async function ask(id: number, prompt: readonly PromptSegment[]) {
   return promise;
 }
 
-test("in one run and in several, and from the cache", async () => {
+test("vectors of token embeddings give the answer of the tokens, evaluated and from the cache", async () => {
   const encode = (text: string) => tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
   const parts = ["Once upon a time there was", " a little girl who lived in a house by the sea", ". She had"].map(
     encode,

@@ -26,7 +26,7 @@ function expected(prompt: readonly PromptSegment[], count: number): string {
 describe("an engine", () => {
   const asked = (value: number): PromptSegment[] => [ids("look: "), media(image(value, 9)), ids(" what is it?")];
 
-  test("answers as if nothing were cached, whichever image comes again", async () => {
+  test("answers a repeated or another image as without a cache", async () => {
     const { ask } = makeBench({ slots: 1 });
     const cached: number[] = [];
     for (const value of [3, 3, 4, 3]) {
@@ -71,7 +71,7 @@ describe("an engine", () => {
     }
   });
 
-  test("cuts rows that see only what came before", async () => {
+  test("divides rows that see only earlier rows", async () => {
     const prompt = [ids("ab"), media(image(5, 21, { isTwoWay: false })), ids("c")];
     const { ask, session } = makeBench({ slots: 1, chunk: 8 });
     expect((await ask("", {}, { prompt })).text).toBe(expected(prompt, 8));
@@ -79,7 +79,7 @@ describe("an engine", () => {
     expect(session.inputs.filter(({ vectors }) => vectors).length).toBeGreaterThan(2);
   });
 
-  test("neither cuts nor shifts a prompt with media: one that is too long is refused, a full context ends it", async () => {
+  test("refuses a prompt with media that is too long, and ends its answer when the context is full", async () => {
     const { ask } = makeBench({ slots: 1, ctxLen: 32 });
     const long = [ids("a"), media(image(1, 40))];
     expect((await ask("", {}, { prompt: long })).end).toMatchObject({ kind: "error", code: "bad_request" });
@@ -91,7 +91,7 @@ describe("an engine", () => {
 describe("positions", () => {
   const grid = { of: Int32Array.of(0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1), perRow: 3, length: 2 } as const;
 
-  test("of what follows an image begin where the image ends, however many rows it has", () => {
+  test("continue after an image from its length in positions, not from its number of rows", () => {
     const prompt = [ids("ab"), media(image(1, 4, { positions: grid })), ids("cd")];
     const { keys: tokens, media: placed } = layOut(prompt);
     const { positions } = inputOf({ tokens: [...tokens, 7], media: placed }, { start: 0, end: 9 });
@@ -120,13 +120,13 @@ describe("positions", () => {
     );
   });
 
-  test("are left to the session where no media has its own", () => {
+  test("are left to the session if no media has positions of its own", () => {
     const { keys: tokens, media: placed } = layOut([ids("ab"), media(image(1, 2))]);
     expect(inputOf({ tokens, media: placed }, { start: 0, end: 4 }).positions).toBeUndefined();
   });
 });
 
-test("keys of media are those of their content, whatever came in between, and never an id", () => {
+test("the keys of media depend on their content only, and are never ids", () => {
   const keysOf = (each: Media): readonly number[] => layOut([media(each)]).keys;
   const first = keysOf(image(1, 3));
   for (let value = 2; value < 200; value++) keysOf(image(value, 3));

@@ -56,7 +56,7 @@ describe("an engine", () => {
     return new TextDecoder().decode(Uint8Array.from(said));
   }
 
-  test("answers as if nothing were cached, whichever image comes again", async () => {
+  test("answers a repeated or another image as without a cache", async () => {
     const { engine, ask } = makeBench({ slots: 1, chunk: 8 });
     const cached: number[] = [];
     for (const value of [3, 3, 4, 3]) {
@@ -88,7 +88,7 @@ describe("an engine", () => {
     },
   );
 
-  test("many at once, from the prefix cache, in parts, and stopped for want of memory", async () => {
+  test("answers many requests at once, with a prefix cache, runs in parts and too little memory for all", async () => {
     const { engine, ask, session } = makeBench({
       slots: 3,
       ctxLen: 200,
@@ -109,7 +109,7 @@ describe("an engine", () => {
     await engine.close();
   });
 
-  test("drafts from earlier text, which attend to the image", async () => {
+  test("drafts from earlier text with rows that attend to the image", async () => {
     let now = 0;
     const next: Next = (rows) => 97 + (rows.length % 7) + (rows.at(-1)! > 1000 ? 1 : 0);
     const loop = { ...systemLoop(), nowNs: () => now };
@@ -124,7 +124,7 @@ describe("an engine", () => {
     await engine.close();
   });
 
-  test("reads what follows an image in parts, also alone: a memory takes long", async () => {
+  test("evaluates an image and the text after it in parts, even for a single request", async () => {
     let parts = 0;
     const { engine, ask } = makeBench({ slots: 1, chunk: 32, partsOf: () => Math.min(1, ++parts) });
     const text = [ids("a text without an image")];
@@ -234,7 +234,7 @@ describe("Llama 3.2 Vision", () => {
     return said;
   }
 
-  test("answers are those of its program, and others for another image", async () => {
+  test("answers with the tokens of its program, and with others for another image", async () => {
     const { engine, ask } = await open(simdBackend);
     const [a, b] = [await ask(shows("A", [9])), await ask(shows("B", [9]))];
     expect(a.tokens).toEqual(await reference(shows("A", [9])));
@@ -272,7 +272,7 @@ describe("Llama 3.2 Vision", () => {
     await second.engine.close();
   });
 
-  test("a backend without the steps answers texts as a model without images does", async () => {
+  test("answers texts as a model without images on a backend without cross attention", async () => {
     const lacking: Backend = { ...simdBackend, name: "lacking", missing: ({ memory }) => (memory ? ["remember"] : []) };
     const texts = [{ kind: "ids", ids: prefix }] as const;
     const answers: Asked[] = [];

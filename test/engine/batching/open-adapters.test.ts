@@ -71,7 +71,7 @@ describe("a model", () => {
     expect(open([], ["broken"])).toEqual({ offered: undefined, fixed: [] });
   });
 
-  test("has its own for all requests if they cannot be chosen, or nothing may be", () => {
+  test("applies its own adapters to all requests if they cannot be chosen or no choice is offered", () => {
     expect(open(["one", "embedding"], ["two"])).toEqual({ offered: undefined, fixed: ["one", "embedding"] });
     expect(open(["one"], ["two"], "webgpu")).toEqual({ offered: undefined, fixed: ["one"] });
     expect(open(["one"], undefined)).toEqual({ offered: undefined, fixed: ["one"] });

@@ -33,7 +33,7 @@ describe("pieces of prompts", () => {
     { run: 5e6, token: 2e6, decode: 25e6 },
     { run: 0.2e6, token: 0.05e6, decode: 2e6 },
     { run: 40e6, token: 15e6, decode: 200e6 },
-  ])("beside others take one and a half steps of theirs: %p", (cost) => {
+  ])("take one and a half decode steps beside other requests: %p", (cost) => {
     const sizes = pieces(cost, true);
     for (const size of sizes.slice(8)) {
       const took = cost.run + cost.token * size;
@@ -42,7 +42,7 @@ describe("pieces of prompts", () => {
     }
   });
 
-  test("alone take a second, or as many tokens as a run may have", () => {
+  test("take a second alone, or as many tokens as a run may have", () => {
     const slow = pieces({ run: 1e8, token: 1e7, decode: 1e8 }, false).slice(8);
     for (const size of slow) expect(1e8 + 1e7 * size).toBeGreaterThan(0.8e9);
     for (const size of slow) expect(1e8 + 1e7 * size).toBeLessThan(1.05e9);
@@ -50,14 +50,14 @@ describe("pieces of prompts", () => {
     expect(pieces({ run: 1e6, token: 1e5, decode: 1e7 }, false, { chunkAlone: 16, chunkShared: 4 }).at(-1)).toBe(16);
   });
 
-  test("are never so few that a run is not worth while", () => {
+  test("have at least 8 tokens beside others and 32 alone, or as many as a run may have", () => {
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, true).at(-1)).toBe(8);
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, false).at(-1)).toBe(32);
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, false, { chunkAlone: 16, chunkShared: 4 }).at(-1)).toBe(16);
     expect(pieces({ run: 1e9, token: 1e9, decode: 1e6 }, true, { chunkAlone: 16, chunkShared: 4 }).at(-1)).toBe(4);
   });
 
-  test("the short end of a prompt does not make the next ones short", () => {
+  test("stay long after the short end of a prompt", () => {
     const pace = makePace(MOST);
     for (let i = 0; i < 9; i++) pace.took(workOf("prefill", pace.limits.chunkAlone), 1e6, false);
     expect(pace.limits.chunkAlone).toBe(512);
@@ -99,7 +99,7 @@ test("runs that can be divided are longer, and others still get their tokens in 
 });
 
 test.each([false, true])(
-  "cancelled between its parts, a run leaves nothing behind; recurrent: %p",
+  "a run that is cancelled between its parts changes no answer; recurrent: %p",
   async (recurrent) => {
     const { engine, session, ask } = makeBench({
       ctxLen: 900,
@@ -123,7 +123,7 @@ test.each([false, true])(
   },
 );
 
-test("while a long prompt is read, others get their tokens at most three times as late, and the same texts", async () => {
+test("other requests get the same tokens at most three times as late while a long prompt is evaluated", async () => {
   const DECODE_NS = 20e6;
   let now = 0;
   const loop: EventLoop = { ...systemLoop(), nowNs: () => now };
@@ -150,7 +150,7 @@ test("while a long prompt is read, others get their tokens at most three times a
   await engine.close();
 });
 
-test("a request that is cancelled while its prompt is read ends with the piece that runs", async () => {
+test("a request that is cancelled during its prompt ends after the current chunk", async () => {
   const { engine, session, ask } = makeBench({ ctxLen: 3000, chunk: 16, delayMs: 5 });
   void ask("a long prompt ".repeat(150), {}, { id: 77 });
   while (session.runs.length < 3) await Bun.sleep(1);

@@ -14,12 +14,12 @@ describe("pooling", () => {
     expect(poolingOf(file(value), { arch: "a", encoder: true })).toBe(expected as never);
   });
 
-  test.each([undefined, 0, -1, 0xffffffff])("goes by the kind of model where a file says %p", (value) => {
+  test.each([undefined, 0, -1, 0xffffffff])("depends on the kind of model if the file has %p", (value) => {
     expect(poolingOf(file(value), { arch: "a", encoder: true })).toBe("mean");
     expect(poolingOf(file(value), { arch: "a", encoder: false })).toBe("last");
   });
 
-  test.each([5, "mean"])("is refused by name where it is unknown: %p", (value) => {
+  test.each([5, "mean"])("is refused by name if it is unknown: %p", (value) => {
     const known = "0 (none), 1 (mean), 2 (cls), 3 (last) or 4 (rank)";
     expect(() => poolingOf(file(value), { arch: "a", encoder: true })).toThrow(
       `m.gguf: 'a.pooling_type': expected ${known}, got ${value}`,

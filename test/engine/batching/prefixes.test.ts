@@ -18,7 +18,7 @@ import { END, expectedText, hashNext, makeBench, type Next } from "./fakes.ts";
 const endless = { slots: 2, ctxLen: 400, blocks: true };
 
 describe.each([false, true])("recurrent: %p", (recurrent) => {
-  test("ten chats of three turns on two slots: each turn evaluates what is new", async () => {
+  test("each turn of ten chats on two slots evaluates only its new text", async () => {
     const { engine, ask } = makeBench({ ...endless, recurrent });
     const chats = Array.from({ length: 10 }, (_, i) => `chat ${i}, which has a beginning of its own. `);
     for (let turn = 0; turn < 3; turn++) {
@@ -33,7 +33,7 @@ describe.each([false, true])("recurrent: %p", (recurrent) => {
     await engine.close();
   });
 
-  test("prompts that begin alike share their beginning", async () => {
+  test("prompts with the same beginning share its cache", async () => {
     const { engine, ask } = makeBench({ ...endless, recurrent });
     const system = "You are a machine that answers questions, all of them, in few words. ";
     const cached: number[] = [];
@@ -47,7 +47,7 @@ describe.each([false, true])("recurrent: %p", (recurrent) => {
     await engine.close();
   });
 
-  test("many clients at once, cancelled at random: every answer is what it would be alone", async () => {
+  test("many clients with random cancellations get the answers of single requests", async () => {
     const { engine, ask } = makeBench({ slots: 3, ctxLen: 200, blocks: true, recurrent, prefixBytes: 40_000 });
     const asked: Promise<void>[] = [];
     for (let i = 0; i < 60; i++) {
@@ -76,7 +76,7 @@ describe.each([false, true])("snapshots, recurrent: %p", (recurrent) => {
     return makeBench({ ...endless, recurrent, snapshots, prefixBytes });
   };
 
-  test("the next process goes on where the last one was", async () => {
+  test("a new process continues chats from the snapshots of the last one", async () => {
     const first = start();
     const texts: string[] = [];
     for (const chat of chats) texts.push(`${chat}${(await first.ask(chat)).text} And now? `);
@@ -91,31 +91,34 @@ describe.each([false, true])("snapshots, recurrent: %p", (recurrent) => {
   });
 
   // the session with recurrent states takes ids only
-  test.skipIf(recurrent)("so does a chat about an image, and not one about another", async () => {
-    const asked = (value: number): PromptSegment[] => [
-      { kind: "ids", ids: new Int32Array(40).fill(65) },
-      {
-        kind: "media",
-        media: { hash: `image ${value}`, rows: 60, vectors: new Float32Array(60).fill(value), isTwoWay: false },
-      },
-      { kind: "ids", ids: new Int32Array(20).fill(66) },
-    ];
-    const first = start();
-    const { text } = await first.ask("", {}, { prompt: asked(3) });
-    await first.engine.close();
-    const second = start();
-    const cached: number[] = [];
-    for (const value of [4, 3]) {
-      const again = await second.ask("", {}, { prompt: asked(value) });
-      cached.push(again.prompt!.cached);
-      expect(again.text === text).toBe(value === 3);
-    }
-    expect(cached[0]).toBeLessThanOrEqual(40);
-    expect(cached[1]).toBeGreaterThan(80);
-    await second.engine.close();
-  });
+  test.skipIf(recurrent)(
+    "a new process continues a chat about an image, and reuses none of it for another image",
+    async () => {
+      const asked = (value: number): PromptSegment[] => [
+        { kind: "ids", ids: new Int32Array(40).fill(65) },
+        {
+          kind: "media",
+          media: { hash: `image ${value}`, rows: 60, vectors: new Float32Array(60).fill(value), isTwoWay: false },
+        },
+        { kind: "ids", ids: new Int32Array(20).fill(66) },
+      ];
+      const first = start();
+      const { text } = await first.ask("", {}, { prompt: asked(3) });
+      await first.engine.close();
+      const second = start();
+      const cached: number[] = [];
+      for (const value of [4, 3]) {
+        const again = await second.ask("", {}, { prompt: asked(value) });
+        cached.push(again.prompt!.cached);
+        expect(again.text === text).toBe(value === 3);
+      }
+      expect(cached[0]).toBeLessThanOrEqual(40);
+      expect(cached[1]).toBeGreaterThan(80);
+      await second.engine.close();
+    },
+  );
 
-  test("where memory has room for few, the others come back from there", async () => {
+  test("prefixes without room in memory are loaded from snapshots", async () => {
     const { engine, ask } = start(3000);
     for (const chat of chats) await ask(chat);
     for (const chat of chats) {
@@ -126,7 +129,7 @@ describe.each([false, true])("snapshots, recurrent: %p", (recurrent) => {
     await engine.close();
   });
 
-  test("damaged files, and files that are gone, are evaluated again", async () => {
+  test("prefixes with damaged or missing files are evaluated again", async () => {
     const first = start();
     for (const chat of chats) await first.ask(chat);
     await first.engine.close();
@@ -143,7 +146,7 @@ describe.each([false, true])("snapshots, recurrent: %p", (recurrent) => {
   });
 });
 
-test("what is stored is copied from there to a slot, and takes no memory beside it", async () => {
+test("a stored prefix is copied from its file to a slot, and takes no memory in the cache", async () => {
   const root = await mkdtemp(join(tmpdir(), "hearth-prefixes-"));
   const { blocks, slots } = makeBlocks(4);
   const make = (): PrefixCache => {
@@ -163,7 +166,7 @@ test("what is stored is copied from there to a slot, and takes no memory beside 
   await rm(root, { recursive: true });
 });
 
-test("without memory for them nothing is kept, and nothing is copied", async () => {
+test("a prefix cache of no bytes keeps nothing", async () => {
   const { engine, ask } = makeBench({ ...endless, prefixBytes: 0 });
   for (const name of ["one", "two", "six"]) await ask(`${name} is the prompt here`);
   expect((await ask("one is the prompt here")).prompt!.cached).toBe(0);
@@ -185,7 +188,7 @@ test("a failed run leaves no prefix behind", async () => {
   await engine.close();
 });
 
-test("what a shift has moved is not kept", async () => {
+test("tokens that a shift moved are not stored", async () => {
   const { engine, ask } = makeBench({ ...endless, slots: 1, ctxLen: 64 });
   const { text } = await ask("a beginning of forty letters and no more", { num_predict: 100, num_keep: 8 });
   await ask("something else");
@@ -196,7 +199,7 @@ test("what a shift has moved is not kept", async () => {
   await engine.close();
 });
 
-test("an answer that ends at once, and a prompt that is asked again", async () => {
+test("a repeated prompt is reused after an answer that ended at once", async () => {
   const next: Next = (tokens) => (tokens.length > 30 ? END : hashNext(tokens));
   const { engine, ask } = makeBench({ ...endless, slots: 1, next });
   const prompt = "a prompt of some more than thirty tokens";
@@ -216,7 +219,7 @@ function save(
   return cache.save(0, tokens, checkpoints);
 }
 
-test("property: what matches is a prefix, what is loaded is what was saved, and the bound holds", async () => {
+test("property: a match is a saved prefix, a load gives its tokens, and the cache stays within its bound", async () => {
   const text = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 40 });
   const scripts = fc.array(fc.tuple(text, text), { minLength: 1, maxLength: 30 });
   await fc.assert(
@@ -237,7 +240,7 @@ test("property: what matches is a prefix, what is loaded is what was saved, and 
   );
 });
 
-test("prefixes share the blocks of their beginning, and what was used longest ago goes first", async () => {
+test("prefixes share the blocks of their beginning, and the least recently used block is dropped first", async () => {
   const { blocks, slots } = makeBlocks(32);
   const cache = makePrefixCache({ blocks, bytesMax: 8000, snapshots: undefined });
   const beginning = Array.from({ length: 64 }, (_, i) => i);
@@ -255,7 +258,7 @@ test("prefixes share the blocks of their beginning, and what was used longest ag
   expect(lengths()).toEqual([96, 64, 96, 96, 96, 96]);
 });
 
-test("with checkpoints a prefix ends at one of them", async () => {
+test("a prefix with checkpoints ends at one of them", async () => {
   const { blocks, slots } = makeBlocks(8, {
     pack: () => Uint8Array.of(1),
     unpack: (length) => ({ length, bytes: 100 }),
@@ -274,7 +277,7 @@ test("with checkpoints a prefix ends at one of them", async () => {
   expect(cache.match(tokens.slice(0, 9), 9)).toMatchObject({ length: 0, path: [] });
 });
 
-test("what is copied of a slot stays within what may be kept, and leaves memory free", async () => {
+test("a saved prefix stays within the bound of the cache, and leaves memory free", async () => {
   const { blocks, slots } = makeBlocks(32);
   const tokens = Array.from({ length: 320 }, (_, i) => i);
   const most = { bytes: 0, blocks: 0 };

@@ -25,7 +25,7 @@ function file(tensors: Record<string, { shape: number[]; values: number[] }>, po
 const headOf = (gguf: Gguf) => rankHeadOf(gguf, { arch: "a", dim: 2, types: true });
 const state = Float64Array.of(2, -1);
 
-test("ids of a second text need embeddings, as all ids do", () => {
+test("a second text has embeddings with its own type, and an id beyond the vocabulary is refused", () => {
   const gguf = file({
     "cls.output.weight": { shape: [2, 1], values: [1, 1] },
     "token_types.weight": { shape: [2, 2], values: [1, 1, 3, 4] },
@@ -39,7 +39,7 @@ test("ids of a second text need embeddings, as all ids do", () => {
 });
 
 describe("a head", () => {
-  test("of one output gives a logit, behind a dense layer with tanh where there is one", () => {
+  test("gives a logit if it has one output, after a dense layer with tanh if there is one", () => {
     const output = { shape: [2, 1], values: [3, 5] };
     expect(headOf(file({ "cls.output.weight": output }))).toMatchObject({ kind: "logit" });
     expect(headOf(file({ "cls.output.weight": output }))!.score(state)).toBe(1);
@@ -57,14 +57,14 @@ describe("a head", () => {
     expect(rankHeadOf(file(tensors), { arch: "a", dim: 2, types: true })!.score(state)).toBeCloseTo(1 - 3, 4);
   });
 
-  test("of two outputs says how likely the first is", () => {
+  test("gives the probability of the first output if it has two", () => {
     const head = headOf(file({ "cls.output.weight": { shape: [2, 2], values: [1, 0, 0, 1] } }))!;
     expect(head.kind).toBe("share");
     expect(head.score(state)).toBeCloseTo(Math.exp(2) / (Math.exp(2) + Math.exp(-1)), 12);
     expect(head.score(Float64Array.of(1e6, -1e6))).toBe(1);
   });
 
-  test("is there only where the file says that it ranks, and then has to be", () => {
+  test("is read only if the pooling of the file is rank, and must be there then", () => {
     expect(headOf(file({ "cls.output.weight": { shape: [2], values: [1, 1] } }, 1))).toBeUndefined();
     expect(() => headOf(file({}))).toThrow("tensor 'cls.output.weight': expected the head of a reranker, got none");
     const wide = { "cls.output.weight": { shape: [3, 1], values: [1, 1, 1] } };
@@ -94,13 +94,13 @@ describe("a pair", () => {
     expect(pairEncoder(tokens("wpm"), "ab", undefined).second).toBe(4);
   });
 
-  test("is one text with its prompt, whose words may end in it", () => {
+  test("is one text with its prompt, so that tokens may span both", () => {
     const tokenizer = loadTokenizer(bpeMetadata(["Ġ a", "Ġa b"]), "m.gguf");
     const ids = pairEncoder(tokenizer, "ab", "Q: {query} D: {document}").encode("ab", limits);
     expect([...ids].map((id) => tokenizer.detokenize([id]))).toEqual(["Q", ":", " ab", " ", "D", ":", " ab"]);
   });
 
-  test("or in the model's prompt, whose markup is read as such and the texts of others never", () => {
+  test("stands in the model's prompt, whose control tokens are parsed, but not those of the texts", () => {
     const ids = paired("wpm", { ...limits, prompt: "[{query}|{document}]" });
     expect(text(ids)).toBe("[ab|cdefg]");
     expect([...ids].filter((id) => id > 1000).length).toBe(3);
@@ -115,7 +115,7 @@ describe("a pair", () => {
     expect(ask("[{query}]", 20)).toBe("[ab]cdefgh");
   });
 
-  test("that does not fit is refused where nothing may be cut, or no document has room", () => {
+  test("is refused if it does not fit and truncate is false, or if no document has room", () => {
     const strict = { ...limits, prompt: undefined, truncate: false };
     expect(() => paired("wpm", strict)).toThrow("documents[0]: the input length exceeds");
     expect(() => paired("wpm", { ...strict, prompt: "[{query}|{document}]" })).toThrow("documents[0]: the input");

@@ -24,36 +24,39 @@ const PROMPT = Array.from(
 describe.skipIf(simdLevels.length === 0)("on the best level of this machine", () => {
   const { backend } = simdLevels[0] ?? { backend: undefined as never };
 
-  test.each(["qwen35", "mamba2", "nemotron_h"])("%s: drafts from earlier text, some of them wrong", async (name) => {
-    const file = join(folder, `${name}.gguf`);
-    await writeGguf(file, makeModel(name));
-    const setup = { backend, file, change: leaning };
-    const first: Ask[] = [
-      { ids: PROMPT, options: { repeat_penalty: 1.2, repeat_last_n: 9 } },
-      { ids: PROMPT.slice(7), options: { temperature: 0.9, seed: 3, top_k: 2 } },
-    ];
-    const plain = await answersOf({ ...setup, drafts: false }, [first]);
-    const next = plain.said.map((ids) => ({ ids: [...ids, ...PROMPT.slice(3, 20)] })); // and the turns after them
-    const asked = [
-      first,
-      next,
-      [{ ids: PROMPT, options: { num_predict: 150, temperature: 1, seed: 9, top_k: 2 } }],
-      next,
-    ];
-    const some = await answersOf({ ...setup, drafts: true }, asked);
-    const none = await answersOf({ ...setup, drafts: false }, asked);
-    expect(some.said).toEqual(none.said);
-    const guessed = some.batches.filter((batch) => batch.some(({ drafted }) => drafted));
-    const runs = guessed.flatMap((batch) => batch.map(({ slot, start }) => ({ slot, start })));
-    const takenBack = runs.filter(({ slot, start }, i) => {
-      return runs.slice(0, i).findLast((before) => before.slot === slot)?.start === start;
-    });
-    expect(guessed.length).toBeGreaterThan(3);
-    expect(takenBack.length).toBeGreaterThan(0);
-    expect(some.batches.length).toBeLessThan(none.batches.length);
-  });
+  test.each(["qwen35", "mamba2", "nemotron_h"])(
+    "%s: answers are the same with drafts, of which some are rolled back",
+    async (name) => {
+      const file = join(folder, `${name}.gguf`);
+      await writeGguf(file, makeModel(name));
+      const setup = { backend, file, change: leaning };
+      const first: Ask[] = [
+        { ids: PROMPT, options: { repeat_penalty: 1.2, repeat_last_n: 9 } },
+        { ids: PROMPT.slice(7), options: { temperature: 0.9, seed: 3, top_k: 2 } },
+      ];
+      const plain = await answersOf({ ...setup, drafts: false }, [first]);
+      const next = plain.said.map((ids) => ({ ids: [...ids, ...PROMPT.slice(3, 20)] })); // and the turns after them
+      const asked = [
+        first,
+        next,
+        [{ ids: PROMPT, options: { num_predict: 150, temperature: 1, seed: 9, top_k: 2 } }],
+        next,
+      ];
+      const some = await answersOf({ ...setup, drafts: true }, asked);
+      const none = await answersOf({ ...setup, drafts: false }, asked);
+      expect(some.said).toEqual(none.said);
+      const guessed = some.batches.filter((batch) => batch.some(({ drafted }) => drafted));
+      const runs = guessed.flatMap((batch) => batch.map(({ slot, start }) => ({ slot, start })));
+      const takenBack = runs.filter(({ slot, start }, i) => {
+        return runs.slice(0, i).findLast((before) => before.slot === slot)?.start === start;
+      });
+      expect(guessed.length).toBeGreaterThan(3);
+      expect(takenBack.length).toBeGreaterThan(0);
+      expect(some.batches.length).toBeLessThan(none.batches.length);
+    },
+  );
 
-  test("a step fails of which only one sequence has drafts: it alone starts where it stood, both say the same", async () => {
+  test("after failed steps with drafts of one sequence, two sequences answer the same as without drafts", async () => {
     const file = join(folder, "qwen35-fails.gguf");
     await writeGguf(file, makeModel("qwen35"));
     let failed = 0;

@@ -75,14 +75,14 @@ async function answers(verifies: boolean, setup: Setup = {}): Promise<{ answers:
   return { answers: all, steps: session.runs.length };
 }
 
-test("answers are the same with drafts and without, whatever they are drawn with, in fewer steps", async () => {
+test("answers are the same with drafts and without, for any sampling options, in fewer steps", async () => {
   const [some, none] = [await answers(true), await answers(false)];
   expect(some.answers.map(plain)).toEqual(none.answers.map(plain));
   expect(plain(some.answers[3]!).stop).toBe("sz");
   expect(some.steps).toBeLessThan(none.steps - 20);
 });
 
-test("alone too, each", async () => {
+test("each answer alone is the same with drafts and without", async () => {
   for (const { options, more } of REQUESTS) {
     const got: unknown[] = [];
     for (const verifies of [true, false]) {
@@ -100,7 +100,7 @@ test("alone too, each", async () => {
   }
 });
 
-test("a text that repeats itself takes a few steps; the window's end and the answer's end are kept to", async () => {
+test("a repeating text takes few steps, and its answer ends at num_predict", async () => {
   const next: Next = (tokens) => 97 + (tokens.length % 7);
   for (const num_predict of [60, 61, 67]) {
     const { engine, session, ask } = makeBench({
@@ -121,7 +121,7 @@ test("a text that repeats itself takes a few steps; the window's end and the ans
   }
 });
 
-test("a window that fills is shifted at the same token", async () => {
+test("a full context is shifted at the same token with drafts and without", async () => {
   const next: Next = (tokens) => 97 + (tokens.length % 5);
   const got: unknown[] = [];
   for (const verifies of [true, false]) {
@@ -133,7 +133,7 @@ test("a window that fills is shifted at the same token", async () => {
   expect(got.slice(0, 2)).toEqual(got.slice(2));
 });
 
-test("an end among drafted tokens ends the answer, and the next turn goes on from what it was", async () => {
+test("an end token among drafted tokens ends the answer, and the next turn reuses its prefix", async () => {
   const next: Next = (tokens) => (tokens.length === 60 ? END : 97 + (tokens.length % 7));
   const { engine, session, ask } = makeBench({
     ctxLen: 400,
@@ -151,7 +151,7 @@ test("an end among drafted tokens ends the answer, and the next turn goes on fro
   await engine.close();
 });
 
-test("where a row more costs as much as a step, drafts are tried now and then only", async () => {
+test("drafts are rare if each row costs as much as a step", async () => {
   const { engine, session, ask } = makeBench({
     ctxLen: 1200,
     next: editNext,
@@ -167,7 +167,7 @@ test("where a row more costs as much as a step, drafts are tried now and then on
   await engine.close();
 });
 
-test("a text that never repeats itself has no drafts that go on being wrong", async () => {
+test("drafts that keep being wrong cost less than 5 % of the time", async () => {
   // two letters in a random order repeat their n-grams all the time, and predict nothing
   const next: Next = (tokens) => 97 + (hashNext(tokens) % 2);
   const { engine, session, ask } = makeBench({
@@ -183,7 +183,7 @@ test("a text that never repeats itself has no drafts that go on being wrong", as
   await engine.close();
 });
 
-test("drafts whose step fails are left out", async () => {
+test("a step that fails with drafts is run again without them", async () => {
   const { engine, session, ask } = makeBench({
     ctxLen: 400,
     next: editNext,
@@ -220,7 +220,7 @@ test("a lookup drafts by the longest match, the latest of equals, and never rows
   expect(lookup.draft([5, 6, 7, 8, -4, 5, 6, 7], 0)).toBeUndefined();
 });
 
-test("a lookup of a long text finds what is far away", () => {
+test("a lookup in a long text finds a distant match", () => {
   const lookup = makeLookup();
   const ids = Array.from({ length: 20_000 }, (_, i) => (i * 7919) % 19_997);
   expect(lookup.draft([...ids, ...ids.slice(100, 140)], 5)).toEqual({
@@ -229,7 +229,7 @@ test("a lookup of a long text finds what is far away", () => {
   });
 });
 
-test("costs: what was measured, drafts for the rest, and an old measurement fades", () => {
+test("the costs of steps are measured or estimated, and an old measurement fades", () => {
   const costs = makeDecodeCosts();
   expect(costs.of(1)).toBeUndefined();
   costs.note(1, 100);

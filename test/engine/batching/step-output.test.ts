@@ -38,7 +38,7 @@ test("answers are the same with candidates and with all logits, alone and in one
   expect(few.requested).toContainEqual([1, 40, 0, 0, 8]);
 });
 
-test("a prompt's last chunk gives candidates too, the chunks before give nothing", async () => {
+test("a prompt's last chunk gives candidates, and the chunks before it give no results", async () => {
   const { engine, session, ask } = makeBench({ topK: true });
   await ask("a prompt of more than one chunk of tokens", { num_predict: 2 });
   expect(session.requested).toEqual([[1], [1]]);
@@ -46,7 +46,7 @@ test("a prompt's last chunk gives candidates too, the chunks before give nothing
   await engine.close();
 });
 
-test("a request that wants log-probabilities gets them of all logits", async () => {
+test("a request for log-probabilities computes all logits", async () => {
   const { engine, session, ask } = makeBench({ topK: true });
   const { pieces } = await ask("hello", { num_predict: 2 }, { logprobs: 3 });
   expect(pieces[0]!.logprobs![0]!.top).toHaveLength(3);
