@@ -44,7 +44,7 @@ const readFloats = async (name: string): Promise<Float32Array> =>
 
 const FIRST: AdapterOptions = { rank: 4, alpha: 8, seed: 1 };
 
-describe("a model with an adapter answers as the merged model does", () => {
+describe("a model with an adapter has the logits of the merged model", () => {
   // Models with fused matrices, a tied output, biases, experts and shared experts.
   const names = ["llama", "llama-biases", "llama-tied-factors", "qwen3", "gemma3", "phi3", "llama-experts"];
   for (const name of [...names, "qwen3moe", "granitemoe", "mllama"]) {
@@ -59,7 +59,7 @@ describe("a model with an adapter answers as the merged model does", () => {
   }
 
   for (const [name, options] of Object.entries(recordedAdapters)) {
-    test(`and as llama.cpp does with the adapter: ${name}`, async () => {
+    test(`${name} with an adapter has llama.cpp's logits`, async () => {
       const model = makeModel(name);
       const changed = await logitsOf(await write(model), [await write(makeAdapter(model, options))]);
       const recorded = await readFloats(`${name}+adapter`);
@@ -69,7 +69,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     });
   }
 
-  test("of rank 1, and of a rank as large as the matrices", async () => {
+  test("with rank 1, and with a rank larger than the matrices", async () => {
     const model = makeModel("llama");
     const path = await write(model);
     for (const options of [
@@ -82,7 +82,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     }
   });
 
-  test("a factor of the base's matrix is none of the change", async () => {
+  test("with a scale of the base's matrix, which does not scale the change", async () => {
     const model = makeModel("llama");
     const byTwo = (tensor: WriteTensor): WriteTensor => {
       if (tensor.name !== "blk.0.attn_q.weight") return tensor;
@@ -99,7 +99,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     expect(nmse(changed, await logitsOf(await write(merged)))).toBeLessThan(1e-10);
   });
 
-  test("with no alpha the change counts as it is", async () => {
+  test("without alpha, which leaves the change unscaled", async () => {
     const model = makeModel("llama");
     const options = { rank: 4, alpha: 0, seed: 4, targets: /attn_q/ };
     const adapter = makeAdapter(model, options);
@@ -107,7 +107,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     expect(nmse(changed, await logitsOf(await write(merge(model, adapter, options))))).toBeLessThan(1e-10);
   });
 
-  test("several add up, in any order, where they change the same weights and where not", async () => {
+  test("with several adapters in any order, which add up", async () => {
     const model = makeModel("phi3");
     const others: AdapterOptions[] = [
       { rank: 2, alpha: 3, seed: 5, targets: /attn/ },
@@ -124,7 +124,7 @@ describe("a model with an adapter answers as the merged model does", () => {
     expect(nmse(await logitsOf(path, paths.slice(1)), expected)).toBeGreaterThan(1e-3);
   });
 
-  test("halves as float16, over quantized weights", async () => {
+  test("with float16 adapters over quantized weights", async () => {
     const model = makeModel("llama");
     const quantized = { ...model, tensors: model.tensors.map((tensor) => quantizedTo("q8_0", tensor)) };
     const plain = { ...model, tensors: quantized.tensors.map(asFloat) };
@@ -157,11 +157,11 @@ describe("an adapter that does not fit is refused with the tensor's name:", () =
       withMetadata({ "adapter.type": "control_vector" }),
       /^unsupported: .*'adapter.type': expected 'lora', got 'control_vector'/,
     ],
-    "one that some tokens switch on": [
+    "an activated LoRA": [
       withMetadata({ "adapter.alora.invocation_tokens": Uint32Array.of(1) }),
       /^unsupported: .*alora/,
     ],
-    "one for another architecture": [
+    "an adapter for another architecture": [
       withMetadata({ "general.architecture": "qwen2" }),
       /^bad_file: .*'general.architecture': expected 'llama', that of the model, got 'qwen2'/,
     ],
@@ -175,7 +175,7 @@ describe("an adapter that does not fit is refused with the tensor's name:", () =
       withTensors(a, b, renamed(a, "blk.0.attn_norm.weight")),
       /^unsupported: .*'blk.0.attn_norm.weight': expected a name that ends in .lora_a or .lora_b/,
     ],
-    "a layer that there is not": [
+    "a missing layer": [
       withTensors(renamed(a, "blk.9.attn_q.weight.lora_a"), renamed(b, "blk.9.attn_q.weight.lora_b")),
       /^bad_file: .*'blk.9.attn_q.weight.lora_a': expected one for a weight of the model/,
     ],
@@ -195,7 +195,7 @@ describe("an adapter that does not fit is refused with the tensor's name:", () =
       withTensors(a, reshaped(b, [2, 64])),
       /^bad_file: .*'blk.0.attn_q.weight.lora_a': expected \(64, 2\), got \(64, 4\)/,
     ],
-    "a rank beyond all use": [
+    "a rank above 4096": [
       withTensors(reshaped(a, [64, 5000]), reshaped(b, [5000, 64])),
       /^bad_file: .*'blk.0.attn_q.weight.lora_b': expected a rank of 1 to 4096, got 5000/,
     ],
@@ -209,7 +209,7 @@ describe("an adapter that does not fit is refused with the tensor's name:", () =
     });
   }
 
-  test("a weight that nothing is multiplied by", async () => {
+  test("a weight that the model does not multiply by", async () => {
     const odd = { ...model, tensors: [...model.tensors, renamed(reshaped(a, [64, 64]), "cls.weight")] };
     const adapter = withTensors(renamed(a, "cls.weight.lora_a"), renamed(b, "cls.weight.lora_b"));
     const [base, laid] = [openGguf(await write(odd)), openGguf(await write(adapter))];

@@ -86,7 +86,7 @@ describe("the reference models", () => {
     });
   }
 
-  test("an architecture that we do not have is refused with the list of those we have", async () => {
+  test("an unknown architecture is refused with the list of the known ones", async () => {
     const path = join(folder, "nothing.gguf");
     await writeGguf(path, { metadata: { "general.architecture": "nothing" }, tensors: [] });
     const gguf = openGguf(path);
@@ -106,7 +106,7 @@ const SPEECH = ["whisper"];
 
 describe("models made in code", () => {
   for (const name of modelNames) {
-    test(`${name} gives llama.cpp's logits, whole, in chunks and of the last token alone`, async () => {
+    test(`${name} has llama.cpp's logits, whole, in chunks and for the last token alone`, async () => {
       const path = join(folder, `${name}.gguf`);
       await writeGguf(path, makeModel(name));
       await withSession(path, async (session) => {
@@ -121,7 +121,7 @@ describe("models made in code", () => {
     });
   }
 
-  test("every architecture has one, an outline, or a reference model", () => {
+  test("every architecture has a model made in code, an outline, or a reference model", () => {
     const outlined = [...readOutlines().values(), ...readEmbedders().values()].map(({ arch }) => arch);
     const made = [...modelNames.map(archOf), ...diffusionNames, ...outlined, ...ENCODERS, ...REFERENCE_ONLY, ...SPEECH];
     expect([...new Set(made)].sort()).toEqual(Object.keys(archs).sort());

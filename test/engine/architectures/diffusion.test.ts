@@ -34,7 +34,7 @@ async function logitsOf(backend: Backend, program: Program): Promise<Float32Arra
 }
 
 for (const name of diffusionNames) {
-  test(`${name} gives llama.cpp's logits, and others with a mistake`, async () => {
+  test(`${name} has llama.cpp's logits, and other logits with a mistake in the program`, async () => {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeDiffusionModel(name));
     const expected = new Float32Array(await Bun.file(join(import.meta.dir, "logits", `${name}.f32`)).arrayBuffer());

@@ -22,7 +22,7 @@ function load(program: Program): Promise<Session> {
   return cpuBackend.load(program, { ctxLen: CTX_LEN, slots: 1, precise: true, threads: 1, cacheDir: undefined });
 }
 
-test.each(draftNames)("%s: what it says of each token equals llama.cpp's", async (name) => {
+test.each(draftNames)("%s: the draft layer has llama.cpp's logits", async (name) => {
   const file = join(folder, `${name}.gguf`);
   await writeGguf(file, makeDraftModel(name));
   const gguf = openGguf(file);
@@ -40,7 +40,7 @@ test.each(draftNames)("%s: what it says of each token equals llama.cpp's", async
   }
 });
 
-test.each(draftNames)("%s: a file without such a layer, or with several, has none", async (name) => {
+test.each(draftNames)("%s: a file with no draft layer, or with two, gives none", async (name) => {
   const file = join(folder, `${name}-none.gguf`);
   await writeGguf(file, makeModel(name));
   expect(loadDraftLayer(openGguf(file))).toBeUndefined();

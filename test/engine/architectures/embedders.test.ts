@@ -48,7 +48,7 @@ async function vectorOn(backend: Backend, program: Program, company: boolean): P
 }
 
 for (const [name, outline] of readEmbedders()) {
-  test(`${name} gives llama.cpp's vector, alone and in company, and not where its rotation is wrong`, async () => {
+  test(`${name} has llama.cpp's vector, alone and in a batch, and another vector with a wrong rotation`, async () => {
     const recorded = await Bun.file(join(import.meta.dir, "embeddings", `${name}.f32`)).arrayBuffer();
     const expected = new Float32Array(recorded);
     await withProgram(name, makeOutline(name, outline), async (program) => {
@@ -66,7 +66,7 @@ for (const [name, outline] of readEmbedders()) {
   });
 }
 
-describe("a decoder that looks both ways", () => {
+describe("a decoder with bidirectional attention", () => {
   const outlines = readOutlines();
   const turned = (name: string): WriteModel => {
     const outline = outlines.get(name)!;
@@ -80,14 +80,14 @@ describe("a decoder that looks both ways", () => {
     ["bailingmoe3-moe", "layers of such"],
     ["grok-moe", "layers of such attention"],
   ]) {
-    test(`is refused with the reason where its layers cannot: ${name}`, async () => {
+    test(`is refused with the reason if a layer cannot be bidirectional: ${name}`, async () => {
       const load = withProgram(name!, turned(name!), () => {});
       expect(load).rejects.toThrow(`attention.causal': expected true, since ${why}`);
       await load.catch(() => {});
     });
   }
 
-  test("is named as missing where a backend has no such attention", async () => {
+  test("is reported as missing by a backend without such attention", async () => {
     const { name, outline } = { name: "qwen3-two-sided", outline: readEmbedders().get("qwen3-two-sided")! };
     await withProgram(name, makeOutline(name, outline), (program) => {
       expect(onnxBackend.missing?.(program)).toContain("bidirectionalAttention: shared keys");

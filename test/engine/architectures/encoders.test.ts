@@ -47,7 +47,7 @@ for (const [way, options, least] of ways) {
     }
 
     for (const name of Object.keys(encoders)) {
-      test(`${name}, made in code, gives llama.cpp's embeddings`, async () => {
+      test(`${name}, made in code, has llama.cpp's embeddings`, async () => {
         const recorded = new Float32Array(
           await Bun.file(join(import.meta.dir, "embeddings", `${name}.f32`)).arrayBuffer(),
         );
@@ -57,7 +57,7 @@ for (const [way, options, least] of ways) {
       });
     }
 
-    test("a text's embedding does not depend on the texts beside it", async () => {
+    test("a text's embedding does not depend on the other texts of the batch", async () => {
       const path = join(folder, "nomic-mean.gguf");
       const words = fc.array(fc.nat(40).map(wordOf), { maxLength: 30 });
       const company = fc.sample(fc.array(words, { minLength: 8, maxLength: 40 }), { numRuns: 4, seed: 5 });

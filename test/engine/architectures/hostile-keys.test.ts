@@ -100,7 +100,7 @@ async function tryChanges(paths: readonly string[]): Promise<void> {
   expect(wrong).toEqual([]);
 }
 
-test("models of our own: each change ends well, or with an error that names the file", () =>
+test("models made in code load after a change of any key, or fail with an error that names the file", () =>
   withFolder(async (path) => {
     const paths = modelNames.map((name) => path(`${name}.gguf`));
     for (const name of modelNames) await Bun.write(path(`${name}.gguf`), encodeGguf(makeModel(name) as MemoryModel));

@@ -56,19 +56,19 @@ const messageOf = (gguf: Gguf): string => {
 };
 
 describe("a program", () => {
-  test("has the file's shape, and its logits are as wide as the embedding is long", () => {
+  test("has the file's shape, and logits of the vocabulary's width", () => {
     const { shape, logits } = loadProgram(open("llama"));
     expect(shape).toEqual({ arch: "llama", dim: 64, nLayers: 2, vocabSize: 64 });
     expect(logits).toEqual({ name: "logits", dim: 64 });
   });
 
-  test("uses the embedding for the output where the file has no other", () => {
+  test("uses the embedding as output matrix if the file has none", () => {
     const { steps } = loadProgram(open("llama-tied-factors"));
     const head = steps.at(-1) as Step & { op: "linear" };
     expect([head.op, head.w.name]).toEqual(["linear", "token_embd.weight"]);
   });
 
-  test("takes parts of fused tensors by their first row", () => {
+  test("takes the parts of a fused tensor by their first row", () => {
     const { steps } = loadProgram(open("phi3"));
     const parts = steps.filter((step) => step.op === "linear").slice(0, 3);
     expect(parts.map(({ w }) => [w.name, w.rowStart, w.outDim, w.tensorRows])).toEqual([
@@ -78,7 +78,7 @@ describe("a program", () => {
     ]);
   });
 
-  test("has windows by the file's flags for each layer, or by its period", () => {
+  test("has the windows of the file's flags for each layer, or of its period", () => {
     const windows = (pattern: MetadataValue): number[] =>
       loadProgram(open("gemma2", { keys: { "gemma2.attention.sliding_window_pattern": pattern } })).steps.flatMap(
         (step) => (step.op === "attention" ? [step.window] : []),
@@ -88,7 +88,7 @@ describe("a program", () => {
     expect(windows(3)).toEqual([6, 6, 0, 6]);
   });
 
-  test("reads the bases of Gemma 3 in either spelling", () => {
+  test("reads Gemma 3's rope bases under both spellings of their keys", () => {
     const keys = {
       "gemma3.rope.freq_base": undefined,
       "gemma3.rope.global.freq_base": 5e5,
@@ -99,7 +99,7 @@ describe("a program", () => {
     expect([...bases]).toEqual([2e4, 5e5]);
   });
 
-  test("ignores an image part, and takes one value per layer where all are equal", () => {
+  test("ignores tensors of vision, and takes equal values per layer as one value", () => {
     const keys = { "gemma3.attention.head_count": Uint32Array.of(4, 4, 4, 4, 4, 4, 4) };
     expect(messageOf(open("gemma3", { keys, tensors: { "v.blk.0.attn_q.weight": { shape: [8, 8] } } }))).toBe(
       "no error",
@@ -107,7 +107,7 @@ describe("a program", () => {
   });
 });
 
-describe("bad files", () => {
+describe("a bad file", () => {
   const keyCases: [string, Record<string, MetadataValue | undefined>, string][] = [
     [
       "no architecture",
@@ -164,7 +164,7 @@ describe("bad files", () => {
       "'llama.rope.dimension_count': expected a whole number of 2 … 16, got 32",
     ],
     [
-      "an odd number of them",
+      "an odd number of rotary dimensions",
       { "llama.rope.dimension_count": 15 },
       "rotary embedding: expected an even number of dimensions, got 15",
     ],
@@ -187,7 +187,7 @@ describe("bad files", () => {
     ],
   ];
   for (const [name, keys, message] of keyCases) {
-    test(`${name}: an error that says so`, () => expect(messageOf(open("llama", { keys }))).toContain(message));
+    test(`with ${name} is refused`, () => expect(messageOf(open("llama", { keys }))).toContain(message));
   }
 
   const tensorCases: [string, string, TensorChanges, string][] = [
@@ -247,16 +247,16 @@ describe("bad files", () => {
     ],
   ];
   for (const [name, model, tensors, message] of tensorCases) {
-    test(`${name}: an error that says so`, () => expect(messageOf(open(model, { tensors }))).toContain(message));
+    test(`with ${name} is refused`, () => expect(messageOf(open(model, { tensors }))).toContain(message));
   }
 
-  test("a frequency factor of 0 is refused", () => {
+  test("with a frequency factor of 0 is refused", () => {
     const gguf = open("llama-tied-factors");
     const read: Gguf["read"] = (name) => (name === "rope_freqs.weight" ? new Uint8Array(32) : gguf.read(name));
     expect(messageOf({ ...gguf, read })).toContain("rotary embedding: expected frequency factors other than 0, got 0");
   });
 
-  test("whatever the metadata holds, the answer is a program or an AppError, at once", () => {
+  test("with any values of metadata gives a program or an AppError", () => {
     const keys = [...open("gemma3").metadata.keys()].filter((key) => key.startsWith("gemma3."));
     const value = fc.oneof(
       fc.integer(),
@@ -277,7 +277,7 @@ describe("bad files", () => {
 
 describe("layers that share keys and values", () => {
   const key = "gemma4.attention.shared_kv_layers";
-  test("where none of its kind is before it, the error names the file, the key and its value", () => {
+  test("without an earlier layer of the same kind, the error names the file, the key and its value", () => {
     expect(messageOf(open("gemma4", { keys: { [key]: 3 } }))).toBe(
       `bad_file: m.gguf: '${key}' is 3: expected layer 1 (1 key heads of 32, no window) to share keys with an ` +
         "earlier layer of the same kind, got layer 0 (1 key heads of 16, a window of 6)",

@@ -34,7 +34,7 @@ async function openModel(change: Record<string, { u32: number }> = {}) {
 test.each([
   ["cpu", cpuBackend],
   ["simd", simdBackend],
-])("an image's rows change the logits as in transformers: %s", async (_, backend) => {
+])("an image changes the logits as in transformers: %s", async (_, backend) => {
   const gguf = await openModel();
   const session = await backend.load(loadProgram(gguf), options);
   const expected = new Float32Array(await Bun.file(join(import.meta.dir, "logits/mllama-image.f32")).arrayBuffer());
@@ -48,7 +48,7 @@ test.each([
   gguf.close();
 });
 
-test("text before an image does not see it, text behind it does, token by token", async () => {
+test("an image changes the logits of the tokens behind it only, token by token as at once", async () => {
   const gguf = await openModel();
   const program = loadProgram(gguf);
   const rowsOf = (start: number, end: number): Rows => {
@@ -69,7 +69,7 @@ test("text before an image does not see it, text behind it does, token by token"
   gguf.close();
 });
 
-test("sizes of images that no model has are refused before anything is allocated", async () => {
+test("more tiles than any model has are refused before allocation", async () => {
   const gguf = await openModel({ "mllama.vision.max_num_tiles": { u32: 65 } });
   expect(() => loadProgram(gguf)).toThrow("'mllama.vision.max_num_tiles'");
   gguf.close();

@@ -96,7 +96,7 @@ async function openChanged(made: WriteModel, change: Partial<WriteModel>): Promi
   }
 }
 
-test("a table of experts that do not exist is refused, and blocks too large to keep are", async () => {
+test("a table of unknown experts and too large a compression ratio are refused", async () => {
   const made = makeModel("deepseek4");
   const table = made.tensors.find(({ name }) => name === "blk.1.ffn_gate_tid2eid.weight")!;
   const open = (change: Partial<typeof made>): Promise<string> => openChanged(made, change);
@@ -116,7 +116,7 @@ test("a table of experts that do not exist is refused, and blocks too large to k
   expect(await open({ tensors: heads })).toContain("'blk.0.attn_kv.weight': expected weights, got whole numbers");
 });
 
-test("a first layer without an indexer is refused, and too many streams are", async () => {
+test("a first layer without an indexer and too many streams are refused", async () => {
   const made = makeModel("hy_v4");
   const open = (change: Partial<typeof made>): Promise<string> => openChanged(made, change);
   const types = { "hy_v4.attention.indexer.types": [false, false, true] };
@@ -126,7 +126,7 @@ test("a first layer without an indexer is refused, and too many streams are", as
 });
 
 test.each(["deepseek32", "glm-dsa", "hy_v4"])(
-  "%s: scales of feed-forward matrices and of experts count",
+  "%s: scales of feed-forward matrices and of experts multiply their weights",
   async (name) => {
     const made = makeModel(name);
     const names = /^blk\.\d+\.ffn_(gate|up|down)(_exps|_shexp)?\.weight$/;
@@ -155,7 +155,7 @@ test.each(["deepseek32", "glm-dsa", "hy_v4"])(
 );
 
 for (const name of Object.keys(newerFamilies)) {
-  test(`${name}: every mistake shows in llama.cpp's logits`, async () => {
+  test(`${name}: every mistake in the program changes the logits beyond the bound`, async () => {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeModel(name));
     const expected = new Float32Array(await Bun.file(join(import.meta.dir, "logits", `${name}.f32`)).arrayBuffer());

@@ -40,7 +40,7 @@ describe.each(["llama", "llama-tied-factors", "phi3", "gemma3", "qwen3moe"])("%s
   const chosen = async (...adapters: readonly RowAdapter[]): Promise<Float32Array> =>
     (await session.run([rows(0, adapters)])).slice();
 
-  test("rows that choose adapters are those of a model with these adapters", async () => {
+  test("rows with adapters have the logits of a model loaded with these adapters", async () => {
     for (const own of [[], [0], [1], [2], [3], [0, 1], [0, 2, 3]]) {
       const applied = loadProgram(
         offered.gguf,
@@ -52,7 +52,7 @@ describe.each(["llama", "llama-tied-factors", "phi3", "gemma3", "qwen3moe"])("%s
     }
   });
 
-  test("the scale is a factor on the change: none at 0, another one at -1 and at 2", async () => {
+  test("the scale multiplies the change: 0 gives none, and -1, 1 and 2 differ", async () => {
     const plain = await chosen();
     expect(nmse(await chosen({ adapter: 0, scale: 0 }), plain)).toBeLessThan(1e-12);
     const found = [plain];
@@ -62,7 +62,7 @@ describe.each(["llama", "llama-tied-factors", "phi3", "gemma3", "qwen3moe"])("%s
     }
   });
 
-  test("rows of one run have different adapters", async () => {
+  test("rows of one run may have different adapters", async () => {
     const choices = [
       [{ adapter: 1, scale: 1 }],
       [],
@@ -85,7 +85,7 @@ describe.each(["llama", "llama-tied-factors", "phi3", "gemma3", "qwen3moe"])("%s
   });
 });
 
-describe("refused are", () => {
+describe("offered adapters", () => {
   const refusal = async (name: string, targets: RegExp, base = name): Promise<string> => {
     const paths = await Promise.all(
       [makeModel(base), makeAdapter(makeModel(name), { rank: 4, alpha: 8, seed: 1, targets })].map(write),
@@ -101,21 +101,21 @@ describe("refused are", () => {
     return path;
   }
 
-  test("changes of an embedding", async () => {
+  test("are refused if they change an embedding", async () => {
     expect(await refusal("llama", /token_embd|attn_q/)).toMatch(
       /^unsupported: .*'token_embd.weight.lora_a': expected a matrix that 'llama' multiplies each row by/,
     );
   });
 
-  test("changes of experts", async () => {
+  test("are refused if they change experts", async () => {
     expect(await refusal("qwen3moe", /exps/)).toMatch(/^unsupported: .*exps.weight.lora_a': expected a matrix/);
   });
 
-  test("adapters of another model", async () => {
+  test("are refused if they belong to another architecture", async () => {
     expect(await refusal("qwen3", /attn_q/, "llama")).toMatch(/^bad_file: .*expected 'llama', that of the model/);
   });
 
-  test("rows with an adapter that is not there, twice, or with a scale that is not a number", async () => {
+  test("are refused in rows by an unknown index, twice, or with NaN as scale", async () => {
     const offered = await makeOffered({ folder, name: "llama" });
     const session = await load(offered.program);
     const run = (...adapters: readonly RowAdapter[]) => session.run([rows(0, adapters)]);

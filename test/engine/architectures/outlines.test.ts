@@ -41,7 +41,7 @@ const broken = new Set(drawn("outlines that are broken", outlines, 6));
 for (const each of outlines) {
   const [name, outline] = each;
   const mutations = broken.has(each) ? [wrongTurn, lostWindow] : [];
-  test(`${name}: llama.cpp's logits${mutations.length > 0 ? ", and no others with a wrong rotation or window" : ""}`, async () => {
+  test(`${name} has llama.cpp's logits${mutations.length > 0 ? ", and other logits with a wrong rotation or window" : ""}`, async () => {
     const path = join(folder, `${name}.gguf`);
     await writeGguf(path, makeOutline(name, outline));
     const expected = new Float32Array(await Bun.file(join(import.meta.dir, "logits", `${name}.f32`)).arrayBuffer());

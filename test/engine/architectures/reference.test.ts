@@ -33,7 +33,7 @@ describe.skipIf(references.length === 0)("reference models", () => {
       });
       continue;
     }
-    test(`${name}: llama.cpp's logits`, async () => {
+    test(`${name} has llama.cpp's logits`, async () => {
       const opened = openReference(reference);
       const { got, expected } = await answerOf(reference, opened);
       expect(got.length).toBe(expected.length);

@@ -37,28 +37,25 @@ const refused: readonly (readonly [string, string, WriteValue])[] = [
 ];
 
 for (const [model, key, value] of refused) {
-  test(`${key}: an error that names it`, async () => {
+  test(`the key ${key} is refused by name`, async () => {
     expect(await load(model, { [key]: value })).toContain(`'${key}': '${model}' does not know it`);
   });
 }
 
-test("whether rows see those behind them: an error where that is neither yes nor no", async () => {
+test("the key attention.causal is refused if it is no boolean", async () => {
   expect(await load("llama", { "llama.attention.causal": { u32: 0 } })).toContain("'llama.attention.causal': expected");
 });
 
 const neutral: readonly (readonly [string, Readonly<Record<string, WriteValue>>])[] = [
-  [
-    "values that stand for nothing",
-    { "llama.attention.sliding_window": { u32: 0 }, "llama.attention.scale_by": false },
-  ],
-  ["what is so anyway", { "llama.attention.causal": true, "llama.rope.scaling.yarn_ext_factor": { f32: -1 } }],
-  ["a base of windows that there are none of", { "llama.rope.freq_base_swa": { f32: 5e5 } }],
-  ["widths, which the tensors have too", { "llama.attention.key_length_swa": { u32: 99 } }],
+  ["neutral values", { "llama.attention.sliding_window": { u32: 0 }, "llama.attention.scale_by": false }],
+  ["default values", { "llama.attention.causal": true, "llama.rope.scaling.yarn_ext_factor": { f32: -1 } }],
+  ["a rope base of windows but no windows", { "llama.rope.freq_base_swa": { f32: 5e5 } }],
+  ["widths that the tensors also have", { "llama.attention.key_length_swa": { u32: 99 } }],
   ["a note on training", { "llama.rope.scaling.finetuned": true }],
-  ["positions of one kind", { "llama.rope.dimension_sections": new Int32Array([8, 0, 0, 0]) }],
-  ["keys of other matters", { "llama.expert_recipe": "new", "llama.vision.attention.head_count": { u32: 3 } }],
+  ["sections for one kind of position", { "llama.rope.dimension_sections": new Int32Array([8, 0, 0, 0]) }],
+  ["keys of other parts", { "llama.expert_recipe": "new", "llama.vision.attention.head_count": { u32: 3 } }],
 ];
 
 for (const [name, keys] of neutral) {
-  test(`${name}: no error`, async () => expect(await load("llama", keys)).toBe("loads"));
+  test(`a file with ${name} loads`, async () => expect(await load("llama", keys)).toBe("loads"));
 }

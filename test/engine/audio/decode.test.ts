@@ -18,13 +18,13 @@ function amplitude(samples: Float32Array, hertz: number): number {
   return (2 * Math.hypot(re, im)) / samples.length;
 }
 
-describe("a tone of 440 Hz at half of the greatest loudness, a quarter of a second:", () => {
+describe("a tone of 440 Hz and a quarter of a second has its length and amplitude:", () => {
   test.each(["tone.flac", "tone.oga", "tone.ogg", "tone.opus"])("%s", async (name) => {
     const samples = await decodeAudio(file(name));
     expect(Math.abs(samples.length - SAMPLE_RATE / 4)).toBeLessThan(100); // Opus keeps the padding of its last frame
     expect(Math.abs(amplitude(samples, 440) - 0.5)).toBeLessThan(0.01);
   });
-  test("tone.mp3: two channels, with another tone in the second", async () => {
+  test("tone.mp3 has the mean of its two channels", async () => {
     const samples = await decodeAudio(file("tone.mp3"));
     const middle = samples.subarray(1600, 3200); // its encoder adds silence at both ends
     expect(Math.abs(amplitude(middle, 440) - 0.25)).toBeLessThan(0.02);
@@ -51,14 +51,14 @@ describe("WAV", () => {
     ["16 bits, extensible", wav(pcm(2), { bits: 16, isExtensible: true }), 1e-4],
     ["floats", wav(floats, { bits: 32, encoding: 3 }), 1e-7],
     ["doubles", wav(new Uint8Array(Float64Array.from(sine).buffer), { bits: 64, encoding: 3 }), 1e-7],
-    ["a size that the writer did not know", wav(floats, { bits: 32, encoding: 3, size: 0xffffffff }), 1e-7],
-  ])("of %s has the samples that were written", async (_, bytes, bound) => {
+    ["an unknown size", wav(floats, { bits: 32, encoding: 3, size: 0xffffffff }), 1e-7],
+  ])("with %s has the samples that were written", async (_, bytes, bound) => {
     const samples = await decodeAudio(bytes);
     expect(samples.length).toBe(sine.length);
     expect(Math.max(...samples.map((value, i) => Math.abs(value - sine[i]!)))).toBeLessThan(bound);
   });
 
-  test("of A-law and µ-law has the values of the standard's tables", async () => {
+  test("in A-law and µ-law has the values of the standard's tables", async () => {
     const codes = Uint8Array.of(0x00, 0x55, 0x80, 0xd5, 0xaa, 0xff, 0x7f);
     const heard = async (encoding: number): Promise<number[]> =>
       [...(await decodeAudio(wav(codes, { bits: 8, encoding })))].map((value) => value * 32_768);
@@ -66,7 +66,7 @@ describe("WAV", () => {
     expect(await heard(7)).toEqual([-32_124, -716, 32_124, 716, 5372, 0, 0].map((value) => value + 0));
   });
 
-  test("of two channels is their mean, and of another rate keeps its tone and its length", async () => {
+  test("with two channels is their mean, and at 44.1 kHz keeps its tone and its length", async () => {
     const both = Buffer.alloc(44_100 * 2 * 4);
     for (let i = 0; i < 44_100; i++) {
       both.writeFloatLE(0.8 * Math.sin((2 * Math.PI * 1000 * i) / 44_100), 8 * i);
@@ -79,7 +79,7 @@ describe("WAV", () => {
   });
 });
 
-describe("a file that cannot be heard is refused:", () => {
+describe("decoding fails for", () => {
   const { EMPTY, SHORT } = { EMPTY: new Uint8Array(0), SHORT: new Uint8Array(8) };
   const cut = (name: string, bytes: number): Uint8Array => file(name).subarray(0, bytes);
   test.each<[string, Uint8Array, string]>([
@@ -109,13 +109,13 @@ describe("a file that cannot be heard is refused:", () => {
     await expect(decodeAudio(bytes)).rejects.toMatchObject({ code: "too_large" });
   });
 
-  test("one that nobody wants any more", async () => {
+  test("a request that is cancelled", async () => {
     const signal = AbortSignal.abort();
     await expect(decodeAudio(file("tone.mp3"), { signal })).rejects.toMatchObject({ code: "cancelled" });
   });
 });
 
-test("a file that is cut off is heard up to there, and damage ends in samples or an error", async () => {
+test("a truncated file is decoded to its end, and a damaged one gives samples or an error", async () => {
   const whole = wav(new Uint8Array(2000).fill(1), { bits: 16 });
   expect((await decodeAudio(whole.subarray(0, 444))).length).toBe(200);
   for (const name of ["tone.flac", "tone.ogg", "tone.opus", "tone.mp3"]) {

@@ -34,7 +34,7 @@ test("Whisper's spectrograms of 80 and 128 bins equal the reference's", async ()
   expect(at).toBe(recorded.byteLength);
 });
 
-test("a tone lies in the band of its frequency, on either scale", () => {
+test("a tone is loudest in the band of its frequency, on both mel scales", () => {
   const tone = Float32Array.from({ length: 2048 }, (_, i) => Math.sin((2 * Math.PI * 1000 * i) / SAMPLE_RATE));
   const options = { bins: 20, fft: 512, hop: 160, window: 320, range: [0, 8000], norm: "none", centre: false } as const;
   const loudest = (scale: "htk" | "slaney"): number => {

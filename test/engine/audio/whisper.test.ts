@@ -26,7 +26,7 @@ const vocabulary = {
   languages: new Map([["en", EN!]]),
 };
 
-describe("allowed after", () => {
+describe("the rules of timestamps", () => {
   const allowed = (written: readonly number[]): number[] => {
     const logits = new Float32Array(VOCAB).fill(-50);
     for (let id = 0; id < FIRST_TIME; id++) logits[id] = 0; // likelier than all times together
@@ -36,20 +36,20 @@ describe("allowed after", () => {
   const texts = [0, 1, 2, 3, 4, 5, 6, 8, 9];
   const times = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-  test("nothing: a time within the first second", () => {
+  test("allow only times of the first second at the beginning", () => {
     expect(allowed([])).toEqual(times(at(0.02), at(1)));
   });
-  test("a first time: texts and the end", () => expect(allowed([at(0)])).toEqual([...texts, END!]));
-  test("a text: texts, the end, and later times", () => {
+  test("allow text and the end after a first time", () => expect(allowed([at(0)])).toEqual([...texts, END!]));
+  test("allow text, the end and later times after a text", () => {
     expect(allowed([at(1), 5])).toEqual([...texts, END!, ...times(at(1.02), at(30))]);
   });
-  test("a text's end: the next one's time, not before it, or the end", () => {
+  test("allow the end and times from a text's end on after that end", () => {
     expect(allowed([at(1), 5, at(2)])).toEqual([END!, ...times(at(2), at(30))]);
   });
-  test("a pair of times: texts and the end", () => {
+  test("allow text and the end after a pair of times", () => {
     expect(allowed([at(1), 5, at(2), at(2)])).toEqual([...texts, END!]);
   });
-  test("a text, where the times together are likelier: only times", () => {
+  test("allow only times if the times together are likelier than any text", () => {
     const logits = new Float32Array(VOCAB).fill(-5);
     logits[3] = 0;
     applyRules(logits, [at(0), 5], { vocabulary, suppressed: [], suppressedFirst: [] });
@@ -58,8 +58,8 @@ describe("allowed after", () => {
   });
 });
 
-describe("a window is cut", () => {
-  test("at pairs of times; what is left open is heard again", () => {
+describe("a window", () => {
+  test("ends its segments at pairs of times, and is heard again from the last pair", () => {
     const tokens = [at(0), 1, 2, at(2), at(3), 4, at(5), at(5), 6];
     expect(piecesOf(tokens, 30, vocabulary)).toEqual({
       pieces: [
@@ -69,7 +69,7 @@ describe("a window is cut", () => {
       until: 5,
     });
   });
-  test("at a last time too, and then all of it was heard", () => {
+  test("ends a segment at a last time too, and is then complete", () => {
     const tokens = [at(0), 1, at(2), at(2), 3, at(4)];
     const { pieces, until } = piecesOf(tokens, 12, vocabulary);
     expect(pieces.map(({ start, end }) => [start, end])).toEqual([
@@ -78,7 +78,7 @@ describe("a window is cut", () => {
     ]);
     expect(until).toBe(12);
   });
-  test("nowhere without pairs", () => {
+  test("is one segment without pairs", () => {
     expect(piecesOf([at(1), 1], 9, vocabulary)).toEqual({
       pieces: [{ start: 1, end: 9, tokens: [at(1), 1] }],
       until: 9,
@@ -97,7 +97,7 @@ const tokenizer = {
   detokenize: (ids: Iterable<number>) => [...ids].map((id) => (id < 10 ? String(id) : (NAMES[id - 10] ?? ""))).join(""),
 } as unknown as Tokenizer; // the transcriber uses these
 
-describe("a recording", () => {
+describe("the transcriber", () => {
   /** Plays a script with a list of answers per window; records its inputs. */
   function scripted(scripts: readonly (readonly number[])[], vocabSize = 60_000) {
     const given: number[][] = [];
@@ -142,7 +142,7 @@ describe("a recording", () => {
     return { language, segments };
   };
 
-  test("goes on where the last complete piece ended, in the language that was heard first", async () => {
+  test("continues a recording at the end of the last complete segment, in the language detected first", async () => {
     const speech = scripted([
       [at(0), 1, at(10), at(10), 2, at(20), at(20), 3],
       [at(0), 4, at(25)],
@@ -159,7 +159,7 @@ describe("a recording", () => {
     expect(speech.given[1]!.slice(0, 10)).toEqual([PREVIOUS!, ...before, START!, DE!, TRANSCRIBE!]);
   });
 
-  test("forgets a window before that was guessed, and half of what does not fit", async () => {
+  test("drops a previous window that was sampled, and half of a prompt that does not fit", async () => {
     const script = [at(0), 1, at(30)];
     const guessed = scripted([script, script]);
     await write(guessed, 40, { language: "de", temperature: 0.6, prompt: "9" });
@@ -172,13 +172,13 @@ describe("a recording", () => {
     expect(long.given[1]!.indexOf(START!)).toBe(224); // 223 tokens and the mark before them
   });
 
-  test("in a language that is given, with a prompt, for translation", async () => {
+  test("writes language, prompt and task into the decoder's prompt", async () => {
     const speech = scripted([[at(0), 1, at(2)]]);
     await write(speech, 3, { language: "en", task: "translate", prompt: "987" });
     expect(speech.given[0]!.slice(0, 8)).toEqual([PREVIOUS!, 9, 8, 7, START!, EN!, TRANSLATE!, at(0)]);
   });
 
-  test("in a language that the model does not know is refused", async () => {
+  test("refuses a language that the model does not know", async () => {
     const speech = scripted([]);
     await expect(write(speech, 3, { language: "xx" })).rejects.toThrow("got 'xx'; known: en, de");
     const english = scripted([], VOCAB);

@@ -75,7 +75,7 @@ test.each<[kind: (typeof KINDS)[number], key: string, value: WriteValue, expecte
   return withFile(model, async (gguf) => expect(await failure(gguf)).toContain(expected));
 });
 
-test("without a tensor, or with a misshapen one, an encoder opens or says which", async () => {
+test("an encoder without a tensor, or with a misshapen one, loads or fails with the tensor's name", async () => {
   for (const kind of KINDS)
     await withFile(makeEar(kind), async (gguf) => {
       expect(await failure(gguf)).toBeUndefined();
@@ -92,16 +92,16 @@ test("without a tensor, or with a misshapen one, an encoder opens or says which"
     });
 });
 
-describe("with a text model", () => {
+describe("for a text model", () => {
   const textOf = (name: string): Promise<Program> => withFile(makeModel(name), async (gguf) => loadProgram(gguf));
 
-  test("of another width it is refused", async () => {
+  test("with rows of another width, an encoder is refused", async () => {
     const text = await textOf("gemma3");
     const refused = withFile(makeEar("gemma4ua"), (gguf) => failure(gguf, text));
     expect(await refused).toContain(`reads rows of 64, got an encoder to ${HEARD_DIM}`);
   });
 
-  test("whose layers read parts of images' rows, recordings' rows have zeros there", async () => {
+  test("with layers that add parts of image rows, a recording's rows have zeros there", async () => {
     const text = await textOf("gemma3");
     const [first] = text.steps;
     if (first?.op !== "embed") throw new Error("a text model begins with its embedding");

@@ -71,7 +71,7 @@ async function withEar<T>(kind: EarKind, use: (ear: AudioEncoder) => Promise<T>,
 describe.each(KINDS)("%s", (kind) => {
   for (const [i, [name, seconds]] of recordingsOf(kind).entries()) {
     const backend = ON_CPU.has(kind) && name === "short" ? cpuBackend : simdBackend; // others take long
-    test(`a ${name} recording has the spectrogram and rows of the reference`, async () => {
+    test(`a ${name} recording has the reference's spectrogram and rows`, async () => {
       const recorded = readRecorded(kind)[i]!;
       const samples = recordingOf(seconds);
       await withEar(

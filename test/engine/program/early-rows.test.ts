@@ -36,7 +36,7 @@ const shown = (steps: readonly Step[]): string[] =>
     return "out" in step && "x" in step ? `${step.op} ${step.out.name} ← ${step.x.name}` : step.op;
   });
 
-test("every buffer that is read behind the last attention is cut to the wanted rows once", () => {
+test("each buffer read after the last attention is reduced to the wanted rows once", () => {
   const steps: Step[] = [
     attention,
     { op: "linear", out: y, x: heads, w },
@@ -58,12 +58,12 @@ test("every buffer that is read behind the last attention is cut to the wanted r
   ]);
 });
 
-test("rows are taken from a buffer that nothing touches in between", () => {
+test("rows are taken from the buffer itself if no step changes it in between", () => {
   const steps: Step[] = [attention, { op: "linear", out: y, x: heads, w }, take, head];
   expect(shown(takeRowsEarly(steps))).toContain("takeRows last ← x");
 });
 
-test("a program without attention, or with a look at positions behind it, stays as it is", () => {
+test("a program without attention, or with a step that needs positions after it, is not changed", () => {
   const scale: Step = { op: "positionScale", x, coef: 1, floorScale: 1, offset: 0 };
   for (const steps of [
     [take, head],

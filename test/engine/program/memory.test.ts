@@ -25,7 +25,7 @@ async function on<T>(what: Program, use: (session: Session) => Promise<T>): Prom
 
 const run = async (session: Session, ...batch: Rows[]): Promise<number[]> => [...(await session.run(batch))];
 
-test("cross attention is the softmax over all rows of the memory, whatever a row's position", async () => {
+test("cross attention is the softmax over all rows of the memory, at any position", async () => {
   const { steps, memory } = program;
   const [cross] = memoryLayers(steps);
   // a memory of equal rows has one value, whatever the scores
@@ -42,7 +42,7 @@ test("cross attention is the softmax over all rows of the memory, whatever a row
   });
 });
 
-test("rows without a memory get the bits of the program without cross attention, also in company", async () => {
+test("rows without a memory get the bits of the program without cross attention, also in a batch", async () => {
   const plain = withoutMemory(program);
   const left = ["embed", "linear", "linear", "linear", "rope", "rope", "attention", "linear", "add", "takeRows"];
   expect(plain.steps.map(({ op }): string => op)).toEqual(left);
@@ -57,12 +57,12 @@ test("rows without a memory get the bits of the program without cross attention,
   });
 });
 
-test("a product with a bias makes values of zeros: nothing of such a program can be left out", () => {
+test("withoutMemory changes no program whose product has a bias", () => {
   const [, , , biased] = memoryCases();
   expect(withoutMemory(biased!.program)).toBe(biased!.program);
 });
 
-test("a slot attends to the memory that each run names: another one, none, or the first again", async () => {
+test("each run sets its slot's memory: another one, none, or the first again", async () => {
   await on(program, async (session) => {
     const at = (memory: typeof first | undefined): Promise<number[]> =>
       run(session, { ...rows(0, 0, 3, "all"), memory });
@@ -89,7 +89,7 @@ test("a memory that is empty, too long, or not made of whole rows is refused", a
   });
 });
 
-test("a program that is cut in two remembers in the part that attends", async () => {
+test("a split program keeps the memory in the part with cross attention", async () => {
   const whole = await on(program, (session) => run(session, { ...rows(0, 0, 6, "all"), memory: first }));
   const parts = await loadSplit(program, options, { front: cpuBackend, back: cpuBackend, count: 2 });
   expect(await run(parts, { ...rows(0, 0, 6, "all"), memory: first })).toEqual(whole);
@@ -98,7 +98,7 @@ test("a program that is cut in two remembers in the part that attends", async ()
   expect(memoryFor(withoutMemory(program).steps, program.memory)).toBeUndefined();
 });
 
-test("the bytes of a slot count its memory", () => {
+test("the bytes of a slot include its memory", () => {
   for (const { program: each } of [small!, large!]) {
     const [cross] = memoryLayers(each.steps);
     const bytes = 4 * 2 * cross!.rows * cross!.nKvHeads * cross!.headDim;
@@ -106,7 +106,7 @@ test("the bytes of a slot count its memory", () => {
   }
 });
 
-test("rows with and without a memory get the same bits alone and in company on the fast kernels", async () => {
+test("rows with and without a memory get the same bits alone and in a batch on the fast kernels", async () => {
   for (const { program: each } of memoryCases()) {
     for (const precise of [true, false]) {
       const session = await simdBackend.load(each, { ...options, precise });
@@ -124,7 +124,7 @@ test("rows with and without a memory get the same bits alone and in company on t
   }
 });
 
-test("a batch that names no memory runs without the steps of cross attention, with the same bits", async () => {
+test("a batch without a memory skips cross attention, with the same bits", async () => {
   const [plain, whole] = [
     await simdBackend.load(withoutMemory(program), options),
     await simdBackend.load(program, options),

@@ -21,7 +21,7 @@ function wholeTable(rope: RopeScaling, ctxLen: number): RopeTable {
   return table;
 }
 
-test("a table grows as far as it is asked to, in any steps, and no further than the context", () => {
+test("a table grows to any requested position, and no further than the context", () => {
   const whole = wholeTable(plain, 1000);
   const table = ropeTable(plain, 1000);
   expect(table.cos.every((value) => value === 0)).toBe(true);
@@ -66,7 +66,7 @@ test("frequency factors divide the angle of their pair", () => {
   expect(worst(rope, 50, (p, i) => (p * frequency(rope, i)) / 2 ** i)).toBeLessThan(1e-5);
 });
 
-test("the long factors are taken only by a context longer than the original one", () => {
+test("the long factors apply only to a context longer than the original one", () => {
   const rope = {
     ...plain,
     ctxLenOrig: 50,
@@ -78,7 +78,7 @@ test("the long factors are taken only by a context longer than the original one"
   expect(worst(rope, 51, (p, i) => (p * frequency(rope, i)) / 3, 1.19)).toBeLessThan(1e-5);
 });
 
-test("YaRN keeps fast pairs, interpolates slow ones, and mixes those between", () => {
+test("YaRN keeps fast pairs, interpolates slow ones, and blends the pairs between", () => {
   const rope = { ...plain, rotaryDim: 32, base: 10_000, freqScale: 1 / 4, extFactor: 1, ctxLenOrig: 2048 };
   // arXiv:2309.00071, section 3.2: the dimension that turns r times within the original context.
   const dimOf = (r: number) => (32 * Math.log(2048 / (2 * Math.PI * r))) / (2 * Math.log(10_000));
@@ -91,13 +91,13 @@ test("YaRN keeps fast pairs, interpolates slow ones, and mixes those between", (
   expect(worst(rope, 64, angle, 1 + 0.1 * Math.log(4))).toBeLessThan(2e-5);
 });
 
-test("a negative ramp, as of a tiny context, still gives numbers", () => {
+test("a negative ramp, as in a tiny context, gives finite numbers", () => {
   const rope = { ...plain, freqScale: 0.5, extFactor: 1, ctxLenOrig: 1 };
   expect(wholeTable(rope, 4).cos.every(Number.isFinite)).toBe(true);
 });
 
 for (const style of ["norm", "neox"] as const) {
-  test(`${style}: a head is rotated pair by pair, and what lies beyond the rotary dimensions stays`, () => {
+  test(`${style}: a head is rotated pair by pair, and values beyond the rotary dimensions stay`, () => {
     const rope = { ...plain, style, rotaryDim: 4 };
     const table = wholeTable(rope, 8);
     const x = Float32Array.of(9, 9, 1, 2, 3, 4, 5, 6);
@@ -113,7 +113,7 @@ for (const style of ["norm", "neox"] as const) {
   });
 }
 
-test("a shift turns a rotated key to where it would have been, whatever its magnitude", () => {
+test("a shift turns a rotated key to its new position, whatever its magnitude", () => {
   const rope = { ...plain, freqScale: 0.5, extFactor: 1, ctxLenOrig: 32, attnFactor: 0.8, style: "neox" as const };
   const table = wholeTable(rope, 64);
   const key = Float32Array.from({ length: 8 }, (_, i) => i - 3.5);

@@ -50,10 +50,14 @@ async function expectSame(program: Program, use = exercise): Promise<void> {
   }
 }
 
-describe("cut anywhere, a model computes the same", () => {
+describe("a model split at any layer computes the same:", () => {
   for (const name of Object.keys(specs)) test(name, async () => expectSame(await programOf(name)), 60_000);
   for (const name of ["rwkv7", "arwkv7", "gemma3n", "kimi-k3", "deepseek4"])
-    test(`${name}, with what its first layer leaves to others`, async () => expectSame(await programOf(name)), 60_000);
+    test(
+      `${name}, whose first layer passes values to later layers`,
+      async () => expectSame(await programOf(name)),
+      60_000,
+    );
   for (const [name, spec] of Object.entries(encoders)) {
     test(name, async () => expectSame(loadProgram(await file(name, makeEncoder(spec))), encode), 60_000);
   }
@@ -76,12 +80,12 @@ describe("rows of an image", () => {
     return Float32Array.from([...got, ...states]);
   }
 
-  test("cross a cut with their positions and spans", async () => {
+  test("cross a split with their positions and spans", async () => {
     const program = await programOf("gemma3");
     await expectSame(program, (session) => withImage(session, program));
   });
 
-  test("cannot be cut before a layer that adds parts of them", async () => {
+  test("cannot be split before a layer that adds parts of them", async () => {
     const program = await programOf("llama");
     const added = { op: "addGiven", x: program.states, at: program.states.dim } as const;
     const deep = { ...program, steps: [...program.steps.slice(0, -2), added, ...program.steps.slice(-2)] };
@@ -90,13 +94,13 @@ describe("rows of an image", () => {
   });
 });
 
-test("a model is not cut between a choice of positions and its use: backends number them differently", async () => {
+test("a model is not split between layers that share chosen positions", async () => {
   const program = await programOf("glm-dsa");
   expect(() => cutProgram(program, 2)).not.toThrow();
   expect(() => cutProgram(program, 3)).toThrow("layers from 1 on read keys or chosen positions of earlier layers");
 });
 
-test("the last layers, with the output as one of them, are those behind the cut", async () => {
+test("the last layers, counting the output as one, are behind the split", async () => {
   const program = await programOf("gemma3"); // seven layers
   expect(layerCount(program)).toBe(8);
   const layersBehind = (count: number): number[] =>
@@ -104,7 +108,7 @@ test("the last layers, with the output as one of them, are those behind the cut"
   expect([1, 2, 4, 7].map(layersBehind)).toEqual([[], [6], [4, 5, 6], [1, 2, 3, 4, 5, 6]]);
 });
 
-test("a split model has the bytes of both parts, and names where they are", async () => {
+test("a split model has the bytes of both parts, and names their devices", async () => {
   const program = await programOf("qwen2"); // two layers
   const load = (part: Program): Promise<Session> => cpuBackend.load(part, options);
   const { front, back } = cutProgram(program, 2);
@@ -135,7 +139,7 @@ function asGpu(session: Session): Session {
   };
 }
 
-describe("a load", () => {
+describe("a split load", () => {
   /** Records events, and fails where `failing` says. */
   function parts(failing?: "front" | "back") {
     const events: string[] = [];
@@ -154,14 +158,14 @@ describe("a load", () => {
     return { events, front: backend("front"), back: backend("back") };
   }
 
-  test("goes from 0 to 1 through both parts", async () => {
+  test("reports progress from 0 to 1 over both parts", async () => {
     const seen: number[] = [];
     const onProgress = (fraction: number): void => void seen.push(fraction);
     await loadSplit(await programOf("llama"), { ...options, onProgress }, { ...parts(), count: 1 });
     expect(seen.map((each) => each.toFixed(3))).toEqual(["0.167", "0.333", "0.667", "1.000"]);
   });
 
-  test("begins with the part that may have no room, and leaves nothing of it when the other fails", async () => {
+  test("loads the part on the GPU first, and closes it if the other part fails", async () => {
     const [first, second] = [parts("back"), parts("front")];
     const program = await programOf("llama");
     await expect(loadSplit(program, options, { ...first, count: 1 })).rejects.toThrow("no back");
@@ -169,7 +173,7 @@ describe("a load", () => {
     expect([first.events, second.events]).toEqual([["back"], ["back", "front", "close back"]]);
   });
 
-  test("that is cancelled between the parts leaves nothing of the first", async () => {
+  test("closes the first part if it is cancelled between the parts", async () => {
     const { events, ...backends } = parts();
     const abort = new AbortController();
     const cancelled = { ...options, signal: abort.signal, onProgress: () => abort.abort() };
@@ -178,7 +182,7 @@ describe("a load", () => {
     expect(events).toEqual(["back", "close back"]);
   });
 
-  test("closed, closes both parts", async () => {
+  test("closes both parts when it is closed", async () => {
     const { events, ...backends } = parts();
     (await loadSplit(await programOf("llama"), options, { ...backends, count: 2 })).close();
     expect(events.toSorted()).toEqual(["back", "close back", "close front", "front"]);
@@ -186,7 +190,7 @@ describe("a load", () => {
 });
 
 const [simd] = simdLevels;
-test.skipIf(!simd)("a packed checkpoint of both parts comes back whole, or not at all", async () => {
+test.skipIf(!simd)("a packed checkpoint of both parts is restored whole, and a damaged one is refused", async () => {
   const program = await programOf("qwen35");
   const { backend } = simd!;
   const session = await loadSplit(program, options, { front: backend, back: backend, count: 2 });
@@ -208,7 +212,7 @@ test.skipIf(!simd)("a packed checkpoint of both parts comes back whole, or not a
   session.close();
 });
 
-test("NaN: the error names the layers it is in, in front of the cut and behind it", async () => {
+test("an error about NaN names the layers, in front of the split and behind it", async () => {
   const program = await programOf("smollm3"); // five layers
   const broken = (tensor: string): Program => {
     const read = (name: string): Uint8Array =>
