@@ -6,7 +6,7 @@ import { Glob, Transpiler } from "bun";
 const SRC = join(import.meta.dir, "../../src");
 const ofPostgres = (path: string): boolean => path.includes("postgres");
 
-test("modules of PostgreSQL are imported by one another, and elsewhere only when they are needed", async () => {
+test("modules of PostgreSQL are imported dynamically by all other modules", async () => {
   const transpiler = new Transpiler({ loader: "ts" });
   const kinds = new Set<string>();
   const early: string[] = [];

@@ -36,7 +36,11 @@ export interface Failing {
 
 /** A test that is listed here must fail, for its reason: one that passes leaves the list. */
 export const FAILING: readonly Failing[] = [
-  { test: "a missing file, a folder, a pipe and an empty file say so", reason: "it has no mkfifo", says: "mkfifo" },
+  {
+    test: "a missing file, a folder, a pipe and an empty file are errors that say so",
+    reason: "it has no mkfifo",
+    says: "mkfifo",
+  },
   {
     test: "an invalid setting is an error naming setting, place, value and expectation > a path or an include that is not a regular file is refused",
     reason: "it has no mkfifo",
@@ -58,12 +62,12 @@ export const FAILING: readonly Failing[] = [
     says: "\\nowhere",
   },
   {
-    test: "what was written is there for the next process, of the same scope only",
+    test: "a written snapshot is read by the next process, in the same scope only",
     reason: "access lists keep files private there, and every mode is 0o666",
     says: "Received: 54",
   },
   {
-    test: "what is no snapshot and cannot be removed is passed over",
+    test: "a folder in place of a snapshot that cannot be removed is ignored",
     reason: "it cleans up a folder that is gone, which wine refuses",
     says: "ENOENT",
   },

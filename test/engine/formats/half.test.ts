@@ -10,7 +10,7 @@ test("every half float has the value that Float16Array gives it", () => {
   expect(wrong).toEqual([]);
 });
 
-test("every half float but a NaN comes back as the pattern it was", () => {
+test("every half float except NaN converts back to its bits", () => {
   const wrong = [...patterns].filter((bits) => !Number.isNaN(values[bits]!) && floatToHalf(values[bits]!) !== bits);
   expect(wrong).toEqual([]);
   expect(floatToHalf(NaN)).toBe(0x7e00);

@@ -17,13 +17,13 @@ const idsOf = (text: string, limit = 6): number[] => [
 ];
 const letters = (text: string): number[] => Array.from(text, (letter) => letter.charCodeAt(0));
 
-test("a text that brings its special tokens gets no second ones", () => {
+test("a text that spells its special tokens gets no second ones", () => {
   expect(idsOf("abc")).toEqual([BEGIN, ...letters("abc"), END]);
   expect(idsOf("<abc>")).toEqual([BEGIN, ...letters("abc"), END]);
   expect(idsOf("<abcd>")).toEqual([BEGIN, ...letters("abcd"), END]); // the longest allowed
 });
 
-test("one that is cut ends with its special token all the same", () => {
+test("a truncated text ends with its special token", () => {
   expect(idsOf("abcdefgh")).toEqual([BEGIN, ...letters("abcd"), END]);
   expect(idsOf("abcdefgh>")).toEqual([BEGIN, ...letters("abcd"), END]);
   expect(idsOf("<abcdefgh>")).toEqual([BEGIN, ...letters("abcd"), END]);
@@ -32,7 +32,7 @@ test("one that is cut ends with its special token all the same", () => {
   );
 });
 
-test("the query of many documents is encoded once, and others get their turns however short the documents are", async () => {
+test("the query of many documents is encoded once, and encoding yields to other requests", async () => {
   const encoded: string[] = [];
   const [asked, turns]: [EmbedRequest[], number[]] = [[], []];
   const encode = (text: unknown): Int32Array => (encoded.push(String(text)), tokenizer.encode(text));

@@ -62,23 +62,23 @@ async function loadedOn(
   return session.backend;
 }
 
-test("it is the GPU where the model has layers there", async () => {
+test("an encoder runs on the GPU if the model has layers there", async () => {
   expect(await loadedOn("webgpu")).toBe("webgpu");
   expect(await loadedOn("webgpu+simd")).toBe("webgpu");
   expect(await loadedOn("webgpu", {}, "webgpu")).toBe("webgpu");
 });
 
-test("it is the adapter of the model", async () => {
+test("an encoder runs on the model's adapter", async () => {
   expect(await loadedOn("webgpu", { adapter: "the second" })).toBe("webgpu");
   expect(await loadedOn("webgpu", { adapter: "the second" }, "webgpu")).toBe("webgpu");
 });
 
-test("it is the CPU where the model is, on a machine with a GPU and without", async () => {
+test("an encoder runs on the CPU if the model does, with a GPU or without", async () => {
   expect(await loadedOn("simd")).toBe("cpu");
   expect(await loadedOn("cpu", {}, "cpu")).toBe("cpu");
 });
 
-test("it needs room beside the model", async () => {
+test("an encoder runs on the GPU only if it fits beside the model", async () => {
   expect(await loadedOn("webgpu", { gpuMemory: NEEDED + 50 })).toBe("webgpu");
   expect(await loadedOn("webgpu", { gpuMemory: NEEDED + 49 })).toBe("cpu");
   expect(await loadedOn("webgpu", { gpuMemory: 20 }, "webgpu")).toBe("cpu");
@@ -86,13 +86,13 @@ test("it needs room beside the model", async () => {
   expect(await loadedOn("webgpu", { free: NEEDED - 1 })).toBe("cpu");
 });
 
-test("a part without attention goes with the others", async () => {
+test("an encoder without attention follows the same rules", async () => {
   expect(await loadedOn("webgpu", { program: projection, free: NEEDED })).toBe("webgpu");
   expect(await loadedOn("webgpu", { program: projection, free: NEEDED - 1 })).toBe("cpu");
   expect(await loadedOn("simd", { program: projection })).toBe("cpu");
 });
 
-test("a GPU that refuses it leaves it to the CPU, and a lost one is an error", async () => {
+test("an encoder runs on the CPU if the GPU refuses it, and a lost GPU is an error", async () => {
   const refusing = { failing: new AppError("unsupported", "no kernel") };
   expect(await loadedOn("webgpu", refusing)).toBe("cpu");
   expect(await loadedOn("webgpu", refusing, "webgpu")).toBe("cpu");

@@ -12,12 +12,12 @@ const turn = (role: string, text: string): Turn => ({ role, text });
 const render = (turns: readonly Turn[]): string => turns.map(({ text }) => text).join("");
 const fitsIn = (limit: number) => (prompt: string) => prompt.length <= limit;
 
-test("a conversation that fits stays whole", () => {
+test("a conversation that fits is not cut", () => {
   const fitted = fitMessages([turn("user", "abc")], { render, fits: fitsIn(3) });
   expect(fitted).toEqual({ prompt: "abc", wasCut: false });
 });
 
-test("as few of the oldest messages go as will do; system messages and the last one stay", () => {
+test("the fewest oldest messages are dropped, never system messages or the last one", () => {
   const role = fc.constantFrom("system", "user", "assistant");
   const turns = fc.array(fc.tuple(role, fc.nat(5)), { minLength: 1, maxLength: 12 });
   fc.assert(
@@ -36,14 +36,14 @@ test("as few of the oldest messages go as will do; system messages and the last 
   );
 });
 
-test("a conversation that has to lose messages leaves room for the answer", () => {
+test("a conversation that is cut leaves room for the answer", () => {
   const messages = ["aa", "bb", "cc", "dd"].map((text) => turn("user", text));
   const fits = (prompt: string, { isWhole }: { isWhole: boolean }) => prompt.length <= (isWhole ? 7 : 5);
   expect(fitMessages(messages, { render, fits })).toEqual({ prompt: "ccdd", wasCut: true });
   expect(fitMessages(messages.slice(1), { render, fits })).toEqual({ prompt: "bbccdd", wasCut: false });
 });
 
-test("a long history takes few renderings", () => {
+test("fitting 5,000 messages takes fewer than 20 renderings", () => {
   let renderings = 0;
   const messages = Array.from({ length: 5000 }, (_, i) => turn("user", `${i} `));
   const counted = (turns: readonly Turn[]): string => {
@@ -55,7 +55,7 @@ test("a long history takes few renderings", () => {
   expect(renderings).toBeLessThan(20);
 });
 
-test("a template that wants the user to begin gets a conversation that the user begins", () => {
+test("a conversation is cut to begin with the user if its template demands that", () => {
   const picky = (turns: readonly Turn[]): string => {
     if (turns[0]?.role === "assistant") throw new AppError("bad_request", "roles must alternate");
     return render(turns);
@@ -71,7 +71,7 @@ test("a template that wants the user to begin gets a conversation that the user 
   }
 });
 
-test("a template that wants to see a question keeps the last one, however many calls of tools came since", () => {
+test("the last question is kept if the template demands one, however many tool calls follow it", () => {
   let renderings = 0;
   const picky = (turns: readonly Turn[]): string => {
     renderings++;
@@ -86,7 +86,7 @@ test("a template that wants to see a question keeps the last one, however many c
   expect(fitMessages(messages, { render, fits: fitsIn(23) }).prompt).toBe("s c498 r498 c499 r499 ");
 });
 
-test("a template that wants the user to begin gets that also where an answer is to go on", () => {
+test("a conversation that ends with the assistant is cut to begin with the user if its template demands that", () => {
   const picky = (turns: readonly Turn[]): string => {
     if (turns[0]?.role !== "user") throw new AppError("bad_request", "roles must alternate");
     return render(turns);
@@ -96,7 +96,7 @@ test("a template that wants the user to begin gets that also where an answer is 
   expect(fitMessages(messages.slice(2), { render: picky, fits: fitsIn(3) }).prompt).toBe("q2a2"); // is too long
 });
 
-test("a failure that is no refusal is passed on", () => {
+test("an error other than a template's refusal is thrown", () => {
   const broken = (turns: readonly Turn[]): string => {
     if (turns.length < 3) throw new TypeError("bug");
     return render(turns);

@@ -52,7 +52,7 @@ async function startVision() {
   return { tell: (message: ToRunner) => tell(message), until, close };
 }
 
-test("the prompt of a request that is given up before its images are read is not held", async () => {
+test("a request that is cancelled before its images are read holds no prompt", async () => {
   const { tell, until, close } = await startVision();
   const asked = { kind: "text", text: "What is this?", images: [picture(1)], context: [] } as const;
   const options = { ...SAMPLING_DEFAULTS, num_predict: 1 };
@@ -66,7 +66,7 @@ test("the prompt of a request that is given up before its images are read is not
   await close();
 });
 
-test("the prompt of a request is held with the ids of the earlier answer that it comes after", async () => {
+test("a held prompt includes the ids of the context before it", async () => {
   const { tell, until, close } = await startVision();
   const options = { ...SAMPLING_DEFAULTS, num_predict: 1 };
   const context = [5, 6, 7, 5, 6];

@@ -72,7 +72,7 @@ function makeWorld({ vectorBytes = 16, memoryBytes = 0 } = {}) {
   return { images, log, go };
 }
 
-test("a content is decoded and encoded once, whoever asks again", async () => {
+test("equal files are decoded and encoded once", async () => {
   const { images, log, go } = makeWorld();
   const [first, again] = [file(3), file(3)];
   await images.read([first]);
@@ -89,7 +89,7 @@ test("a content is decoded and encoded once, whoever asks again", async () => {
   expect([same === media, log]).toEqual([true, ["reused"]]);
 });
 
-test("two that ask at once wait for one encoding", async () => {
+test("two simultaneous requests share one encoding", async () => {
   const { images, log, go } = makeWorld();
   const [one, two] = [file(3), file(3)];
   await images.read([one, two]);
@@ -100,7 +100,7 @@ test("two that ask at once wait for one encoding", async () => {
   expect(log).toEqual(["encoded", "reused", "decode 3", "encode 3", "encoded 3"]);
 });
 
-test("an encoding ends when the last one that waits for it has gone", async () => {
+test("an encoding stops when its last waiting request is cancelled", async () => {
   const { images, log, go } = makeWorld();
   const [one, two, other] = [file(3), file(3), file(4)];
   await images.read([one, two, other]);
@@ -131,7 +131,7 @@ test("an encoding ends when the last one that waits for it has gone", async () =
   expect((await again)[0]?.[0]?.rows).toBe(5);
 });
 
-test("one that is none, too large or damaged is named, and nothing of it stays", async () => {
+test("a file that is no image, too large or damaged is named by its number, and not kept", async () => {
   const { images, log } = makeWorld();
   const large = Uint8Array.from([...Buffer.from("GIF89a"), 0x80, 0x80, 0x80, 0x80]);
   const none = images.read([file(1), Buffer.from("none")]);
@@ -153,7 +153,7 @@ test("one that is none, too large or damaged is named, and nothing of it stays",
   expect(log).toEqual(["encoded", "encoded"]);
 });
 
-test.each(["vectorBytes", "memoryBytes"])("rows are kept up to a limit, those used last: %s", async (kind) => {
+test.each(["vectorBytes", "memoryBytes"])("rows are kept up to a limit, the most recently used: %s", async (kind) => {
   const { images, log, go } = makeWorld({ [kind]: 100 * MIB });
   for (const width of [1, 2, 1, 3, 1, 2]) {
     // 3 drops 2, 2 drops 3
@@ -166,7 +166,7 @@ test.each(["vectorBytes", "memoryBytes"])("rows are kept up to a limit, those us
   expect(log.filter((line) => line.startsWith("encode "))).toEqual(["encode 1", "encode 2", "encode 3", "encode 2"]);
 });
 
-test("a file is measured once while its layout is kept, also for another request", async () => {
+test("a file is measured once while its layout is kept, also across requests", async () => {
   const measured: number[] = [];
   const sense: Sense = {
     name: "recording",
@@ -187,7 +187,7 @@ test("a file is measured once while its layout is kept, also for another request
   });
 });
 
-test("what is kept counts once, also where an encoding was given up and ended all the same", async () => {
+test("an encoding that was cancelled and finishes anyway counts once in the limit", async () => {
   const waiting: (() => void)[] = [];
   let encoded = 0;
   const eyes: Eyes = {

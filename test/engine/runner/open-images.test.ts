@@ -57,7 +57,7 @@ async function open({ token = [320], rows }: { token?: number[]; rows?: number }
   return opened!;
 }
 
-test("an image is one row: a token, with the rows of its tiles as a memory", async () => {
+test("an image for cross attention is one row with a token, and its tiles are the memory", async () => {
   const { images, info } = await open();
   expect(info).toMatchObject({ media: ["image"] });
   expect(images!.isSingle).toBe(true);
@@ -71,7 +71,7 @@ test("an image is one row: a token, with the rows of its tiles as a memory", asy
   await images!.close();
 });
 
-test("an image with more rows than the text model takes is refused", async () => {
+test("an image with more rows than the text model accepts is refused", async () => {
   const { images } = await open({ rows: 16 });
   const bytes = picture(1);
   await images!.read([bytes]);

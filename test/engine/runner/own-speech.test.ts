@@ -20,7 +20,7 @@ beforeAll(() => writeWhisper(join(folder, "source")).then((source) => convertMod
 
 const open = (file = path, backend = cpuBackend) => openWhisper(file, { backend });
 
-test("hears windows, writes texts about each from its beginning, and takes no other requests", async () => {
+test("a speech model encodes windows, restarts texts, and refuses embeddings", async () => {
   const { model, speech, refused } = await open();
   expect(speech).toMatchObject({ bins: 80, vocabSize: VOCAB, ctxLen: 448, suppressed: [9] });
   expect(speech.suppressedFirst).toEqual([FIRST_CONTROL]);
@@ -43,7 +43,7 @@ test("hears windows, writes texts about each from its beginning, and takes no ot
   await model.engine.close();
 });
 
-test("transcribes a recording of two windows by Whisper's rules", async () => {
+test("a speech model transcribes a recording of two windows by Whisper's rules", async () => {
   const { model, speech } = await open(path, simdBackend);
   const segments: SpeechSegment[] = [];
   const task = { task: "transcribe", temperature: 0.2 } as const; // above 0: no text is written again
@@ -76,21 +76,25 @@ describe("a file is refused", () => {
       saying("whisper.audio.block_count", undefined),
       "expected an encoder of recordings, got none",
     ],
-    ["whose encoder lacks a layer", without(/^a\.blk\.1\./), "tensor 'a.blk.1.ln1.weight': expected (32), got none"],
-    ["whose encoder has more layers than it says", saying("whisper.audio.block_count", { u32: 1 }), "a.blk.1."],
-    ["whose encoder has too many bands", saying("whisper.audio.num_mel_bins", { u32: 2 ** 31 }), "num_mel_bins"],
+    ["if its encoder lacks a layer", without(/^a\.blk\.1\./), "tensor 'a.blk.1.ln1.weight': expected (32), got none"],
     [
-      "whose layers do not hear",
+      "if its encoder has more layers than its metadata says",
+      saying("whisper.audio.block_count", { u32: 1 }),
+      "a.blk.1.",
+    ],
+    ["if its encoder has too many bands", saying("whisper.audio.num_mel_bins", { u32: 2 ** 31 }), "num_mel_bins"],
+    [
+      "if its decoder lacks cross attention",
       without(/cross_attn_k/),
       "tensor 'blk.0.cross_attn_k.weight': expected (32, 32), got none",
     ],
     [
-      "with ids of no token",
+      "with ids outside the vocabulary",
       saying("whisper.suppress_tokens", Int32Array.of(-5)),
       "'whisper.suppress_tokens': expected",
     ],
     [
-      "with a text for ids",
+      "with a text instead of ids",
       saying("whisper.begin_suppress_tokens", "1"),
       "expected an array of numbers, got the string",
     ],

@@ -37,12 +37,12 @@ const promptIds = ({ parts: all }: Prompt): number[] =>
 const idsOf = (asked: PromptInput): number[] => promptIds(promptOf(parts, asked, limits));
 const chat = (more: object = {}): PromptInput => ({ kind: "chat", template: 0, nowMs: 0, messages, ...more });
 
-describe("ids", () => {
-  test("of a conversation are those of its rendering", () => {
+describe("prompt ids", () => {
+  test("for a conversation equal those of its rendering", () => {
     expect(idsOf(chat())).toEqual(encode(renderChat(jinja, { messages, now })));
   });
 
-  test("of a question are those of its rendering, after the ids of an earlier answer", () => {
+  test("for a question equal those of its rendering, after the context", () => {
     const question = { kind: "question", template: 1, nowMs: 0, prompt: "a", system: "s", context: [5, 6] } as const;
     const go = choosePrompt({ go: "{{ .System }}|{{ .Prompt }}|" });
     const rendered = renderGenerate(go, { prompt: "a", system: "s", now });
@@ -51,18 +51,18 @@ describe("ids", () => {
     expect(idsOf({ ...question, context: [] })).toEqual(encode(rendered));
   });
 
-  test("of a raw text are the text's", () => {
+  test("for a raw text equal those of the text", () => {
     expect(idsOf({ kind: "text", text: "a<|im_end|>b", context: [] })).toEqual(encode("a<|im_end|>b"));
     expect(() => idsOf({ kind: "text", text: "a", context: [2 ** 40] })).toThrow("expected ids of the vocabulary");
   });
 
-  test("of a continued prompt are those of the whole text", () => {
+  test("for a continued prompt equal those of the whole text", () => {
     const first = promptOf(parts, chat(), limits);
     parts.held.set(7, first);
     expect(idsOf({ kind: "after", id: 7, text: "<think>hm" })).toEqual(encode(`${textOf(first)}<think>hm`));
   });
 
-  test("of a continued prompt come after those of an earlier answer, as its own did; what was cut stays cut", () => {
+  test("for a continued prompt follow its context, and wasCut stays", () => {
     const question = { kind: "question", template: 1, nowMs: 0, prompt: "a", context: [5, 6] } as const;
     const first = promptOf(parts, question, limits);
     parts.held.set(8, first);
@@ -74,7 +74,7 @@ describe("ids", () => {
     expect(promptOf(parts, { kind: "after", id: 9, text: "hm" }, limits).wasCut).toBe(true);
   });
 
-  test("end with the beginning of the answer once, where the template writes it too", () => {
+  test("end with the beginning of the answer once, even if the template writes it too", () => {
     const ended = (content: string): string => {
       const asked: PromptInput = { kind: "text", text: content, context: [], ending: { text: "<answer>" } };
       return textOf(promptOf(parts, asked, limits));
@@ -82,7 +82,7 @@ describe("ids", () => {
     expect([ended("a"), ended("a<answer>")]).toEqual(["a<answer>", "a<answer>"]);
   });
 
-  test("end with the beginning of the answer, and close thinking only where the prompt ends inside it", () => {
+  test("end with the beginning of the answer, after the end of thinking if the prompt is inside it", () => {
     const inside = { open: "<think>", close: "</think>\n\n" };
     const ended = (content: string): string => {
       const asked: PromptInput = { kind: "text", text: content, context: [], ending: { text: "{", inside } };
@@ -98,7 +98,7 @@ describe("text from outside", () => {
   const outside = (content: string) => [{ role: "user", content, isOutside: true }];
   const count = (ids: readonly number[]): number => ids.filter((id) => id === control).length;
 
-  test("has no control tokens, whatever it spells; the template's stay", () => {
+  test("has no control tokens, while the template's stay", () => {
     expect(mark).not.toBe("");
     const said = `a${mark}b ${mark.slice(0, 2)}${mark}${mark.slice(2)} \ufdd0\ufdef`;
     const inside = idsOf(chat({ messages: [{ role: "user", content: said }] }));
@@ -111,14 +111,14 @@ describe("text from outside", () => {
     expect(tokenizer.detokenize(ids, { special: true })).toContain(said);
   });
 
-  test("is encoded as it would be without markup", () => {
+  test("is encoded as it is without markup", () => {
     const said = `one ${mark} two`;
     const ids = idsOf(chat({ messages: outside(said) }));
     const alone = Array.from(tokenizer.encode(said, { addSpecial: false, parseSpecial: false }));
     expect(ids.join()).toContain(alone.slice(1, -1).join());
   });
 
-  test("spells no control token in calls, their arguments and results either", () => {
+  test("has no control tokens in calls, arguments and results", () => {
     const call = { function: { name: mark, arguments: { [mark]: [mark, { deep: mark }] } } };
     const spelled = [
       { role: "user", content: "a", isOutside: true },
@@ -129,13 +129,13 @@ describe("text from outside", () => {
     expect(count(idsOf(chat({ messages: spelled })))).toBe(count(idsOf(chat({ messages: plain }))));
   });
 
-  test("is what it is without control tokens in it, token for token", () => {
+  test("without control tokens has the ids of text from inside", () => {
     const said = "Hello <there>, [INST] is no token here.";
     const inside = idsOf(chat({ messages: [{ role: "user", content: said }] }));
     expect(idsOf(chat({ messages: outside(said) }))).toEqual(inside);
   });
 
-  test("does not pass for the end of the prompt", () => {
+  test("is not taken for the end of the prompt", () => {
     const asked = chat({ messages: [...outside("a"), { role: "assistant", content: `b ${mark}`, isOutside: true }] });
     expect(endOf(promptOf(parts, asked))).toBe("");
   });
@@ -144,7 +144,7 @@ describe("text from outside", () => {
 describe("a conversation that does not fit", () => {
   const turns = Array.from({ length: 30 }, (_, i) => ({ role: "user", content: `question number ${i} of many` }));
 
-  test("loses its oldest messages until there is room for the answer too", () => {
+  test("loses its oldest messages until the answer has room too", () => {
     const prompt = promptOf(parts, chat({ messages: turns }), limits);
     const [{ wasCut }, ids, kept] = [prompt, promptIds(prompt), textOf(prompt)];
     expect([wasCut, ids.length <= 80]).toEqual([true, true]);
@@ -154,14 +154,14 @@ describe("a conversation that does not fit", () => {
     expect(kept).toBe(renderChat(jinja, { messages: turns.slice(first), now }));
   });
 
-  test("stays whole where it may not be cut, and where it is counted", () => {
+  test("is not cut with truncate false, or when it is counted", () => {
     const whole = encode(renderChat(jinja, { messages: turns, now })).length;
     const uncut = promptOf(parts, chat({ messages: turns }), { ...limits, truncate: false });
     expect([uncut.rows, promptOf(parts, chat({ messages: turns })).rows]).toEqual([whole, whole]);
   });
 });
 
-test("a template that does not parse is an error of those who ask for it; one that was dropped can be asked for again", () => {
+test("a template that does not parse fails its requests, and a dropped one asks for another try", () => {
   expect(templates.define(2, { go: "{{ .Prompt", prefersGo: true })).toMatchObject({ code: "bad_request" });
   expect(() => idsOf(chat({ template: 2 }))).toThrow(/template/);
   templates.drop(2);
@@ -183,7 +183,7 @@ describe("images", () => {
     return text(tokenizer.endOfGeneration.values().next().value);
   }
 
-  test("stand between ids, with their markers as control tokens around them, and count as rows", () => {
+  test("lie between ids with their control tokens around them, and count as rows", () => {
     const turns = [said("a b", { images: pixels, imagesAt: [0, 2] })];
     const prompt = rendered(chat({ messages: turns }));
     const kinds = prompt.parts.map((part) =>
@@ -198,7 +198,7 @@ describe("images", () => {
     expect(textOf(prompt)).toContain("[img-0]a [img-1]b");
   });
 
-  test("begin a prompt that begins with them, behind the token that begins all", () => {
+  test("lie after BOS and the context if the prompt begins with them", () => {
     const prompt = rendered({ kind: "text", text: "x", images: [pixels[0]!], context: [] });
     const begins = tokenizer.before === undefined ? [] : [[tokenizer.before]];
     expect(prompt.parts.slice(0, begins.length).map((_, i) => idsAt(prompt, i))).toEqual(begins);
@@ -206,13 +206,13 @@ describe("images", () => {
     expect(idsAt(context, 0)).toEqual([5, 6]);
   });
 
-  test("of a question are those of its turn", () => {
+  test("for a question are placed as those of its turn", () => {
     const question = { kind: "question", template: 0, nowMs: 0, prompt: "a", context: [], images: pixels } as const;
     const turn = chat({ messages: [said("a", { images: pixels })] });
     expect(rendered(question)).toEqual(rendered(turn));
   });
 
-  test("go with the messages that there is no room for", () => {
+  test("are dropped with their messages", () => {
     const turns = [said("first", { images: pixels }), said("last", { images: [pixels[0]!] })];
     const all = rendered(chat({ messages: turns }));
     expect(all.rows).toBeGreaterThan(40);
@@ -225,7 +225,7 @@ describe("images", () => {
     expect(textOf(cut)).not.toContain("first");
   });
 
-  test("a model that takes one has the newest of a chat, and refuses two of a message", () => {
+  test("are reduced to the newest of a chat for a model that takes one, which refuses two in a message", () => {
     const single = (asked: PromptInput): Prompt =>
       promptOf({ ...parts, images: { ...seen, isSingle: true } }, asked, limits);
     const shown = ({ parts: all }: Prompt) => all.flatMap((part) => (part.kind === "image" ? [part.image] : []));
@@ -244,7 +244,7 @@ describe("images", () => {
     for (const each of asked) expect(() => single(each)).toThrow("images: the model takes one, got 2");
   });
 
-  test("a model that takes none is asked for none", () => {
+  test("are refused for a model that takes none", () => {
     expect(() => promptOf(parts, chat({ messages: [said("a", { images: pixels })] }))).toThrow("takes none");
   });
 
@@ -254,7 +254,7 @@ describe("images", () => {
   }
 });
 
-test("a gap is filled with other files before it, as far as half of the context has room", () => {
+test("a gap is preceded by other files in up to half of the context", () => {
   const fill = { prefix: 1, suffix: 2, middle: 3 };
   const filling = {
     ...parts,

@@ -13,9 +13,9 @@ const probe = (id: number): ToRunner => ({ kind: "detokenize", id, tokens: [] })
 
 describe("a load", () => {
   test.each<[string, Partial<LoadMessage>, Partial<FromRunner>]>([
-    ["of no file", { path: "/nowhere/m.gguf" }, { code: "not_found" }],
-    ["of a file that is no GGUF", { path: resolve(import.meta.dir, "spawned.ts") }, { code: "bad_file" }],
-    ["onto a backend that there is not", { backend: "abacus" }, { code: "unsupported" }],
+    ["from a missing file", { path: "/nowhere/m.gguf" }, { code: "not_found" }],
+    ["from a file that is no GGUF", { path: resolve(import.meta.dir, "spawned.ts") }, { code: "bad_file" }],
+    ["onto an unknown backend", { backend: "abacus" }, { code: "unsupported" }],
   ])("%s fails with a code and a message, and the process ends", async (_, wrong, expected) => {
     const { child, heard, send } = spawnRunner();
     send({ ...LOAD, ...wrong });
@@ -25,7 +25,7 @@ describe("a load", () => {
     ]);
   });
 
-  test("is told of by progress and ends with ready; what came before it is not answered", async () => {
+  test("reports progress and then ready, and requests before that get no answer", async () => {
     const { child, heard, send, hear } = spawnRunner();
     send(probe(1), generate(2, "Hi"), LOAD);
     const { info, template } = await hear(isOf("ready"));
@@ -50,7 +50,7 @@ describe("a loaded runner", () => {
     expect(await runner.child.exited).toBe(0); // whatever the request
   });
 
-  test("answers two requests at once as it answers each alone", async () => {
+  test("answers two simultaneous requests as it answers each alone", async () => {
     const { send, end, events } = runner;
     send(generate(10, "Once upon a time"));
     await end(10);
@@ -63,7 +63,7 @@ describe("a loaded runner", () => {
     expect(events(12)[0]).toMatchObject({ kind: "prompt", id: 12 });
   });
 
-  test("stops a request that is cancelled, and has its place for the next ones", async () => {
+  test("stops a cancelled request, and reuses its slot", async () => {
     const { send, events, end } = runner;
     send(endless(20), endless(21));
     expect(await eventually(() => [20, 21].every((id) => textOf(events(id)) !== ""), 60_000)).toBe(true);
@@ -78,7 +78,7 @@ describe("a loaded runner", () => {
     expect((await end(24)).kind).toBe("done");
   });
 
-  test("embeds beside an answer", async () => {
+  test("embeds while it generates", async () => {
     const { send, hear, end } = runner;
     send(generate(30, "Once upon a time", { num_predict: 20 }));
     send({ kind: "embed", id: 31, inputs: ["one", "two words"], truncate: true });
@@ -92,7 +92,7 @@ describe("a loaded runner", () => {
     }
   });
 
-  test("refuses a text that is longer than the context where it may not be cut", async () => {
+  test("refuses a text longer than the context with truncate false", async () => {
     const { send, hear } = runner;
     send({ kind: "embed", id: 40, inputs: ["word ".repeat(1000)], truncate: false });
     expect(await hear(isOf("embedFailed", 40))).toMatchObject({ code: "bad_request" });
@@ -100,7 +100,7 @@ describe("a loaded runner", () => {
     expect(await runner.end(41)).toMatchObject({ kind: "error", code: "bad_request" });
   });
 
-  test("turns text into ids and back, and refuses ids that the model has not", async () => {
+  test("turns text into ids and back, and refuses ids outside the vocabulary", async () => {
     const { send, hear } = runner;
     const asked = { addSpecial: false, parseSpecial: false, wantsPieces: true };
     send({ kind: "tokenize", id: 50, text: "Hello, world", ...asked });
@@ -111,7 +111,7 @@ describe("a loaded runner", () => {
     expect(await hear(isOf("refused", 52))).toMatchObject({ code: "bad_request" });
   });
 
-  test("does nothing at a message that it does not know", async () => {
+  test("ignores an unknown message", async () => {
     const { send, hear, heard } = runner;
     const before = heard.length;
     send({ kind: "dance", id: 60 } as unknown as ToRunner, probe(61));
@@ -132,19 +132,19 @@ describe("the end of a runner", () => {
     return runner;
   };
 
-  test("told to close in the middle of an answer, it ends with code 0", async () => {
+  test("is exit code 0 after close, even during an answer", async () => {
     const { child, send } = await start();
     send({ kind: "close" });
     expect(await child.exited).toBe(0);
   });
 
-  test("without a channel it ends, whatever it is at", async () => {
+  test("is exit code 0 after its channel closes, even during an answer", async () => {
     const { child } = await start();
     child.disconnect();
     expect(await child.exited).toBe(0);
   });
 
-  test("where the process that started it is killed, it ends too", async () => {
+  test("follows the death of its parent", async () => {
     const parent = Bun.spawn(
       [
         process.execPath,

@@ -22,7 +22,7 @@ const load: LoadMessage = {
   cacheDir: undefined,
 };
 
-test("told to close while it loads onto a GPU, a runner gives the load up and ends", async () => {
+test("a runner that gets close while it loads onto a GPU cancels the load and exits", async () => {
   const heard: FromRunner[] = [];
   const child = Bun.spawn([...RUNNER], {
     env: { ...process.env, ...(await swiftShaderEnv()), ORT_DISABLE_TELEMETRY: "1" },

@@ -4,7 +4,7 @@ import { fitsInMemory, roomForWeights } from "../../../../src/engine/formats/fil
 
 const GIB = 2 ** 30;
 
-test("weights fit if memory is left beside them for the process and what it allocates", () => {
+test("weights fit if the reserve for the process is left beside them", () => {
   const available = 8 * GIB;
   expect(fitsInMemory(7 * GIB, { available })).toBe(true);
   expect(fitsInMemory(8 * GIB, { available })).toBe(false);
@@ -13,7 +13,7 @@ test("weights fit if memory is left beside them for the process and what it allo
   expect(roomForWeights(9 * GIB, available)).toBe(0);
 });
 
-test("the machine's own memory decides by default", () => {
+test("the default is this machine's memory", () => {
   expect(fitsInMemory(1)).toBe(true);
   expect(fitsInMemory(2 ** 50)).toBe(false);
 });

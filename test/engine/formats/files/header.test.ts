@@ -60,12 +60,12 @@ async function failureOf(run: Promise<unknown>): Promise<string> {
   );
 }
 
-test("a header is the same through windows of any size", () => {
+test("a header parses to the same value through windows of any size", () => {
   const whole = parseGguf(rich, "m.gguf");
   for (let size = 1; size <= rich.length; size++) expect(parseByWindow(rich, size)).toEqual(whole);
 });
 
-test("stepping over arrays leaves everything else as it is, through windows of any size", () => {
+test("skipping long arrays keeps all other values, through windows of any size", () => {
   const whole = parseGguf(rich, "m.gguf");
   const skipped = new Map(whole.metadata)
     .set("a.long", [])
@@ -79,7 +79,7 @@ test("stepping over arrays leaves everything else as it is, through windows of a
   }
 });
 
-test("an array of as many items as are kept is kept", () => {
+test("an array of exactly arrayItemsMax items is kept", () => {
   const { metadata } = parseGguf(rich, "m.gguf", { arrayItemsMax: 3 });
   expect(metadata.get("a.flags")).toEqual([true, false, true]);
   expect(metadata.get("tokenizer.ggml.tokens")).toEqual(["<s>", "▁a", "é"]);
@@ -87,7 +87,7 @@ test("an array of as many items as are kept is kept", () => {
   expect(parseGguf(rich, "m.gguf", { arrayItemsMax: 1 }).metadata.get("a.nest")).toEqual([]);
 });
 
-test(`broken bytes give the same value or error through small windows, kept or stepped over (seed ${SEED})`, () => {
+test(`broken bytes give the same value or error through small windows, with and without skipped arrays (seed ${SEED})`, () => {
   const at = fc.nat(rich.length - 9);
   const edge = fc.constantFrom(0n, 1n, 7n, 2n ** 16n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 53n, 2n ** 64n - 1n);
   const change = fc.oneof(
@@ -118,7 +118,7 @@ test(`broken bytes give the same value or error through small windows, kept or s
   expect(errors).toBeGreaterThan(500);
 });
 
-test("what can be read of a file without its weights is what opening it gives", () =>
+test("readHeader gives the header that openGguf gives", () =>
   withFolder(async (path) => {
     await writeFile(path("m.gguf"), rich);
     const gguf = openGguf(path("m.gguf"));
@@ -127,7 +127,7 @@ test("what can be read of a file without its weights is what opening it gives", 
     expect(await readHeader(path("m.gguf"))).toEqual({ path: path("m.gguf"), version, metadata, tensors, fileBytes });
   }));
 
-test("a header of more than one piece is read whole", () =>
+test("a header of several megabytes is read whole", () =>
   withFolder(async (path) => {
     const metadata = {
       "a.text": "é".repeat(400_000),
@@ -148,7 +148,7 @@ test("a header of more than one piece is read whole", () =>
     gguf.close();
   }));
 
-test("files that are missing, no files, empty or cut are the errors that opening gives", () =>
+test("readHeader fails as openGguf does for missing, irregular, empty and truncated files", () =>
   withFolder(async (path) => {
     await mkdir(path("folder"));
     await writeFile(path("empty"), "");
@@ -160,7 +160,7 @@ test("files that are missing, no files, empty or cut are the errors that opening
     }
   }));
 
-test("a file that gets shorter while it is read is an error, not the end of the process", () =>
+test("a file that is truncated while readHeader reads it is an error", () =>
   withFolder(async (path) => {
     const words = Array.from({ length: 400_000 }, (_, i) => `a longer word ${i}`);
     const whole = encodeGguf({ ...smallModel, metadata: { words } });
@@ -177,7 +177,7 @@ test("a file that gets shorter while it is read is an error, not the end of the 
     expect(ends.filter((end) => end.startsWith("not an AppError"))).toEqual([]);
   }));
 
-test("a split model has the tensors of all its parts, and a missing part is named", () =>
+test("readHeader reads all parts of a split model, and names a missing part", () =>
   withFolder(async (path) => {
     const part = (no: number): string => path(`m-0000${no}-of-00002.gguf`);
     for (const [no, tensor] of smallModel.tensors.entries()) {

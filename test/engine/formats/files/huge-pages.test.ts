@@ -38,7 +38,7 @@ function overwrite(to: string, bytes: Uint8Array, flags: string): void {
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
-test.skipIf(!offers)("all whole pages of a file move, and its views keep their bytes", async () => {
+test.skipIf(!offers)("moving a file to huge pages moves nearly all of it, and its views keep their bytes", async () => {
   const bytes = fill(path, 1);
   const file = mapFile(path);
   const view = file.view(0, BYTES);
@@ -52,7 +52,7 @@ test.skipIf(!offers)("all whole pages of a file move, and its views keep their b
   expect(view.byteLength).toBe(0);
 });
 
-test.skipIf(!offers)("a thread that reads meanwhile sees the file's bytes only", async () => {
+test.skipIf(!offers)("a thread that reads during the move sees the file's bytes only", async () => {
   const bytes = fill(path, 1);
   const file = mapFile(path);
   const view = file.view(0, BYTES);
@@ -81,7 +81,7 @@ test.skipIf(!offers)("a thread that reads meanwhile sees the file's bytes only",
   file.close();
 });
 
-test.skipIf(!offers)("it stops where memory is short, the file is replaced, cut or closed", async () => {
+test.skipIf(!offers)("the move stops if memory is short or the file is replaced, truncated or closed", async () => {
   const bytes = fill(path, 1);
   const file = mapFile(path);
   const view = file.view(0, BYTES);

@@ -31,7 +31,7 @@ function put(text: string): string {
   return path;
 }
 
-test("the system maps a file, and nothing of it is copied", () => {
+test("a file is mapped without a copy", () => {
   const file = mapFile(put("Hello, hearth"));
   expect(file.copies).toBe(false);
   expect([textOf(file.view(0, 5)), textOf(file.view(7, 6))]).toEqual(["Hello", "hearth"]);
@@ -64,7 +64,7 @@ test("both ends of a file larger than 4 GiB are read", () => {
   file.close();
 });
 
-test("a mapped file can be removed: its name is free, and the mapping keeps what it had", async () => {
+test("a mapped file can be removed, and the mapping keeps its bytes", async () => {
   const path = put("Hello");
   const file = mapFile(path);
   await removeFile(path);
@@ -74,7 +74,7 @@ test("a mapped file can be removed: its name is free, and the mapping keeps what
   file.close();
 });
 
-test("a mapped file can be replaced", async () => {
+test("a mapped file can be replaced, and the mapping keeps its bytes", async () => {
   const path = put("Hello");
   const file = mapFile(path);
   writeFileSync(`${path}.new`, "World");
@@ -84,18 +84,15 @@ test("a mapped file can be replaced", async () => {
 });
 
 const replaces = process.platform !== "win32"; // a mapped file keeps its name there
-test.skipIf(!replaces)(
-  "a file can be opened once more for direct reads, unless its path leads to another file by now",
-  async () => {
-    const path = join(folder, "direct.bin");
-    await Bun.write(path, "first");
-    const source = mapFile(path);
-    const fd = source.openDirect!();
-    expect(fd).toBeNumber();
-    closeSync(fd!);
-    await Bun.write(`${path}.new`, "other");
-    renameSync(`${path}.new`, path);
-    expect(source.openDirect!()).toBeUndefined();
-    source.close();
-  },
-);
+test.skipIf(!replaces)("a file is opened for direct reads unless its path leads to another file by then", async () => {
+  const path = join(folder, "direct.bin");
+  await Bun.write(path, "first");
+  const source = mapFile(path);
+  const fd = source.openDirect!();
+  expect(fd).toBeNumber();
+  closeSync(fd!);
+  await Bun.write(`${path}.new`, "other");
+  renameSync(`${path}.new`, path);
+  expect(source.openDirect!()).toBeUndefined();
+  source.close();
+});

@@ -42,7 +42,7 @@ const field = (number: number, content: Uint8Array): Uint8Array => {
   ]);
 };
 
-test("a file says what goes in and out, and where its weights are", () => {
+test("a header has inputs, outputs, files of weights, parameter count and type", () => {
   expect(read(writeModel(GRAPH))).toMatchObject({
     inputs: ["x"],
     outputs: ["y"],
@@ -52,7 +52,7 @@ test("a file says what goes in and out, and where its weights are", () => {
   });
 });
 
-test("files of weights are found in graphs within nodes and in sparse tensors", () => {
+test("files of weights are found in graphs inside nodes and in sparse tensors", () => {
   const location = (name: string): Uint8Array =>
     field(13, Buffer.concat([field(1, Buffer.from("location")), field(2, Buffer.from(name))]));
   const inNode = (tensor: Uint8Array): Uint8Array => field(1, field(5, field(6, field(1, field(5, field(5, tensor))))));
@@ -61,10 +61,10 @@ test("files of weights are found in graphs within nodes and in sparse tensors", 
   expect(read(whole).external).toEqual(new Set(["a.onnx_data", "deep", "sparse"]));
 });
 
-describe("what is no sound file is said", () => {
+describe("a bad ONNX file", () => {
   const whole = writeModel(GRAPH);
 
-  test("cut anywhere, changed anywhere, or of random bytes: a value or an error of ours", () => {
+  test("truncated, changed or random gives a value or an AppError", () => {
     const trouble = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc.nat(whole.length - 1).map((end) => whole.slice(0, end)),
@@ -82,7 +82,7 @@ describe("what is no sound file is said", () => {
     );
   });
 
-  test("by what was expected", () => {
+  test("gives an error with the expectation and the offset", () => {
     expect(said(Buffer.from("GGUF and more"))).toStartWith("bad_file: F: offset");
     expect(said(new Uint8Array(0))).toBe("bad_file: F: expected a graph with outputs, got none: no ONNX model");
     expect(said(whole.slice(0, -40))).toMatch(/^bad_file: F: offset \d+: a field of \d+ bytes, where \d+ are left$/);
@@ -96,7 +96,7 @@ describe("what is no sound file is said", () => {
     expect(said(field(7, field(5, packed)))).toBe("bad_file: F: a tensor of more than 32 dimensions");
   });
 
-  test("larger than such a file can be, before any of it is read", () => {
+  test("beyond 2 GiB is refused before it is read", () => {
     writeFileSync(path, "");
     truncateSync(path, 2 ** 31 + 1); // sparse
     expect(failure(() => readOnnxHeader(path)).replace(path, "F")).toBe(
@@ -104,7 +104,7 @@ describe("what is no sound file is said", () => {
     );
   });
 
-  test("no file, or a folder", () => {
+  test("at a missing path or at a folder is refused", () => {
     expect(failure(() => readOnnxHeader(join(folder, "none")))).toContain("not_found: ");
     expect(failure(() => readOnnxHeader(folder))).toContain("expected a regular file");
   });

@@ -29,7 +29,7 @@ function makeDisk(byteLength: number, { looks = 3, known = 0 } = {}) {
   return { asked, progress, options };
 }
 
-test("a file on the disk is asked for in its order, a few pieces ahead, and every piece is told of", async () => {
+test("pieces are requested in order, at most four ahead, and each reports progress", async () => {
   const { asked, progress, options } = makeDisk(100 * MIB);
   let most = 0;
   const { onProgress } = options;
@@ -47,7 +47,7 @@ test("a file on the disk is asked for in its order, a few pieces ahead, and ever
   expect(most).toBeLessThanOrEqual(4);
 });
 
-test("nothing is asked for where the file is in memory, does not fit, or cannot be looked at", async () => {
+test("nothing is requested if the file is in memory, does not fit, or cannot be inspected", async () => {
   const there = makeDisk(100 * MIB, { known: 99.5 * MIB });
   await readAhead(there.options);
   const large = makeDisk(100 * MIB);
@@ -58,7 +58,7 @@ test("nothing is asked for where the file is in memory, does not fit, or cannot 
   expect([...there.asked, ...large.asked, ...blind.asked]).toEqual([]);
 });
 
-test("an aborted load stops waiting, and so does one whose file was closed", async () => {
+test("an aborted load and a closed file end the wait", async () => {
   const stuck = makeDisk(100 * MIB, { looks: 1e9 });
   const abort = new AbortController();
   const reading = readAhead({ ...stuck.options, signal: abort.signal });
@@ -69,7 +69,7 @@ test("an aborted load stops waiting, and so does one whose file was closed", asy
   expect(closed.progress).toEqual([]);
 });
 
-test("an abort is heard between pieces that come as soon as they are asked for", async () => {
+test("an abort takes effect between pieces that arrive at once", async () => {
   const { asked, options } = makeDisk(200 * MIB, { looks: 0 });
   const abort = new AbortController();
   const onProgress = (): void => void setTimeout(() => abort.abort(), 0);
@@ -78,7 +78,7 @@ test("an abort is heard between pieces that come as soon as they are asked for",
   expect(asked.length).toBeLessThan(13);
 });
 
-test("a large file is looked at here and there", async () => {
+test("a large file is sampled to decide if it is in memory", async () => {
   const lookedAt = async (isThere: (offset: number) => boolean) => {
     const { asked, options } = makeDisk(2000 * MIB, { looks: 0 });
     let bytes = 0;

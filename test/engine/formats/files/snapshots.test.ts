@@ -27,7 +27,7 @@ async function files(): Promise<string[]> {
   return all.toSorted();
 }
 
-test("what was written is there for the next process, of the same scope only", async () => {
+test("a written snapshot is read by the next process, in the same scope only", async () => {
   const store = open();
   const second = infoOf(2, infoOf(1).name);
   store.write(infoOf(1), [bytesOf(1), bytesOf(9, 4)]);
@@ -43,7 +43,7 @@ test("what was written is there for the next process, of the same scope only", a
   expect((await stat((await files())[0]!)).mode & 0o077).toBe(0);
 });
 
-test("every byte that changed, and every end that is missing, is found", async () => {
+test("a snapshot with any changed or missing byte is not read", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);
   await store.flush();
@@ -61,7 +61,7 @@ test("every byte that changed, and every end that is missing, is found", async (
   expect(open().read(infoOf(1).name)).toBeDefined();
 });
 
-test("a file under another's name, or in the folder of another model, is no snapshot, and is removed", async () => {
+test("a snapshot under another name or in another model's folder is removed", async () => {
   const [store, other] = [open(), open(1e6, "another model")];
   const second = infoOf(2, infoOf(1).name);
   store.write(infoOf(1), [bytesOf(1)]);
@@ -82,7 +82,7 @@ test("a file under another's name, or in the folder of another model, is no snap
   expect(await files()).toEqual([]);
 });
 
-test("a file of an earlier format is removed", async () => {
+test("a snapshot of an earlier format is removed", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);
   await store.flush();
@@ -95,7 +95,7 @@ test("a file of an earlier format is removed", async () => {
   expect(await files()).toEqual([]);
 });
 
-test("files that are no snapshots are removed when the folder is read, and names lead nowhere else", async () => {
+test("listing removes files that are no snapshots", async () => {
   const store = open();
   for (const n of [1, 2, 3]) store.write(infoOf(n), [bytesOf(n)]);
   await store.flush();
@@ -108,7 +108,7 @@ test("files that are no snapshots are removed when the folder is read, and names
   expect(await files()).toHaveLength(2);
 });
 
-test("they take at most half of what the disk has for them, and nothing of a full one", async () => {
+test("snapshots take at most half of the free disk space, and none of a full disk", async () => {
   let used = 0;
   const freeBytes = async (): Promise<number> => {
     const sizes = await Promise.all((await files()).map(async (path) => (await stat(path)).size));
@@ -138,7 +138,7 @@ test("they take at most half of what the disk has for them, and nothing of a ful
   expect(await files()).toEqual([]);
 });
 
-test("what is no snapshot and cannot be removed is passed over", async () => {
+test("a folder in place of a snapshot that cannot be removed is ignored", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);
   await store.flush();
@@ -147,7 +147,7 @@ test("what is no snapshot and cannot be removed is passed over", async () => {
   expect((await open().list()).map(({ name }) => name)).toEqual([infoOf(1).name]);
 });
 
-test("a bound that was lowered, or set to nothing, holds without another prompt", async () => {
+test("trimSnapshots applies a lower bound at once, and 0 removes all", async () => {
   const cacheDir = join(root, "cache");
   const store = openSnapshots({ root: join(cacheDir, "prefixes"), scope: "a model", bytesMax: 1e6 });
   for (const n of [1, 2, 3]) store.write(infoOf(n), [bytesOf(n, 4000)]);
@@ -168,7 +168,7 @@ test.each([
   { checkpoints: [{ length: "1", bytes: 2 }] },
   { checkpoints: [null] },
   { checkpoints: 4 },
-])("a header with a good checksum that says %p is no snapshot's", async (wrong) => {
+])("a header with a valid checksum and %p is refused", async (wrong) => {
   const store = open();
   store.write({ ...infoOf(1), ...wrong } as unknown as SnapshotInfo, [bytesOf(1)]);
   await store.flush();
@@ -176,7 +176,7 @@ test.each([
   expect(await open().list()).toEqual([]);
 });
 
-test("what was used longest ago goes first, of all models together", async () => {
+test("the least recently used snapshot of all models is removed first", async () => {
   const other = open(1e6, "another model");
   other.write(infoOf(7), [bytesOf(7, 4000)]);
   await other.flush();
@@ -200,7 +200,7 @@ test("what was used longest ago goes first, of all models together", async () =>
   expect(left.length).toBeLessThan(5);
 });
 
-test("what is removed before it was written is never written; a folder that cannot be written is no failure", async () => {
+test("a snapshot removed before its write is not written, and an unwritable folder is no error", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);
   store.write(infoOf(2), [bytesOf(2)]);
@@ -229,7 +229,7 @@ function slowStore() {
   return { store, isWriting: asked.promise, release: released.resolve };
 }
 
-test("what is on its way to the disk can be read, and so can what is there in its place", async () => {
+test("a snapshot in a pending write can be read, and so can its replacement", async () => {
   const { store, isWriting, release } = slowStore();
   store.write(infoOf(1), [bytesOf(1)]);
   await isWriting;
@@ -242,7 +242,7 @@ test("what is on its way to the disk can be read, and so can what is there in it
   expect(await files()).toHaveLength(1);
 });
 
-test("what is removed on its way to the disk is gone, and does not come back", async () => {
+test("a snapshot removed during its write is gone, and is not written", async () => {
   const { store, isWriting, release } = slowStore();
   store.write(infoOf(1), [bytesOf(1)]);
   await isWriting;
@@ -254,7 +254,7 @@ test("what is removed on its way to the disk is gone, and does not come back", a
   expect((await store.list()).map(({ name }) => name)).toEqual([infoOf(2).name]);
 });
 
-test("a file whose replacement waits is removed with it", async () => {
+test("removing a snapshot with a pending replacement removes its file", async () => {
   const store = open();
   store.write(infoOf(1), [bytesOf(1)]);
   await store.flush();
@@ -263,7 +263,7 @@ test("a file whose replacement waits is removed with it", async () => {
   expect(await eventually(async () => (await files()).length === 0)).toBe(true);
 });
 
-test("a blob is known by its name wherever it is; another file by what it was when it was opened", async () => {
+test("the scope of a blob is its name; that of another file also changes with its contents", async () => {
   const scopes = async (path: string): Promise<string[]> => {
     await rm(join(root, "prefixes"), { recursive: true, force: true });
     const store = snapshotsOf([path], { cacheDir: root, bytesMax: 1e6 })("layout");

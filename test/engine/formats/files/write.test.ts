@@ -68,7 +68,7 @@ function readAs(value: WriteValue): MetadataValue {
   return typeof number === "bigint" && Number.isSafeInteger(Number(number)) ? Number(number) : number;
 }
 
-test("any metadata and tensors come back as they were written", () => {
+test("any metadata and tensors are read back as written", () => {
   fc.assert(
     fc.property(model, (written) => {
       const bytes = encodeGguf(written);
@@ -86,7 +86,7 @@ test("any metadata and tensors come back as they were written", () => {
   );
 });
 
-test("tensor data may come in pieces, at once or later", () =>
+test("tensor data may come in pieces, from a list or an async generator", () =>
   withFolder(async (path) => {
     const [embedding, norm] = smallModel.tensors;
     async function* later() {
@@ -115,7 +115,7 @@ test("a header larger than the first buffer is written whole", () => {
   expect((metadata.get("scores") as Float32Array)[19_999]).toBe(19_999);
 });
 
-test("writing replaces a file only when it is complete, and leaves nothing behind when it fails", () =>
+test("writing replaces a file only once complete, and leaves no file when it fails", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     async function* broken() {
@@ -133,7 +133,7 @@ test("writing replaces a file only when it is complete, and leaves nothing behin
     gguf.close();
   }));
 
-test("what no reader would take is not written", () => {
+test("tensors and metadata that no reader accepts are refused", () => {
   const tensor = smallModel.tensors[0]!;
   const encode = (change: object) => () => encodeHeader({ metadata: {}, tensors: [{ ...tensor, ...change }] });
   expect(encode({ shape: [48] })).toThrow("not whole q8_0 blocks");

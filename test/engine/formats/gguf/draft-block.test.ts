@@ -43,7 +43,7 @@ async function opened(name: string, model: WriteModel): Promise<Gguf> {
   return openGguf(file);
 }
 
-test("it becomes the block behind the others, with norms above one", async () => {
+test("the draft layer becomes the last block, with 1 added to its norms", async () => {
   const usual = makeDraftModel("qwen35");
   const expected = await opened("usual", usual);
   const got = withDraftBlock(await opened("moved", moved(usual)));
@@ -61,14 +61,14 @@ test("it becomes the block behind the others, with norms above one", async () =>
   }
 });
 
-test("the model itself has it not", async () => {
+test("the model itself loads without the draft layer", async () => {
   const got = repairGguf(await opened("hidden", moved(makeDraftModel("qwen35"))));
   expect([...got.tensors.keys()].filter((name) => /^mtp|nextn|^blk\.4/.test(name))).toEqual([]);
   expect(got.metadata.get("qwen35.block_count")).toBe(4);
 });
 
 test.each(["mtp.norm.weight", "mtp.fc.weight", "another"])(
-  "%s: a layer that is not as expected stays away",
+  "a draft layer with a missing or extra tensor is left out: %s",
   async (part) => {
     const { metadata, tensors } = moved(makeDraftModel("qwen35"));
     const another = tensors.filter(({ name }) => name === "mtp.layers.0.attn_norm.weight");

@@ -25,11 +25,11 @@ test("a key of the wanted type gives its value", () => {
   expect(getStrings(metadata, "nothing")).toEqual([]);
 });
 
-test("arrays of 64-bit integers come as doubles", () => {
+test("arrays of 64-bit integers are returned as Float64Array", () => {
   expect(getNumbers(metadata, "longs")).toEqual(Float64Array.of(-3, 4));
 });
 
-test("an absent key gives the default, which may be undefined, and without one an error", () => {
+test("an absent key gives the default, even undefined, and without a default an error", () => {
   expect(getNumber(metadata, "none", 5)).toBe(5);
   expect(getString(metadata, "none", undefined)).toBeUndefined();
   expect(getBool(metadata, "none", false)).toBe(false);
@@ -38,7 +38,7 @@ test("an absent key gives the default, which may be undefined, and without one a
   expect(failure(() => getNumber(metadata, "none"))).toBe("bad_file: metadata 'none': expected a number, got nothing");
 });
 
-test("a key of another type is an error that says so, also where there is a default", () => {
+test("a key of another type is an error, even with a default", () => {
   const wrong = (run: () => unknown) => failure(run).replace("bad_file: metadata ", "");
   expect(wrong(() => getNumber(metadata, "text", 1))).toBe(`'text': expected a number, got the string "llama"`);
   expect(wrong(() => getNumber(metadata, "large"))).toBe(

@@ -50,14 +50,14 @@ test("64-bit numbers are numbers up to 2^53 and bigints beyond", () => {
   expect([...parsed.values()]).toEqual([7, 2n ** 63n, -(2n ** 60n), -1]);
 });
 
-test("a string keeps its byte order mark, and bytes that are no UTF-8 become U+FFFD", () => {
+test("a string keeps its byte order mark, and invalid UTF-8 becomes U+FFFD", () => {
   const bytes = encodeGguf({ metadata: { "a.bom": "\uFEFFx", "a.bad": "12345", "a.list": ["\uFEFF"] }, tensors: [] });
   const bad = patch(bytes, { after: "a.bad", skip: 12, u32: 0x41ff41ff });
   expect([...parseGguf(bad, "m.gguf").metadata.values()]).toEqual(["\uFEFFx", "\uFFFDA\uFFFDA5", ["\uFEFF"]]);
 });
 
-describe("a file that is no GGUF of ours", () => {
-  test("says which magic it has", () => {
+describe("a file of another format", () => {
+  test("is an error that names its magic", () => {
     expect(lines(Buffer.from("PK\x03\x04 and so on"))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: magic at byte 0
       expected 'GGUF' (bytes 47475546)
@@ -70,7 +70,7 @@ describe("a file that is no GGUF of ours", () => {
     `);
   });
 
-  test("says which version it has, and knows version 1 and big-endian files", () => {
+  test("is an error that names its version, also for version 1 and big-endian files", () => {
     expect(lines(patch(small, { after: 4, u32: 1 }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: version at byte 4
       expected 2 or 3, little-endian
@@ -88,7 +88,7 @@ describe("a file that is no GGUF of ours", () => {
     `);
   });
 
-  test("names the field where it ends too soon, at every length", () => {
+  test("is an error that names the truncated field, at every length", () => {
     expect(lines(small.subarray(0, 20))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: metadata count at byte 16
       expected 8 bytes
@@ -110,8 +110,8 @@ describe("a file that is no GGUF of ours", () => {
   });
 });
 
-describe("metadata that cannot be", () => {
-  test("counts over the limits are refused before anything is allocated", () => {
+describe("invalid metadata", () => {
+  test("with counts over the limits is refused before allocation", () => {
     expect(lines(patch(small, { after: 8, u64: 2n ** 40n }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: tensor count at byte 8
       expected at most 65536
@@ -154,14 +154,14 @@ describe("metadata that cannot be", () => {
     `);
   });
 
-  test("a string longer than any is refused, also in a list and where it would fit the file", () => {
+  test("with a string over 16 MiB is refused, also in a list and if the file holds it", () => {
     const long = "x".repeat(2 ** 24 + 1);
     for (const value of [long, [long]]) {
       expect(fail(encodeGguf({ metadata: { long: value }, tensors: [] }))).toEndWith("at most 16777216, got 16777217");
     }
   });
 
-  test("more strings than any vocabulary has are refused, also where they would fit the file", () => {
+  test("with more than 4,194,304 strings is refused, also if the file holds them", () => {
     const many = 4 * 2 ** 20 + 1;
     const head = encodeGguf({ metadata: { list: [""] }, tensors: [] }).subarray(0, 24 + 8 + 4 + 4 + 4);
     const bytes = Buffer.concat([head, new Uint8Array(8 + many * 8)]);
@@ -173,7 +173,7 @@ describe("metadata that cannot be", () => {
     `);
   });
 
-  test("unknown types, bools that are neither and arrays that nest too deep are refused", () => {
+  test("with an unknown type, a bool other than 0 and 1, or too deep arrays is refused", () => {
     expect(lines(patch(small, { after: "llama.block_count", u32: 13 }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: metadata 'llama.block_count' at byte 94
       expected a value type from 0 to 12
@@ -196,7 +196,7 @@ describe("metadata that cannot be", () => {
     `);
   });
 
-  test("a key that comes twice or is empty is refused", () => {
+  test("with a repeated or an empty key is refused", () => {
     const twice = encodeGguf({ metadata: { "a.key.1": true, "a.key.2": true }, tensors: [] });
     expect(lines(Buffer.from(twice.toString("latin1").replace("a.key.2", "a.key.1"), "latin1"))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: metadata key 1 at byte 44
@@ -210,7 +210,7 @@ describe("metadata that cannot be", () => {
     `);
   });
 
-  test("an alignment that is no power of two is refused", () => {
+  test("with an alignment that is no power of two is refused", () => {
     const aligned = encodeGguf({ ...smallModel, metadata: { "general.alignment": { u32: 64 } } });
     expect([...parseGguf(aligned, "m.gguf").tensors.values()].map(({ offset }) => offset % 64)).toEqual([0, 0]);
     for (const u32 of [0, 3, 48, 2 ** 31]) {
@@ -220,11 +220,11 @@ describe("metadata that cannot be", () => {
   });
 });
 
-describe("a tensor that cannot be", () => {
+describe("a tensor", () => {
   const weight = "token_embd.weight"; // then u32 dims, u64 64, u64 3, u32 type, u64 offset
   const norm = "output_norm.weight"; // then u32 dims, u64 64, u32 type, u64 offset
 
-  test("has 1 to 4 dimensions over 0", () => {
+  test("must have 1 to 4 dimensions above 0", () => {
     expect(lines(patch(small, { after: weight, u32: 5 }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: tensor 'token_embd.weight' at byte 343
       expected 1 to 4 dimensions
@@ -247,7 +247,7 @@ describe("a tensor that cannot be", () => {
     `);
   });
 
-  test("has rows of whole blocks of a type that we read", () => {
+  test("must have rows of whole blocks", () => {
     expect(lines(patch(small, { after: weight, skip: 4, u64: 48n }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: tensor 'token_embd.weight' at byte 318
       expected rows of whole q8_0 blocks of 32
@@ -255,7 +255,7 @@ describe("a tensor that cannot be", () => {
     `);
   });
 
-  test("of a type that we cannot read is there all the same, up to the next one, for whoever asks", () => {
+  test("with an unsupported block type is listed up to the next tensor's start, and reading it is an error", () => {
     for (const [type, name, reason] of [
       [9, "q8_1", "block type q8_1 (9) is not supported; supported: f32, "],
       [99, "99", "block type 99 is not known; supported: f32, "],
@@ -273,7 +273,7 @@ describe("a tensor that cannot be", () => {
     expect([last.quant.name, last.offset + last.byteLength]).toEqual(["99", small.length]);
   });
 
-  test("lies aligned and whole inside the file", () => {
+  test("must be aligned and inside the file", () => {
     expect(lines(patch(small, { after: norm, skip: 16, u64: 225n }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf: tensor 'output_norm.weight' at byte 375
       expected an offset that is a multiple of 32
@@ -293,7 +293,7 @@ describe("a tensor that cannot be", () => {
     expect(parseGguf(small.subarray(0, -400), "m.gguf", whole).tensors.size).toBe(2);
   });
 
-  test("overlaps no other and has a name of its own", () => {
+  test("must not overlap another tensor or have its name", () => {
     expect(lines(patch(small, { after: norm, skip: 16, u64: 192n }))).toMatchInlineSnapshot(`
       "bad_file: m.gguf
       expected tensor 'output_norm.weight' after the end of 'token_embd.weight' at byte 652

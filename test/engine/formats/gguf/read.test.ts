@@ -13,7 +13,7 @@ import { golden, goldenTest, hasGolden } from "../../../golden.ts";
 import { encodeGguf, failure, smallModel, withFolder } from "./fixture.ts";
 import { cpuMs } from "../../../cpu-time.ts";
 
-test("tensors are read from the file, and a name that is not there is an error", () =>
+test("tensors are read from the file, and an unknown name is an error", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     const gguf = openGguf(path("m.gguf"));
@@ -24,7 +24,7 @@ test("tensors are read from the file, and a name that is not there is an error",
     gguf.close();
   }));
 
-test("after close the views are empty, and reading is an error", () =>
+test("after close, views are empty and reading is an error", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     const gguf = openGguf(path("m.gguf"));
@@ -39,7 +39,7 @@ test("after close the views are empty, and reading is an error", () =>
     expect(gguf.metadata.get("tokenizer.ggml.token_type")).toEqual(Int32Array.of(3, 1, 1));
   }));
 
-test("a file that may only be read opens, and closing gives its memory back", () =>
+test("a read-only file opens, and closing unmaps it", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     await chmod(path("m.gguf"), 0o444);
@@ -51,7 +51,7 @@ test("a file that may only be read opens, and closing gives its memory back", ()
     if (process.platform === "linux") expect(await maps()).toEqual([]);
   }));
 
-test("where files cannot be mapped, ranges are read instead", () =>
+test("a file that cannot be mapped is read by ranges", () =>
   withFolder(async (path) => {
     await Bun.write(path("f"), "0123456789");
     const file = mapFileBy(path("f"), () => undefined);
@@ -63,7 +63,7 @@ test("where files cannot be mapped, ranges are read instead", () =>
     expect(() => file.view(0, 1)).toThrow("read after close");
   }));
 
-test("tensors beyond 4 GiB are read, of a file larger than memory", () =>
+test("tensors beyond 4 GiB are read from a file larger than memory", () =>
   withFolder(async (path) => {
     const rows = 5 * 2 ** 20;
     const tensors = [
@@ -84,7 +84,7 @@ test("tensors beyond 4 GiB are read, of a file larger than memory", () =>
     gguf.close();
   }));
 
-test("a missing file, a folder, a pipe and an empty file say so", () =>
+test("a missing file, a folder, a pipe and an empty file are errors that say so", () =>
   withFolder(async (path) => {
     expect(failure(() => openGguf(path("none.gguf")))).toBe(`not_found: ${path("none.gguf")}: no such file`);
     await mkdir(path("folder"));
@@ -95,7 +95,7 @@ test("a missing file, a folder, a pipe and an empty file say so", () =>
     expect(failure(() => openGguf(path("empty")))).toEndWith("got a file of 0 bytes");
   }));
 
-test("a file cut off in its weights says which tensor is missing what", () =>
+test("an error about truncated weights names the tensor", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     await truncate(path("m.gguf"), Bun.file(path("m.gguf")).size - 1);
@@ -124,7 +124,7 @@ goldenTest("a header of 128 thousand tokens and 280 thousand merges is read in a
   expect(elapsedMs).toBeLessThan(5000); // about 75 ms
 });
 
-test("where a view is a copy, a model is read in pieces and nothing of it is kept", () => {
+test("a source whose views are copies is read in ranges, and no copy is kept", () => {
   const bytes = encodeGguf(smallModel);
   const reads: [number, number][] = [];
   const copying: OpenSource = () => ({
@@ -142,7 +142,7 @@ test("where a view is a copy, a model is read in pieces and nothing of it is kep
   expect(() => gguf.readRange(name, 3, info.byteLength)).toThrow("a range outside of it");
 });
 
-test("of a mapped model every part of a tensor is a view on one mapping", () =>
+test("ranges of a mapped tensor are views on one mapping", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), smallModel);
     const gguf = openGguf(path("m.gguf"));

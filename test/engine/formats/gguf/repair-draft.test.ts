@@ -43,7 +43,7 @@ describe("a draft", () => {
       expect(draft.number("width")).toBe(4);
     }));
 
-  test("cuts a matrix by rows and a vector by values", () =>
+  test("splits a matrix by rows and a vector by values", () =>
     withDraft((draft) => {
       draft.split("blk.0.attn_qkv.weight", { "q.weight": 3, "k.weight": 1, "v.weight": 2 });
       draft.split("blk.0.attn_qkv.bias", { "q.bias": 4, "k.bias": 2 });
@@ -53,7 +53,7 @@ describe("a draft", () => {
       expect(draft.hasTensor("blk.0.attn_qkv.weight")).toBe(false);
     }));
 
-  test("refuses a cut that does not add up, or goes through a block", () =>
+  test("refuses a split that does not add up", () =>
     withDraft((draft) => {
       expect(failure(() => draft.split("blk.0.attn_qkv.weight", { "q.weight": 5 }))).toMatch(
         /^bad_file: .*'blk\.0\.attn_qkv\.weight': expected 5 rows, got \(4, 6\)$/,
@@ -62,7 +62,7 @@ describe("a draft", () => {
       expect(draft.parts.get("b.weight")!.from.start).toBe(34);
     }));
 
-  test("refuses a new name that another tensor has, and a tensor that is not there", () =>
+  test("refuses a new name that another tensor has, and an unknown tensor", () =>
     withDraft((draft) => {
       expect(failure(() => draft.rename(/^v\.patch/, "packed"))).toMatch(
         /expected no tensor 'packed\.weight' beside it/,
@@ -71,7 +71,7 @@ describe("a draft", () => {
     }));
 });
 
-test("a repaired file reads the bytes of its parts", () =>
+test("a repaired file reads each tensor's bytes from the parts of the original", () =>
   withFolder(async (path) => {
     const fused = (name: string, columns: number, rows: number) => ({
       name,
@@ -101,7 +101,7 @@ test("a repaired file reads the bytes of its parts", () =>
     file.close();
   }));
 
-test("a file that has the mark of a family and lacks what its repair needs is a bad file", () =>
+test("a file of a known family without the tensors that its repair needs is a bad file", () =>
   withFolder(async (path) => {
     await writeGguf(path("m.gguf"), { metadata: { "general.architecture": "gptoss" }, tensors: [] });
     const file = openGguf(path("m.gguf"));
@@ -145,7 +145,7 @@ goldenTest("Llama 3 files without a pre-tokenizer, or with a false one, encode a
   });
 });
 
-test("head counts of more layers than any model has are gone through all the same", () =>
+test("head counts for a million layers are repaired", () =>
   withFolder(async (path) => {
     const heads = new Int32Array(1_000_000).fill(2);
     const metadata = { "general.architecture": "qwen35", "qwen35.image_token_id": { u32: 1 } };

@@ -6,7 +6,7 @@ import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts"
 import { parseJinja } from "../../../../src/engine/text/index.ts";
 import { withFolder } from "./fixture.ts";
 
-test("the name of a template becomes one that gives llama.cpp's prompt", async () => {
+test("the template name rwkv-world becomes a template that renders llama.cpp's prompt", async () => {
   await withFolder(async (pathOf) => {
     const path = pathOf("world.gguf");
     const metadata = { "general.architecture": "rwkv6", "tokenizer.chat_template": "rwkv-world" };

@@ -34,7 +34,7 @@ describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
   };
 
   for (const { family, ollama, llamacpp, ids, ends } of index.files) {
-    test(`${family}: every key`, () => {
+    test(`${family}: every key equals llama.cpp's`, () => {
       const [repaired, expected] = [repairGguf(load(ollama)), load(llamacpp)];
       for (const [key, value] of expected.metadata) {
         if (ABOUT.test(key) || (family === "gemma3n" && key === "tokenizer.ggml.token_type")) continue; // ids tell
@@ -42,7 +42,7 @@ describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
       }
     });
 
-    test(`${family}: every tensor, to the byte`, () => {
+    test(`${family}: every tensor equals llama.cpp's to the byte`, () => {
       const [repaired, expected] = [repairGguf(load(ollama)), load(llamacpp)];
       for (const [name, info] of expected.tensors) {
         if (keptApart(name, repaired)) continue;
@@ -55,7 +55,7 @@ describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
       }
     });
 
-    test.skipIf(!ids)(`${family}: ids and ends`, () => {
+    test.skipIf(!ids)(`${family}: token ids and end tokens equal llama.cpp's`, () => {
       const tokenizer = loadTokenizer(repairGguf(load(ollama)).metadata, ollama);
       for (const [i, text] of index.texts.entries()) {
         const got = tokenizer.encode(text, { addSpecial: false, parseSpecial: true });
@@ -64,7 +64,7 @@ describe.skipIf(!hasGolden)("repairs give the layout of llama.cpp", () => {
       if (ends) for (const id of ends) expect(tokenizer.endOfGeneration.has(id)).toBe(true);
     });
 
-    test(`${family}: llama.cpp's own layout passes untouched`, () => {
+    test(`${family}: llama.cpp's own layout is not changed`, () => {
       const file = load(llamacpp);
       expect(repairGguf(file)).toBe(file);
       expect(repairHeader(file)).toBe(file);

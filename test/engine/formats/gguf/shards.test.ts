@@ -21,7 +21,7 @@ async function writeParts(path: Path, changes: { [part: number]: Partial<WriteMo
   }
 }
 
-test("opening the first part opens all", () =>
+test("opening the first part opens all parts", () =>
   withFolder(async (path) => {
     await writeParts(path);
     const gguf = openGguf(path(partName(1)));
@@ -39,7 +39,7 @@ test("opening the first part opens all", () =>
     expect(() => gguf.read("t.3")).toThrow("read after close");
   }));
 
-test("opening another part names the first", () =>
+test("opening another part is an error that names the first", () =>
   withFolder(async (path) => {
     await writeParts(path);
     const first = path(partName(1));
@@ -48,7 +48,7 @@ test("opening another part names the first", () =>
     );
   }));
 
-test("a part that is missing is named", () =>
+test("a missing part is an error that names it", () =>
   withFolder(async (path) => {
     await writeParts(path);
     await rm(path(partName(3)));
@@ -57,7 +57,7 @@ test("a part that is missing is named", () =>
     );
   }));
 
-test("a part under another part's name is named", () =>
+test("a part under another part's name is an error that names it", () =>
   withFolder(async (path) => {
     await writeParts(path);
     await rename(path(partName(3)), path(partName(2)));
@@ -67,7 +67,7 @@ test("a part under another part's name is named", () =>
     );
   }));
 
-test("a part of no split or a broken one is named", () =>
+test("a part of no split, of another split or broken is an error that names it", () =>
   withFolder(async (path) => {
     await writeParts(path, { 2: { metadata: {} } });
     expect(failure(() => openGguf(path(partName(1))))).toEndWith(
@@ -81,7 +81,7 @@ test("a part of no split or a broken one is named", () =>
     expect(failure(() => openGguf(path(partName(1))))).toContain(`${partName(2)}: version at byte 4`);
   }));
 
-test("a key of another type is named with its file", () =>
+test("an error about a key of another type names the key's file", () =>
   withFolder(async (path) => {
     for (const [part, split] of [
       [1, { "split.count": "x" }],
@@ -100,7 +100,7 @@ test("a key of another type is named with its file", () =>
     }
   }));
 
-test("a first part that cannot say where the others are is refused", () =>
+test("a first part whose name does not end in its number and count is refused", () =>
   withFolder(async (path) => {
     await writeParts(path);
     await rename(path(partName(1)), path("model.gguf"));
@@ -111,7 +111,7 @@ test("a first part that cannot say where the others are is refused", () =>
     expect(failure(() => openGguf(path("m-00001-of-00004.gguf")))).toContain("'-00001-of-00003.gguf'");
   }));
 
-test("tensors that come twice or do not add up are refused", () =>
+test("repeated tensors and a wrong tensor count are refused", () =>
   withFolder(async (path) => {
     const twin = [{ name: "t.1", shape: [8], quant: quants.f32, data: new Uint8Array(32) }];
     await writeParts(path, { 3: { tensors: twin } });
@@ -122,7 +122,7 @@ test("tensors that come twice or do not add up are refused", () =>
     expect(failure(() => openGguf(path(partName(1))))).toEndWith("'split.tensors.count': expected 3, got 2 in 3 parts");
   }));
 
-test("counts that no split has are refused before a file is looked for", () =>
+test("a count above 1024 or no whole number is refused before other parts are opened", () =>
   withFolder(async (path) => {
     for (const [count, message] of [
       [{ u16: 65_535 }, "expected a whole number from 0 to 1024, got 65535"],
@@ -134,7 +134,7 @@ test("counts that no split has are refused before a file is looked for", () =>
     }
   }));
 
-test("a model of one part is like one that is not split", () =>
+test("a split of one part may have any name", () =>
   withFolder(async (path) => {
     const metadata = { "split.no": { u16: 0 }, "split.count": { u16: 1 }, "split.tensors.count": { i32: 0 } };
     await writeGguf(path("any name.gguf"), { metadata, tensors: [] });

@@ -18,7 +18,7 @@ const all = (gguf: Gguf): string[] => {
   return Array.from({ length: texts.length }, (_, i) => makeTextReader(texts)(i));
 };
 
-test("strings of all lengths, some longer than a window and some where one ends", () => {
+test("strings of any length are read, also longer than a window and at its end", () => {
   const rng = makeRng(testSeed);
   const strings = Array.from({ length: 40 }, () => "aé▁😀"[rng.uint32() % 3]!.repeat(rng.uint32() % 120_000));
   strings.splice(7, 0, "", "x".repeat(2 ** 20 - 8), "y".repeat(2 ** 21), "");
@@ -29,7 +29,7 @@ test("strings of all lengths, some longer than a window and some where one ends"
   expect(open(bytes).metadata.get(MERGES)).toEqual(strings);
 });
 
-test("a list that the file does not hold, or a string that is too long, is the error that it is for strings", () => {
+test("truncated and too long strings give the same error packed and as strings", () => {
   const bytes = encodeGguf({ metadata: { [MERGES]: ["a b", "c d"] }, tensors: [] });
   const at = Buffer.from(bytes).indexOf("c d") - 8;
   for (const length of [4096n, 2n ** 25n, 2n ** 60n]) {
@@ -40,7 +40,7 @@ test("a list that the file does not hold, or a string that is too long, is the e
   }
 });
 
-test("merges that are bytes give the ids of merges that are strings, whatever their characters", () => {
+test("packed merges give the token ids of merges as strings", () => {
   const pieces = ["▁", "a", "b", "é", "\u{7ff}", "\u{d7ff}", "\uffff", "😀", "▁a", "éé", "é\u{7ff}", "😀a", "\ud7ffb"];
   const merges = ["▁ a", "é é", "é \u{7ff}", "😀 a", "\u{d7ff} b", "b \uffff"];
   const metadata = {

@@ -201,7 +201,7 @@ describe.skipIf(!hasGolden)("a projector in the layout of", () => {
   );
 });
 
-test("a file without an encoder has none; a projector file without a kind is LLaVA's", () =>
+test("a file without an encoder has no projector, and a projector file without a type is LLaVA's", () =>
   withFolder(async (path) => {
     await writeGguf(path("text.gguf"), makeVisionText());
     await writeGguf(path("p.gguf"), makeProjector({ "clip.projector_type": "" }));
@@ -214,7 +214,7 @@ test("a file without an encoder has none; a projector file without a kind is LLa
     for (const each of [text, projector]) each.close();
   }));
 
-test("a kernel of frames or a row that is not there is named", () =>
+test("a missing row of a tensor is an error that names the tensor", () =>
   withFolder(async (path) => {
     const vision = { "mistral3.vision.block_count": u32(0), "mistral3.vision.attention.head_count": u32(2) };
     await writeGguf(path("m.gguf"), {
@@ -244,7 +244,7 @@ test.each([
     /expected at most 65536 rows, in halves of 2 heads, got 1073741824$/,
   ],
   ["mistral3", { name: "v.blk.0.attn_q.weight", shape: [1, 8] }, /tensor 'v\.blk\.0\.attn_q\.weight': .*99/],
-])("of %s, parts of a tensor that has no size are refused before any is made", (arch, each, message) =>
+])("tensors of an unknown type in %s are refused before they are split", (arch, each, message) =>
   withFolder(async (path) => {
     const vision = { [`${arch}.vision.block_count`]: u32(256), [`${arch}.vision.attention.head_count`]: u32(2) };
     const model = { metadata: { "general.architecture": arch, ...vision }, tensors: [{ ...each, ...OF_NO_SIZE }] };

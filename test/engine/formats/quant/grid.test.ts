@@ -18,17 +18,17 @@ const TABLES = [
   ["iq3s_grid", IQ3_S_GRID, 512 * 4, "bd1af4945a1717c65610b0284e4628b9a1ba3b306fae3a06f6e5f597356e349f"],
 ] as const;
 
-test.each([...TABLES])("%s is ggml's", (_, grid, byteLength, digest) => {
+test.each([...TABLES])("%s has ggml's bytes", (_, grid, byteLength, digest) => {
   expect(grid.length).toBe(byteLength);
   expect(new Bun.CryptoHasher("sha256").update(grid).digest("hex")).toBe(digest);
 });
 
-test("a grid lists the points whose bits are set, lowest digit first", () => {
+test("a grid contains the points whose bits are set, lowest digit first", () => {
   const bits = Uint8Array.of(0b0010_0001, 0b1).toBase64(); // points 0, 5 and 8 of 9
   expect([...unpackGrid({ width: 2, levels: [10, 20, 30] }, bits)]).toEqual([10, 10, 30, 20, 30, 30]);
 });
 
-test("seven signs get an eighth that makes their number even", () => {
+test("evenSigns adds an eighth sign that makes the number of signs even", () => {
   const ones = (value: number): number => value.toString(2).replaceAll("0", "").length;
   for (let bits = 0; bits < 128; bits++) {
     expect(evenSigns(bits) & 127).toBe(bits);
@@ -36,6 +36,6 @@ test("seven signs get an eighth that makes their number even", () => {
   }
 });
 
-test("a word is read at any address", () => {
+test("wordAt reads at any address", () => {
   expect(wordAt(Uint8Array.of(9, 0x78, 0x56, 0x34, 0xf2), 1) >>> 0).toBe(0xf2345678);
 });

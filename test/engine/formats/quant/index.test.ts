@@ -8,7 +8,7 @@ const BLOCKS = 64;
 
 describe("dequantize", () => {
   for (const quant of Object.values(quants)) {
-    test(`${quant.name}: random blocks give what the formula gives, rounded where ggml rounds (seed ${SEED})`, () => {
+    test(`${quant.name}: random blocks give the formula's values, rounded as ggml does (seed ${SEED})`, () => {
       const src = randomBytes(BLOCKS * quant.blockBytes, SEED + quant.ggmlType);
       const out = new Float32Array(BLOCKS * quant.blockLen);
       quant.dequantize(src, out);
@@ -22,7 +22,7 @@ describe("dequantize", () => {
       }
     });
 
-    test(`${quant.name}: the output's length decides how many blocks are read`, () => {
+    test(`${quant.name}: the output's length sets how many blocks are read`, () => {
       const src = randomBytes(3 * quant.blockBytes, SEED);
       const all = new Float32Array(3 * quant.blockLen);
       const first = new Float32Array(quant.blockLen);
@@ -38,7 +38,7 @@ describe("dequantize", () => {
   }
 });
 
-test("ids and sizes are ggml's", () => {
+test("ids and sizes equal ggml's", () => {
   const rows = Object.values(quants).map((quant) => [quant.name, quant.ggmlType, quant.blockLen, quant.blockBytes]);
   // GGML_QUANT_SIZES and GGMLQuantizationType in gguf-py's constants.py.
   expect(rows).toEqual([
@@ -73,7 +73,7 @@ test("ids and sizes are ggml's", () => {
   ]);
 });
 
-test("a block type is found by ggml's id, under ggml's name", () => {
+test("a block type is found by ggml's id, and has ggml's name", () => {
   expect(quantOf(8)).toBe(quants.q8_0);
   expect(quantOf(39)).toBe(quants.mxfp4);
   expect(quantOf(9)).toBeUndefined();
@@ -83,7 +83,7 @@ test("a block type is found by ggml's id, under ggml's name", () => {
   }
 });
 
-test("a block type that we cannot read is named, and so are those that we can", () => {
+test("an unsupported block type is an error that names it and the supported ones", () => {
   expect(unsupportedQuant(9)).toStartWith("block type q8_1 (9) is not supported; supported: f32, f16, bf16, q4_0,");
   expect(unsupportedQuant(999)).toStartWith("block type 999 is not known; supported: f32,");
 });

@@ -66,14 +66,14 @@ describe("quantize", () => {
       expect(bytes.findIndex((byte, i) => byte !== expected[i])).toBe(-1);
     });
 
-    test(`${quant.name}: zeros stay zeros, in every kind of group`, () => {
+    test(`${quant.name}: zeros stay zeros`, () => {
       const zeros = new Float32Array(512);
       const bytes = quantized(quant, zeros).fill(0xff);
       quant.quantize(zeros, bytes); // over old bytes
       expect(dequantized(quant, bytes).every((weight) => weight === 0)).toBe(true);
     });
 
-    test(`${quant.name}: equal, positive, sparse and one-sided weights come back near`, () => {
+    test(`${quant.name}: equal, positive, sparse and one-sided weights keep their values within the bound`, () => {
       const bits = Math.floor((8 * quant.blockBytes) / quant.blockLen);
       const bound = { 2: 0.35, 3: 0.3, 4: 0.15, 5: 0.15 }[bits] ?? 0.05;
       for (const [what, weights] of Object.entries(awkward())) {
@@ -84,7 +84,7 @@ describe("quantize", () => {
       }
     });
 
-    test(`${quant.name}: writes blocks at an odd address and nothing else, and refuses room for fewer`, () => {
+    test(`${quant.name}: blocks are written at an odd address, nothing else is, and too small an output is refused`, () => {
       const weights = random(512);
       const bytes = quantized(quant, weights);
       const wide = new Uint8Array(bytes.length + 3).fill(0xa5);
