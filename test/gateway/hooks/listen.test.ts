@@ -7,7 +7,7 @@ test.each([
   ["[::1]:9000", { hostname: "::1", port: 9000 }],
   ["unix:/run/hearth/hooks.sock", { unix: "/run/hearth/hooks.sock" }],
   [`unix:/${"x".repeat(106)}`, { unix: `/${"x".repeat(106)}` }],
-])("%s", (text, place) => {
+])("%s is a listen address", (text, place) => {
   expect(parseListen(text)).toEqual(place);
 });
 
@@ -23,6 +23,6 @@ test.each([
   "unix:/run/",
   "unix:/a\0b",
   `unix:/${"x".repeat(107)}`,
-])("%j is none", (text) => {
+])("%j is not a listen address", (text) => {
   expect(parseListen(text)).toBeUndefined();
 });

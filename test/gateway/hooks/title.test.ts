@@ -20,11 +20,11 @@ test.each([
   [{ subject: { not: "text" }, title: "" }, {}, "Build 7"],
   [null, {}, "Build 7"],
   [[1, 2], {}, "Build 7"],
-] as const)("of %j", (payload, headers, title) => {
+] as const)("the title of a delivery with payload %j", (payload, headers, title) => {
   expect(titleOf({ actions: actions("7\nsecond line"), payload, headers })).toBe(title);
 });
 
-test("is one line of bounded length, whatever senders write", () => {
+test("the title of a delivery is one line of bounded length", () => {
   const hostile = `a\n\u0000\u202eb${"🎩".repeat(500)}`;
   for (const payload of [{ subject: hostile }, { type: hostile, title: hostile }, { name: "x".repeat(1e6) }]) {
     const title = titleOf({ actions: [], payload })!;

@@ -39,7 +39,7 @@ test("an attachment is described by name, type and size", async () => {
   );
 });
 
-test("a template reaches it", async () => {
+test("a template can show an attachment's name", async () => {
   const hooks = hooksSchema.parse({
     presets: ["mail"],
     presetSettings: { mail: { messageTemplate: "{{ item.attachments[0].name }} of {{ item.replyTo }}" } },
@@ -60,7 +60,7 @@ test("a template reaches it", async () => {
   expect(action?.kind === "agent" && plain(action.message)).toBe("invoice.pdf of Zoe <zoe@x.org>");
 });
 
-test("other recipients, the reply address, and whether a list or a program sent it", async () => {
+test("the prompt shows further recipients, the reply address, the mailing list and automatic senders", async () => {
   const head =
     `${HEAD}Cc: a@b.org, "Eve" <eve@f.org>\r\nReply-To: desk@x.org\r\nList-Id: News <news.x.org>\r\n` +
     "Auto-Submitted: auto-generated\r\nDate: Sat, 21 Nov 2026 14:00:00 +0100\r\n";
@@ -73,7 +73,7 @@ test("other recipients, the reply address, and whether a list or a program sent 
   for (const label of ["Cc:", "Reply to:", "Mailing list:", "Sent by"]) expect(plainMail).not.toContain(label);
 });
 
-describe("names", () => {
+describe("the name of an attachment", () => {
   const nameOf = async (headers: string) => (await read(mixed([[headers, "x"]]))).attachments?.[0]?.name;
   test.each<[string, string]>([
     ["Content-Disposition: attachment; filename*=utf-8''r%C3%A4.bin", "rä.bin"],
@@ -89,7 +89,7 @@ describe("names", () => {
   });
 });
 
-describe("text that is attached", () => {
+describe("attached text", () => {
   const attached = (type: string, name: string) =>
     `Content-Type: ${type}\r\nContent-Disposition: attachment; filename="${name}"`;
   const textOf = async (part: [string, string | Uint8Array], options = ALL) =>
@@ -118,7 +118,7 @@ describe("text that is attached", () => {
     expect(await textOf([attached(type, name), body])).toBe(wanted);
   });
 
-  test("an attached mail: its head and its text", async () => {
+  test("has the head and the text of an attached mail", async () => {
     const inner = "From: Ann <ann@x.org>\r\nSubject: =?utf-8?q?Tea=3F?=\r\n\r\nAt five?\r\n";
     expect(await textOf([attached("message/rfc822", "f.eml"), inner])).toBe(
       "From: Ann <ann@x.org>\nSubject: Tea?\n\nAt five?",
@@ -126,7 +126,7 @@ describe("text that is attached", () => {
     expect(await textOf([attached("application/octet-stream", "f.eml"), inner])).toContain("At five?");
   });
 
-  test("it stands in the prompt, and counts with the body: maxBytes are for both", async () => {
+  test("is part of the prompt, and counts against maxBytes with the body", async () => {
     const csv: [string, string] = [attached("text/csv", "a.csv"), "who,what\r\nann,lamp"];
     expect(await prompt(mixed([csv]))).toContain(
       "- a.csv (text/csv, 18 bytes)\n--- text of a.csv:\nwho,what\nann,lamp",
@@ -140,32 +140,32 @@ describe("text that is attached", () => {
   });
 });
 
-describe("what mail programs attach", () => {
+describe("attachments of mail programs", () => {
   const logo =
     "Content-Type: image/png; name=logo.png\r\nContent-ID: <logo>\r\nContent-Disposition: inline; filename=logo.png";
-  test("images within the text are told as such", async () =>
+  test("images within the text are marked as such", async () =>
     expect(await prompt(mixed([[logo, "AAAA"]]))).toContain(
       "- logo.png (image/png, 5 bytes, an image within the text)",
     ));
-  test("winmail.dat", async () => {
+  test("winmail.dat is reported as packed attachments", async () => {
     const headers = "Content-Type: application/ms-tnef; name=winmail.dat\r\nContent-Disposition: attachment";
     expect(await prompt(mixed([[headers, "x"]]))).toContain(
       "winmail.dat (application/ms-tnef, 2 bytes, attachments packed",
     );
   });
-  test("an attachment behind others, within others", async () => {
+  test("an attachment within nested parts is found", async () => {
     const inner = `Content-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n${PDF[0]}\r\n\r\n${PDF[1]}\r\n--c--`;
     const [headers = "", ...rest] = inner.split("\r\n\r\n");
     const found = await read(mixed([[headers, rest.join("\r\n\r\n")]]));
     expect(found.attachments?.map(({ name }) => name)).toEqual(["invoice.pdf"]);
   });
-  test("the first of very many are named, the others counted", async () => {
+  test("twenty attachments are named, and the others are counted", async () => {
     const source = mixed(Array.from({ length: 5000 }, () => PDF));
     const { attachments, furtherAttachments } = await read(source);
     expect([attachments?.length, furtherAttachments]).toEqual([20, 4980]);
     expect(await prompt(source)).toEndWith("- and 4980 more");
   });
-  test("one whose end was not read has no size that is known", async () => {
+  test("an attachment that was cut off is shown with a minimum size", async () => {
     const large = PDF[0].replaceAll("invoice", "large");
     const source = mixed([PDF, [large, "JVBERi0=\r\n".repeat(1000)]]).subarray(0, 6000);
     const text = await prompt(source, { ...ALL, isCut: true });
@@ -175,7 +175,7 @@ describe("what mail programs attach", () => {
   });
 });
 
-test("whatever a watcher posts as attachments does no harm", async () => {
+test("malformed attachments from a watcher are ignored, and long ones are cut", async () => {
   const posted = (attachments: unknown) =>
     told("mail", { source: "x", messages: [{ from: "a", subject: "s", snippet: "n", attachments }] });
   for (const attachments of [null, 7, "x", {}, [null, 7, "x", []], [{ name: {}, size: "many", text: [] }]]) {

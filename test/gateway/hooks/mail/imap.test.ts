@@ -26,7 +26,7 @@ type Options = Partial<Parameters<typeof openMailbox>[1]>;
 const open = (more: Partial<MailAccount> = {}, options: Options = {}) =>
   openMailbox(account(more), { password: PASSWORD, signal: new AbortController().signal, ...options });
 
-describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
+describe.skipIf(!hasDovecot)("opening a mailbox", () => {
   test.each<[string, () => Partial<MailAccount>]>([
     ["without TLS", () => ({})],
     ["with TLS, to an address", () => ({ security: "tls", port: server.tlsPort, caFile: server.caFile })],
@@ -36,7 +36,7 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     ],
     ["with STARTTLS", () => ({ security: "starttls", caFile: server.caFile })],
     ["with STARTTLS, to a name", () => ({ host: "localhost", security: "starttls", caFile: server.caFile })],
-  ])("%s", async (_, more) => {
+  ])("works %s", async (_, more) => {
     const box = await open(more());
     expect(box.uidValidity).toMatch(/^[1-9]\d*$/);
     expect(box.uidNext).toBeGreaterThan(0);
@@ -60,11 +60,11 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     ["TLS where there is none", () => ({ security: "tls" }), "upstream", "see hooks.mail.secure and hooks.mail.port"],
     ["a mailbox that is not there", () => ({ mailbox: "No" }), "not_found", "there is no mailbox 'No'"],
     ["a file of a certificate that is not there", () => ({ caFile: "/nowhere.pem" }), "bad_request", "ENOENT"],
-  ])("not with %s", async (_, more, code, message) => {
+  ])("fails with %s", async (_, more, code, message) => {
     await expect(open(more())).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
   });
 
-  test("where a person gives options, those are named", async () => {
+  test("names the caller's own options in errors", async () => {
     const names = { caFile: "--ca-file", secure: "--starttls", port: "--port" };
     const opened = (more: Partial<MailAccount>) => open(more, { names });
     await expect(opened({ security: "tls", port: server.tlsPort })).rejects.toThrow("certificate: --ca-file");
@@ -72,14 +72,14 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     await expect(opened({ caFile: "/nowhere.pem" })).rejects.toThrow("--ca-file: cannot read '/nowhere.pem'");
   });
 
-  test("not with a wrong password, which no message shows", async () => {
+  test("fails with a wrong password, which the error does not show", async () => {
     await expect(open({}, { password: "wrong-password" })).rejects.toMatchObject({
       code: "unauthorized",
       message: `127.0.0.1:${server.port} refuses the password of 'joe': Authentication failed.`,
     });
   });
 
-  test("not by a STARTTLS server that offers none: the password does not leave in clear", async () => {
+  test("fails on a server without STARTTLS before the password is sent in clear", async () => {
     const heard: string[] = [];
     const listener = Bun.listen({
       hostname: "127.0.0.1",
@@ -102,7 +102,7 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     expect(heard.join("")).not.toMatch(/AUTHENTICATE|LOGIN/i);
   });
 
-  test("an aborted operation fails at once, in any state", async () => {
+  test("fails at once if it is aborted, and so do later operations", async () => {
     const stop = new AbortController();
     const box = await open({}, { signal: stop.signal });
     const news = box.news(3_600_000);
@@ -113,7 +113,7 @@ describe.skipIf(!hasDovecot)("a mailbox is opened", () => {
     await expect(open({}, { signal: stop.signal })).rejects.toMatchObject({ code: "cancelled" });
   });
 
-  test("a server without notifications is polled", async () => {
+  test("polls a server without notifications", async () => {
     const mute = await startDovecot({ settings: "imap_capability = IMAP4rev1 LITERAL+\n" });
     try {
       const box = await open({ port: mute.port });

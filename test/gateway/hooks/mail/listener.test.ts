@@ -28,7 +28,7 @@ function startTerse(): { readonly port: number; readonly searches: readonly stri
   return { port, searches };
 }
 
-test("without UIDNEXT, mails at the first look are not news", async () => {
+test("on a server without UIDNEXT, mails that are there at the first look are not reported as new", async () => {
   const { port, searches } = startTerse();
   const deps = { store: openStore(mailMigrations), log: silent, random: () => 0, mails: noMails(), now: Date.now };
   const address = { host: "127.0.0.1", port, mailbox: "INBOX", caFile: undefined };

@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 /** Interval of the listener's checks of the password. */
 const LOOK_MS = 5000;
 
-test("a refused password is tried again after a minute, though the clock was set back an hour", async () => {
+test("a refused password is tried again after a minute although the clock was set back an hour", async () => {
   let looks = 0;
   const logins: number[] = [];
   const port = startScripted((socket, { tag, name }) => {
@@ -40,7 +40,7 @@ test("a refused password is tried again after a minute, though the clock was set
   expect(logins).toEqual([0, 60_000 / LOOK_MS]);
 });
 
-test("a short outage of a mailbox is not a long one because the clock was set ahead", async () => {
+test("a short outage of a mailbox is not reported as a long one after the clock was set ahead", async () => {
   let nowMs = systemClock.now();
   let told = 0;
   const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => (nowMs += HOUR_MS) };

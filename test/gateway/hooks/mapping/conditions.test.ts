@@ -17,7 +17,7 @@ const view = makeView({
   },
 });
 
-describe("a test of one value", () => {
+describe("a condition on one value", () => {
   test.each<[Condition, boolean]>([
     [{ at: "action", equals: "opened" }, true],
     [{ at: "action", equals: "closed" }, false],
@@ -64,12 +64,12 @@ describe("all, any and not", () => {
   ])("%j is %p", (condition, wanted) => expect(makeQuestion(condition)(view)).toBe(wanted));
 });
 
-test("a credential cannot be asked for", () => {
+test("a condition cannot read a credential", () => {
   const asked = makeView({ headers: { authorization: "Bearer x" } });
   expect(makeQuestion({ at: "headers.authorization", matches: "." })(asked)).toBe(false);
 });
 
-describe("what is refused when the configuration is read", () => {
+describe("the configuration refuses a condition with", () => {
   let deep: Condition = { at: "a" };
   for (let i = 0; i < 20; i++) deep = { not: deep };
   test.each<[string, Condition, string]>([
@@ -85,22 +85,22 @@ describe("what is refused when the configuration is read", () => {
     expect(mappingSchema.safeParse({ match: { when: { at: "a", matches: "a".repeat(513) } } }).success).toBe(false));
 });
 
-test("a pattern that would backtrack for ever answers", () => {
+test("a pattern that would backtrack exponentially is matched in linear time", () => {
   const asks = makeQuestion({ at: "payload", matches: "^(([a-z])+.)+[A-Z]([a-z])+$" });
   expect(asks(makeView({ payload: "a".repeat(65_536) }))).toBe(false);
 });
 
-describe("a text that a pattern cannot look at whole", () => {
+describe("a text that is too long for a pattern", () => {
   const padded = makeView({ payload: { x: `${"a".repeat(65_536)}!`, y: "b" } });
   const matches = { at: "payload.x", matches: "^a" };
   test.each<Condition>([matches, { not: matches }, { any: [matches, { at: "payload.y" }] }, { all: [matches] }])(
-    "is no answer to %j",
+    "fails the condition %j",
     (condition) => {
       expect(() => makeQuestion(condition)(padded)).toThrow("a text has 65537 characters, at most 65536 for a pattern");
     },
   );
 
-  test("is one to what does not need it", () => {
+  test("does not fail a condition that does not match it", () => {
     expect(makeQuestion({ at: "payload.x", exists: true })(padded)).toBe(true);
     expect(makeQuestion({ at: "payload.y", matches: "b" })(padded)).toBe(true);
   });

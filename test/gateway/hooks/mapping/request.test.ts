@@ -4,7 +4,7 @@ import { trimSlashes } from "../../../../src/gateway/hooks/mapping/request.ts";
 import { parseTracestate } from "../../../../src/gateway/hooks/trace.ts";
 import { cpuMs } from "../../../cpu-time.ts";
 
-test("slashes at both ends of a path go, those within stay", () => {
+test("slashes at both ends of a path are removed, and inner ones stay", () => {
   const text = fc.string({ unit: fc.constantFrom("/", "a", "?"), maxLength: 12 });
   fc.assert(fc.property(text, (path) => expect(trimSlashes(path)).toBe(path.replace(/^\/+|\/+$/g, ""))));
 });
@@ -12,13 +12,13 @@ test("slashes at both ends of a path go, those within stay", () => {
 /** Length of a stranger's path and header: many thousands of characters. */
 const LENGTH = 60_000;
 
-test("a path of slashes takes no longer than its length", () => {
+test("a path of slashes is trimmed in linear time", () => {
   const startedMs = cpuMs();
   for (let i = 0; i < 10; i++) trimSlashes(`a${"/".repeat(LENGTH)}b`);
   expect(cpuMs() - startedMs).toBeLessThan(1000); // quadratic: 10 s
 });
 
-test("a list of blanks takes no longer than its length", () => {
+test("a list of blanks is parsed in linear time", () => {
   const startedMs = cpuMs();
   for (let i = 0; i < 20; i++) parseTracestate(`a=b${" ".repeat(32_000)}c`);
   expect(cpuMs() - startedMs).toBeLessThan(1000); // quadratic: 8 s

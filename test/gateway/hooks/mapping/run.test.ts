@@ -44,7 +44,7 @@ async function agentOf(mapping: object, request: Partial<MappingRequest>, parts 
 
 const part = (from: "operator" | "external", text: string): TaintedText => [{ from, text }];
 
-describe("which mapping takes a request", () => {
+describe("the mapping of a request", () => {
   const found = (hooks: HooksInput, request: Partial<MappingRequest>) =>
     mappingsOf(hooks).find(makeRequest(request))?.id;
   const own = (...matches: object[]): HooksInput => ({ mappings: matches.map((match) => ({ match })) }) as HooksInput;
@@ -69,13 +69,13 @@ describe("which mapping takes a request", () => {
     ["path like a prototype's", own({ path: "a" }), { path: "__proto__" }, undefined],
   ])("%s", (_, hooks, request, wanted) => expect(found(hooks, request)).toBe(wanted));
 
-  test("candidates of a path are known before its body", () => {
+  test("candidates are known from the path before the body is read", () => {
     const mappings = mappingsOf(own({ path: "a" }, { source: "s" }, { path: "b" }));
     expect(mappings.forPath("/a").map(({ id }) => id)).toEqual(["mapping-1", "mapping-2"]);
     expect(mappings.forPath("wake")).toEqual([]);
   });
 
-  test("one that cannot be used keeps its requests and fails them", async () => {
+  test("an unusable mapping keeps its requests and fails them", async () => {
     const mappings = mappingsOf({
       mappings: [{ match: { path: "a" }, messageTemplate: "{{x | shout}}" }, { messageTemplate: "all" }],
     });
@@ -90,7 +90,7 @@ describe("which mapping takes a request", () => {
     expect(mappings.find(makeRequest({ path: "b" }))?.id).toBe("mapping-2");
   });
 
-  test("a condition that cannot be read takes what the rest of the match takes", () => {
+  test("an invalid condition counts as fulfilled", () => {
     const mappings = mappingsOf(own({ path: "a", when: { at: "x", matches: "(" } }, {}));
     expect(mappings.find(makeRequest({ path: "a" }))?.plan.ok).toBe(false);
     expect(mappings.find(makeRequest({ path: "b" }))?.id).toBe("mapping-2");
@@ -98,7 +98,7 @@ describe("which mapping takes a request", () => {
 });
 
 describe("an action", () => {
-  test("agent, with all that the mapping says", async () => {
+  test("has all settings of an agent mapping", async () => {
     const mapping = {
       messageTemplate: "New: {{title}}",
       name: "Shop {{n}}",
@@ -133,7 +133,7 @@ describe("an action", () => {
     });
   });
 
-  test("agent, with defaults", async () => {
+  test("has defaults in an agent mapping without settings", async () => {
     expect(await agentOf({ messageTemplate: "Hi" }, {})).toEqual({
       kind: "agent",
       message: part("operator", "Hi"),
@@ -146,7 +146,7 @@ describe("an action", () => {
     });
   });
 
-  test("wake", async () => {
+  test("has text, mode and boundary in a wake mapping", async () => {
     const mapping = {
       action: "wake",
       textTemplate: "{{x}}",
@@ -158,7 +158,7 @@ describe("an action", () => {
     ]);
   });
 
-  test("a session key with a missing value is dropped: strangers must not share a conversation", async () => {
+  test("has no session key if a value in it is missing, so that strangers share no conversation", async () => {
     const mapping = { messageTemplate: "x", sessionKey: "hook:shop:{{id}}", to: "chat-{{id}}" };
     const action = await agentOf(mapping, { payload: {} });
     expect(action.sessionKey).toBeUndefined();
@@ -174,7 +174,7 @@ describe("an action", () => {
     ["an endless session key", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "k".repeat(257) }, "257 characters"],
     ["a session key of two lines", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "a\nb" }, "control characters"],
     ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "the requested channel does not exist"],
-  ])("%s is the request's fault", async (_, mapping, payload, reason) => {
+  ])("is refused as a bad request for %s", async (_, mapping, payload, reason) => {
     expect(await runOne(mapping, { payload })).toMatchObject({
       kind: "failed",
       code: "bad_request",
@@ -186,19 +186,19 @@ describe("an action", () => {
 describe("a list of the body", () => {
   const mapping = { forEach: "orders", messageTemplate: "{{index}}: {{item.id}} of {{shop}}", itemId: "{{item.id}}" };
 
-  test("each item becomes an action, in order, with an id of its own", async () => {
+  test("each item becomes an action, in order, with its own id", async () => {
     const payload = { shop: "s", orders: [{ id: 7 }, { id: 8 }, {}] };
     const actions = actionsOf(await runOne(mapping, { payload })) as AgentAction[];
     expect(actions.map(({ message }) => plain(message))).toEqual(["0: 7 of s", "1: 8 of s", "2:  of s"]);
     expect(actions.map(({ itemId }) => itemId)).toEqual(["7", "8", undefined]);
   });
 
-  test("equal items are both acted on", async () => {
+  test("equal items without an id become two actions", async () => {
     const outcome = await runOne({ ...mapping, itemId: undefined }, { payload: { orders: [{ id: 1 }, { id: 1 }] } });
     expect(actionsOf(outcome)).toHaveLength(2);
   });
 
-  test("an empty one asks for nothing", async () =>
+  test("an empty list becomes no action", async () =>
     expect(await runOne(mapping, { payload: { orders: [] } })).toEqual({ kind: "nothing" }));
 
   test("the body itself may be the list", async () => {
@@ -207,7 +207,7 @@ describe("a list of the body", () => {
   });
 
   test.each([[{}], [{ orders: "x" }], [{ orders: { length: 3 } }], [{ orders: null }]])(
-    "%j is no list",
+    "%j has no list and is refused",
     async (payload) =>
       expect(await runOne(mapping, { payload })).toMatchObject({
         code: "bad_request",
@@ -215,7 +215,7 @@ describe("a list of the body", () => {
       }),
   );
 
-  test("one item that fails fails them all", async () => {
+  test("one item that fails makes all fail", async () => {
     const strict = { ...mapping, missing: "error" };
     expect(await runOne(strict, { payload: { shop: "s", orders: [{ id: 1 }, {}] } })).toMatchObject({ kind: "failed" });
   });
@@ -232,13 +232,13 @@ describe("a list of the body", () => {
     });
   });
 
-  test("without a list, a field called item is a field", async () =>
+  test("without forEach, item is a field of the body", async () =>
     expect(plain((await agentOf({ messageTemplate: "{{item.x}}" }, { payload: { item: { x: "own" } } })).message)).toBe(
       "own",
     ));
 });
 
-describe("what a transform returns", () => {
+describe("the result of a transform:", () => {
   const mapping = {
     transform: { module: "t.ts" },
     messageTemplate: "Base {{values.n}}",
@@ -258,10 +258,10 @@ describe("what a transform returns", () => {
       partsWith(() => output),
     );
 
-  test("undefined: the mapping as it is", async () => expect((await agentGiven(undefined)).name).toBe("Base"));
-  test("null: nothing to do", async () => expect(await given(null)).toEqual({ kind: "nothing" }));
+  test("undefined keeps the mapping's action", async () => expect((await agentGiven(undefined)).name).toBe("Base"));
+  test("null runs nothing", async () => expect(await given(null)).toEqual({ kind: "nothing" }));
 
-  test("settings replace the mapping's", async () => {
+  test("settings override the mapping's", async () => {
     const output = {
       name: "New",
       sessionKey: "k",
@@ -274,23 +274,23 @@ describe("what a transform returns", () => {
     expect(await agentGiven(output)).toMatchObject({ ...output, to: "5", timeoutSeconds: 2 });
   });
 
-  test("a transform's text counts as outside text", async () =>
+  test("text is marked as external", async () =>
     expect((await agentGiven({ message: "Do this" })).message).toEqual(part("external", "Do this")));
 
-  test("values are for the template, whose words stay the operator's", async () =>
+  test("values fill the template, whose words stay the operator's", async () =>
     expect((await agentGiven({ values: { n: 5 } })).message).toEqual([
       ...part("operator", "Base "),
       ...part("external", "5"),
     ]));
 
-  test("another kind of action drops what only the first has", async () => {
+  test("another kind of action drops the fields of the mapping's kind", async () => {
     const outcome = await given({ kind: "wake", text: "t", mode: "next-heartbeat", model: "m" });
     expect(actionsOf(outcome)).toEqual([
       { kind: "wake", text: part("external", "t"), mode: "next-heartbeat", isWrapped: true },
     ]);
   });
 
-  test("action is another word for kind, for transforms that speak as mappings do", async () => {
+  test("action is an alias of kind", async () => {
     const wake = { text: part("external", "t"), kind: "wake", mode: "now", isWrapped: true } as const;
     expect(actionsOf(await given({ action: "wake", text: "t" }))).toEqual([wake]);
     expect(actionsOf(await given({ action: "wake", kind: "wake", text: "t" }))).toEqual([wake]);
@@ -305,19 +305,19 @@ describe("what a transform returns", () => {
     [{ kind: "wake", text: "t", mode: "now", wakeMode: "next-heartbeat" }, "now"],
     [{ mode: "next-heartbeat" }, "next-heartbeat"],
     [{ wakeMode: "now", mode: "next-heartbeat" }, "now"],
-  ])("%j: mode and wakeMode are one setting, each kind's own word first", async (output, wanted) => {
+  ])("%j: mode and wakeMode are aliases, and the kind's own name comes first", async (output, wanted) => {
     const [action] = actionsOf(await given(output));
     expect(action?.kind === "wake" ? action.mode : action?.wakeMode).toBe(wanted as "now");
   });
 
-  test("now does not bring forward what the mapping puts off", async () => {
+  test("wakeMode now does not override the mapping's next-heartbeat", async () => {
     const late = await given({ wakeMode: "now" }, { wakeMode: "next-heartbeat" });
     expect(actionsOf(late)[0]).toMatchObject({ wakeMode: "next-heartbeat" });
     expect(late).toMatchObject({ warnings: [expect.stringContaining("cannot start now")] });
     expect((await agentGiven({ wakeMode: "next-heartbeat" })).wakeMode).toBe("next-heartbeat");
   });
 
-  test("the boundary cannot be turned off, only on", async () => {
+  test("the boundary can be turned on, and not off", async () => {
     const outcome = await given({ allowUnsafeExternalContent: true });
     expect(actionsOf(outcome)[0]?.isWrapped).toBe(true);
     expect(outcome).toMatchObject({ warnings: ["the transform cannot turn the safety boundary off"] });
@@ -326,14 +326,14 @@ describe("what a transform returns", () => {
     expect((await agentGiven({ allowUnsafeExternalContent: false }, unsafe)).isWrapped).toBe(true);
   });
 
-  test("delivery cannot be turned on, only off", async () => {
+  test("delivery can be turned off, and not on", async () => {
     expect((await agentGiven({ deliver: false })).deliver).toBe(false);
     const outcome = await given({ deliver: true }, { deliver: false });
     expect(actionsOf(outcome)[0]).toMatchObject({ deliver: false });
     expect(outcome).toMatchObject({ warnings: [expect.stringContaining("cannot turn delivery on")] });
   });
 
-  test("tools cannot be added, only left out", async () => {
+  test("tools can be left out, and not added", async () => {
     const outcome = await given({ tools: ["session_history", "shell"] });
     expect(actionsOf(outcome)[0]).toMatchObject({ tools: ["session_history"] });
     expect(outcome).toMatchObject({ warnings: ["the transform cannot add tools: shell"] });
@@ -350,7 +350,7 @@ describe("what a transform returns", () => {
     ["two kinds", { kind: "wake", action: "agent" }, "kind is 'wake', action is 'agent'"],
     ["a time that is none", { timeoutSeconds: -1 }, "timeoutSeconds"],
     ["a prototype", JSON.parse('{"__proto__": {"tools": ["shell"]}}'), "__proto__"],
-  ])("%s is the mapping's fault", async (_, output, reason) =>
+  ])("%s fails the mapping", async (_, output, reason) =>
     expect(await given(output)).toMatchObject({
       kind: "failed",
       code: "mapping_failed",
@@ -358,7 +358,7 @@ describe("what a transform returns", () => {
     }),
   );
 
-  test("it sees no credentials", async () => {
+  test("the transform's input has no credentials", async () => {
     let seen: unknown;
     const parts = partsWith((input) => void (seen = input));
     const secrets = { authorization: "s3cr3t", "x-hub-signature-256": "s3cr3t", "x-event": "e" };
@@ -366,7 +366,7 @@ describe("what a transform returns", () => {
     expect(seen).toEqual({ path: "ingest", headers: { "x-event": "e" }, query: { a: "b" }, payload: { p: 1 } });
   });
 
-  test("of a list, each item is asked about, and some may be left out", async () => {
+  test("each item of a list is transformed, and null leaves it out", async () => {
     const parts = partsWith(({ item, index }) => (item === "skip" ? null : { message: `${index} ${item}` }));
     const outcome = await runOne({ ...mapping, forEach: "payload" }, { payload: ["a", "skip", "c"] }, parts);
     expect(actionsOf(outcome).map((action) => plain((action as AgentAction).message))).toEqual(["0 a", "2 c"]);
@@ -378,7 +378,7 @@ describe("what a transform returns", () => {
     ["timeout", "mapping_failed"],
     ["runner", "mapping_failed"],
     ["bad_file", "mapping_failed"],
-  ] as const)("a transform that fails with %s is %s", async (code, wanted) => {
+  ] as const)("an error %s of the transform becomes %s", async (code, wanted) => {
     const parts = partsWith(() => {
       throw new AppError(code, "why");
     });
@@ -387,7 +387,7 @@ describe("what a transform returns", () => {
 });
 
 describe("presets", () => {
-  test("an operator's settings go over a preset's, and keep the rest", () => {
+  test("an operator's settings override a preset's, and the others stay", () => {
     const [mapping] = mappingsOf({
       presets: ["github"],
       presetSettings: { github: { match: { when: { at: "action" } }, deliver: false, secrets: "s" } },
@@ -401,7 +401,7 @@ describe("presets", () => {
     });
   });
 
-  test("the mail section's settings count less than the operator's", () => {
+  test("settings of hooks.mail override the preset's, and presetSettings override both", () => {
     const hooks = {
       presets: ["mail" as const],
       mail: { model: "small", thinking: "low", allowUnsafeExternalContent: true },
@@ -414,7 +414,7 @@ describe("presets", () => {
     });
   });
 
-  test("named twice is there once; an own mapping's id stays its own", () => {
+  test("a preset named twice exists once, and an own mapping keeps its id", () => {
     const hooks: HooksInput = { presets: ["github", "github"], mappings: [{ id: "github", match: { path: "x" } }] };
     expect(mappingsOf(hooks).all.map(({ id }) => id)).toEqual(["github", "preset-github"]);
   });
@@ -432,7 +432,7 @@ describe("presets", () => {
     expect(plain((actionsOf(outcome)[0] as AgentAction).message)).toBe("Own x");
   });
 
-  test("a delivery's id is where its sender puts it", () => {
+  test("only a preset's mapping takes the delivery id from the sender's header", () => {
     const [mapping] = mappingsOf({ presets: ["github"] }).all;
     expect(deliveryIdOf(mapping!, makeRequest({ headers: { "x-github-delivery": "d-1" } }))).toBe("d-1");
     expect(deliveryIdOf(mapping!, makeRequest({}))).toBeUndefined();

@@ -32,7 +32,7 @@ const view = makeView({
   },
 });
 
-describe("a value is found", () => {
+describe("a tag shows a value:", () => {
   test.each([
     ["{{name}}", "Ada"],
     ["{{ name }}", "Ada"],
@@ -56,19 +56,19 @@ describe("a value is found", () => {
   ])("%s is %s", (source, wanted) => expect(show(source, view)).toBe(wanted));
 });
 
-describe("a body that is no object is reached as payload", () => {
+describe("a body that is not an object is shown as payload:", () => {
   test.each([
     ["{{payload}}", "text", "text"],
     ["{{payload[0]}}", ["x"], "x"],
     ["{{[0]}}", ["x"], "x"],
     ["{{payload}}", 5, "5"],
     ["{{payload.x}}", null, ""],
-  ])("%s of %p", (source, payload, wanted) => expect(show(source, makeView({ payload }))).toBe(wanted));
+  ])("%s with body %p", (source, payload, wanted) => expect(show(source, makeView({ payload }))).toBe(wanted));
 });
 
-describe("nothing is there", () => {
+describe("a tag without a value", () => {
   test.each(["{{nope}}", "{{none}}", "{{list[9].id}}", "{{name.first}}", "{{name.length}}", "{{headers.nope}}"])(
-    "%s: nothing, the tag itself, or an error, as the mapping says",
+    "%s: is empty, stays, or is an error, as the mapping's setting says",
     (tag) => {
       expect(show(`<${tag}>`, view)).toBe("<>");
       expect(show(`<${tag}>`, view, "keep")).toBe(`<${tag}>`);
@@ -76,14 +76,14 @@ describe("nothing is there", () => {
     },
   );
 
-  test("an empty text is a value", () => expect(show("<{{empty}}>", view, "error")).toBe("<>"));
+  test("is not an error for an empty text", () => expect(show("<{{empty}}>", view, "error")).toBe("<>"));
 
   test.each(["__proto__", "constructor", "constructor.prototype", "list.map", "name.constructor", "toString"])(
-    "%s of a prototype",
+    "is empty for %s of a prototype",
     (path) => expect(show(`{{${path}}}`, view)).toBe(""),
   );
 
-  test("a field of the body may be called like a prototype's", () => {
+  test("may name a field of the body that is named like a prototype's", () => {
     const payload: unknown = JSON.parse('{"constructor": "mason", "__proto__": {"x": "own"}}');
     expect(show("{{constructor}} {{__proto__.x}}", makeView({ payload }))).toBe("mason own");
   });
@@ -114,7 +114,7 @@ describe("filters", () => {
     ["{{name | hash}}", new Bun.CryptoHasher("sha256").update("Ada").digest("hex").slice(0, 32)],
   ])("%s is %s", (source, wanted) => expect(show(source, view)).toBe(wanted));
 
-  test("truncate counts characters as people do", () =>
+  test("truncate counts graphemes", () =>
     expect(show("{{payload | truncate: 1}}", makeView({ payload: "👩‍👩‍👧x" }))).toBe("👩‍👩‍👧…"));
 
   test.each([
@@ -129,7 +129,7 @@ describe("filters", () => {
   ])("%s is refused", (source, problem) => expect(() => makeTemplate(source, { missing: "empty" })).toThrow(problem));
 });
 
-test.each(["}}", "{ {name} }", "{name}", "{name}}", '{"a":{"b":1}}'])("%s is text", (source) =>
+test.each(["}}", "{ {name} }", "{name}", "{name}}", '{"a":{"b":1}}'])("%s is plain text", (source) =>
   expect(show(source, view)).toBe(source),
 );
 
@@ -142,19 +142,19 @@ test.each([
   ["{{name}}\nx {{ name }\n{{name}}", "line 2, column 3: '{{ name }"],
   ["{{{}}}", "line 1, column 1: '{{{}}}' is not closed"],
   ['{{"}}', "line 1, column 1: '{{\"}}' is not closed"],
-])("%s is an error with its place", (source, message) => {
+])("%s is an error with line and column", (source, message) => {
   expect(() => show(source, view)).toThrow(message);
 });
 
-test("a text in quotes is text, braces and all", () => {
+test("braces in quotes do not end a tag", () => {
   expect(show(`{{ "{{" }} x {{'}}'}} {{name}}`, view)).toBe("{{ x }} Ada");
 });
 
-describe("a tainted text knows whose words it has", () => {
+describe("a rendered text", () => {
   const origins = (source: string) =>
     makeTemplate(source, { missing: "keep" })(view).tainted.map(({ from, text }) => `${from}: ${text}`);
 
-  test("the template's text is the operator's, values are not", () =>
+  test("marks the template's text as the operator's, and values as external", () =>
     expect(origins("Hi {{name}}, {{count}}!")).toEqual([
       "operator: Hi ",
       "external: Ada",
@@ -162,24 +162,25 @@ describe("a tainted text knows whose words it has", () => {
       "external: 3",
       "operator: !",
     ]));
-  test("paths and headers come from outside too", () =>
+  test("marks path and headers as external", () =>
     expect(origins("{{path}}{{headers.x-event}}")).toEqual(["external: a/bpush"]));
-  test("a default, the time and a tag that stays are ours", () =>
+  test("marks defaults, the time and kept tags as the operator's", () =>
     expect(origins('{{nope | default: "none"}} {{now | date: "date"}} {{nope}}')).toEqual([
       "operator: none 2026-01-02 {{nope}}",
     ]));
-  test("a filter does not launder", () => expect(origins("{{name | upper | json}}")).toEqual(['external: "ADA"']));
+  test("marks filtered values as external", () =>
+    expect(origins("{{name | upper | json}}")).toEqual(['external: "ADA"']));
 });
 
-test("a value cannot bring a tag of its own", () =>
+test("a tag within a value is not rendered", () =>
   expect(show("{{payload}}", makeView({ payload: "{{headers.x}}", headers: { x: "!" } }))).toBe("{{headers.x}}"));
 
-test("a template's output is bounded", () => {
+test("a template's output is limited to 1,048,576 characters", () => {
   const big = makeView({ payload: "x".repeat(100_000) });
   expect(() => show("{{payload}}".repeat(20), big)).toThrow("more than 1048576 characters");
 });
 
-test("a body that nests too deep to be written down is refused, not a crash", () => {
+test("a body that nests too deep is refused without a crash", () => {
   let payload: unknown = 1;
   for (let i = 0; i < 200_000; i++) payload = [payload];
   try {
@@ -198,12 +199,12 @@ describe("credentials", () => {
     "x-amz-security-token x-forwarded-access-token x-goog-iap-jwt-assertion x-vault-token apikey x-secret"
   ).split(" ");
 
-  test.each(NAMES)("the header %s is not shown", (name) => {
+  test.each(NAMES)("the header %s is hidden", (name) => {
     const secret = makeView({ headers: { [name]: SECRET, [name.toUpperCase()]: SECRET } });
     expect(show(`{{headers.${name}}}|{{headers}}`, secret)).not.toContain(SECRET);
   });
 
-  test("nor is the one that a mapping's own scheme reads", () => {
+  test("the header of the mapping's own scheme is hidden", () => {
     const auth: SignatureConfig = {
       scheme: "hmac",
       secrets: [{ value: "k", expiresAt: undefined }],
@@ -218,9 +219,9 @@ describe("credentials", () => {
     expect(show("{{headers.x-proof}}{{headers}}", makeView({ headers: { "x-proof": SECRET } }, auth))).toBe("{}");
   });
 
-  test("nor tokens of the query", () => expect(show("{{query}} {{query.token}}", view)).toBe('{"q":"1"} '));
+  test("tokens of the query are hidden", () => expect(show("{{query}} {{query.token}}", view)).toBe('{"q":"1"} '));
 
-  test("no template reaches one, and none crashes", () => {
+  test("no template shows one, and every failure is an error of the product", () => {
     const piece = fc.oneof(
       fc.constantFrom("headers", "query", "payload", "authorization", "token", "__proto__", "constructor", "item"),
       fc.constantFrom(".", "[", "]", "{{", "}}", "|", ":", '"', "'", " ", "0", "json", "default", "hash", "upper"),

@@ -44,7 +44,7 @@ function makeRun(modules: Readonly<Record<string, string>>, transformTimeoutMs =
   };
 }
 
-test("the text is taken under either name, whichever kind the action is", async () => {
+test("a transform may return the text as text or message for both kinds of action", async () => {
   const run = makeRun({
     "text.ts": "export default () => ({ text: 'dark' });",
     "wake.ts": "export default () => ({ kind: 'wake', message: 'dark' });",
@@ -58,7 +58,7 @@ test("the text is taken under either name, whichever kind the action is", async 
   expect([await said("text.ts"), await said("wake.ts"), await said("both.ts")]).toEqual(["dark", "dark", "short"]);
 });
 
-test("a transform computes, and the operator's template tells it", async () => {
+test("the operator's template shows values that a transform computed", async () => {
   const run = makeRun({
     "sum.ts": `
       interface Input { payload: { prices: number[] } }
@@ -77,7 +77,7 @@ test("a transform computes, and the operator's template tells it", async () => {
   });
 });
 
-test("a transform cannot see who sent the request", async () => {
+test("a transform sees no credential of the request", async () => {
   const run = makeRun({ "all.ts": "export default (input: unknown) => ({ message: JSON.stringify(input) });" });
   const outcome = await run(
     "all.ts",
@@ -90,7 +90,7 @@ test("a transform cannot see who sent the request", async () => {
 });
 
 test(
-  "a mapping whose transform is bad fails alone, and works again once that is mended",
+  "only the mapping of a broken transform fails, and works again once the transform is repaired",
   async () => {
     const run = makeRun({ "good.ts": "export default () => {};", "bad.ts": "export default () => {" });
     expect(await run("bad.ts", {})).toMatchObject({
@@ -106,7 +106,7 @@ test(
 );
 
 test(
-  "a transform that hangs is given up",
+  "a transform that hangs ends with an error",
   async () => {
     const run = makeRun({ "hang.ts": "export default () => { for (;;) {} };" }, 300);
     expect(await run("hang.ts", {})).toMatchObject({
@@ -118,7 +118,7 @@ test(
 );
 
 test(
-  "the time is that of a request, not of each of its items",
+  "the time limit covers a whole request, not each of its items",
   async () => {
     writeFileSync(join(folder, "slow.ts"), "export default async () => { await Bun.sleep(200); };");
     const [mapping] = makeMappings({
@@ -135,7 +135,7 @@ test(
   PATIENCE_MS,
 );
 
-test("items go through their transforms side by side, a few at a time, and stay in order", async () => {
+test("items are transformed a few at a time, and keep their order", async () => {
   const [mapping] = makeMappings({
     hooks: hooksSchema.parse({
       mappings: [{ forEach: "payload", transform: { module: "x.ts" }, messageTemplate: "{{values.n}}" }],

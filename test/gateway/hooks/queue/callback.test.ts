@@ -23,7 +23,7 @@ const callback = (url: string, more: Partial<Callback> = {}): Callback => ({
   ...more,
 });
 
-test("the receiver's own library takes what is sent", async () => {
+test("a callback verifies with the receiver's own library", async () => {
   let verified: unknown;
   const url = listen(async (request) => {
     verified = new Webhook(SECRET).verify(await request.text(), Object.fromEntries(request.headers));
@@ -44,14 +44,14 @@ test.each([
   expect(await sendCallback(callback(url))).toEqual(outcome as never);
 });
 
-test("an answer that names a date is tried again then", async () => {
+test("an answer whose Retry-After is a date is retried at that date", async () => {
   const headers = { "retry-after": new Date(Date.now() + 60_000).toUTCString() };
   const outcome = await sendCallback(callback(listen(() => new Response(null, { status: 429, headers }))));
   const { afterMs = 0 } = outcome as { afterMs?: number };
   expect(afterMs).toBeWithin(50_000, 60_001);
 });
 
-test("nobody there, or no answer before the end: to be tried again", async () => {
+test("an unreachable receiver, and one that does not answer in time, are retried", async () => {
   expect(await sendCallback(callback("http://127.0.0.1:1/"))).toMatchObject({ kind: "retry" });
   expect(await sendCallback(callback("http://nowhere.invalid/"))).toMatchObject({ kind: "retry" });
   const url = listen(() => new Promise(() => {}));
@@ -65,7 +65,7 @@ test("a silent name server does not delay a stop", async () => {
   expect(await Promise.race([sent, Bun.sleep(5000)])).toEqual({ kind: "retry", reason });
 });
 
-describe("what strangers may not name", () => {
+describe("a public callback refuses", () => {
   test.each([
     "http://example.com/",
     "ftp://example.com/",
@@ -85,7 +85,7 @@ describe("what strangers may not name", () => {
     expect(await sendCallback(callback(url, { allowPrivate: false }))).toMatchObject({ kind: "failed" });
   });
 
-  test("a name that points to this machine", async () => {
+  test("a name that resolves to this machine", async () => {
     let calls = 0;
     const url = listen(() => {
       calls++;
@@ -120,5 +120,5 @@ describe("addresses", () => {
     "ff02::1",
     "localhost",
     "",
-  ])("%p is not", (ip) => expect(isPublicAddress(ip)).toBe(false));
+  ])("%p is not public", (ip) => expect(isPublicAddress(ip)).toBe(false));
 });

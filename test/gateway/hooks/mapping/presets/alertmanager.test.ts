@@ -20,7 +20,7 @@ describe("alertmanager", () => {
     truncatedAlerts: 2,
     alerts: [alert("firing", "east"), alert("resolved", "west")],
   };
-  test("a group that fires", async () => {
+  test("describes a firing group", async () => {
     const text = await told("alertmanager", group);
     for (const each of [
       "are firing",
@@ -31,14 +31,14 @@ describe("alertmanager", () => {
     ])
       expect(text).toContain(each);
   });
-  test("a group that is resolved", async () =>
+  test("describes a resolved group", async () =>
     expect(await told("alertmanager", { ...group, status: "resolved" })).toContain("were resolved"));
-  test("an alert of another form, such as Grafana's before version 8, is passed on as JSON", async () => {
+  test("passes on alerts of another form as JSON", async () => {
     const panel = { title: "[Alerting] Lamp", ruleName: "Lamp", state: "alerting", message: "dark for 5m" };
     for (const each of ["are firing", "[Alerting] Lamp", "dark for 5m"])
       expect(await told("alertmanager", panel)).toContain(each);
     expect(await told("alertmanager", { ...panel, state: "ok" })).toContain("were resolved");
   });
-  test("nothing at all asks for nothing", async () =>
+  test("runs nothing for an empty object", async () =>
     expect(await run("alertmanager", {})).toEqual({ kind: "nothing" }));
 });

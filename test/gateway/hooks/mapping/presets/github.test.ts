@@ -37,16 +37,16 @@ describe("github", () => {
     ["release", github.release, ["Release: Bright", "Tag: v1.2.0", "- brighter"]],
     ["workflow_run", github.workflow, ["A workflow ran", "Name: CI", "Branch: main", "Conclusion: failure"]],
     ["sponsorship", { action: "created", extra: { deep: "value" } }, ["Event: sponsorship", '"deep": "value"']],
-  ])("%s is told in words", async (kind, payload, parts) => {
+  ])("describes %s in words", async (kind, payload, parts) => {
     const text = await told("github", payload, event(kind));
     for (const each of parts) expect(text).toContain(each);
     expect(text).not.toContain("undefined");
   });
 
-  test("a ping asks for nothing", async () =>
+  test("runs nothing for a ping", async () =>
     expect(await run("github", github.ping, event("ping"))).toEqual({ kind: "nothing" }));
-  test("its delivery id", () =>
+  test("takes the delivery id from x-github-delivery", () =>
     expect(deliveryIdOf(mappingOf("github"), makeRequest({ headers: event("push") }))).toBe("72d3162e-cc78-11e3"));
-  test("an event called like a prototype's is one we do not know", async () =>
+  test("passes on an event named like a prototype's property as unknown", async () =>
     expect(await told("github", {}, event("constructor"))).toContain("Event: constructor"));
 });

@@ -56,11 +56,11 @@ describe("gitlab", () => {
       ["On: Issue", "Title: Slow", "Comment: Yes"],
     ],
     [{ object_kind: "feature_flag", project }, ["Event: feature_flag", "Project: sea/lighthouse"]],
-  ])("case %#", async (payload, parts) => {
+  ])("describes event %#", async (payload, parts) => {
     const text = await told("gitlab", payload);
     for (const each of parts) expect(text).toContain(each);
   });
-  test("its delivery id is the key of its retries, else the event's", () => {
+  test("takes the delivery id from idempotency-key, else from the event's UUID", () => {
     const idOf = (headers: Record<string, string>) => deliveryIdOf(mappingOf("gitlab"), makeRequest({ headers }));
     expect(idOf({ "idempotency-key": "k", "x-gitlab-event-uuid": "u" })).toBe("k");
     expect(idOf({ "x-gitlab-event-uuid": "u" })).toBe("u");

@@ -48,7 +48,7 @@ describe("slack", () => {
         { authorizations: [{ user_id: "U1", is_bot: true }] },
       ),
     ],
-  ])("not answered: %s", (_, payload) => quiet("slack", payload));
+  ])("ignores %s", (_, payload) => quiet("slack", payload));
 
   test.each<[string, object, string]>([
     ["a file with words", message({ ...said, subtype: "file_share", files: [{ name: "a.txt" }] }), "file a.txt"],
@@ -66,9 +66,9 @@ describe("slack", () => {
       envelope({ type: "message", ...said }, { authorizations: [{ user_id: "U2", is_bot: true }] }),
       "see",
     ],
-  ])("answered: %s", async (_, payload, wanted) => expect(await told("slack", payload)).toContain(wanted));
+  ])("runs %s", async (_, payload, wanted) => expect(await told("slack", payload)).toContain(wanted));
 
-  test("an edit is its message's item: what was answered is not answered again", async () => {
+  test("uses one item id for a message and its edits, so that an edit is not run again", async () => {
     const idOf = async (payload: object) => {
       const outcome = await run("slack", payload);
       return outcome.kind === "actions" && outcome.actions[0]?.itemId;
@@ -123,7 +123,7 @@ describe("github", () => {
     ["watch", { action: "started" }],
     ["installation", { action: "created" }],
     ["ping", github.ping],
-  ])("not answered: %s %#", (kind, payload) => quiet("github", payload, { "x-github-event": kind }));
+  ])("ignores %s %#", (kind, payload) => quiet("github", payload, { "x-github-event": kind }));
 
   test.each<[string, object]>([
     ["pull_request", { ...github.pullRequest, sender: { login: "dependabot[bot]", type: "Bot" } }],
@@ -141,7 +141,7 @@ describe("github", () => {
     ["repository", { action: "deleted", sender: bot }],
     ["release", github.release],
     ["push", github.push],
-  ])("answered: %s %#", async (kind, payload) =>
+  ])("runs %s %#", async (kind, payload) =>
     expect(await told("github", payload, { "x-github-event": kind })).toContain("GitHub"),
   );
 });
@@ -177,7 +177,7 @@ describe("gitlab", () => {
     [{ object_kind: "release", action: "delete" }],
     [{ object_kind: "emoji", event_type: "revoke" }],
     [{ event_name: "repository_update" }],
-  ])("not answered: %j", (payload) => quiet("gitlab", payload));
+  ])("ignores %j", (payload) => quiet("gitlab", payload));
 
   test.each<[object]>([
     [about("merge_request", { action: "open" }, { user: bot })],
@@ -189,7 +189,7 @@ describe("gitlab", () => {
     [about("pipeline", { status: "failed" })],
     [{ object_kind: "build", build_status: "failed", build_allow_failure: false }],
     [{ object_kind: "push", after: "a".repeat(40) }],
-  ])("answered: %j", async (payload) => expect(await told("gitlab", payload)).toContain("GitLab"));
+  ])("runs %j", async (payload) => expect(await told("gitlab", payload)).toContain("GitLab"));
 });
 
 describe("sentry, stripe, alertmanager", () => {
@@ -199,13 +199,13 @@ describe("sentry, stripe, alertmanager", () => {
     ["issue", "archived"],
     ["installation", "deleted"],
     ["seer", "root_cause_started"],
-  ])("sentry: not answered: %s %s", (kind, action) => quiet("sentry", { action }, { "sentry-hook-resource": kind }));
+  ])("sentry: ignores %s %s", (kind, action) => quiet("sentry", { action }, { "sentry-hook-resource": kind }));
   test.each<[string, string]>([
     ["comment", "created"],
     ["issue", "resolved"],
     ["metric_alert", "resolved"],
     ["seer", "root_cause_completed"],
-  ])("sentry: answered: %s %s", async (kind, action) =>
+  ])("sentry: runs %s %s", async (kind, action) =>
     expect(await told("sentry", { action }, { "sentry-hook-resource": kind })).toContain("Sentry"),
   );
 
@@ -225,8 +225,8 @@ describe("sentry, stripe, alertmanager", () => {
     "coupon.created",
     "promotion_code.updated",
     "test_helpers.test_clock.advancing",
-  ])("stripe: not answered: %s", (type) => quiet("stripe", event(type)));
-  test("stripe: a payment intent reports its charge", async () => {
+  ])("stripe: ignores %s", (type) => quiet("stripe", event(type)));
+  test("stripe: ignores a charge that belongs to a payment intent", async () => {
     await quiet("stripe", event("charge.succeeded", { payment_intent: "pi_1" }));
     expect(await told("stripe", event("charge.succeeded", { payment_intent: null }))).toContain("charge");
   });
@@ -237,20 +237,20 @@ describe("sentry, stripe, alertmanager", () => {
     "payout.failed",
     "charge.dispute.created",
     "refund.failed",
-  ])("stripe: answered: %s", async (type) => expect(await told("stripe", event(type))).toContain("Stripe"));
+  ])("stripe: runs %s", async (type) => expect(await told("stripe", event(type))).toContain("Stripe"));
 
   const group = (...names: string[]) => ({
     status: "firing",
     alerts: names.map((alertname) => ({ status: "firing", labels: { alertname } })),
   });
-  test("alertmanager: alerts that always fire", async () => {
+  test("alertmanager: ignores groups of alerts that always fire", async () => {
     await quiet("alertmanager", group("Watchdog"));
     await quiet("alertmanager", group("Watchdog", "InfoInhibitor"));
     expect(await told("alertmanager", group("Watchdog", "LampDark"))).toContain("LampDark");
   });
 });
 
-describe("what an operator says", () => {
+describe("an operator's preset settings", () => {
   const outcome = async (settings: object, payload: object) => {
     const hooks = hooksSchema.parse({ presets: ["github"], presetSettings: { github: settings } });
     const transforms = { run: () => expect.unreachable("an event that is left out reaches no transform") };
@@ -262,12 +262,12 @@ describe("what an operator says", () => {
   };
   const labeled = { ...github.issueOpened, action: "labeled" };
 
-  test("neither a template nor a transform gets an event that the preset leaves out", async () => {
+  test("give neither a template nor a transform an event that the preset ignores", async () => {
     expect(await outcome({ messageTemplate: "{{ payload }}" }, labeled)).toEqual({ kind: "nothing" });
     expect(await outcome({ transform: { module: "x.ts" } }, labeled)).toEqual({ kind: "nothing" });
   });
 
-  test("allEvents: everything is answered", async () => {
+  test("with allEvents run every event", async () => {
     const found = await outcome({ allEvents: true }, labeled);
     const [action] = found.kind === "actions" ? found.actions : [];
     expect(action?.kind === "agent" && plain(action.message)).toContain("Action: labeled");

@@ -19,13 +19,13 @@ describe("mail", () => {
     return outcome.kind === "actions" ? outcome.actions : expect.unreachable(JSON.stringify(outcome));
   };
 
-  test("every message of a batch becomes a run of its own", async () => {
+  test("makes a run of each message of a batch", async () => {
     const actions = await batch(messages);
     expect(actions.map(({ message }) => plain(message).split("\n").at(-1))).toEqual(["Please look.", "When?", "Now?"]);
     expect(plain(actions[0]!.message)).toContain("From: ada@example.com\nSubject: Lamp\nIt is dark");
   });
 
-  test("each in a conversation of its own, the same whenever it is sent", async () => {
+  test("gives each message its own session, the same for a repeated message", async () => {
     const keys = (await batch(messages)).map(({ sessionKey }) => sessionKey);
     expect(keys[0]).toBe("hook:mail:m1");
     expect(new Set(keys).size).toBe(3);
@@ -33,7 +33,7 @@ describe("mail", () => {
     expect((await batch(messages.toReversed())).map(({ sessionKey }) => sessionKey)).toEqual(keys.toReversed());
   });
 
-  test("one with an id is handled once; equal ones without are not taken for repeats", async () => {
+  test("handles a message with an id once, and equal ones without an id separately", async () => {
     const actions = await batch([messages[0], messages[1], messages[1]]);
     expect(actions.map(({ itemId }) => itemId)).toEqual(["m1", undefined, undefined]);
   });
@@ -42,18 +42,18 @@ describe("mail", () => {
     ["a\nb", /^hook:mail:a b$/, /^[0-9a-f]{32}$/],
     ["x".repeat(300), /^hook:mail:[0-9a-f]{32}$/, /^[0-9a-f]{32}$/],
     [7, /^hook:mail:7$/, /^7$/],
-  ])("an id like %j does not spoil the batch", async (id, sessionKey, itemId) => {
+  ])("accepts an id like %j", async (id, sessionKey, itemId) => {
     const [action] = await batch([{ ...messages[1], id }]);
     expect(action?.sessionKey).toMatch(sessionKey);
     expect(action?.itemId).toMatch(itemId);
   });
 
-  test("a body is quoted up to a limit", async () => {
+  test("quotes a body up to a limit", async () => {
     const [action] = await batch([{ id: 1, from: "a", body: "x".repeat(50_000) }]);
     expect(plain(action!.message).length).toBeLessThan(20_300);
   });
 
-  test("no messages ask for nothing", async () =>
+  test("runs nothing without messages", async () =>
     expect(await run("mail", { source: "gmail", messages: [] })).toEqual({ kind: "nothing" }));
 
   test.each<[unknown, string]>([
@@ -61,7 +61,7 @@ describe("mail", () => {
     [{ messages: "x" }, "'messages': expected a list"],
     [{ messages: [messages[0], "x"] }, "messages[1]: expected an object"],
     [{ messages: [{ id: 5 }] }, "messages[0]: expected from, subject or snippet"],
-  ])("%j is refused", async (payload, reason) =>
+  ])("refuses %j", async (payload, reason) =>
     expect(await run("mail", payload)).toMatchObject({
       kind: "failed",
       code: "bad_request",
@@ -69,5 +69,5 @@ describe("mail", () => {
     }),
   );
 
-  test("its bodies may be larger than others", () => expect(mappingOf("mail").config.maxBodyBytes).toBe(6_819_200));
+  test("allows larger bodies than other mappings", () => expect(mappingOf("mail").config.maxBodyBytes).toBe(6_819_200));
 });

@@ -20,7 +20,7 @@ const NAMES: Readonly<Record<(typeof PRESETS)[number], string>> = {
   stripe: "Stripe",
 };
 
-test.each(PRESETS.map((name) => [name]))("%s listens on its own path, with its own name", (name) => {
+test.each(PRESETS.map((name) => [name]))("the preset %s has its own path and name", (name) => {
   const mapping = mappingOf(name);
   expect(mapping.plan).toMatchObject({ ok: true });
   expect(mapping.config.match.path).toBe(name);
@@ -31,7 +31,7 @@ test.each([
   ["github", 25 * 1024 * 1024],
   ["gitlab", 25 * 1024 * 1024],
   ["sentry", 2 * 1024 * 1024],
-] as const)("%s takes the largest body that its sender sends", (name, bytes) => {
+] as const)("the preset %s allows the largest body that its sender sends", (name, bytes) => {
   expect(mappingOf(name).config.maxBodyBytes).toBe(bytes);
 });
 
@@ -40,10 +40,10 @@ describe("generic", () => {
     [{ a: { b: 1 } }, '"b": 1'],
     ["plain text", "plain text"],
     [[1, 2], "[\n  1,\n  2\n]"],
-  ])("%j is shown as it is", async (payload, wanted) => expect(await told("generic", payload)).toContain(wanted));
+  ])("shows %j unchanged", async (payload, wanted) => expect(await told("generic", payload)).toContain(wanted));
 });
 
-test("nothing of a payload passes for the operator's words, and no payload crashes a preset", () => {
+test("a preset marks no text of a payload as the operator's, and throws only errors of the product", () => {
   const MARK = "zq9";
   const value = fc.jsonValue({ maxDepth: 4, stringUnit: anyCharacter });
   const kind = fc.constantFrom(

@@ -35,10 +35,10 @@ describe("sentry", () => {
       ["Critical: slow", "p95 over 2 s"],
     ],
     ["seer", { data: { x: "y" } }, ["Event: seer", '"x": "y"']],
-  ])("%s", async (kind, payload, parts) => {
+  ])("describes %s", async (kind, payload, parts) => {
     const text = await told("sentry", payload, { "sentry-hook-resource": kind });
     for (const each of parts) expect(text).toContain(each);
   });
-  test("an installation asks for nothing", async () =>
+  test("runs nothing for an installation", async () =>
     expect(await run("sentry", {}, { "sentry-hook-resource": "installation" })).toEqual({ kind: "nothing" }));
 });

@@ -26,7 +26,7 @@ describe("slack", () => {
       ["Command: /lamp", "Text: on", "From: ada"],
     ],
     [event({ type: "team_rename", name: "New" }), ['"name": "New"']],
-  ])("case %#", async (payload, parts) => {
+  ])("describes event %#", async (payload, parts) => {
     const text = await told("slack", payload);
     for (const each of parts) expect(text).toContain(each);
   });
@@ -35,10 +35,10 @@ describe("slack", () => {
     [{ subtype: "bot_message" }],
     [{ subtype: "message_changed", message: { bot_id: "B1" } }],
     [{ subtype: "message_deleted", previous_message: { bot_id: "B1" } }],
-  ])("what apps write asks for nothing: %j", async (fields) =>
+  ])("ignores messages of apps: %j", async (fields) =>
     expect(await run("slack", event({ type: "message", text: "loop", ...fields }))).toEqual({ kind: "nothing" }),
   );
-  test("a message that comes as two events is one item", async () => {
+  test("makes one item of a message that comes as two events", async () => {
     const itemIdOf = async (fields: object) => {
       const outcome = await run("slack", event({ channel: "C1", text: "hi", ...fields }));
       return outcome.kind === "actions" ? outcome.actions.map(({ itemId }) => itemId) : outcome;
@@ -47,6 +47,6 @@ describe("slack", () => {
     expect(await itemIdOf({ type: "app_mention", ts: "1.5" })).toEqual(["C1/1.5"]);
     expect(await itemIdOf({ type: "channel_rename" })).toEqual([undefined]);
   });
-  test("its delivery id", () =>
+  test("takes the delivery id from event_id", () =>
     expect(deliveryIdOf(mappingOf("slack"), makeRequest({ payload: event({}) }))).toBe("Ev1"));
 });

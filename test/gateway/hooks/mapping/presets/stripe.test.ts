@@ -46,10 +46,10 @@ describe("stripe", () => {
       ["Event: radar.early_fraud_warning.created", '"actionable": true'],
     ],
     [{ ...event("charge.failed", {}), livemode: false }, ["Mode: test"]],
-  ])("case %#", async (payload, parts) => {
+  ])("describes event %#", async (payload, parts) => {
     const text = await told("stripe", payload);
     for (const each of parts) expect(text).toContain(each);
   });
-  test("its delivery id is the event's", () =>
+  test("takes the delivery id from the event's id", () =>
     expect(deliveryIdOf(mappingOf("stripe"), makeRequest({ payload: { id: "evt_1" } }))).toBe("evt_1"));
 });

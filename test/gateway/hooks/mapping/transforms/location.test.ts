@@ -24,13 +24,13 @@ function write(path: string, text: string): void {
   writeFileSync(join(home, path), text);
 }
 
-test.each(["a.ts", "./a.ts", "sub/b.js", "sub/../a.ts", "sub//b.js"])("%s is inside", (module) =>
+test.each(["a.ts", "./a.ts", "sub/b.js", "sub/../a.ts", "sub//b.js"])("%s is inside of the folder", (module) =>
   expect(findModule(folder, module).version).toMatch(/^[0-9a-f]{64}$/),
 );
-test("an absolute path may be inside too", () =>
+test("an absolute path may be inside of the folder", () =>
   expect(findModule(folder, join(folder, "a.ts")).file).toEndWith("transforms/a.ts"));
 
-describe("refused", () => {
+describe("a transform is refused", () => {
   test.each([
     ["../outside.ts", "outside of the folder"],
     ["sub/../../outside.ts", "outside of the folder"],
@@ -46,25 +46,25 @@ describe("refused", () => {
     ["a", "expected a file that ends in .ts"],
     ["a.sh", "expected a file that ends in .ts"],
     ["nope.ts", "ENOENT"],
-  ])("%j", (module, problem) => expect(() => findModule(folder, module)).toThrow(problem));
+  ])("for the path %j", (module, problem) => expect(() => findModule(folder, module)).toThrow(problem));
 
-  test("a link to a file outside", () => {
+  test("for a link to a file outside", () => {
     symlinkSync(join(home, "outside.ts"), join(folder, "link.ts"));
     expect(() => findModule(folder, "link.ts")).toThrow("a link to outside");
   });
-  test("a link to a folder outside", () => {
+  test("for a link to a folder outside", () => {
     symlinkSync(join(home, "transforms-too"), join(folder, "dir"));
     expect(() => findModule(folder, "dir/a.ts")).toThrow("a link to outside");
   });
-  test("a folder that is called like a module", () => {
+  test("for a folder named like a module", () => {
     mkdirSync(join(folder, "dir.ts"));
     expect(() => findModule(folder, "dir.ts")).toThrow("is not a file");
   });
-  test("a module that is too large", () => {
+  test("for a module that is too large", () => {
     truncateSync(join(folder, "a.ts"), 2 * 1024 * 1024);
     expect(() => findModule(folder, "a.ts")).toThrow("has 2097152 bytes, at most 1048576");
   });
-  test("a folder that is not there", () =>
+  test("if the folder of transforms does not exist", () =>
     expect(() => findModule(join(home, "nowhere"), "a.ts")).toThrow("the folder of transforms"));
 
   test.each([
@@ -76,15 +76,15 @@ describe("refused", () => {
     ["import './nope.ts';", "imports './nope.ts': no such file"],
     ["import 'https://example.com/a.ts';", "imports 'https://example.com/a.ts': no such file"],
     ["export default (", "cannot be read as code"],
-  ])("a module with %s", (text, problem) => {
+  ])("for a module with %s", (text, problem) => {
     symlinkSync(join(home, "outside.ts"), join(folder, "link.ts"));
     write("transforms/c.ts", text);
     expect(() => findModule(folder, "c.ts")).toThrow(problem);
   });
 });
 
-describe("a version", () => {
-  test("is the content of all files, so that the same content is the same version", () => {
+describe("the version of a module", () => {
+  test("is a hash of all its files", () => {
     write("transforms/c.ts", "import './sub/b.js';");
     const first = findModule(folder, "c.ts");
     expect(isCurrent(first)).toBe(true);
@@ -95,19 +95,19 @@ describe("a version", () => {
     expect(isCurrent(first)).toBe(false);
     expect(findModule(folder, "c.ts").version).toBe(first.version);
   });
-  test("is over when a file is gone", () => {
+  test("is not current once a file is removed", () => {
     const first = findModule(folder, "a.ts");
     rmSync(join(folder, "a.ts"));
     expect(isCurrent(first)).toBe(false);
   });
-  test("files that import each other in a circle end", () => {
+  test("covers files that import each other in a circle", () => {
     write("transforms/c.ts", "import './d.ts';");
     write("transforms/d.ts", "import './c.ts';");
     expect(findModule(folder, "c.ts").stamps.size).toBe(2);
   });
 });
 
-test("no name leads outside, and none crashes", () => {
+test("no name leads out of the folder, and every refusal is an error of the product", () => {
   const piece = fc.oneof(
     fc.constantFrom("..", "/", ".", "a.ts", "sub", "~", "%2e%2e", "\\", "outside.ts", "transforms"),
     fc.string(),

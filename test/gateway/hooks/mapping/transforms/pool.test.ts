@@ -56,7 +56,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-describe("values that JSON would lose are errors", () => {
+describe("a result that JSON cannot represent is an error:", () => {
   test.each([
     ["({ message: () => 1 })", "it returned for 'message' a function, which is not JSON"],
     ["({ values: { deep: [Symbol('x')] } })", "it returned for '0' a symbol"],
@@ -72,21 +72,21 @@ describe("values that JSON would lose are errors", () => {
     await expect(run("a.js")).rejects.toMatchObject({ code: "runner", message: expect.stringContaining(reason) });
   });
 
-  test("values that JSON can write are accepted: dates, undefined, nested values", async () => {
+  test("dates, undefined and nested values are converted to JSON", async () => {
     write("a.js", "export default () => ({ message: undefined, values: { at: new Date(0), n: null, l: [1] } });");
     expect(await run("a.js")).toEqual({ values: { at: "1970-01-01T00:00:00.000Z", n: null, l: [1] } });
   });
 });
 
-describe("a module is called", () => {
-  test("without what a bunfig.toml of its folder wants", async () => {
+describe("a call of a module", () => {
+  test("ignores a bunfig.toml in its folder", async () => {
     write("bunfig.toml", 'preload = ["./first.js"]');
     write("first.js", "globalThis.first = true;");
     write("a.js", "export default () => ({ message: `${globalThis.first}` });");
     expect(await run("a.js")).toEqual({ message: "undefined" });
   });
 
-  test("with the request, by its default export", async () => {
+  test("passes the request to the default export", async () => {
     write(
       "a.ts",
       "export default (input: { payload: { n: number } }) => ({ ...input, url: `${(input as any).url}` });",
@@ -106,19 +106,19 @@ describe("a module is called", () => {
     ["null", "a.mjs", "export default () => null;", null],
     ["undefined", "a.mjs", "export default () => {};", undefined],
     ["characters of all kinds", "a.ts", "export default () => 'ä\\n👩‍👩‍👧\\u2028';", "ä\n👩‍👩‍👧\u2028"],
-  ])("%s", async (_, name, text, wanted) => {
+  ])("returns the result of %s", async (_, name, text, wanted) => {
     write(name, text);
     expect<unknown>(await run(name)).toBe(wanted);
   });
 
-  test("by the export that a mapping names, each its own", async () => {
+  test("uses the export that the mapping names", async () => {
     write("a.ts", "export const one = () => 1; export const two = () => 2; export default () => 0;");
     expect(await run("a.ts", { export: "one" })).toBe(1);
     expect(await run("a.ts", { export: "two" })).toBe(2);
     expect(await run("a.ts")).toBe(0);
   });
 
-  test("in a folder below, importing its neighbours and what the runtime brings", async () => {
+  test("may import neighbours, JSON and modules of the runtime from a subfolder", async () => {
     mkdirSync(join(folder, "sub"));
     write("shared.ts", "import { basename } from 'node:path'; export const name = basename('/a/shared');");
     write("table.json", '{"t": 1}');
@@ -129,7 +129,7 @@ describe("a module is called", () => {
     expect(await run("sub/a.ts")).toEqual(["shared", { t: 1 }]);
   });
 
-  test("with nothing of the server's environment", async () => {
+  test("passes nothing of the server's environment", async () => {
     write(".env", "LEAK=from-a-file");
     write("a.ts", "export default () => ({ ...process.env });");
     process.env["HOOKS_TEST_SECRET"] = "s3cr3t";
@@ -140,27 +140,27 @@ describe("a module is called", () => {
     }
   });
 
-  test("what it prints is no reply", async () => {
+  test("ignores what the module prints", async () => {
     write("a.ts", "export default () => { console.log('{}'); console.error('x'); return 1 };");
     expect(await run("a.ts")).toBe(1);
   });
 
-  test("many times at once, each gets its own answer", async () => {
+  test("returns its own result among many concurrent calls", async () => {
     write("a.ts", "export default async (i: any) => { await Bun.sleep(i.payload.n % 3); return i.payload.n };");
     const all = Array.from({ length: 100 }, (_, n) => run("a.ts", { input: { payload: { n } } }));
     expect(await Promise.all(all)).toEqual(Array.from({ length: 100 }, (_, n) => n));
   });
 });
 
-describe("an edit counts at the next call", () => {
-  test("of the module", async () => {
+describe("the next call uses", () => {
+  test("an edited module", async () => {
     write("a.ts", "export default () => 1;");
     expect(await run("a.ts")).toBe(1);
     write("a.ts", "export default () => 2;");
     expect(await run("a.ts")).toBe(2);
   });
 
-  test("of what it imports", async () => {
+  test("an edited import", async () => {
     write("b.ts", "export const b = 1;");
     write("a.ts", "import { b } from './b.ts'; export default () => b;");
     expect(await run("a.ts")).toBe(1);
@@ -168,7 +168,7 @@ describe("an edit counts at the next call", () => {
     expect(await run("a.ts")).toBe(2);
   });
 
-  test("a module that was broken works once it is mended", async () => {
+  test("a repaired module", async () => {
     write("a.ts", "export default () => {");
     expect(await run("a.ts").catch((error: Error) => error.message)).toContain("transform 'a.ts'");
     write("a.ts", "export default () => 3;");
@@ -176,7 +176,7 @@ describe("an edit counts at the next call", () => {
   });
 });
 
-describe("a module's fault ends with its process", () => {
+describe("a fault stays within its process:", () => {
   test.each<[string, string, string, number]>([
     ["throws", "export default () => { throw new Error('boom') };", "transform 'a.ts': boom", GENEROUS_MS],
     ["throws what is no error", "export default () => { throw 5 };", "transform 'a.ts': 5", GENEROUS_MS],
@@ -224,7 +224,7 @@ describe("a module's fault ends with its process", () => {
   );
 
   test.skipIf(process.platform !== "linux")(
-    "a module that takes all memory",
+    "a module that takes all memory ends with an error",
     async () => {
       write("a.ts", "export default () => { const all = []; for (;;) all.push(new Array(1e5).fill(Math.random())) };");
       const problem = await run("a.ts").catch((error: Error) => error.message);
@@ -234,7 +234,7 @@ describe("a module's fault ends with its process", () => {
   );
 
   test(
-    "a module that keeps a loop for later fails the next call at most, not another module's",
+    "a module that loops after its answer fails at most its next call, and no other module's",
     async () => {
       write("a.ts", "export default () => { setTimeout(() => { for (;;) {} }, 1); return 1 };");
       write("b.ts", "export default () => 2;");
@@ -247,7 +247,7 @@ describe("a module's fault ends with its process", () => {
   );
 
   test(
-    "a module that took the time which another of its mapping left is told the whole of it",
+    "a module stopped because an earlier call used its time still reports the whole limit",
     async () => {
       await using narrow = new TransformPool({ concurrency: 1 });
       const file = join(home, "pid");
@@ -266,7 +266,7 @@ describe("a module's fault ends with its process", () => {
     PATIENCE_MS,
   );
 
-  test("a process killed between two calls costs at most one call", async () => {
+  test("a process killed between two calls fails at most one call", async () => {
     write("a.ts", "export default () => process.pid;");
     process.kill(Number(await run("a.ts")), "SIGKILL");
     const outcome = await run("a.ts").catch((error: Error) => error.message);
@@ -283,8 +283,8 @@ describe("a module's fault ends with its process", () => {
   });
 });
 
-describe("a caller that goes away", () => {
-  test("ends its transform", async () => {
+describe("a caller that aborts", () => {
+  test("ends its running transform", async () => {
     const file = join(home, "pid");
     write("a.ts", loopAfterPid(file));
     const abort = new AbortController();
@@ -295,7 +295,7 @@ describe("a caller that goes away", () => {
     expect(await eventually(() => !isRunning(pid))).toBe(true);
   });
 
-  test("while it waits leaves its place to others", async () => {
+  test("while waiting gives its slot to others", async () => {
     write("a.ts", "export default async () => { await Bun.sleep(100); return 1 };");
     const abort = new AbortController();
     const calls = [run("a.ts"), run("a.ts"), run("a.ts", { signal: abort.signal }), run("a.ts")];
@@ -305,7 +305,7 @@ describe("a caller that goes away", () => {
   });
 });
 
-test("too many calls get an error, and the others are answered", async () => {
+test("calls beyond the limit get busy, and the others are answered", async () => {
   write("a.ts", "export default () => 1;");
   const calls = Array.from({ length: 300 }, () => run("a.ts").catch(({ code }: { code: string }) => code));
   const answers = await Promise.all(calls);
@@ -313,7 +313,7 @@ test("too many calls get an error, and the others are answered", async () => {
   expect(answers.filter((answer) => answer === "busy")).toHaveLength(42);
 });
 
-describe("places are handed out fairly:", () => {
+describe("slots are shared fairly:", () => {
   beforeEach(() => {
     write("loop.ts", "export default () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);");
     write("a.ts", "export default () => 1;");
@@ -327,7 +327,7 @@ describe("places are handed out fairly:", () => {
       ),
     );
 
-  test("calls that never end leave room to other mappings", async () => {
+  test("endless calls of a mapping leave slots to other mappings", async () => {
     const ended: string[] = [];
     const endless = Promise.all(loops(8, 4000)).then((problems) => (ended.push("loops"), problems));
     for (let i = 0; i < 5; i++) expect(await run("a.ts")).toBe(1);
@@ -338,13 +338,13 @@ describe("places are handed out fairly:", () => {
     expect(problems.filter((text) => text.includes("it waited 4000 ms for others to end"))).toHaveLength(6);
   });
 
-  test("the time that a call waits is part of its own", async () => {
+  test("the time spent waiting counts against the call's limit", async () => {
     const startedMs = performance.now();
     await Promise.all(loops(20, 1000));
     expect(performance.now() - startedMs).toBeLessThan(GENEROUS_MS / 4); // sequentially: 10 s and 10 starts
   });
 
-  test("a mapping that floods does not make another wait for all of it", async () => {
+  test("a mapping with many calls does not make another wait for all of them", async () => {
     const flood = Array.from({ length: 40 }, () => run("slow.ts", { lane: "flood" }));
     const more = Array.from({ length: 40 }, () => run("slow.ts", { lane: "flood 2" }));
     const mine = await Promise.all(Array.from({ length: 2 }, () => run("slow.ts", { lane: "mine" })));
@@ -353,7 +353,7 @@ describe("places are handed out fairly:", () => {
   });
 });
 
-test("a stopped pool leaves no process and takes no calls", async () => {
+test("a stopped pool ends its processes and refuses calls", async () => {
   const file = join(home, "pid");
   write("a.ts", loopAfterPid(file));
   const call = run("a.ts").catch(({ code }: { code: string }) => code);
@@ -364,12 +364,12 @@ test("a stopped pool leaves no process and takes no calls", async () => {
   expect(run("a.ts")).rejects.toThrow("the server stops");
 });
 
-describe("a check loads a module and calls nothing", () => {
-  test("of one that is fine", async () => {
+describe("a check loads a module without calling it", () => {
+  test("and accepts a valid one", async () => {
     write("a.ts", "export default () => { throw new Error('called') };");
     await pool.check({ lane: "a", folder, module: "a.ts", timeoutMs: GENEROUS_MS });
   });
-  test("of one that is not", async () => {
+  test("and reports a missing import", async () => {
     write("a.ts", "import './nowhere.ts';");
     expect(pool.check({ lane: "a", folder, module: "a.ts", timeoutMs: GENEROUS_MS })).rejects.toThrow(
       "imports './nowhere.ts': no such file",

@@ -18,7 +18,7 @@ function accepted(result: Accepted): Extract<Accepted, { runIds: unknown }> {
 }
 
 test.skipIf(postgresUrl !== undefined)(
-  "an accepted request is on the disk before its sender gets the answer",
+  "an accepted request is stored on the disk before its answer is sent",
   async () => {
     await using bench = makeBench();
     const result = accepted(await bench.deliveries.accept(request({ actions: [wake("one"), agent("two")] })));
@@ -43,7 +43,7 @@ test.each(["wake", "agent"])("Idempotency-Key: the same key and body get the fir
   expect(await count(bench, "runs")).toBe(1);
 });
 
-test("Idempotency-Key: the first answer comes after a restart too", async () => {
+test("Idempotency-Key: the first answer is repeated after a restart", async () => {
   await using bench = makeBench();
   const keyed = request({ idempotencyKey: "key-1", actions: [agent("x")] });
   const first = accepted(await bench.deliveries.accept(keyed));
@@ -51,7 +51,7 @@ test("Idempotency-Key: the first answer comes after a restart too", async () => 
   expect(accepted(await restarted.deliveries.accept(keyed))).toEqual({ ...first, kind: "replayed" });
 });
 
-test("Idempotency-Key: another body is a conflict, and changes nothing", async () => {
+test("Idempotency-Key: another body is a conflict and stores nothing", async () => {
   await using bench = makeBench();
   await bench.deliveries.accept(request({ idempotencyKey: "key-1" }));
   expect(await bench.deliveries.accept(request({ idempotencyKey: "key-1", bodySha256: OTHER_BODY }))).toEqual({
@@ -64,14 +64,14 @@ test.each([
   ["another path", { path: "agent" }],
   ["another credential", { auth: { kind: "token", id: "ci" } }],
   ["another kind of credential", { auth: { kind: "signature", id: "default" } }],
-])("Idempotency-Key: %s is another scope", async (_, changes) => {
+])("Idempotency-Key: %s has its own keys", async (_, changes) => {
   await using bench = makeBench();
   await bench.deliveries.accept(request({ idempotencyKey: "key-1" }));
   const other = await bench.deliveries.accept(request({ idempotencyKey: "key-1", bodySha256: OTHER_BODY, ...changes }));
   expect(other.kind).toBe("accepted");
 });
 
-test("Idempotency-Key: a key is forgotten when its time is over, not before", async () => {
+test("Idempotency-Key: a key is kept exactly until it expires", async () => {
   await using bench = makeBench();
   const keyed = request({ idempotencyKey: "key-1" });
   const first = accepted(await bench.deliveries.accept(keyed));
@@ -82,7 +82,7 @@ test("Idempotency-Key: a key is forgotten when its time is over, not before", as
   expect(later.runIds).not.toEqual(first.runIds);
 });
 
-test("Idempotency-Key: fifty equal requests at once are one", async () => {
+test("Idempotency-Key: fifty equal concurrent requests become one run", async () => {
   await using bench = makeBench();
   const keyed = request({ idempotencyKey: "key-1", actions: [agent("x")] });
   const results = await Promise.all(Array.from({ length: 50 }, () => bench.deliveries.accept(keyed)));
@@ -90,7 +90,7 @@ test("Idempotency-Key: fifty equal requests at once are one", async () => {
   expect(new Set(results.map((result) => accepted(result).runIds[0])).size).toBe(1);
 });
 
-test("a sender's delivery id counts once for a mapping, whatever the body", async () => {
+test("a sender's delivery id is accepted once per mapping, whatever the body", async () => {
   await using bench = makeBench();
   const github = request({ path: "github", mappingId: "github", providerDeliveryId: "d-1", actions: [agent("x")] });
   const first = accepted(await bench.deliveries.accept(github));
@@ -104,7 +104,7 @@ test("a sender's delivery id counts once for a mapping, whatever the body", asyn
   expect(later.kind).toBe("accepted");
 });
 
-test("a full queue accepts nothing, says when to come back, and has room again once a run is over", async () => {
+test("a full queue refuses requests with a time to retry, and has room again once a run ends", async () => {
   await using bench = makeBench();
   bench.settings.maxQueued = 2;
   const [first] = accepted(await bench.deliveries.accept(request())).runIds;
@@ -118,7 +118,7 @@ test("a full queue accepts nothing, says when to come back, and has room again o
   expect((await bench.deliveries.accept(request({ idempotencyKey: "k" }))).kind).toBe("accepted");
 });
 
-test("a mapping that fills its share of the queue leaves room for the others, until one of its runs is over", async () => {
+test("a mapping that fills its share of the queue leaves room for others, and has room again once a run ends", async () => {
   await using bench = makeBench();
   bench.settings.maxQueuedOf = (mappingId) => (mappingId === "loud" ? 2 : 10);
   const from = (mappingId: string | undefined, n: number) =>
@@ -133,7 +133,7 @@ test("a mapping that fills its share of the queue leaves room for the others, un
   expect((await from("loud", 2)).kind).toBe("accepted");
 });
 
-test("a full queue says when to come back by how fast runs end: all of them, or those of the mapping", async () => {
+test("the retry time of a full queue follows the rate at which all runs, or the mapping's runs, end", async () => {
   await using bench = makeBench();
   bench.settings.maxQueued = 4;
   bench.settings.maxQueuedOf = () => 2;
@@ -147,7 +147,7 @@ test("a full queue says when to come back by how fast runs end: all of them, or 
   expect(await from("c", 2)).toEqual({ kind: "full", retryAfterMs: 6000 });
 });
 
-test("more new runs than the queue or the mapping's share ever holds are refused for good; known items need no room", async () => {
+test("a request with more new runs than can ever fit is refused for good, and known items need no room", async () => {
   await using bench = makeBench();
   bench.settings.maxQueued = 4;
   bench.settings.maxQueuedOf = () => 3;
@@ -165,7 +165,7 @@ test("more new runs than the queue or the mapping's share ever holds are refused
   expect(await count(bench, "runs")).toBe(6);
 });
 
-test("equal items of one request are one run; a refused batch leaves its items unknown", async () => {
+test("equal items of a request become one run, and a refused batch stores no items", async () => {
   await using bench = makeBench();
   bench.settings.maxQueued = 1;
   const two = request({ actions: [wake("x", { itemId: "1" }), wake("x", { itemId: "2" })] });
@@ -178,7 +178,7 @@ test("equal items of one request are one run; a refused batch leaves its items u
   expect(await count(bench, "runs")).toBe(1);
 });
 
-test("a repeat names the runs that its first answer named, also those of earlier items", async () => {
+test("a repeat returns the run ids of the first answer, also those of earlier items", async () => {
   await using bench = makeBench();
   const item = request({ actions: [wake("x", { itemId: "1" })] });
   const first = accepted(await bench.deliveries.accept(item));
@@ -187,7 +187,7 @@ test("a repeat names the runs that its first answer named, also those of earlier
   expect(await bench.deliveries.accept(keyed)).toMatchObject({ kind: "replayed", runIds: first.runIds });
 });
 
-test("a request that cannot be stored makes no delivery", async () => {
+test("a request whose answer cannot be made stores no delivery", async () => {
   await using bench = makeBench();
   const failing = request({
     respond: () => {
@@ -198,7 +198,7 @@ test("a request that cannot be stored makes no delivery", async () => {
   expect(await count(bench, "deliveries")).toBe(0);
 });
 
-test("many requests at once are all accepted, in order within their session", async () => {
+test("concurrent requests are all accepted, in order within their session", async () => {
   await using bench = makeBench();
   const numbers = Array.from({ length: postgresUrl === undefined ? 1000 : 200 }, (_, i) => i);
   const results = await Promise.all(
@@ -218,7 +218,7 @@ test("many requests at once are all accepted, in order within their session", as
   expect(rows).toHaveLength(numbers.length);
 });
 
-test("acceptDeliveries looks nothing up outside its transaction: a rollback leaves no trace", async () => {
+test("a transaction that fails after acceptDeliveries stores nothing", async () => {
   await using bench = makeBench();
   const options = {
     maxQueued: 10,

@@ -30,7 +30,7 @@ const claim = (bench: Bench, changes: Partial<ClaimOptions> = {}): Promise<TurnR
     }),
   );
 
-test("the first of each session, lanes in turn, within the limits of mappings and of all", async () => {
+test("a claim takes the first run of each session from the lanes in turn, within all limits", async () => {
   await using bench = makeBench();
   const a = [await add(bench, "s1", "a"), await add(bench, "s1", "a"), await add(bench, "s2", "a")];
   const b = [await add(bench, "s2", "b"), await add(bench, "s3", "b"), await add(bench, "s4", "b")];
@@ -40,7 +40,7 @@ test("the first of each session, lanes in turn, within the limits of mappings an
   expect(ids(await claim(bench))).toEqual([b[2]!]);
 });
 
-test("a session has one running turn, whichever worker writes", async () => {
+test("the database refuses a second running turn in a session", async () => {
   await using bench = makeBench();
   await add(bench, "same");
   const second = await add(bench, "same");
@@ -49,7 +49,7 @@ test("a session has one running turn, whichever worker writes", async () => {
   await expect(forced).rejects.toThrow(/unique/i);
 });
 
-test("only the owner renews leases, and learns which are lost and which to cancel", async () => {
+test("only the owner renews leases, and gets the runs that were lost or cancelled", async () => {
   await using bench = makeBench();
   const [kept, taken, unwanted] = [await add(bench, "s1"), await add(bench, "s2"), await add(bench, "s3")];
   await claim(bench);
@@ -66,7 +66,7 @@ test("only the owner renews leases, and learns which are lost and which to cance
   ]);
 });
 
-test("a claim reads the claimed rows, not the waiting ones, without table statistics", async () => {
+test("the time of a claim does not grow with the number of waiting runs", async () => {
   await using bench = makeBench();
   Object.assign(bench.settings, { maxQueued: 1e6, maxQueuedOf: () => 1e6 });
   const fill = async (count: number): Promise<void> => {

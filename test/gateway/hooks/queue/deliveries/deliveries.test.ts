@@ -14,7 +14,7 @@ const finish = (bench: Bench, runId: string, state: string): Promise<unknown> =>
     execute("UPDATE runs SET state = $1, finished_at = $2 WHERE id = $3", state, bench.clock.now, runId),
   );
 
-test("list: newest first, by page and by filter, with the states of runs and nothing of the bodies", async () => {
+test("list: returns the newest first, by page and filter, with the states of runs and without bodies", async () => {
   await using bench = makeBench();
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) {
@@ -43,7 +43,7 @@ test("list: newest first, by page and by filter, with the states of runs and not
   expect(JSON.stringify(await bench.deliveries.list({}))).not.toContain("private");
 });
 
-test("find: all that was kept of one delivery", async () => {
+test("find: returns everything that is stored of a delivery", async () => {
   await using bench = makeBench();
   const action = agent("x", { sessionKey: "hook:Order" });
   const given = request({
@@ -74,7 +74,7 @@ test("find: all that was kept of one delivery", async () => {
   expect(await bench.deliveries.run("nobody")).toBe(undefined);
 });
 
-test("replay: a new delivery with new runs, linked to the old one, once that is over", async () => {
+test("replay: makes a new delivery linked to the old one, once all its runs have ended", async () => {
   await using bench = makeBench();
   const given = request({ idempotencyKey: "k", actions: [wake("one"), agent("two")] });
   const { deliveryId, runIds } = accepted(await bench.deliveries.accept(given));
@@ -103,7 +103,7 @@ test("replay: unknown ids and a full queue are errors", async () => {
   await expect(bench.deliveries.replay(deliveryId)).rejects.toMatchObject({ code: "busy" });
 });
 
-test("prune: finished deliveries are deleted in time; open ones, and ones with keys, stay", async () => {
+test("prune: deletes finished deliveries after the retention time, and keeps open and keyed ones", async () => {
   await using bench = makeBench();
   const old = accepted(await bench.deliveries.accept(request()));
   const open = accepted(await bench.deliveries.accept(request()));
@@ -122,7 +122,7 @@ test("prune: finished deliveries are deleted in time; open ones, and ones with k
   expect((await bench.deliveries.stats()).byState).toEqual({ queued: 1 });
 });
 
-test("prune: thousands go in pieces", async () => {
+test("prune: deletes thousands in batches, and can be stopped between them", async () => {
   await using bench = makeBench();
   const all = await Promise.all(Array.from({ length: 1000 }, () => bench.deliveries.accept(request({ actions: [] }))));
   bench.clock.now += 15 * DAY_MS;
@@ -133,7 +133,7 @@ test("prune: thousands go in pieces", async () => {
   expect(await bench.deliveries.prune()).toBe(all.length - 200);
 });
 
-test("stats: how many runs there are by state, and how long the oldest has waited", async () => {
+test("stats: returns the number of runs by state, and how long the oldest has waited", async () => {
   await using bench = makeBench();
   expect(await bench.deliveries.stats()).toEqual({
     byState: {},

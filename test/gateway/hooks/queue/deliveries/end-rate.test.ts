@@ -6,7 +6,7 @@ function start() {
   return { clock, rate: new EndRate(() => clock.now) };
 }
 
-test("room comes as fast as runs ended in the last minute, of all or of a lane", () => {
+test("the wait follows the runs that ended in the last minute, of all or of one lane", () => {
   const { clock, rate } = start();
   for (let i = 0; i < 60; i++) {
     clock.now += 1000;
@@ -19,7 +19,7 @@ test("room comes as fast as runs ended in the last minute, of all or of a lane",
   expect(rate.msUntil(10)).toBeWithin(19_000, 22_000);
 });
 
-test("other nodes end as many", () => {
+test("the rate is multiplied by the number of nodes", () => {
   const clock = { now: 1_000_000 };
   const rate = new EndRate(
     () => clock.now,
@@ -31,14 +31,14 @@ test("other nodes end as many", () => {
   expect(rate.msUntil(6)).toBe(60_000);
 });
 
-test("soon after the start it counts from the start", () => {
+test("within the first minute the rate is measured from the start", () => {
   const { clock, rate } = start();
   clock.now += 2000;
   rate.ended("a");
   expect(rate.msUntil(3)).toBe(6000);
 });
 
-test("without recent ends: a minute; never more than five", () => {
+test("without recent ends the wait is a minute, and it is never more than five", () => {
   const { clock, rate } = start();
   expect(rate.msUntil(1)).toBe(60_000);
   rate.ended("a");
@@ -49,7 +49,7 @@ test("without recent ends: a minute; never more than five", () => {
   expect(rate.msUntil(1)).toBe(60_000);
 });
 
-test("a thousand ends a second are measured by the last of them, in bounded memory", () => {
+test("a thousand ends per second are measured in bounded memory", () => {
   const { clock, rate } = start();
   for (let i = 0; i < 20_000; i++) {
     clock.now += 1;

@@ -16,7 +16,7 @@ const mail = (itemId: string | undefined) => agent("mail", itemId === undefined 
 const count = async (bench: Bench, table: string): Promise<number> =>
   (await bench.store.read(() => queryOne<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)))!.n;
 
-test("an item that is sent again keeps its run, beside new ones", async () => {
+test("a repeated item keeps its run, and new items get new ones", async () => {
   await using bench = makeBench();
   const [one, two] = await accept(bench, [mail("1"), mail("2")]);
   const again = await accept(bench, [mail("2"), mail("3"), mail("1")]);
@@ -24,21 +24,21 @@ test("an item that is sent again keeps its run, beside new ones", async () => {
   expect(await count(bench, "runs")).toBe(3);
 });
 
-test("the first of equal items in one request is acted on", async () => {
+test("equal items of one request become one run", async () => {
   await using bench = makeBench();
   const [one, two] = await accept(bench, [mail("1"), mail("1")]);
   expect(two).toBe(one!);
   expect(await count(bench, "runs")).toBe(1);
 });
 
-test("items without an id are all acted on", async () => {
+test("every item without an id becomes a run", async () => {
   await using bench = makeBench();
   await accept(bench, [mail(undefined), mail(undefined)]);
   await accept(bench, [mail(undefined)]);
   expect(await count(bench, "runs")).toBe(3);
 });
 
-test("an id counts on its own mapping only", async () => {
+test("equal ids of different mappings are different items", async () => {
   await using bench = makeBench();
   await accept(bench, [mail("1")]);
   await accept(bench, [mail("1")], { mappingId: "other" });
@@ -52,7 +52,7 @@ test("an item is known after a restart", async () => {
   expect(await accept(restarted, [mail("1")])).toEqual(first);
 });
 
-test("an item is forgotten with the keys of its time", async () => {
+test("an item is forgotten when its key expires", async () => {
   await using bench = makeBench();
   bench.settings.keysMs = DAY_MS;
   await accept(bench, [mail("1")]);
@@ -65,7 +65,7 @@ test("an item is forgotten with the keys of its time", async () => {
   expect(await count(bench, "items")).toBe(0);
 });
 
-test("a full queue remembers no items", async () => {
+test("a full queue stores no items", async () => {
   await using bench = makeBench();
   bench.settings.maxQueued = 1;
   await bench.deliveries.accept(request({ actions: [mail("0")] }));
@@ -73,7 +73,7 @@ test("a full queue remembers no items", async () => {
   expect(await count(bench, "items")).toBe(1); // the accepted one
 });
 
-test("an answer names each run once, and none of a notice", async () => {
+test("an answer has each run id once, and no run id of a notice", async () => {
   await using bench = makeBench();
   const answered = async (actions: readonly HookAction[]): Promise<unknown> => {
     const respond = (runIds: readonly string[]) => acceptedResponse(actions, { runIds, requestId: "r", warnings: [] });

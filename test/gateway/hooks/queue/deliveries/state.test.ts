@@ -18,7 +18,7 @@ import { agent, makeBench, postsNothing, request, START, wake } from "./fixtures
 const EVENTS: readonly RunEvent[] = ["claim", "release", "retry", "store", "succeed", "fail", "exhaust", "cancel"];
 const LEASE_MS = 30_000;
 
-test("final states lead nowhere, and every way of ending leads to one of them", () => {
+test("a final state has no successor, and every outcome leads to a final state", () => {
   for (const state of ["succeeded", "failed", "dead", "cancelled"] as const) {
     expect(isFinal(state)).toBe(true);
     for (const event of EVENTS) expect(nextState(state, event)).toBe(undefined);
@@ -28,7 +28,7 @@ test("final states lead nowhere, and every way of ending leads to one of them", 
   }
 });
 
-test("moveRun: what cannot happen is a bug of ours, and changes nothing", async () => {
+test("moveRun: an impossible event is an error and changes nothing", async () => {
   await using bench = makeBench();
   const result = await bench.deliveries.accept(request({ actions: [agent("x")] }));
   const find = () => bench.store.read(() => findRun("runIds" in result ? result.runIds[0]! : ""));
@@ -144,7 +144,7 @@ class World {
   }
 }
 
-test("whatever happens in whatever order: one turn per session, in order, and a true count of what is open", async () => {
+test("in any order of events, a session runs one turn at a time in order, and the count of open runs is right", async () => {
   await using bench = makeBench();
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 1, maxLength: 60 }), async (ops) => {

@@ -11,7 +11,7 @@ import { openStore, postgresUrl } from "../../../../stores.ts";
 import { agent, wake } from "./fixtures.ts";
 
 test.skipIf(postgresUrl !== undefined)(
-  "a database of before has its runs' mappings and kinds, and one running turn per session",
+  "a migration adds mappings and kinds to runs, and leaves one running turn per session",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-tables-"));
     const path = join(folder, "gateway.db");

@@ -15,9 +15,9 @@ function portsOf(answer: ScriptedAnswer, settings = settingsOf()) {
   return { ports: makeAgentPorts({ agent, heartbeat, settings: () => settings }), store, asked };
 }
 
-describe("the agent, for the worker", () => {
+describe("the agent's ports for the worker", () => {
   test.each([true, false])(
-    "stores a turn in its session, which ends with it where it is the run's own: %p",
+    "store a turn in its session, and end the session if it is ephemeral: %p",
     async (isEphemeral) => {
       const { ports, store } = portsOf({ text: "done" });
       const result = await ports.runTurn(turn);
@@ -31,7 +31,7 @@ describe("the agent, for the worker", () => {
     },
   );
 
-  test("puts events into the main session, by whatever name, as many as may wait", async () => {
+  test("put events into the main session under its configured name, up to the limit", async () => {
     const { ports, store, asked } = portsOf({}, settingsOf({}, { mainKey: "Home", maxEvents: 1 }));
     const event = {
       text: external("a"),

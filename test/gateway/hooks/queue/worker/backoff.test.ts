@@ -6,12 +6,12 @@ test("delays double from a second to five minutes", () => {
   expect(delays).toEqual([1000, 2000, 4000, 8000, 256_000, 300_000, 300_000]);
 });
 
-test("a random half is taken off, so that many do not come back at once", () => {
+test("a random half of the delay is removed, so that retries do not coincide", () => {
   expect(retryDelayMs(3, () => 0)).toBe(2000);
   expect(retryDelayMs(3, () => 0.5)).toBe(3000);
 });
 
-test("a requested delay is respected, up to a day", () => {
+test("a requested delay is used, up to a day", () => {
   expect(retryDelayMs(1, () => 1, 60_000)).toBe(60_000);
   expect(retryDelayMs(5, () => 1, 1)).toBe(16_000);
   expect(retryDelayMs(1, () => 1, 1e12)).toBe(86_400_000);

@@ -44,7 +44,7 @@ async function callback(at: WorkerBench, runId: string, state: string): Promise<
   }
 }
 
-test("callbackUrl: gets the signed outcome once the reply has ended too", async () => {
+test("callbackUrl: gets the signed outcome once the reply has ended", async () => {
   await using at = makeWorkerBench();
   using server = listen(204);
   at.settings.callbacks = { secret: SECRET, allowPrivate: true };
@@ -62,7 +62,7 @@ test("callbackUrl: gets the signed outcome once the reply has ended too", async 
   expect(server.heard).toHaveLength(1);
 });
 
-test("callbackUrl: is a part of the request's trace, with a span of its own at each attempt", async () => {
+test("callbackUrl: each attempt continues the request's trace with its own span", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 200);
   const trace = "0af7651916cd43dd8448eb211c80319c";
@@ -80,7 +80,7 @@ test("callbackUrl: is a part of the request's trace, with a span of its own at e
   expect(server.heard.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
 });
 
-test("callbackUrl: repeated failures are logged once, and their end once", async () => {
+test("callbackUrl: repeated failures and their end are logged once each", async () => {
   await using at = makeWorkerBench();
   const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
   using server = listen(500, 500, 500, 500, 200);
@@ -95,7 +95,7 @@ test("callbackUrl: repeated failures are logged once, and their end once", async
   expect(told().slice(2)).toEqual(["hooks: a callback failed; it will be retried", "hooks: gave up a callback"]);
 });
 
-test("callbackUrl: an address may ask for a part of a millisecond", async () => {
+test("callbackUrl: Retry-After may have a fraction of a millisecond", async () => {
   await using at = makeWorkerBench();
   const answers = [new Response(null, { status: 503, headers: { "retry-after": "1.2345" } }), new Response("ok")];
   using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answers.shift() ?? new Response("again") });
@@ -115,10 +115,10 @@ test("callbackUrl: is retried with the same id until it succeeds", async () => {
 });
 
 test.each([
-  ["that refuses is not asked again", [400], 1],
-  ["that never works is given up in the end", [500], 12],
+  ["is not asked again after it refuses", [400], 1],
+  ["is given up after twelve failures", [500], 12],
 ] as const)(
-  "callbackUrl: an address %s",
+  "callbackUrl: a receiver %s",
   async (_, statuses, times) => {
     await using at = makeWorkerBench();
     using server = listen(...statuses);
@@ -129,7 +129,7 @@ test.each([
   60_000,
 );
 
-test("callbackUrl: this machine's own addresses are refused unless they are allowed", async () => {
+test("callbackUrl: addresses of this machine are refused unless they are allowed", async () => {
   await using at = makeWorkerBench();
   using server = listen(200);
   at.settings.callbacks = { secret: undefined, allowPrivate: false };
@@ -138,7 +138,7 @@ test("callbackUrl: this machine's own addresses are refused unless they are allo
   expect(server.heard).toEqual([]);
 });
 
-test("callbackUrl: gets failed runs too, and pending callbacks are sent after a restart", async () => {
+test("callbackUrl: gets the outcome of a failed run, also after a restart", async () => {
   await using at = makeWorkerBench();
   using server = listen(500, 200);
   at.parts.answer = async () => ended({ status: "error", error: "no such model" });

@@ -144,7 +144,7 @@ class Servers {
   }
 }
 
-test("a run that was alone under way at the first of ten kills in quick succession runs once they are over", async () => {
+test("a run that was alone in the first of ten quick kills still runs afterwards", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000 });
@@ -154,7 +154,7 @@ test("a run that was alone under way at the first of ten kills in quick successi
   expect(await servers.state(runId)).toBe("succeeded");
 });
 
-test("a long run that kills cut off again and again is not dead: they come while it waits, too", async () => {
+test("a long run that is killed again and again is not dead if kills come without it too", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 100_000 });
@@ -164,7 +164,7 @@ test("a long run that kills cut off again and again is not dead: they come while
   expect(await servers.state(runId)).toBe("succeeded");
 }, 60_000);
 
-test("runs that are always under way together when the server is killed all run in the end", async () => {
+test("runs that always run together when the server is killed all succeed in the end", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runIds = [];
@@ -174,7 +174,7 @@ test("runs that are always under way together when the server is killed all run 
   expect(await servers.states(runIds)).toEqual(["succeeded", "succeeded", "succeeded"]);
 });
 
-test("a run that takes its server down each time is dead after as many attempts as a run may have", async () => {
+test("a run that crashes its server each time is dead after the maximum number of attempts", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000, killsAfterMs: 300 });
@@ -186,7 +186,7 @@ test("a run that takes its server down each time is dead after as many attempts 
   );
 });
 
-test("among others it is found, and the others run", async () => {
+test("a run that crashes its server is found among others, which succeed", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const others = [];
@@ -199,7 +199,7 @@ test("among others it is found, and the others run", async () => {
   expect([...new Set(await servers.states(others))]).toEqual(["succeeded"]);
 });
 
-test("several such runs do not clear each other", async () => {
+test("several runs that crash their server all become dead", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const causes = [];
@@ -210,7 +210,7 @@ test("several such runs do not clear each other", async () => {
   expect(await servers.state(other)).toBe("succeeded");
 });
 
-test("one crash costs a long run a second, the next ones four times as long as it had run", async () => {
+test("the first crash delays a long run by a second, and the next one by four times its running time", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 600_000 });
@@ -226,7 +226,7 @@ test("one crash costs a long run a second, the next ones four times as long as i
   expect(await pauseMs()).toBeWithin(380_000, 400_001);
 }, 30_000);
 
-test("a clean shutdown counts as no crash", async () => {
+test("a clean shutdown does not count as a crash", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const runId = await servers.add({ needsMs: 20_000 });
@@ -238,7 +238,7 @@ test("a clean shutdown counts as no crash", async () => {
   expect({ crashes, suspected }).toEqual({ crashes: 0, suspected: 0 });
 });
 
-test("kills at random moments: no run pays for them", async () => {
+test("kills at random moments make no run dead", async () => {
   await using bench = makeBench({ more: partMigrations });
   const servers = new Servers(bench);
   const rng = testRng("kills at random moments");

@@ -44,7 +44,7 @@ function start(folder: string, life: number): Child {
   };
 }
 
-test("killed at fifty random moments: nothing accepted is lost, no stored turn is run again, nothing is sent twice", async () => {
+test("after fifty kills at random moments, every accepted run ends, no stored turn runs again, and nothing is sent twice", async () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-kill-"));
   const rng = testRng("hooks/worker/kill");
   try {

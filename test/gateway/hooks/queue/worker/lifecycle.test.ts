@@ -7,7 +7,7 @@ import { eventually } from "../../../../e2e/hearth.ts";
 
 const MINUTE_MS = 60_000;
 
-test("cancel: a run that waits is over at once, and never runs", async () => {
+test("cancel: a waiting run ends at once and never runs", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const same = { sessionKey: "hook:order" };
@@ -22,7 +22,7 @@ test("cancel: a run that waits is over at once, and never runs", async () => {
   expect(await at.parts.events()).toEqual(["Hook (cancelled): cancelled before it ran", "Hook: done"]);
 });
 
-test("cancel: a run that waits never runs, also where its event finds no room", async () => {
+test("cancel: a waiting run never runs, also if its event finds no room", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const same = { sessionKey: "hook:order" };
@@ -45,7 +45,7 @@ test("cancel: a run that waits never runs, also where its event finds no room", 
   expect(await at.parts.events()).toContain("Hook (cancelled): cancelled before it ran");
 });
 
-test("cancel: a model that runs is stopped", async () => {
+test("cancel: a running model is stopped", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -57,7 +57,7 @@ test("cancel: a model that runs is stopped", async () => {
   expect(await at.worker.cancel("nobody")).toBe(undefined);
 });
 
-test("cancel: a run whose turn fails before its worker gets the news is not retried", async () => {
+test("cancel: a run that fails before its worker notices the cancellation is not retried", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -68,7 +68,7 @@ test("cancel: a run whose turn fails before its worker gets the news is not retr
   expect(after).toMatchObject({ state: "cancelled", reason: "cancelled while it ran" });
 });
 
-test("cancel: a run that is cancelled while the server stops is not run again by the next", async () => {
+test("cancel: a run cancelled during a shutdown is not run by the next worker", async () => {
   await using at = makeWorkerBench();
   const begun = Promise.withResolvers<void>();
   const aborted = Promise.withResolvers<void>();
@@ -89,7 +89,7 @@ test("cancel: a run that is cancelled while the server stops is not run again by
   expect(await at.deliveries.run(runId)).toMatchObject({ state: "cancelled", reason: "cancelled while it ran" });
 });
 
-test("stop lets turns finish within the grace, and begins none", async () => {
+test("stop lets running turns finish within the grace period, and begins none", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const same = { sessionKey: "hook:order" };
@@ -120,7 +120,7 @@ function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => b
   return { found: found.promise, tell: told.resolve };
 }
 
-test("stop begins no turn that is found due meanwhile", async () => {
+test("stop begins no turn that is found due during the stop", async () => {
   await using at = makeWorkerBench();
   at.settings.maxConcurrent = 0; // no one looks for turns
   const runId = await send(at, agent("x"));
@@ -135,7 +135,7 @@ test("stop begins no turn that is found due meanwhile", async () => {
   expect(await at.deliveries.run(runId)).toMatchObject({ state: "queued", attempts: 0 });
 });
 
-test("stop sends no callback that is found due meanwhile", async () => {
+test("stop sends no callback that is found due during the stop", async () => {
   await using at = makeWorkerBench();
   const { callbacks } = at.settings;
   let begun = 0;
@@ -190,7 +190,7 @@ async function orphan(at: WorkerBench, changes = ""): Promise<string> {
   return runId;
 }
 
-test("a killed process's turn is run again, a moment later", async () => {
+test("the turn of a killed process is run again after a moment", async () => {
   await using at = makeWorkerBench();
   const runId = await orphan(at);
   await at.until(runId, (status) => status.state === "queued");
@@ -200,7 +200,7 @@ test("a killed process's turn is run again, a moment later", async () => {
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 2, reason: null });
 });
 
-test("a claim unknown to this worker is returned at once", async () => {
+test("a run claimed in this worker's name without its knowledge is returned and run at once", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const first = await send(at, agent("a"));
@@ -225,7 +225,7 @@ test("a claim unknown to this worker is returned at once", async () => {
   expect((await at.deliveries.run(second))?.attempts).toBe(1);
 });
 
-test("a turn whose run another worker has is stopped, and its answer is not stored", async () => {
+test("a turn whose run another worker holds is stopped, and its answer is not stored", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -238,7 +238,7 @@ test("a turn whose run another worker has is stopped, and its answer is not stor
   expect((await at.deliveries.run(runId))?.answer).toBe(null);
 });
 
-test("a database outage is logged once, and its end once", async () => {
+test("a database outage and its end are logged once", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const runId = await send(at, agent("a"));
@@ -266,7 +266,7 @@ test("a database outage is logged once, and its end once", async () => {
   );
 });
 
-test("a cancelled run does not come back", async () => {
+test("a run cancelled before its process was killed is not run again", async () => {
   await using at = makeWorkerBench();
   const runId = await orphan(at, ", cancel_at = 1");
   expect((await at.settled(runId)).state).toBe("cancelled");
@@ -286,7 +286,7 @@ test("a run whose answer is stored is not run again", async () => {
   expect(at.parts.turns).toHaveLength(1);
 });
 
-test("a turn that cannot be stored whole is not stored at all", async () => {
+test("a turn is stored completely or not at all", async () => {
   await using at = makeWorkerBench();
   const { enqueueEvent } = at.parts.ports;
   Object.assign(at.parts.ports, {
@@ -310,7 +310,7 @@ test("a turn that cannot be stored whole is not stored at all", async () => {
   });
 });
 
-test("a watcher of a run gets its text and every state, until its end", async () => {
+test("a watcher gets a run's text and states until the run ends", async () => {
   await using at = makeWorkerBench();
   at.parts.answer = async ({ onText }) => {
     onText?.("do");
@@ -334,7 +334,7 @@ test("a watcher of a run gets its text and every state, until its end", async ()
   expect(states.at(-1)).toBe("succeeded");
 });
 
-test("without a watched run there is no news, and a watcher that stops is dropped", async () => {
+test("watching an unknown run returns nothing, and an aborted watcher is removed", async () => {
   await using at = makeWorkerBench();
   expect(await Array.fromAsync(at.worker.watch("nobody"))).toEqual([]);
   gate(at);

@@ -18,7 +18,7 @@ function twoNodes(): [Peers, Peers] {
   return [node(0), node(1)];
 }
 
-test("a watcher on another node gets a run's text as it arrives, and can cancel it", async () => {
+test("a watcher on another node gets a run's text as it is generated, and can cancel the run", async () => {
   const [here, there] = twoNodes();
   await using at = makeWorkerBench(here);
   const model = gate(at);

@@ -8,7 +8,7 @@ import { execute } from "../../../../../src/gateway/database/store.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-test("runs of one session come one after the other, in order, also when one is tried again", async () => {
+test("runs of one session run one at a time in order, also after a retry", async () => {
   await using at = makeWorkerBench();
   const model = gate(at);
   const same = { sessionKey: "hook:order" };
@@ -36,7 +36,7 @@ test("runs of one session come one after the other, in order, also when one is t
   expect(model.begun()).toEqual([a, other, a, b, c]);
 });
 
-test("a mapping with many runs does not hold up another", async () => {
+test("a mapping with many runs does not delay another", async () => {
   await using at = makeWorkerBench();
   at.settings.maxConcurrent = 2;
   const model = gate(at);
@@ -50,7 +50,7 @@ test("a mapping with many runs does not hold up another", async () => {
   expect(model.begun()).toEqual([...noisy.slice(0, 2), quiet]);
 });
 
-test("maxConcurrent of a mapping: no more of its turns run at once", async () => {
+test("maxConcurrent limits the running turns of a mapping", async () => {
   await using at = makeWorkerBench();
   at.settings.maxConcurrentOf = (mappingId) => (mappingId === "one" ? 1 : undefined);
   const model = gate(at);
@@ -63,7 +63,7 @@ test("maxConcurrent of a mapping: no more of its turns run at once", async () =>
   await model.begins(second);
 });
 
-test("events that find no room wait in order, and are posted when there is some", async () => {
+test("events without room wait in order, and are posted when there is room", async () => {
   await using at = makeWorkerBench();
   at.parts.eventsMax = 1;
   const first = await send(at, wake("one"));
@@ -82,7 +82,7 @@ test("events that find no room wait in order, and are posted when there is some"
   expect(at.parts.turns).toHaveLength(1);
 });
 
-test("blocked events get a heartbeat if one of them wants it, however many wait before it", async () => {
+test("blocked events request a heartbeat if one of them wants it, however many wait before it", async () => {
   await using at = makeWorkerBench();
   const later = (text: string) => wake(text, { mode: "next-heartbeat" });
   const lookAgain = async (): Promise<void> => {
@@ -126,7 +126,7 @@ test("a wake whose event cannot be stored is accepted, and posted once it can", 
   expect(await at.parts.events()).toEqual(["one"]);
 });
 
-test("an event that finds no room for a day is dead, and nothing is lost with it", async () => {
+test("an event without room for a day is dead, and can be replayed", async () => {
   await using at = makeWorkerBench();
   at.parts.eventsMax = 0;
   const runId = await send(at, wake("x"));
@@ -141,7 +141,7 @@ test("an event that finds no room for a day is dead, and nothing is lost with it
   expect((await at.settled(runIds[0]!)).state).toBe("succeeded");
 });
 
-test("many wakes at once: every event is posted, in order", async () => {
+test("the events of many concurrent wakes are posted in order", async () => {
   await using at = makeWorkerBench();
   const texts = Array.from({ length: postgresUrl === undefined ? 1000 : 200 }, (_, i) => `event ${i}`);
   const runIds = await Promise.all(texts.map((text) => send(at, wake(text))));

@@ -8,7 +8,7 @@ import { ended, makeWorkerBench, ok, send } from "./parts.ts";
 const DAY_MS = 24 * 3_600_000;
 const same = { sessionKey: "hook:order" };
 
-test("runs that came while it was ahead begin once it is set back, and those behind them", async () => {
+test("runs accepted while the clock was ahead, and later ones, run once it is set back", async () => {
   await using at = makeWorkerBench();
   await at.worker.setPaused(true);
   at.bench.clock.now += DAY_MS;
@@ -21,7 +21,7 @@ test("runs that came while it was ahead begin once it is set back, and those beh
   expect(at.parts.turns.map(({ runId }) => runId)).toEqual([first, second]);
 });
 
-test("a run that waits for another try is tried again", async () => {
+test("a retry scheduled while the clock was ahead runs once it is set back", async () => {
   await using at = makeWorkerBench();
   at.bench.clock.now += DAY_MS;
   at.parts.answer = async () => ended({ status: "error", error: "the model crashed", isTemporary: true });
@@ -33,7 +33,7 @@ test("a run that waits for another try is tried again", async () => {
   expect((await at.settled(runId)).state).toBe("succeeded");
 });
 
-test("set back while nothing ran: the next start takes them up", async () => {
+test("runs accepted while the clock was ahead run at a start after it is set back", async () => {
   await using at = makeWorkerBench();
   await at.worker.stop(0);
   at.bench.clock.now += DAY_MS;
@@ -44,7 +44,7 @@ test("set back while nothing ran: the next start takes them up", async () => {
   expect((await at.settled(runId)).state).toBe("succeeded");
 });
 
-test("a callback that was tried while it was ahead is tried again", async () => {
+test("a callback scheduled while the clock was ahead is sent once it is set back", async () => {
   await using at = makeWorkerBench();
   let tries = 0;
   using server = Bun.serve({

@@ -22,7 +22,7 @@ test.each([
   expect(plain(summaryOf({ name }, given))).toBe(text);
 });
 
-test("summary: two thousand characters at most, with an ellipsis, and no half ones", () => {
+test("summary: has at most two thousand characters and an ellipsis, and cuts between characters", () => {
   const cut = plain(summaryOf({ name: "E" }, { ...parts, answer: "x".repeat(5000) }));
   expect(cut).toBe(`Hook E: ${"x".repeat(1999)}…`);
   expect(plain(summaryOf({ name: "E" }, { ...parts, answer: "x".repeat(2000) }))).toBe(`Hook E: ${"x".repeat(2000)}`);
@@ -31,7 +31,7 @@ test("summary: two thousand characters at most, with an ellipsis, and no half on
   expect(smileys.endsWith("😀…")).toBe(true);
 });
 
-test("summary: all of it is outside text, the sender's name too", () => {
+test("summary: is external text, including the sender's name", () => {
   for (const tainted of [summaryOf({ name: "x" }, parts), replyProblem({ name: "x" }, { kind: "failed" })]) {
     expect(tainted.map((part) => part.from)).toEqual(["external"]);
   }

@@ -8,7 +8,7 @@ import { queryAll } from "../../../../../src/gateway/database/store.ts";
 
 const MINUTE_MS = 60_000;
 
-test("a wake: its event is posted, and a heartbeat asked for when its mode is now", async () => {
+test("a wake posts its event, and requests a heartbeat if its mode is now", async () => {
   await using at = makeWorkerBench();
   const now = await send(at, wake("disk full"));
   const later = await send(at, wake("for later", { mode: "next-heartbeat" }));
@@ -19,7 +19,7 @@ test("a wake: its event is posted, and a heartbeat asked for when its mode is no
   expect(at.parts.turns).toEqual([]);
 });
 
-test("an agent call: a turn in its session, a summary in the main session, then a heartbeat", async () => {
+test("an agent call runs a turn in its session, posts a summary, then requests a heartbeat", async () => {
   await using at = makeWorkerBench();
   let beatsDuringTurn = -1;
   at.parts.answer = async () => {
@@ -49,20 +49,20 @@ test("an agent call: a turn in its session, a summary in the main session, then 
   ]);
 });
 
-test("wakeMode next-heartbeat: no heartbeat is asked for", async () => {
+test("wakeMode next-heartbeat: no heartbeat is requested", async () => {
   await using at = makeWorkerBench();
   await at.settled(await send(at, agent("x", { wakeMode: "next-heartbeat" })));
   expect(await at.parts.events()).toHaveLength(1);
   expect(at.parts.heartbeats).toEqual([]);
 });
 
-test("allowUnsafeExternalContent: the prompt is the message as it is", async () => {
+test("allowUnsafeExternalContent: the prompt is the unchanged message", async () => {
   await using at = makeWorkerBench();
   await at.settled(await send(at, agent("as it is", { isWrapped: false })));
   expect(at.parts.turns[0]?.prompt).toBe("as it is");
 });
 
-test("deliver: the answer goes out with the transaction that stores it, and its end is the run's", async () => {
+test("deliver: the reply is queued in the transaction that stores the turn, and its outcome becomes the run's", async () => {
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true }));
   expect(await at.until(runId, (status) => status.reply === "pending")).toMatchObject({ state: "succeeded" });
@@ -77,7 +77,7 @@ test.each([
   ["deliver: false sends nothing", { deliver: false }, ok("done"), "none", [], "done"],
   ["an acknowledgement sends nothing", { deliver: true }, ok("HEARTBEAT_OK"), "skipped", [], "HEARTBEAT_OK"],
   [
-    "what stands beside one is sent",
+    "text beside an acknowledgement is sent",
     { deliver: true },
     ok("Disk full. HEARTBEAT_OK"),
     "pending",
@@ -85,7 +85,7 @@ test.each([
     "Disk full.",
   ],
   [
-    "a cut answer says so",
+    "a cut answer is marked",
     { deliver: true },
     { ...ok("and so"), isTruncated: true },
     "pending",
@@ -103,7 +103,7 @@ test.each([
   expect(await at.parts.events()).toEqual([`Hook: ${summary}`]);
 });
 
-test("a reply without a recipient fails with the reason, which the main session hears", async () => {
+test("a reply without a recipient fails with the reason, which is posted to the main session", async () => {
   await using at = makeWorkerBench();
   at.parts.target = { reason: "no channel is configured" };
   const status = await at.settled(await send(at, agent("x", { deliver: true, name: "CI" })));
@@ -117,7 +117,7 @@ test("a reply without a recipient fails with the reason, which the main session 
 test.each([
   ["failed", "Hook CI: the reply could not be delivered: blocked by the user"],
   ["unknown", "Hook CI: the reply may not have been delivered, and is not sent again: blocked by the user"],
-] as const)("a reply that ends as %s is told to the main session", async (kind, text) => {
+] as const)("a reply that ends as %s is reported to the main session", async (kind, text) => {
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true, name: "CI" }));
   await at.until(runId, (status) => status.reply === "pending");
@@ -127,7 +127,7 @@ test.each([
   expect(at.parts.heartbeats).toEqual([`hook:${runId}`, `reply:${runId}`]);
 });
 
-test("wakeMode next-heartbeat: a reply that failed waits for it too", async () => {
+test("wakeMode next-heartbeat: a failed reply requests no heartbeat either", async () => {
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true, wakeMode: "next-heartbeat" }));
   await at.until(runId, (status) => status.reply === "pending");
@@ -136,7 +136,7 @@ test("wakeMode next-heartbeat: a reply that failed waits for it too", async () =
   expect(at.parts.heartbeats).toEqual([]);
 });
 
-test("a reply that failed and finds no room gets a heartbeat that makes some", async () => {
+test("the report of a failed reply that finds no room requests a heartbeat to make room", async () => {
   await using at = makeWorkerBench();
   at.parts.eventsMax = 1;
   const runId = await send(at, agent("x", { deliver: true }));
@@ -151,7 +151,7 @@ test("a reply that failed and finds no room gets a heartbeat that makes some", a
   expect(at.parts.heartbeats).toEqual([`hook:${runId}`, "events have no room", `reply:${runId}`]);
 }, 30_000);
 
-test("a reply that ended without a listener is recorded by the next worker", async () => {
+test("a reply that ends while no worker runs is recorded by the next worker", async () => {
   await using at = makeWorkerBench();
   const runId = await send(at, agent("x", { deliver: true }));
   await at.until(runId, (status) => status.reply === "pending");
@@ -162,7 +162,7 @@ test("a reply that ended without a listener is recorded by the next worker", asy
   expect((await at.settled(runId)).reply).toBe("sent");
 });
 
-test("a turn that fails for now is tried again, later each time, and is dead after the last", async () => {
+test("a turn that fails temporarily is retried with growing delays, and is dead after the last attempt", async () => {
   await using at = makeWorkerBench();
   at.parts.answer = async () => ended({ status: "error", error: "the model crashed", isTemporary: true });
   const runId = await send(at, agent("x", { name: "CI" }));
@@ -184,7 +184,7 @@ test("a turn that fails for now is tried again, later each time, and is dead aft
   expect((await at.parts.events()).at(-1)).toBe("Hook CI (error): the model crashed");
 });
 
-test("while the model is unavailable a run waits, and loses none of its attempts", async () => {
+test("a run waits while the model is unavailable, and uses none of its attempts", async () => {
   await using at = makeWorkerBench();
   const away = "the model server at http://m cannot be reached: ConnectionRefused";
   at.parts.answer = async () => ended({ status: "error", error: away, isTemporary: true, isUntried: true });
@@ -204,7 +204,7 @@ test("while the model is unavailable a run waits, and loses none of its attempts
   expect(told).toEqual([expect.stringContaining("the model is unavailable"), expect.stringContaining('"seconds":34')]);
 });
 
-test("a server that is away may ask for a part of a millisecond", async () => {
+test("a model server's Retry-After may have a fraction of a millisecond", async () => {
   await using at = makeWorkerBench();
   const failed = {
     status: "error",
@@ -219,7 +219,7 @@ test("a server that is away may ask for a part of a millisecond", async () => {
   expect(await at.bench.store.read(() => nextTurnAt(at.bench.clock.now))).toBe(at.bench.clock.now + 20_000);
 });
 
-test("a server that is away says when to ask again, and what waits for it for a day is given up", async () => {
+test("a run waits as long as the model server asks, and is dead after a day", async () => {
   await using at = makeWorkerBench();
   const failed = { status: "error", error: "full", isTemporary: true, isUntried: true, retryAfterMs: 20_000 } as const;
   at.parts.answer = async () => ended(failed);
@@ -236,7 +236,7 @@ test.each([
   ["a bad model", new AppError("bad_request", "no such model"), "failed", 1],
   ["a busy model", new AppError("busy", "the queue is full"), "dead", 3],
   ["a surprise", new TypeError("undefined is not a function"), "dead", 3],
-])("a turn that throws: %s", async (_, error, state, attempts) => {
+])("a turn that throws %s ends or is retried by the kind of error", async (_, error, state, attempts) => {
   await using at = makeWorkerBench();
   at.parts.answer = () => Promise.reject(error);
   const runId = await send(at, agent("x"));
@@ -248,7 +248,7 @@ test.each([
   expect(await at.settled(runId)).toMatchObject({ state: state as "dead", attempts, reason: error.message });
 });
 
-test("timeoutSeconds is the agent's to keep, and the summary says that it was over", async () => {
+test("timeoutSeconds is passed to the agent, and the summary reports the timeout", async () => {
   await using at = makeWorkerBench();
   at.parts.answer = async () => ended({ status: "timeout", error: "the turn took longer than 0.05 s" });
   const runId = await send(at, agent("x", { timeoutSeconds: 0.05 }));
