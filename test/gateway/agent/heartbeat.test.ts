@@ -174,7 +174,7 @@ describe("a reply", () => {
     return test.next();
   }
 
-  test("that is an acknowledgement is not sent, and its events are consumed", async () => {
+  test("is not sent if it is an acknowledgement, and its events are consumed", async () => {
     const test = testHeart(() => ({ text: "**HEARTBEAT_OK** all quiet" }));
     await test.wake("cron ran");
     expect(await beatOnce(test)).toMatchObject({ kind: "ok-token", preview: "all quiet" });
@@ -247,7 +247,7 @@ describe("a reply", () => {
     });
   });
 
-  test("that was cut off by the token limit is marked", async () => {
+  test("is marked if it was cut off by the token limit", async () => {
     const test = testHeart(() => ({ text: "and so", reason: "length" }));
     await test.wake("a");
     await beatOnce(test);

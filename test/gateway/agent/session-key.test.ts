@@ -9,7 +9,7 @@ const keyOf = (requested: string | undefined, more: { agentId?: string; mainKey?
   hookSession({ requested, runId: "RUN-1", session: { mainKey: more.mainKey ?? "main" }, ...more }).key;
 
 describe("a session key", () => {
-  test("that was not requested belongs to the run and ends with it", () => {
+  test("belongs to the run and ends with it if none was requested", () => {
     expect(hookSession({ requested: undefined, runId: "RUN-1", session })).toEqual({
       key: "agent:main:hook:run-1",
       isEphemeral: true,
@@ -53,7 +53,7 @@ describe("a session key", () => {
     expect(() => keyOf("home", { mainKey: "hook:home" })).toThrow("reserved");
   });
 
-  test("of another agent is allowed if the mapping chose that agent", () => {
+  test("may name another agent if the mapping chose that agent", () => {
     expect(keyOf("agent:ops:a", { agentId: "ops" })).toBe("agent:ops:hook:a");
     expect(agentOf(keyOf("a", { agentId: "ops" }))).toBe("ops");
     expect(mainSessionKey({ mainKey: "Main" }, "ops")).toBe("agent:ops:main");

@@ -71,7 +71,7 @@ describe("sessions", () => {
     expect((await store.read(() => findSession("agent:main:hook:a")))?.route).toBeUndefined();
   });
 
-  test("that are idle are deleted with their transcripts, except the main session and those with waiting events", async () => {
+  test("are deleted with their transcripts when idle, except the main one and those with waiting events", async () => {
     for (const key of ["old", "waiting", "new"])
       await put(key, [said("a"), said("b")], { key, now: key === "new" ? 100 : 1 });
     await put("m", [said("a")], { key: MAIN });

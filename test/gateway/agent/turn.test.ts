@@ -242,7 +242,7 @@ describe("tools", () => {
     expect(runtime.requests.length).toBe(8);
   });
 
-  test("that were called although not offered end the turn, with an error if there is no text", async () => {
+  test("end the turn if they are called without an offer, with an error if there is no text", async () => {
     const { turn, runtime } = testAgent((_, i) => ({ text: i === 9 ? "well" : "", calls: [call("current_time")] }));
     const failed = { status: "error", isTemporary: false };
     expect(await turn({ tools: ["current_time"] })).toMatchObject({
@@ -274,7 +274,7 @@ describe("tools", () => {
     expect((await store.read(() => historyOf(HOOK))).messages.at(-2)?.message).toEqual(messages.at(-1)!);
   });
 
-  test("whose results do not fit at all are left out, and the model answers without them", async () => {
+  test("have results left out that do not fit at all, and the model answers without them", async () => {
     const { turn, runtime } = testAgent(
       ({ tools, toolChoice }) =>
         tools && toolChoice !== "none" ? { calls: [call("session_history")] } : { text: "ok" },

@@ -125,7 +125,7 @@ describe("a channel by name", () => {
     expect(findChannelId(kinds, name)).toBe(id);
   });
 
-  test("that is unknown, not configured or unusable returns the reason", async () => {
+  test("returns the reason if it is unknown, not configured or unusable", async () => {
     expect(await ask({}, { channel: "pigeon" })).toEqual({ reason: "unknown channel 'pigeon'" });
     expect(await ask({}, { channel: "slack", to: "C0123" })).toEqual({ reason: "channel 'slack' is not configured" });
     const unusable = { ...(await directory({})), unusable: new Set(["slack"]) };

@@ -28,7 +28,7 @@ const findings = (text: string, more?: Partial<AuditParts>): string[] =>
 
 const PROXY = "\ngateway: { trustedProxies: ['127.0.0.1'] }";
 
-test("a proxy in front, but neither a listener of the hooks' own nor API keys", () => {
+test("a proxy without a separate listener for the hooks or API keys is a finding", () => {
   expect(findings(`{ hooks: { ${HOOKS} },${PROXY} }`)).toEqual(["warn no-own-listener hooks.listen :1"]);
   expect(findings(`{ hooks: { ${HOOKS} },${PROXY} }`, { hasApiKeys: true })).toEqual([]);
   expect(findings(`{ hooks: { ${HOOKS}, listen: 'unix:/run/hooks.sock' },${PROXY} }`)).toEqual([]);
@@ -36,14 +36,14 @@ test("a proxy in front, but neither a listener of the hooks' own nor API keys", 
   expect(findings(`{ hooks: { ${HOOKS} } }`)).toEqual([]);
 });
 
-test("the folder of the socket that is named, there and in the documentation, is one that the systemd unit makes", async () => {
+test("the socket folder named in the finding and the documentation is created by the systemd unit", async () => {
   const read = (path: string): Promise<string> => Bun.file(join(import.meta.dir, "../../..", path)).text();
   const [, made] = /^RuntimeDirectory=(\w+)$/m.exec(await read("packaging/hearth.service")) ?? [];
   const [{ message } = { message: "" }] = findingsOf(`{ hooks: { ${HOOKS} },${PROXY} }`);
   for (const text of [message, await read("docs/webhooks.md")]) expect(text).toContain(`unix:/run/${made}/hooks.sock`);
 });
 
-test("a listener that others reach without TLS", () => {
+test("a listener that others reach without TLS is a finding", () => {
   const exposed = "warn exposed hooks.listen :2";
   expect(findings(`{ hooks: { ${HOOKS},\nlisten: '0.0.0.0:9000' } }`)).toEqual([exposed]);
   expect(findings(`{ hooks: { ${HOOKS},\nlisten: '0.0.0.0:9000' },${PROXY} }`)).toEqual([]);
@@ -51,22 +51,22 @@ test("a listener that others reach without TLS", () => {
   expect(findings(`{ hooks: { ${HOOKS},\nlisten: ':9000' } }`)).toEqual([]);
 });
 
-test.each(["0.0.0.0/0", "::/0"])("gateway.trustedProxies: %s", (network) => {
+test.each(["0.0.0.0/0", "::/0"])("gateway.trustedProxies: %s is a finding", (network) => {
   const text = `{ hooks: { ${HOOKS}, listen: ':9000' },\ngateway: { trustedProxies: ['10.0.0.0/8', '${network}'] } }`;
   expect(findings(text)).toEqual(["warn trusts-everyone gateway.trustedProxies[1] :2"]);
 });
 
-test("of equal keys in the file the last counts", () => {
+test("the last of repeated keys counts, and the repetition is a finding", () => {
   const text = `{ hooks: { ${HOOKS},\nstrict: true,\n'strict': false, rateLimit: { perSecond: 1 } },\n}`;
   expect(findings(text)).toEqual(["warn repeated-key strict :3"]);
   expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', token: '\${HOOKS_TOKEN}x' }, { id: 'b', token: '\${HOOKS_TOKEN}y' }] } }`)).toEqual([]); // prettier-ignore
 });
 
-test("a second section that turns the hooks off is told of", () => {
+test("a repeated section that turns the hooks off is a finding", () => {
   expect(findings(`{ hooks: { ${HOOKS} },\nhooks: { enabled: false } }`)).toEqual(["warn repeated-key hooks :2"]);
 });
 
-test("a variable whose name has small letters or hyphens is text, and told of", () => {
+test("a variable name with small letters or hyphens stays text and is a finding", () => {
   const odd = "'${hooks_token_of_the_second_sender}'";
   expect(findings(`{ hooks: { ${HOOKS}, tokens: [{ id: 'a', \ntoken: ${odd} }] } }`)).toEqual([
     "warn variable-spelling hooks.tokens[0].token :2",
@@ -77,7 +77,7 @@ test("a variable whose name has small letters or hyphens is text, and told of", 
   );
 });
 
-test("an HMAC whose timestamp or id is not part of what is signed", () => {
+test("an HMAC that does not cover the timestamp or id is a finding", () => {
   const signed = (more: string) =>
     findings(`{ hooks: { ${HOOKS}, mappings: [{ messageTemplate: 'x', deliver: false, match: { path: 'a' },
       auth: { scheme: 'hmac', secrets: '${"s".repeat(32)}', header: 'x-sig',

@@ -32,7 +32,7 @@ const idsOf = (mail: string, more?: string): string[] =>
 const ACCOUNT = "host: 'imap.example.org', user: 'joe', ";
 const FILE = `${ACCOUNT} passwordFile: 'password'`;
 
-test("hooks.mail: findings of the settings", () => {
+test("hooks.mail: risky settings are findings", () => {
   expect(idsOf(FILE)).toEqual([]);
   expect(idsOf("model: 'small'", "")).toEqual([]);
   expect(idsOf(`${ACCOUNT} password: 'p'`)).toEqual(["warn mail-password-literal"]);
@@ -45,7 +45,7 @@ test("hooks.mail: findings of the settings", () => {
   expect(idsOf(`${FILE}, allowUnsafeExternalContent: true`)).toEqual(["warn unsafe-content"]);
 });
 
-test("hooks.mail.passwordFile: one that is missing, is no password, or that others may read", async () => {
+test("hooks.mail.passwordFile: a missing, invalid or readable file is a finding", async () => {
   const path = join(folder, "password");
   const found = async () => {
     const { document, snapshot } = load(FILE);
@@ -86,7 +86,7 @@ test.each([
   expect(() => load(mail)).toThrow("hearth.json5:2: ");
 });
 
-test("hooks.mail: what setup tools wrote before counts as before", () => {
+test("hooks.mail: settings written by earlier setup tools still count", () => {
   const { snapshot } = load("allowUnsafeExternalContent: true, model: 'small', thinking: 'low'");
   expect(snapshot.hooks.mail).toMatchObject({ allowUnsafeExternalContent: true, model: "small", thinking: "low" });
 });

@@ -42,11 +42,11 @@ test("a careful configuration has no findings", () => {
   expect(findings(mapping(careful))).toEqual([]);
 });
 
-test("hooks that are off have none", () => {
+test("a configuration with the hooks off has no findings", () => {
   expect(findings("{ hooks: { token: 'x' } }")).toEqual([]);
 });
 
-describe("findings name key, line and what to do", () => {
+describe("a finding names key, line and remedy", () => {
   test.each([
     ["{ hooks: { enabled: true, token: 'short' } }", "token-short", "warn", "hooks.token"],
     [`{ hooks: { enabled: true, token: '${"x".repeat(30)}' } }`, "token-literal", "info", "hooks.token"],
@@ -245,18 +245,18 @@ describe("findings name key, line and what to do", () => {
       `{ agents: { defaults: { models: { a: { alias: 'Fast' } } } }, hooks: { ${SAFE}, mappings: [{ model: 'fast' }] } }`,
       "model-not-allowed",
     ],
-  ])("%s is not one of %s", (text, id) => {
+  ])("%s has no finding %s", (text, id) => {
     expect(findings(text).map((finding) => finding.id)).not.toContain(id);
   });
 
-  test("where replies go nowhere, and where others can reach the server", () => {
+  test("replies without a channel and an exposed server are findings", () => {
     const ids = findings(mapping("{ messageTemplate: 'x' }"), { channels: new Map(), hostname: "0.0.0.0" }).map(
       (finding) => finding.id,
     );
     expect(ids).toEqual(["exposed", "no-channel"]);
   });
 
-  test("where `last` is nobody: the channel that it is has no recipient, whatever others have", () => {
+  test("the default channel without a recipient is a finding, unless the heartbeat names a recipient", () => {
     const telegram = CHANNELS.get("telegram")!;
     const recipients = (more: string) =>
       findings(`{ hooks: { ${SAFE} } ${more} }`, { channels: new Map([...CHANNELS, ["last", telegram]]) }).flatMap(
@@ -280,7 +280,7 @@ describe("findings name key, line and what to do", () => {
     ["model: 'b'", "model-not-allowed", "error", "model"],
     ["model: 'fast'", undefined, undefined, undefined],
     ["model: 'a:latest'", undefined, undefined, undefined],
-  ] as const)("a heartbeat of %s", (settings, id, severity, key) => {
+  ] as const)("a heartbeat with %s is audited", (settings, id, severity, key) => {
     const defaults = `models: { a: { alias: 'Fast' } }, heartbeat: { ${settings} }`;
     const found = findings(`{ hooks: { ${SAFE} }, agents: { defaults: { ${defaults} } } }`);
     const expected = id && { id, severity, key: `agents.defaults.heartbeat.${key}` };
@@ -288,7 +288,7 @@ describe("findings name key, line and what to do", () => {
     expect(found).toHaveLength(expected ? 1 : 0);
   });
 
-  test("what `last` is comes from the channels that are configured, and their order", async () => {
+  test("the channel `last` follows the configured channels and their order", async () => {
     const idsOf = async (channels: string, mappings = "") => {
       const text = `{ hooks: { enabled: true, token: '${"x".repeat(32)}', ${mappings} }, channels: { ${channels} } }`;
       const [config] = load(text).document.files;
@@ -306,7 +306,7 @@ describe("findings name key, line and what to do", () => {
     expect(await idsOf(telegram, `${own}, ${wake}`)).toContain("warn no-recipient");
   });
 
-  test.skipIf(process.platform === "win32")("files of tokens that others can read", async () => {
+  test.skipIf(process.platform === "win32")("a token file that others can read is a finding", async () => {
     const files = [
       ["telegram-token", 0o644, "1:a"],
       ["slack-token", 0o600, "xoxb-1"],
@@ -324,7 +324,7 @@ describe("findings name key, line and what to do", () => {
     ]);
   });
 
-  test("where a preset's replies go nowhere", () => {
+  test("a preset whose replies have no channel is a finding", () => {
     const none = { channels: new Map() };
     const settings = (text: string) =>
       `{ hooks: { ${SAFE}, presets: ['generic'], presetSettings: { generic: ${text} } } }`;
@@ -333,7 +333,7 @@ describe("findings name key, line and what to do", () => {
     expect(findings(settings("{ deliver: false }"), none)).toEqual([]);
   });
 
-  test("the worst come first, those of keys and of files in one order, and tokens never show", async () => {
+  test("the worst findings come first, and no finding shows a token", async () => {
     const text =
       "{ hooks: { enabled: true, token: 'sesame', transformsDir: 'x', mappings: [{ messageTemplate: 'x', channel: 'pigeon' }] } }";
     const [config] = load(text).document.files;
@@ -352,14 +352,14 @@ describe("findings name key, line and what to do", () => {
   });
 });
 
-describe("files", () => {
+describe("the audit of files", () => {
   const idsOf = async (text: string, mode = 0o600) => {
     const { document, snapshot } = load(text);
     chmodSync(document.files[0]!, mode);
     return (await auditFiles(snapshot, document)).map((finding) => finding.id);
   };
 
-  test("that everyone may read or change", async () => {
+  test("reports a configuration that everyone may read or change", async () => {
     expect(await idsOf("{ hooks: { token: 'secret' } }")).toEqual([]);
     expect(await idsOf("{ hooks: { token: 'secret' } }", 0o644)).toEqual(["file-readable"]);
     expect(await idsOf("{ hooks: { token: '${HOOKS_TOKEN}' } }", 0o644)).toEqual([]);
@@ -375,7 +375,7 @@ describe("files", () => {
     "channels: { slack: { botToken: 'xoxb-1' } }",
     "database: { url: 'postgres://u:sesame@h/db' }",
     "database: { url: 'postgres://h/db?user=u&password=sesame' }",
-  ])("whose secrets everyone may read: %s", async (settings) => {
+  ])("reports readable secrets: %s", async (settings) => {
     expect(await idsOf(`{ ${settings} }`, 0o644)).toEqual(["file-readable"]);
   });
 
@@ -386,11 +386,11 @@ describe("files", () => {
     "channels: { telegram: { tokenFile: 'telegram-token' } }",
     "database: { url: 'postgres://u@h/db' }",
     "database: { url: 'postgres://u:${HOOKS_TOKEN}@h/db' }",
-  ])("without a secret in them: %s", async (settings) => {
+  ])("reports no file without secrets: %s", async (settings) => {
     expect(await idsOf(`{ ${settings} }`, 0o644)).toEqual([]);
   });
 
-  test("a folder of transforms that is missing, or that everyone may write to", async () => {
+  test("reports a folder of transforms that is missing or that everyone may write to", async () => {
     const text = "{ hooks: { transformsDir: 'transforms' } }";
     expect(await idsOf(text)).toEqual(["transforms-missing"]);
     mkdirSync(join(folder, "transforms"));
@@ -399,7 +399,7 @@ describe("files", () => {
     expect(await idsOf(text)).toEqual(["transforms-writable"]);
   });
 
-  test("a transform that is not there, is outside, or does not load", async () => {
+  test("reports a transform that is missing, outside of the folder, or fails to load", async () => {
     mkdirSync(join(folder, "hooks/transforms"), { recursive: true });
     const using = (module: string) => mapping(`{ transform: { module: '${module}' } }`);
     writeFileSync(join(folder, "hooks/transforms/good.ts"), "export default () => null;");

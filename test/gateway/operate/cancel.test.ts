@@ -27,7 +27,7 @@ async function ask(bench: GatewayBench): Promise<string> {
 const messages = ({ gateway }: GatewayBench, condition: string): Promise<object[]> =>
   gateway.store.read(() => queryAll(`SELECT channel, state FROM outbox WHERE ${condition}`));
 
-test("a reply that waits for its platform to be back is called back, and goes nowhere else", async () => {
+test("cancelling a run cancels its waiting reply, also on the fallback channels", async () => {
   const chat = startChat();
   chat.answer = () => new Response("away", { status: 503, headers: { "retry-after": "3600" } });
   const bench = await start(chat);
@@ -43,7 +43,7 @@ test("a reply that waits for its platform to be back is called back, and goes no
   expect(await bench.gateway.admin.cancel(runId)).toEqual([{ runId, result: "over" }]);
 }, 120_000);
 
-test("a reply that is being sent is not tried again", async () => {
+test("a reply cancelled while it is being sent is not tried again", async () => {
   const chat = startChat();
   const answer = Promise.withResolvers<Response>();
   chat.answer = () => answer.promise;

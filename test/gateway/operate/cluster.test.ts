@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     return Object.fromEntries(nodes.flatMap(({ number, leads }) => leads.map((name) => [name, number])));
   };
 
-  test("turns of different sessions run on all nodes at once, those of one session nowhere twice", async () => {
+  test("runs turns of different sessions on all nodes, and each turn once", async () => {
     const gate = Promise.withResolvers<void>();
     const config = settings();
     const script = () => ({ text: "done", until: gate.promise });
@@ -59,7 +59,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(begun().reduce((sum, n) => sum + n)).toBe(2 * SESSIONS.length);
   }, 120_000);
 
-  test("a reply is called back from a node that does not have its channel", async () => {
+  test("cancels a reply from a node that does not lead its channel", async () => {
     const chat = startChat();
     chat.answer = () => new Response("away", { status: 503 });
     const config = settings(undefined, chat.url);
@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(async () => (await replyOf()) === "failed", WAIT_MS)).toBe(true);
   }, 120_000);
 
-  test("a call that was asked for on one node is allowed and made once on another, after the first is gone", async () => {
+  test("makes a tool call once on another node if the requesting node is gone before the approval", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-calls-"));
     afterTest(() => rmSync(home, { recursive: true, force: true }));
     const effects = join(home, "effects");
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect([first.runtime.requests.length, second.runtime.requests.length]).toEqual([1, 1]);
   }, 120_000);
 
-  test("a run is watched and cancelled from a node that does not run it", async () => {
+  test("lets a node watch and cancel a run of another node", async () => {
     const config = settings();
     const never = { text: "half of it", until: new Promise(() => {}) };
     const first = await startGateway(config, { script: () => never });
@@ -126,7 +126,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect([states[0], states.at(-1)]).toEqual(["running", "cancelled"]);
   }, 120_000);
 
-  test("a limit on how often requests come holds for all nodes together", async () => {
+  test("applies a rate limit to all nodes together", async () => {
     const config = settings();
     const limited = { ...config, hooks: { ...config.hooks, rateLimit: { perMinute: 20 } } };
     const first = await startGateway(limited);
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(passed).toBeLessThan(10 + againAllowed); // 20 more, if each node counted for itself
   }, 120_000);
 
-  test("one node leads each duty, sends what the others store, and hands all of it on when it stops", async () => {
+  test("has one leader for all duties, which hands them on when it stops", async () => {
     const chat = startChat();
     const config = {
       ...settings(undefined, chat.url),
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(() => chat.sent.length === 2, WAIT_MS)).toBe(true);
   }, 120_000);
 
-  test("a pause holds for all nodes, also for new ones; so does its end", async () => {
+  test("pauses and resumes all nodes, including new ones", async () => {
     const config = settings();
     const first = await startGateway(config);
     const second = await startGateway(config);
@@ -192,7 +192,7 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(await eventually(isHeard, WAIT_MS)).toBe(true);
   }, 120_000);
 
-  test("nodes of different configurations: a metric at once, a finding after a minute", async () => {
+  test("counts different configurations at once, and reports them as a finding after a minute", async () => {
     const config = settings();
     const first = await startGateway(config);
     await startGateway({ ...config, session: { maxEvents: 7 } });

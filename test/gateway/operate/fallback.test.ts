@@ -54,7 +54,7 @@ async function outcome(bench: GatewayBench, path: string): Promise<unknown> {
   return (await run())?.reply;
 }
 
-test("a refused reply goes to the next channel that accepts it, once, without an event", async () => {
+test("a refused reply is sent once to the next channel that accepts it, without an event", async () => {
   const [chat, discord] = [refusingChat(), startDiscord()];
   const bench = await start({ fallbackChannels: ["telegram", "nowhere", "discord"] }, { chat, discord });
   expect(await outcome(bench, "agent")).toBe("sent");
@@ -62,7 +62,7 @@ test("a refused reply goes to the next channel that accepts it, once, without an
   expect(await bench.events()).toEqual(["Hook: done"]);
 }, 120_000);
 
-test("a reply that all channels refuse has failed, and is reported", async () => {
+test("a reply that all channels refuse fails and is reported", async () => {
   const [chat, discord] = [refusingChat(), startDiscord(() => Response.json({ message: "no" }, { status: 403 }))];
   const bench = await start({ fallbackChannels: ["discord"] }, { chat, discord });
   expect(await outcome(bench, "agent")).toBe("failed");
@@ -70,7 +70,7 @@ test("a reply that all channels refuse has failed, and is reported", async () =>
   expect(await bench.events()).toHaveLength(2);
 }, 120_000);
 
-test("a reply that is refused after a heartbeat knew it on its way is told by another", async () => {
+test("a reply refused after a heartbeat saw it as under way is reported by another heartbeat", async () => {
   const [chat, discord] = [startChat(), startDiscord()];
   const gate = Promise.withResolvers<Response>();
   chat.answer = () => gate.promise;
@@ -104,7 +104,7 @@ test("a reply that is refused after a heartbeat knew it on its way is told by an
   ]);
 }, 120_000);
 
-test("a mapping's own list counts instead; a reply that arrives goes nowhere else", async () => {
+test("a mapping's own list overrides the common one, and a sent reply goes to no other channel", async () => {
   const [chat, discord] = [refusingChat(), startDiscord()];
   const mapping = (path: string, more: object) => ({
     match: { path },

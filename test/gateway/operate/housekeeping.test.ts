@@ -29,7 +29,7 @@ const TIMES = [
   ["sessions", "created_at", "updated_at"],
 ] as const;
 
-test("finished deliveries, messages and sessions are deleted in time; open or used ones stay", async () => {
+test("finished deliveries, messages and sessions are deleted after their time, and open or used ones are kept", async () => {
   const chat = startChat();
   const gate = Promise.withResolvers<void>();
   const bench = await startGateway(
@@ -67,7 +67,7 @@ test("finished deliveries, messages and sessions are deleted in time; open or us
   gate.resolve();
 }, 120_000);
 
-test("a round a minute after the start, then every hour, whether or not it worked; none after the end", async () => {
+test("rounds run a minute after the start and then every hour, also after errors, until the end", async () => {
   await using bench = new AsyncDisposableStack();
   const clock = manualClock();
   const gateway = (await startGateway({ agents: quiet })).gateway;
@@ -91,7 +91,7 @@ test("a round a minute after the start, then every hour, whether or not it worke
   expect(told).toHaveLength(3);
 }, 120_000);
 
-test("a round that runs is waited for at the end, and does nothing more", async () => {
+test("the end aborts a running round, waits for it, and lets it write nothing more", async () => {
   const clock = manualClock();
   const { gateway } = await startGateway({ agents: quiet });
   const gate = Promise.withResolvers<number>();
@@ -111,7 +111,7 @@ test("a round that runs is waited for at the end, and does nothing more", async 
   expect([writes, clock.due]).toEqual([0, []]);
 });
 
-test("a gateway that stops leaves its database once the round that runs is over", async () => {
+test("a stopping gateway closes its database after the running round", async () => {
   const clock = manualClock();
   const { gateway } = await startGateway({ agents: quiet }, { clock });
   const gate = Promise.withResolvers<number>();

@@ -6,7 +6,7 @@ import { killDuringCalls } from "./kill-calls.ts";
 const KILLS = 8;
 
 test.skipIf(postgresUrl !== undefined)(
-  "killed during turns with effects: none twice, none lost, and every turn ends or says why",
+  "after kills during turns with effects, no effect is repeated or lost, and every turn ends or gives the reason",
   async () => {
     const { runs, faults } = await killDuringCalls(KILLS);
     expect(faults).toEqual([]);

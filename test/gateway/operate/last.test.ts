@@ -16,7 +16,7 @@ const runAgent = async (bench: GatewayBench, body: object): Promise<void> => {
 };
 
 describe("`last`", () => {
-  test("is where a heartbeat spoke to by the configuration's word, once that has arrived; also after a restart", async () => {
+  test("is the configured recipient of a heartbeat once that heartbeat was sent, also after a restart", async () => {
     const chat = startChat();
     const config = (to: object) => ({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat(to) });
     const first = await startGateway(config({ target: "telegram", to: "99" }));
@@ -30,7 +30,7 @@ describe("`last`", () => {
     expect(chat.sent).toEqual(["99: done", "99: done"]);
   }, 120_000);
 
-  test("falls back to the channel's defaultTo, as it is then, until somebody was spoken to", async () => {
+  test("is the channel's current defaultTo until another recipient was sent to", async () => {
     const chat = startChat();
     const config = (defaultTo: string) => ({
       hooks,
@@ -49,7 +49,7 @@ describe("`last`", () => {
     expect(chat.sent).toEqual(["42: done", "43: done"]);
   }, 120_000);
 
-  test("is the channel that a heartbeat spoke on by name, whose defaultTo counts as it is then", async () => {
+  test("is the heartbeat's named channel with its current defaultTo", async () => {
     const chat = startChat();
     const whatsapp = { phoneNumberId: "15550100", accessToken: "x", baseUrl: "http://127.0.0.1:1" }; // the list's first
     const config = (defaultTo: string) => ({
@@ -77,7 +77,7 @@ describe("`last`", () => {
     expect(await eventually(isThere, WAIT_MS)).toBe(true);
   }, 120_000);
 
-  test("is not moved by a webhook that names a recipient", async () => {
+  test("is not changed by a webhook that names a recipient", async () => {
     const chat = startChat();
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });
     await runAgent(bench, { channel: "telegram", to: "666" });
@@ -89,7 +89,7 @@ describe("`last`", () => {
 });
 
 describe("a message of the main session", () => {
-  test("that is refused is told there, and nobody is remembered for it", async () => {
+  test("is reported there if it is refused, and its recipient does not become `last`", async () => {
     const chat = startChat();
     chat.answer = () => Response.json({ ok: false, description: "chat not found" }, { status: 400 });
     const bench = await startGateway({
@@ -104,7 +104,7 @@ describe("a message of the main session", () => {
     expect(await bench.route()).toBeUndefined();
   }, 120_000);
 
-  test("that may not have arrived is told there, once", async () => {
+  test("is reported there once if its outcome is unknown", async () => {
     const chat = startChat();
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: heartbeat({}) });
     await bench.gateway.store.write(function* () {
@@ -124,7 +124,7 @@ describe("a message of the main session", () => {
     expect(chat.sent).toEqual([]);
   }, 120_000);
 
-  test("that a webhook's run sent is told of once, by the run", async () => {
+  test("is reported once, by the run, if a webhook's run sent it", async () => {
     const chat = startChat();
     chat.answer = () => Response.json({ ok: false, description: "chat not found" }, { status: 400 });
     const bench = await startGateway({ hooks, channels: telegram(chat, { defaultTo: "42" }), agents: quiet });

@@ -76,7 +76,7 @@ const nothingElseComes = async (bench: GatewayBench, before: readonly string[]):
 };
 
 describe.skipIf(!hasDovecot)("hooks.mail", () => {
-  test("a mail that comes becomes a run at once: from, subject and text behind the boundary, in a conversation of its own", async () => {
+  test("runs a new mail at once, with sender, subject and text inside the boundary and its own session", async () => {
     await deliver(letter("old"));
     const bench = await startGateway(configured({ pollSeconds: 3600 }));
     await listens(bench);
@@ -94,7 +94,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)).toMatchObject({ account: "joe at 127.0.0.1", mailbox, state: "connected" });
   });
 
-  test("the mailbox is unchanged: no mail is marked as read", async () => {
+  test("marks no mail as read", async () => {
     const bench = await startGateway(configured());
     await listens(bench);
     const uid = await deliver(letter(1));
@@ -107,7 +107,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(flags).not.toContain("\\Seen");
   });
 
-  test("mails that come together and the same mail again: each is run once, in order", async () => {
+  test("runs each of several mails once and in order, and a repeated mail not again", async () => {
     const bench = await startGateway(configured());
     await listens(bench);
     await server.withClient(async (client) => {
@@ -118,7 +118,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await counts(bench, { accepted: 4, repeated: 1 })).toBe(true);
   });
 
-  test("mails that arrive while the gateway is stopped are handled at the next start, once", async () => {
+  test("runs mails that arrived while the gateway was stopped once, at the next start", async () => {
     const forgetful = { idempotencyHours: 1e-7 }; // long after requests' keys expire
     const first = await startGateway(configured({}, forgetful));
     await listens(first);
@@ -132,7 +132,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     await nothingElseComes(second, ["Lamp 1", "Lamp 2", "Lamp 3"]);
   });
 
-  test("a server that goes away and comes back: what came in the meantime is taken", async () => {
+  test("runs mails that arrived while the server was away", async () => {
     const bench = await startGateway(configured());
     await listens(bench);
     await deliver(letter(1));
@@ -147,7 +147,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(mail(bench)?.state).toBe("connected");
   });
 
-  test("a server that renumbers its mails: known ones are not run again, new ones are", async () => {
+  test("runs only new mails after the server renumbered them", async () => {
     const first = await startGateway(configured());
     await listens(first);
     await deliver(letter(1));
@@ -164,7 +164,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await counts(second, { repeated: 2 })).toBe(true);
   });
 
-  test("a full queue: the mail waits and is taken when there is room; none is passed over", async () => {
+  test("keeps mails waiting while the queue is full, and then runs each", async () => {
     const gate = Promise.withResolvers<void>();
     const bench = await startGateway(configured({}, { queue: { max: 4, maxPerMapping: 1 } }), {
       script: () => ({ text: "done", until: gate.promise }),
@@ -185,7 +185,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await subjects(bench)).toEqual(["Lamp 1", "Lamp 2", "Lamp 3"]);
   });
 
-  test("without a mapping for mails they wait; once the preset is there they are taken", async () => {
+  test("keeps mails waiting without a mapping, and runs them once the preset is there", async () => {
     const bench = await startGateway(configured({}, { presets: [] }));
     await listens(bench);
     await deliver(letter(1));
@@ -194,7 +194,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await runsOf(bench, 1)).toBe(true);
   });
 
-  test("a wrong password: one attempt, a clear error, the main session told; a new one counts at once", async () => {
+  test("reports a wrong password after one attempt, and applies a new one at once", async () => {
     const attempts = () => server.log().filter((line) => line.includes("auth failed")).length;
     const before = attempts();
     const bench = await startGateway(configured({ password: "wrong-password" }));
@@ -215,7 +215,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect((await subjects(bench))[1]).toBe("Lamp 1");
   });
 
-  test("settings that change begin the listener anew; switched off there is none", async () => {
+  test("restarts its listener with changed settings, and stops it when switched off", async () => {
     const bench = await startGateway(configured());
     await listens(bench);
     bench.configure(configured({ enabled: false }));
@@ -225,7 +225,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await runsOf(bench, 1)).toBe(true);
   });
 
-  test("an HTML mail of two megabytes with an attachment: its text up to maxBytes, and no more is fetched than needed", async () => {
+  test("fetches only the needed part of a large HTML mail, and shows its text up to maxBytes", async () => {
     const bench = await startGateway(configured({ maxBytes: 100 }));
     await listens(bench);
     const html = `<html><style>p{}</style><p>Dear Joe, the <b>lamp</b> is dark.</p>${"<p>More and more.</p>".repeat(100)}</html>`;
@@ -242,7 +242,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(Number(/body_bytes=(\d+)/.exec(session()!)![1])).toBeLessThan(1_100_000);
   });
 
-  test("a mail that the server cannot read is given up after some tries and reported; the next one is handled", async () => {
+  test("gives up and reports a mail that the server cannot read, and runs the next one", async () => {
     const first = await startGateway(configured());
     await listens(first);
     await first.stop();
@@ -261,7 +261,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(bench.logs.filter(({ msg }) => msg === "watching the mailbox failed").length).toBeLessThan(6);
   });
 
-  test("a mail refused by its mapping is reported to the main session, and the next one is handled", async () => {
+  test("reports a mail that its mapping refuses, and runs the next one", async () => {
     const presetSettings = {
       mail: { deliver: false, missing: "error", messageTemplate: "{{ item.from }} {{ item.date }}" },
     };
@@ -276,7 +276,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect(await counts(bench, { accepted: 1, refused: 1 })).toBe(true);
   });
 
-  test("a mail on which the transform fails holds up no other, and is taken once the transform is mended", async () => {
+  test("runs later mails while a transform fails on one, and that one once the transform is repaired", async () => {
     const bad = "if (item.subject === 'Lamp bad') throw new Error('no'); ";
     const transform = (code: string): string =>
       `export default ({ item }) => { ${code}return { message: "Subject: " + item.subject + "\\n" }; };`;
@@ -307,7 +307,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     expect((await place(bench))?.lastUid).toBe(uids.at(-1)!);
   });
 
-  test("a mail whose transform always fails is given up after five tries, and reported", async () => {
+  test("gives up and reports a mail whose transform fails five times", async () => {
     const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
     const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
     writeFileSync(join(bench.folder, "mail.js"), "export default () => { throw new Error('no'); };");

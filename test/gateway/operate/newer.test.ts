@@ -13,7 +13,7 @@ const settings = { hooks: { enabled: true, token: TOKEN }, agents: quiet };
 const warnings = ({ logs }: GatewayBench) => logs.filter(({ msg }) => String(msg).includes("newer version"));
 
 test.skipIf(postgresUrl !== undefined)(
-  "a start on newer tables is one warning and a finding, and works",
+  "a start on newer tables logs one warning, reports a finding, and works",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-newer-"));
     afterTest(() => rmSync(folder, { recursive: true, force: true }));

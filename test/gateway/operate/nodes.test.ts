@@ -13,7 +13,7 @@ const node = (number: number, digest: string, digestAt: number): NodeStatus => (
   leads: [],
 });
 
-test("nodes that have had different configurations for a minute are a finding; a change that goes round is none", () => {
+test("configurations that differ for a minute are a finding, and a change that spreads within it is not", () => {
   const nodes = [node(1, "aa", 0), node(2, "bb", 50_000), node(3, "aa", 10_000)];
   expect(configurations(nodes)).toEqual(
     new Map([

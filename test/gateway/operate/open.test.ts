@@ -65,7 +65,7 @@ async function listen(gateway: NonNullable<Awaited<ReturnType<typeof openGateway
   return { url: harness.listen().url, close: () => harness.close() };
 }
 
-test("a file that the next start refuses is refused while the server runs, and told; the last good one stays", async () => {
+test("a file that the next start would refuse is refused and reported at run time, and the last valid one stays", async () => {
   const at = await opened(right);
   const text = JSON.stringify(right);
   writeFileSync(join(at.home, "more.json5"), `{ chanels: {} }`);
@@ -99,7 +99,7 @@ test("a file that the next start refuses is refused while the server runs, and t
   expect(await at.ids()).not.toContain("invalid");
 }, 240_000);
 
-test("what a new file is found to have is logged, and what the old one had is not logged again", async () => {
+test("only the new findings of a changed file are logged", async () => {
   const at = await opened(right);
   const told = (id: string): number => at.said("warn").filter((line) => line.includes(`"${id}"`)).length;
   at.write(JSON.stringify({ ...right, hooks: { ...hooks, token: "short-token" } }));
@@ -112,7 +112,7 @@ test("what a new file is found to have is logged, and what the old one had is no
   expect(await eventually(() => told("repeated-key") === 1, WAIT_MS)).toBe(true);
 }, 120_000);
 
-test("a model that is missing is found; its runs wait, no attempt lost, and go on once it is there", async () => {
+test("a missing model is a finding, and its runs wait without using attempts until it exists", async () => {
   const names = ["hearth:latest"];
   const agents = {
     defaults: { ...quiet.defaults, model: "small", models: { "qwen3:4b": { alias: "small" }, hearth: {}, m: {} } },
@@ -153,7 +153,7 @@ test("a model that is missing is found; its runs wait, no attempt lost, and go o
   expect(at.said("warn").filter((line) => line.includes("the model is unavailable")).length).toBe(2); // one for each
 }, 240_000);
 
-test("a heartbeat whose model is missing waits for it, and is logged once", async () => {
+test("a heartbeat waits for its missing model, and is logged once", async () => {
   const names = ["hearth:latest"];
   const agents = { defaults: { heartbeat: { every: 0, target: "none", model: "gone" } } };
   const at = await opened({ hooks, agents }, { names, mute: [] });
@@ -170,13 +170,13 @@ test("a heartbeat whose model is missing waits for it, and is logged once", asyn
   expect(await eventually(() => !failed(), WAIT_MS)).toBe(true);
 }, 240_000);
 
-test("a model that writes no text is found", async () => {
+test("a model that writes no text is a finding", async () => {
   const at = await opened(right, { names: ["hearth:latest"], mute: ["hearth:latest"] });
   expect(await at.ids()).toContain("model-cannot-chat");
   expect((await at.gateway.status()).findings).toEqual([expect.stringContaining("it makes embeddings")]);
 }, 60_000);
 
-test("replies that fail again and again are found, until one is sent", async () => {
+test("replies that fail repeatedly are a finding until one is sent", async () => {
   const chat = startChat();
   chat.answer = () => Response.json({ ok: false, error_code: 400, description: "chat not found" }, { status: 400 });
   const channels = { telegram: { botToken: "1:a", baseUrl: chat.url, defaultTo: "42", spacingMs: 0 } };
@@ -195,7 +195,7 @@ test("replies that fail again and again are found, until one is sent", async () 
   expect(await eventually(async () => (await found()) === "undefined", WAIT_MS)).toBe(true);
 }, 240_000);
 
-test("unreachable models do not delay a start, and are a finding", async () => {
+test("unreachable models are a finding and do not delay the start", async () => {
   const models = { modelNames: () => new Promise<readonly string[]>(() => {}) };
   const snapshot = makeSnapshot(undefined, { folder: "/", apiKeys: [] });
   const found = await auditModels(snapshot, models);

@@ -63,7 +63,7 @@ test("a pause survives a restart until it is resumed", async () => {
   expect(await third.gateway.status()).not.toHaveProperty("paused");
 }, 60_000);
 
-test("a pause goes with an export", async () => {
+test("a pause is exported and imported", async () => {
   const { folder, runId } = await pausedGateway();
   const file = join(folder, "all.ndjson");
   const counts = await exportGateway(await sourcesOf(folder), file);
@@ -73,7 +73,7 @@ test("a pause goes with an export", async () => {
   await expectPaused(other, runId);
 }, 60_000);
 
-test.skipIf(postgresUrl !== undefined)("a pause that cannot be kept is an error, and none", async () => {
+test.skipIf(postgresUrl !== undefined)("a pause that cannot be stored is an error and does not begin", async () => {
   const bench = await startGateway(settings);
   await bench.gateway.store.write(function* () {
     yield { text: "DROP TABLE pauses", values: [], wants: "changes" };

@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
     await server.run("SELECT pg_reload_conf()");
   };
 
-  test("read-only, not durable, locked, silent: 503 with Retry-After, and nothing that was refused is stored", async () => {
+  test("refuses webhooks with 503 and stores none of them while it is read-only, not durable, locked or silent", async () => {
     const proxy = startProxy(server);
     const holder = new SQL({
       adapter: "postgres",
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
   }, 180_000);
 
   test.skipIf(!disk)(
-    "full: 503 with Retry-After, and room is used again (root, to mount a disk)",
+    "refuses webhooks with 503 while it is full, and accepts them once there is room (root, to mount a disk)",
     async () => {
       const { uid, gid } = ownerOf();
       const path = join(disk!.path, "tables");

@@ -29,7 +29,7 @@ const FILL = `
 const READ = `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS rows FROM pg_stat_user_tables
   WHERE schemaname = $1 AND relname IN ('deliveries', 'runs', 'session_events', 'items')`;
 
-test("without database.url nothing of PostgreSQL is loaded", async () => {
+test("no PostgreSQL module is loaded without database.url", async () => {
   const src = join(import.meta.dir, "../../../src");
   const files = (await Array.fromAsync(new Glob("**/*.ts").scan(src))).filter((file) => !file.includes("postgres"));
   const importing = await Promise.all(
@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     return run?.finishedAt != null && run.reply !== "pending";
   };
 
-  test("wakes and turns are stored and answered; the next process continues the conversation", async () => {
+  test("stores and answers wakes and turns, and the next process continues the conversation", async () => {
     const chat = startChat();
     const first = await startGateway(settings("talk", chat.url), { script: () => ({ text: "one" }) });
     expect((await first.post("wake", { text: "disk full", mode: "next-heartbeat" })).status).toBe(200);
@@ -85,7 +85,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     expect(await second.gateway.status()).toMatchObject({ queued: 0, running: 0, replies: 0, messages: 0 });
   }, 120_000);
 
-  test("while the server is away webhooks get 503 with Retry-After; all that was accepted is run after it is back", async () => {
+  test("refuses webhooks with 503 while the server is away, and runs all accepted ones once it is back", async () => {
     const gate = Promise.withResolvers<void>();
     const chat = startChat();
     const answer = { text: "done", until: gate.promise };
@@ -117,7 +117,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     ["that are new", "full"],
     ["of which one came before", "fuller"],
   ])(
-    "how webhooks %s are taken in is planned once, for empty tables: no more is read of full ones",
+    "accepts webhooks %s with few reads of full tables, although the plan was made for empty ones",
     async (_, schema) => {
       const bench = await startGateway(settings(schema));
       const { deliveries } = bench.gateway;
@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     120_000,
   );
 
-  test("events are counted correctly for concurrent writers and readers", async () => {
+  test("counts events correctly with concurrent writers and readers", async () => {
     const bench = await startGateway(settings("counted"));
     const sql = makePool({ url: server.url, schema: "counted", connections: 3, name: "test" });
     const add = `INSERT INTO session_events (session_key, text, is_wrapped, source, wants_heartbeat, is_delivered, count,
@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     await bench.stop();
   }, 60_000);
 
-  test("runs go with their delivery", async () => {
+  test("deletes runs with their delivery", async () => {
     const bench = await startGateway(settings("gone"));
     const accepted = await bench.gateway.deliveries.accept(request({ now: Date.now() }));
     expect(await bench.gateway.store.read(() => queryAll("SELECT id FROM runs"))).toHaveLength(1);

@@ -36,7 +36,7 @@ function scansOf(db: Database, sql: string): string[] {
 const isSqlite = postgresUrl === undefined; // the plans are SQLite's
 
 test.skipIf(!isSqlite)(
-  "wakes, turns and replies read no history from end to end",
+  "wakes, turns and replies scan no table of history",
   async () => {
     const statements = recordStatements();
     const chat = startChat();

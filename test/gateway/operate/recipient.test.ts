@@ -4,7 +4,7 @@ import { json, startGateway } from "./world.ts";
 
 const telegram = { botToken: "123:abc", baseUrl: "http://127.0.0.1:1", defaultTo: "42" };
 
-test("an impossible recipient is a warning in the answer that accepts the request", async () => {
+test("an invalid recipient gets a warning in the answer that accepts the request", async () => {
   const { hook } = await startGateway({ settings: { channels: { telegram } } });
   const warnings = async (body: object): Promise<unknown> => {
     const response = await hook("agent", { message: "hi", ...body });

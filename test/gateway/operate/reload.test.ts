@@ -13,7 +13,7 @@ const OTHER = "another-hook-token-of-32-letters";
 const hooks = { enabled: true, token: TOKEN };
 const wake = { text: "hi", mode: "next-heartbeat" };
 
-test("a new token counts at once, and the old one no more", async () => {
+test("a new token works at once, and the old one does not", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   expect((await bench.post("wake", wake)).status).toBe(200);
   bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
@@ -21,7 +21,7 @@ test("a new token counts at once, and the old one no more", async () => {
   expect((await bench.post("wake", wake)).status).toBe(401);
 }, 120_000);
 
-test("hooks that are switched off are gone, and back when they are switched on", async () => {
+test("hooks that are switched off get 404 until they are switched on again", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   const becomes = (status: number) =>
     eventually(async () => (await bench.post("wake", wake)).status === status, WAIT_MS);
@@ -32,7 +32,7 @@ test("hooks that are switched off are gone, and back when they are switched on",
   expect(await becomes(200)).toBe(true);
 }, 120_000);
 
-test("a mapping that is added is there; what it takes it turns into a run", async () => {
+test("a mapping that is added accepts requests and runs them", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   expect((await bench.post("ci", { n: 7 })).status).toBe(404);
   const mappings = [{ match: { path: "ci" }, messageTemplate: "Build {{payload.n}}", deliver: false }];
@@ -41,7 +41,7 @@ test("a mapping that is added is there; what it takes it turns into a run", asyn
   expect(await eventually(() => bench.prompts().some((prompt) => prompt.includes("Build ")), WAIT_MS)).toBe(true);
 }, 120_000);
 
-test("an invalid file changes nothing, and is logged with its place; the next valid one counts", async () => {
+test("an invalid file changes nothing and is logged with its place, and the next valid one applies", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   const failures = (): unknown[] => bench.logs.filter(({ level }) => level === "error").map(({ error }) => error);
   for (const [text, place] of [
@@ -59,7 +59,7 @@ test("an invalid file changes nothing, and is logged with its place; the next va
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
 }, 240_000);
 
-test("a missing file changes nothing: its last settings stay, not its first", async () => {
+test("a missing file keeps the last settings", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
@@ -70,7 +70,7 @@ test("a missing file changes nothing: its last settings stay, not its first", as
   expect((await bench.post("wake", wake)).status).toBe(401);
 }, 120_000);
 
-test("a channel that is configured later sends what waited for it", async () => {
+test("a channel that is added later sends its waiting messages", async () => {
   const chat = startChat();
   const bench = await startGateway({ hooks, agents: quiet });
   await bench.gateway.store.write(() =>
@@ -89,7 +89,7 @@ test("a channel that is configured later sends what waited for it", async () => 
   expect(chat.sent).toEqual(["42: hello"]);
 }, 120_000);
 
-test("a heartbeat that is switched on comes, without a restart", async () => {
+test("a heartbeat that is switched on runs without a restart", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
   expect(await eventually(async () => (await bench.events()).length === 1, WAIT_MS)).toBe(true);
@@ -98,7 +98,7 @@ test("a heartbeat that is switched on comes, without a restart", async () => {
   expect(bench.prompts()[0]).toContain("disk full");
 }, 120_000);
 
-test("a plugin's section that is wrong is told with its key and line, and disables that channel alone", async () => {
+test("an invalid section of a plugin is logged with key and line, and disables only that channel", async () => {
   const chat = startChat();
   const telegram = { botToken: "123:abc", baseUrl: chat.url };
   const bench = await startGateway({ hooks, agents: quiet, channels: { telegram } });
@@ -116,7 +116,7 @@ test("a plugin's section that is wrong is told with its key and line, and disabl
   expect([...bench.gateway.channels.channels.keys()]).toEqual(["telegram"]);
 }, 120_000);
 
-test("a channel with unusable new settings keeps its old ones; one without old ones says so", async () => {
+test("a channel with unusable new settings keeps its old ones, and one without old ones is logged as unusable", async () => {
   const chat = startChat();
   const telegram = (more: object) => ({ telegram: { botToken: "123:abc", baseUrl: chat.url, ...more } });
   const bench = await startGateway({ hooks, agents: quiet, channels: telegram({ defaultTo: "42" }) });
@@ -148,7 +148,7 @@ test("a channel with unusable new settings keeps its old ones; one without old o
   expect(await eventually(() => bench.gateway.channels.channels.size === 0, WAIT_MS)).toBe(true);
 }, 120_000);
 
-test("a token that is written anew into its file counts, without a change of the configuration", async () => {
+test("a token changed in its file applies without a change of the configuration", async () => {
   const tokens: string[] = [];
   const platform = Bun.serve({
     port: 0,
@@ -179,7 +179,7 @@ test("a token that is written anew into its file counts, without a change of the
   expect(await isSent("123:new")).toBe(true);
 }, 240_000);
 
-test("hooks.queue.maxPerMapping: a mapping that has its share gets 503 with Retry-After; others are taken", async () => {
+test("hooks.queue.maxPerMapping: a mapping at its share gets 503 with Retry-After, and others are accepted", async () => {
   const mapping = (path: string, more = {}) => ({
     id: path,
     match: { path },

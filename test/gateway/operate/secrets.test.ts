@@ -36,7 +36,7 @@ const bytes = (count: number): string => Buffer.alloc(count, 7).toString("base64
 
 const REFUSED = "no key of this signature scheme: expected";
 
-describe("refused, with file, line and key, never with the value", () => {
+describe("the configuration refuses, with file, line and key but without the value,", () => {
   test.each([
     "scheme: 'standard-webhooks', secrets: 'whsec_'",
     "scheme: 'standard-webhooks', secrets: 'whsec_A'",
@@ -52,14 +52,14 @@ describe("refused, with file, line and key, never with the value", () => {
     expect(secret !== undefined && secret !== "whsec_" && problem(signed(auth)).includes(secret)).toBe(false);
   });
 
-  test("of several the one that is wrong", () => {
+  test("the invalid one of several secrets", () => {
     const secrets = `secrets: ['whsec_${bytes(24)}',\n{ value: 'whsec_?' }]`;
     expect(problem(signed(`scheme: 'svix', ${secrets}`))).toStartWith(
       `hearth.json5:4: hooks.mappings[0].auth.secrets[1]: ${REFUSED}`,
     );
   });
 
-  test("also those of callbacks, which we sign with", () => {
+  test("an invalid secret for callbacks", () => {
     const callbacks = (secret: string) => problem(`{ hooks: { ${HOOKS}, callbacks: { secret: '${secret}' } } }`);
     expect(callbacks("not base64!")).toStartWith(`hearth.json5:1: hooks.callbacks.secret: ${REFUSED}`);
     expect(callbacks(`whpk_${bytes(32)}`)).toContain(REFUSED);
@@ -67,7 +67,7 @@ describe("refused, with file, line and key, never with the value", () => {
     expect(callbacks(`whsec_${bytes(32)}`)).toBe("");
   });
 
-  test("an empty one of any scheme", () => {
+  test("an empty secret of any scheme", () => {
     expect(problem(signed("scheme: 'github', secrets: ''"))).toContain("hooks.mappings[0].auth");
   });
 });
@@ -78,7 +78,7 @@ test.each([
   `scheme: 'svix', secrets: 'whpk_${bytes(32)}'`,
   `scheme: 'discord', secrets: '${"ab".repeat(32)}'`,
   `scheme: 'github', secrets: 'any text of enough characters'`,
-])("%s is fine", (auth) => {
+])("%s is accepted without a finding", (auth) => {
   expect(problem(signed(auth))).toBe("");
   expect(findings(signed(auth))).toEqual([]);
 });
@@ -88,7 +88,7 @@ const findings = (text: string): string[] =>
     ({ severity, id, key, where }) => `${severity} ${id} ${key} ${where.replace(`${folder}/`, "")}`,
   );
 
-test("short ones are told as short tokens are", () => {
+test("a short secret is the same kind of finding as a short token", () => {
   const short = "warn secret-short hooks.mappings[0].auth.secrets hearth.json5:3";
   expect(findings(signed("scheme: 'github', secrets: 's'"))).toEqual([short]);
   expect(findings(signed(`scheme: 'svix', secrets: 'whsec_${bytes(23)}'`))).toEqual([short]);

@@ -42,14 +42,14 @@ const ended = (bench: GatewayBench, runId: string) =>
   holds(async () => ["succeeded", "failed", "dead"].includes((await bench.gateway.deliveries.run(runId))?.state ?? ""));
 
 describe("POST {hooks.path}/wake", () => {
-  test("mode now: a system event is queued for the main session, and a heartbeat is triggered immediately", async () => {
+  test("mode now: queues an event for the main session and triggers a heartbeat", async () => {
     const { bench } = await start();
     await bench.post("wake", { text: "disk full" });
     await holds(async () => bench.prompts().length === 1 && (await bench.events()).length === 0);
     expect(bench.prompts()[0]).toContain("disk full");
   }, 120_000);
 
-  test("mode now: a heartbeat is triggered also where events of next-heartbeat leave no room for its own", async () => {
+  test("mode now: triggers a heartbeat also if events of next-heartbeat leave no room for its own", async () => {
     const { bench } = await start({ session: { maxEvents: 2 } });
     for (const text of ["one", "two", "three"]) await bench.post("wake", { text, mode: "next-heartbeat" });
     expect(bench.prompts()).toEqual([]);
@@ -59,7 +59,7 @@ describe("POST {hooks.path}/wake", () => {
     await holds(async () => (await bench.events()).length === 0);
   }, 120_000);
 
-  test("mode next-heartbeat: it waits for the next periodic check", async () => {
+  test("mode next-heartbeat: the event waits for the next periodic check", async () => {
     const { bench } = await start();
     await bench.post("wake", { text: "one", mode: "next-heartbeat" });
     await holds(async () => (await bench.events()).length === 1);
@@ -70,7 +70,7 @@ describe("POST {hooks.path}/wake", () => {
 });
 
 describe("POST {hooks.path}/agent", () => {
-  test("an isolated turn: the message reaches the model behind the safety boundary, no other session's text with it", async () => {
+  test("the message runs in its own session, inside the boundary, without another session's text", async () => {
     const { bench } = await start();
     await ended(bench, await agent(bench, { message: "first secret" }));
     await ended(bench, await agent(bench, { message: "second" }));
@@ -79,7 +79,7 @@ describe("POST {hooks.path}/agent", () => {
     expect(messages.at(-1)?.content).toMatch(/EXTERNAL[\s\S]*second/i);
   }, 120_000);
 
-  test("a summary is always posted to the main session, with the name in front: delivered, silent or failed", async () => {
+  test("a summary with the name is posted to the main session, delivered, silent or failed", async () => {
     const { bench } = await start({
       script: ({ messages }) => {
         if (messages.at(-1)?.content?.includes("break")) throw new Error("no such luck");
@@ -95,14 +95,14 @@ describe("POST {hooks.path}/agent", () => {
     expect((await bench.events())[2]).toStartWith("Hook (error): ");
   }, 120_000);
 
-  test("wakeMode now: a heartbeat is triggered once the run is over, and reads the summary", async () => {
+  test("wakeMode now: a heartbeat reads the summary after the run", async () => {
     const { bench } = await start();
     await agent(bench, { name: "CI", wakeMode: "now", deliver: false });
     await holds(async () => bench.prompts().length === 2 && (await bench.events()).length === 0);
     expect(bench.prompts()[1]).toContain("Hook CI: done");
   }, 120_000);
 
-  test("wakeMode now: the summary of a run gets its heartbeat where it finds no room", async () => {
+  test("wakeMode now: a summary without room still gets its heartbeat", async () => {
     const { bench } = await start({ session: { maxEvents: 1 } });
     await bench.post("wake", { text: "one", mode: "next-heartbeat" });
     await ended(bench, await agent(bench, { name: "CI", wakeMode: "now", deliver: false }));
@@ -119,7 +119,7 @@ describe("POST {hooks.path}/agent", () => {
     for (const n of [1, 2, 3]) expect(last).toContain(`part ${n}`);
   }, 120_000);
 
-  test("deliver: default true, channel default last and to default its recipient; false sends nothing", async () => {
+  test("deliver: a reply is sent to the default channel and recipient unless false", async () => {
     const { bench, chat } = await start();
     await ended(bench, await agent(bench, { deliver: false }));
     await ended(bench, await agent(bench, {}));
@@ -127,7 +127,7 @@ describe("POST {hooks.path}/agent", () => {
     expect(chat.sent).toEqual(["42: done"]);
   }, 120_000);
 
-  test("deliver: a reply that is only an acknowledgement is skipped; a short alert beside one is not", async () => {
+  test("deliver: a reply that is only an acknowledgement is not sent, and a short alert beside one is", async () => {
     const replies = ["HEARTBEAT_OK", "HEARTBEAT_OK. Disk almost full on db1"];
     const { bench, chat } = await start({ script: (_, i) => ({ text: replies[i] ?? "" }) });
     const first = await agent(bench, {});
@@ -138,14 +138,14 @@ describe("POST {hooks.path}/agent", () => {
     expect(chat.sent).toEqual(["42: Disk almost full on db1"]);
   }, 120_000);
 
-  test("to: the recipient that was asked for", async () => {
+  test("to: the reply is sent to the requested recipient", async () => {
     const { bench, chat } = await start();
     await agent(bench, { channel: "telegram", to: "777" });
     await holds(() => chat.sent.length > 0);
     expect(chat.sent).toEqual(["777: done"]);
   }, 120_000);
 
-  test("model: an alias of agents.defaults.models is the model that runs; thinking reaches it", async () => {
+  test("model and thinking: an alias selects the model, and the thinking level reaches it", async () => {
     const models = { "hearth:latest": { alias: "fast" } };
     const { bench } = await start({ agents: { defaults: { ...quiet.defaults, models } } });
     await ended(bench, await agent(bench, { model: "FAST", thinking: "high" }));
@@ -153,7 +153,7 @@ describe("POST {hooks.path}/agent", () => {
     expect((await bench.post("agent", { message: "hi", model: "other" })).status).toBe(400);
   }, 120_000);
 
-  test("timeoutSeconds: the run ends, the model stops, and the main session hears of it", async () => {
+  test("timeoutSeconds: ends the run, stops the model, and is reported to the main session", async () => {
     const { bench, chat } = await start({ script: () => ({ text: "never", until: new Promise(() => {}) }) });
     const runId = await agent(bench, { timeoutSeconds: 1 });
     await ended(bench, runId);
@@ -163,7 +163,7 @@ describe("POST {hooks.path}/agent", () => {
 });
 
 describe("POST {hooks.path}/<name>", () => {
-  test("preset mail: from, subject and snippet of every message, each in a run of its own", async () => {
+  test("preset mail: every message runs with its sender, subject and snippet", async () => {
     const { bench } = await start({ hooks: { presets: ["mail"] } });
     const message = (n: number) => ({
       id: `m${n}`,
@@ -180,7 +180,7 @@ describe("POST {hooks.path}/<name>", () => {
     }
   }, 120_000);
 
-  test("allowUnsafeExternalContent: true leaves the boundary out, for that hook alone", async () => {
+  test("allowUnsafeExternalContent: omits the boundary for that mapping only", async () => {
     const mapping = (path: string, more: object) => ({
       match: { path },
       messageTemplate: "{{payload.t}}",
@@ -197,7 +197,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect(["safe", "raw"].map((path) => /external/i.test(of(path)!))).toEqual([true, false]);
   }, 120_000);
 
-  test("channel, to: on a mapping; a wake mapping makes an event", async () => {
+  test("channel and to of a mapping select the recipient, and a wake mapping queues an event", async () => {
     const mappings = [
       { match: { source: "ci" }, messageTemplate: "x", channel: "telegram", to: "5", wakeMode: "next-heartbeat" },
       { match: { source: "cron" }, action: "wake", textTemplate: "{{payload.t}}", wakeMode: "next-heartbeat" },

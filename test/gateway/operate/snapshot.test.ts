@@ -26,11 +26,11 @@ function snapshotOf(text: string) {
   return read().snapshot;
 }
 
-test("no file at all is a gateway that is off", () => {
+test("without a file the gateway is off", () => {
   expect(makeSnapshot(undefined, { folder, apiKeys: [] }).hooks.enabled).toBe(false);
 });
 
-test("paths have one slash in front and none at the end", () => {
+test("paths are normalized to one leading slash and no trailing one", () => {
   expect(snapshotOf("{ hooks: { path: ' hooks/in/// ' } }").hooks.path).toBe("/hooks/in");
 });
 
@@ -39,7 +39,7 @@ test("a snapshot cannot be changed", () => {
   expect(() => ((hooks.mappings[0] as { id: string }).id = "b")).toThrow();
 });
 
-describe("what stops the start, by key and line", () => {
+describe("the start is refused, with key and line, for", () => {
   test.each([
     ["{\n hooks: { enabled: true } }", ":2: hooks.token: required when hooks.enabled is true"],
     ["{ hooks: { enabled: true, token: '  ' } }", ":1: hooks.token: "],
@@ -86,7 +86,7 @@ describe("what stops the start, by key and line", () => {
     expect(() => snapshotOf(text)).toThrow(message);
   });
 
-  test("several problems are reported at once, values never", () => {
+  test("several problems, which are reported at once without values", () => {
     const text = "{ hooks: { enabled: 'sesame', token: 5, a: 1, mappings: 'sesame' } }";
     const failure = (() => {
       try {
@@ -100,7 +100,7 @@ describe("what stops the start, by key and line", () => {
   });
 });
 
-describe("watching", () => {
+describe("watching the configuration", () => {
   let watch: ConfigWatch | undefined;
   const logs: Record<string, any>[] = [];
   const log = makeLogger({ write: (line) => void logs.push(JSON.parse(line)), now: Date.now, debug: false });
@@ -114,7 +114,7 @@ describe("watching", () => {
     return (watch = new ConfigWatch({ first: read(), read, log }));
   };
 
-  test("a good change is a new snapshot; the old one stays as it was", async () => {
+  test("replaces the snapshot after a valid change, and leaves the old snapshot unchanged", async () => {
     const config = start("{ hooks: { enabled: true, token: 'one' }, maxQueue: 1 }");
     const before = config.snapshot();
     let heard = 0;
@@ -128,7 +128,7 @@ describe("watching", () => {
     ]);
   });
 
-  test("a bad change leaves the last good snapshot, and one line that says where", async () => {
+  test("keeps the last valid snapshot after an invalid change, and logs one line with its place", async () => {
     const config = start("{ hooks: { enabled: true, token: 'one' } }");
     writeFileSync(file, "{ hooks: {\n enabled: true } }");
     expect(await eventually(() => logs.length > 0)).toBe(true);
@@ -141,7 +141,7 @@ describe("watching", () => {
     expect(await eventually(() => config.snapshot().hooks.token === "three")).toBe(true);
   });
 
-  test("included files are watched too, also those that a change brings", async () => {
+  test("includes included files, also those that a change adds", async () => {
     const token = join(folder, "token.json5");
     writeFileSync(token, "'one'");
     const config = start("{ hooks: { enabled: true, token: 'zero' } }");

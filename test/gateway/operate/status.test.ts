@@ -13,7 +13,7 @@ import { quiet, startChat, startGateway, TOKEN } from "./fixtures.ts";
 
 const WAIT_MS = 60_000;
 
-test("a probe writes nothing; after a failed commit it fails until one succeeds", async () => {
+test("a health probe writes nothing, and fails after a failed commit until one succeeds", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-status-"));
   const path = join(home, "gateway.db");
   const store = openStore(deliveryMigrations, path);

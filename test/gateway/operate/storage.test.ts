@@ -26,11 +26,11 @@ async function open(): Promise<string[]> {
   return lines;
 }
 
-test("a new database is created silently, and opened again", async () => {
+test("a new database is created and opened again without log lines", async () => {
   expect([...(await open()), ...(await open())]).toEqual([]);
 });
 
-test("an empty file is a new database, with a warning", async () => {
+test("an empty file becomes a new database, with a warning", async () => {
   await open();
   writeFileSync(file, "");
   const [line, ...more] = await open();
@@ -42,7 +42,7 @@ test("an empty file is a new database, with a warning", async () => {
 test.each([
   ["an empty file", (): void => writeFileSync(file, ""), "got a file of 0 bytes"],
   ["no file", (): void => rmSync(file, { force: true }), "got none"],
-])("%s beside a write-ahead log is refused, and both stay", async (_, damage, got) => {
+])("%s beside a write-ahead log is refused, and the log is kept", async (_, damage, got) => {
   await open();
   writeFileSync(`${file}-wal`, "x".repeat(5000));
   damage();

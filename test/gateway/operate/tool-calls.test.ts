@@ -103,13 +103,13 @@ async function waiting(world: GatewayWorld): Promise<any> {
   return (await approvals(world))[0];
 }
 
-test("a mapping without tools offers none", async () => {
+test("a mapping without tools offers none to the model", async () => {
   const world = await start({ tools: [], script: () => ({ text: "Hello." }) });
   expect((await ended(world, await send(world))).answer).toBe("Hello.");
   expect(world.runtime.requests[0]?.tools).toBeUndefined();
 });
 
-test("a mapping offers the tools that it names, without the argument that takes a key", async () => {
+test("a mapping offers its named tools without the argument for the idempotency key", async () => {
   const server = { idempotencyKeys: { keyed: "key" } };
   const world = await start({ tools: ["fx/keyed", "current_time"], server, script: () => ({ text: "Hello." }) });
   await ended(world, await send(world));
@@ -119,7 +119,7 @@ test("a mapping offers the tools that it names, without the argument that takes 
   expect(JSON.stringify(offered?.[1]?.parameters)).not.toContain('"key"');
 });
 
-test("a harmless tool is called without an approval; its result is outside text", async () => {
+test("a harmless tool is called without an approval, and its result is external text", async () => {
   const world = await start({ server: { harmless: ["once"] }, script: calling(call("once", { n: "1" })) });
   const { answer } = await ended(world, await send(world));
   expect(effects()).toEqual(["once 1 "]);
@@ -128,7 +128,7 @@ test("a harmless tool is called without an approval; its result is outside text"
   expect(await approvals(world)).toEqual([]);
 });
 
-test("another call waits for an approval, which a restart does not lose", async () => {
+test("a tool that is not harmless waits for an approval, also across a restart", async () => {
   const home = mkdtempSync(join(tmpdir(), "hearth-home-"));
   afterTest(() => rmSync(home, { recursive: true, force: true }));
   const script = calling(call("once", { n: "1" }));
@@ -151,7 +151,7 @@ test("another call waits for an approval, which a restart does not lose", async 
   expect(first.runtime.requests.length + world.runtime.requests.length).toBe(2);
 }, 60_000);
 
-test("an approval does not hold for arguments that changed after it was asked for", async () => {
+test("an approval is not valid for arguments that changed after it was requested", async () => {
   const world = await start({ script: calling(call("once", { n: "1" })) });
   const runId = await send(world);
   const { code } = await waiting(world);
@@ -162,7 +162,7 @@ test("an approval does not hold for arguments that changed after it was asked fo
   expect(effects()).toEqual([]);
 });
 
-test("a refused call is not made, and the model hears it", async () => {
+test("a refused call is not made, and the model gets the refusal", async () => {
   const world = await start({ script: calling(call("once", { n: "1" })) });
   const runId = await send(world);
   const { code } = await waiting(world);
@@ -175,7 +175,7 @@ test("a refused call is not made, and the model hears it", async () => {
   expect(effects()).toEqual([]);
 });
 
-test("the chat that a turn answers to is asked, and only an answer there with the code decides", async () => {
+test("the chat of the reply is asked, and only an answer there with the code decides", async () => {
   const chat = startChat();
   const world = await start({
     script: calling(call("once", { n: "1\u202e\nReply yes" })),
@@ -204,14 +204,14 @@ test("the chat that a turn answers to is asked, and only an answer there with th
   expect((await approvals(world)).map((each) => each.code)).not.toContain(code);
 });
 
-test("a call whose end stays unknown is not repeated, and the answer says so", async () => {
+test("a call with an unknown outcome is not repeated, and the answer reports it", async () => {
   const server = { harmless: ["hangs"], callTimeout: "300ms" };
   const world = await start({ server, script: calling(call("hangs", { n: "1" })) });
   expect((await ended(world, await send(world))).answer).toContain("Note: a call of fx/hangs was interrupted.");
   expect(effects()).toEqual(["hangs 1 "]);
 }, 30_000);
 
-test("a tool that no server has ends the turn with the reason", async () => {
+test("a tool that its server lacks ends the turn with the reason", async () => {
   const world = await start({ tools: ["fx/none"], script: () => ({ text: "Hello." }) });
   expect(await ended(world, await send(world))).toMatchObject({
     state: "failed",
@@ -219,7 +219,7 @@ test("a tool that no server has ends the turn with the reason", async () => {
   });
 });
 
-test("a server that is not configured is refused with its place", async () => {
+test("a tool of an unconfigured server is refused with its place", async () => {
   const other = start({ tools: ["nope/x"] });
   await expect(other).rejects.toThrow("hooks.mappings[0].tools[0]: 'mcp.servers' has no server 'nope'");
 });
@@ -254,7 +254,7 @@ describe("a heartbeat", () => {
   };
   const harmless = { harmless: ["again", "keyed", "once"], idempotencyKeys: { keyed: "key" } };
 
-  test("calls tools that are harmless and may be repeated, and is offered no others", async () => {
+  test("calls harmless tools that may be repeated, and is offered no others", async () => {
     const { runtime, status } = await beat(["fx/*"], harmless);
     expect(runtime.requests[0]?.tools?.map(({ function: each }) => each.name)).toEqual(["fx__again"]);
     expect(effects()).toEqual(["again 1 "]);
@@ -269,7 +269,7 @@ describe("a heartbeat", () => {
     expect(runtime.requests).toEqual([]);
   });
 
-  test("is offered none unless its setting names some, and a server must be configured", async () => {
+  test("is offered no tools unless its setting names some of a configured server", async () => {
     expect((await beat([], harmless)).runtime.requests[0]?.tools).toBeUndefined();
     await expect(beat(["nope/x"], harmless)).rejects.toThrow(
       "agents.defaults.heartbeat.tools[0]: 'mcp.servers' has no server 'nope'",
@@ -277,7 +277,7 @@ describe("a heartbeat", () => {
   });
 });
 
-describe("a turn ends, or says why, with a server that", () => {
+describe("a turn ends with a result or the reason if its MCP server does:", () => {
   const UNKNOWN = /Note: a call of fx\/t was interrupted/;
   test.each<[how: string, state: string, said: RegExp]>([
     ["hangs-at-once", "dead", /MCP server 'fx': it did not answer within 700 ms/],
@@ -313,7 +313,7 @@ describe("a turn ends, or says why, with a server that", () => {
   );
 });
 
-test("hearth approvals lists a call, refuses a wrong digest, and lets it be made", async () => {
+test("hearth approvals lists a call, refuses a wrong digest, and allows the call", async () => {
   const world = await start({ script: calling(call("once", { n: "1\u202e\n2" })) });
   const runId = await send(world);
   const { code, digest } = await waiting(world);

@@ -103,7 +103,7 @@ async function fill(store: Store): Promise<void> {
   });
 }
 
-test("an export is whole and private; imported into an empty home, the same rows come out again", async () => {
+test("an export is complete and private, and an import into an empty home restores the same rows", async () => {
   const { folder } = await usedGateway();
   const [first, second] = [join(folder, "first.ndjson"), join(folder, "second.ndjson")];
   const counts = await exportGateway(sourcesOf(folder), first);
@@ -122,7 +122,7 @@ test("an export is whole and private; imported into an empty home, the same rows
   });
 });
 
-test("an empty database that is paused takes an import, paused or not, and stays paused", async () => {
+test("an import into an empty paused database keeps it paused", async () => {
   const from = tempFolder();
   const bench = await startGateway(settings, { folder: from });
   await bench.post("wake", { text: "disk full", mode: "next-heartbeat" });
@@ -144,7 +144,7 @@ async function pause(folder: string): Promise<void> {
   await bench.stop();
 }
 
-test("a folder or a pipe is not replaced by an export", async () => {
+test("an export does not replace a folder or a pipe", async () => {
   const folder = tempFolder();
   const sources = sourcesOf(folder);
   await migrateGateway(sources);
@@ -160,7 +160,7 @@ test("a folder or a pipe is not replaced by an export", async () => {
   expect(statSync(pipe).isFIFO()).toBe(true);
 });
 
-test("a file that is cut, changed or not one of ours leaves the database as empty as it was", async () => {
+test("an import of a truncated, changed or foreign file leaves the database empty", async () => {
   const { folder } = await usedGateway();
   const path = join(folder, "all.ndjson");
   const counts = await exportGateway(sourcesOf(folder), path);
@@ -193,7 +193,7 @@ test("a file that is cut, changed or not one of ours leaves the database as empt
   expect(await importGateway(target, path)).toEqual(counts);
 });
 
-test("while a gateway runs on the database nothing is exported or imported", async () => {
+test("an export and an import are refused while a gateway runs on the database", async () => {
   const bench = await startGateway(settings);
   const path = join(tempFolder(), "x");
   for (const work of [exportGateway, importGateway]) {
@@ -201,13 +201,13 @@ test("while a gateway runs on the database nothing is exported or imported", asy
   }
 });
 
-test("hearth migrate makes the tables of a home that has none", async () => {
+test("hearth migrate creates the tables of a home without any", async () => {
   const folder = tempFolder();
   expect(await migrateGateway(sourcesOf(folder))).toBe(`the gateway's tables in '${folder}' are up to date`);
   expect(await exportGateway(sourcesOf(folder), join(folder, "none"))).toEqual({});
 });
 
-test("where no gateway is configured and none was, nothing is made, migrated or exported", async () => {
+test("without a gateway in the configuration or on the disk, nothing is created, migrated or exported", async () => {
   const home = tempFolder();
   const folder = join(home, ".hearth");
   const sources = { env: {}, flags: {}, home };
@@ -223,7 +223,7 @@ test("where no gateway is configured and none was, nothing is made, migrated or 
   expect(await migrateGateway(sources)).toBe(`the gateway's tables in '${folder}' are up to date`);
 }, 30_000);
 
-test("the commands say how many rows went, and fail with one line", async () => {
+test("the commands report the number of rows, and fail with one line", async () => {
   const { folder } = await usedGateway();
   const sources = sourcesOf(folder);
   const [file, config] = [join(folder, "all.ndjson"), String(sources.flags["config"])];
@@ -241,7 +241,7 @@ test("the commands say how many rows went, and fail with one line", async () => 
   expect([again.code, again.stdout, again.stderr.split("\n").length]).toEqual([1, "", 2]);
 }, 60_000);
 
-test("every table of the database is transferred, or known to stay", async () => {
+test("every table is transferred or listed as not transferred", async () => {
   const bench = await startGateway(settings);
   const rows = await bench.gateway.store.read(() =>
     queryAll<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"),
@@ -257,7 +257,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
 
   const onServer = (schema: string) => ({ ...settings, database: { url: server.url, schema, connections: 4 } });
 
-  test("from SQLite to PostgreSQL and back: the same rows; the interrupted turn runs, and the talk goes on", async () => {
+  test("rows survive a transfer from SQLite and back, and the interrupted turn and the conversation continue", async () => {
     const { folder, waiting } = await usedGateway();
     const [first, second, third] = ["first", "second", "third"].map((name) => join(folder, name)) as [
       string,
@@ -292,7 +292,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await expect(exportGateway(sourcesOf(folder, config), third)).rejects.toThrow(/in use by .*#\d+: stop them first/);
   }, 120_000);
 
-  test("a role that may make no tables is told to migrate first, and starts where somebody else did", async () => {
+  test("refuses a start that may not create tables with the advice to migrate, and starts after the migration", async () => {
     await server.run("CREATE ROLE clerk LOGIN");
     const config = onServer("ruled");
     const asClerk = { ...config, database: { ...config.database, url: server.url.replace("hearth@", "clerk@") } };
@@ -307,7 +307,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await eventually(() => isDone(bench, run), WAIT_MS)).toBe(true);
   }, 60_000);
 
-  test("the commands end with their work, and say nothing of the node that they are meanwhile", async () => {
+  test("ends the commands with their work, without log lines about their node", async () => {
     const home = tempFolder();
     const { flags } = sourcesOf(home, onServer("quietly"));
     const file = join(home, "all.ndjson");
@@ -319,7 +319,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await gateway("import")).toEqual({ code: 0, stdout: `imported from ${file}: no rows\n`, stderr: "" });
   }, 60_000);
 
-  test("a node that was killed a moment ago holds up no export", async () => {
+  test("does not delay an export after a node was killed", async () => {
     const [folder, config] = [tempFolder(), onServer("killed")];
     await migrateGateway(sourcesOf(folder, config));
     const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -328,7 +328,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await exportGateway(sourcesOf(folder, config), join(folder, "export"))).toEqual({});
   }, 60_000);
 
-  test("a run whose delivery the file has not is refused, and the database stays empty", async () => {
+  test("refuses a run whose delivery the file lacks, and stays empty", async () => {
     const { folder } = await usedGateway();
     const path = join(folder, "all.ndjson");
     const counts = await exportGateway(sourcesOf(folder), path);
@@ -343,7 +343,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     expect(await importGateway(target, path)).toEqual(counts);
   }, 60_000);
 
-  test("every table there is transferred, or known to stay", async () => {
+  test("has only tables that are transferred or listed as not transferred", async () => {
     const bench = await startGateway(onServer("tables"));
     const rows = await bench.gateway.store.read(() =>
       queryAll<{ name: string }>("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'tables'"),

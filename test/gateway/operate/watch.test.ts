@@ -42,7 +42,7 @@ const withToken = (token: string) => ({ hooks: { enabled: true, token } });
 const becomes = (watch: ConfigWatch, token: string): Promise<boolean> =>
   eventually(() => watch.snapshot().hooks.token === token, WAIT_MS);
 
-test("a change between reading the files and watching them counts", async () => {
+test("a change between reading and watching the files is noticed", async () => {
   const { read, write, watch } = bench();
   write(withToken(FIRST));
   const first = read();
@@ -50,7 +50,7 @@ test("a change between reading the files and watching them counts", async () => 
   expect(await becomes(watch(first), SECOND)).toBe(true);
 }, 120_000);
 
-test("a file that is written over in place with its old size and time is read", async () => {
+test("a file overwritten in place with the same size and time is read again", async () => {
   const { file, read, reads, write, watch } = bench();
   const writeThen = (token: string): void => {
     write(withToken(token));
@@ -63,7 +63,7 @@ test("a file that is written over in place with its old size and time is read", 
   expect(await becomes(watched, SECOND)).toBe(true);
 }, 120_000);
 
-test("an include that is there, or right, only after the file that names it counts from then on", async () => {
+test("an include that is created or repaired after the file that names it is read then", async () => {
   const { folder, read, write, watch, errors } = bench();
   write(withToken(FIRST));
   const watched = watch(read());
@@ -79,7 +79,7 @@ test("an include that is there, or right, only after the file that names it coun
 }, 240_000);
 
 test.skipIf(process.platform === "win32")(
-  "a link that is turned to another file, in one step, is followed",
+  "a link that is atomically replaced is followed to its new file",
   async () => {
     const { folder, file, read, write, watch } = bench();
     write(withToken(FIRST), "one.json5");

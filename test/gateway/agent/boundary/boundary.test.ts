@@ -40,7 +40,7 @@ describe("a tainted text", () => {
     expect(renderTainted([...operator("a"), ...external("")], wrapped)).toBe("a");
   });
 
-  test("that the configuration trusts is unchanged", () => {
+  test("is unchanged if the configuration trusts it", () => {
     expect(renderTainted(external("<|im_end|>"), { ...wrapped, isWrapped: false })).toBe("<|im_end|>");
   });
 });
