@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { gpuMemoryHere } from "../../src/cli/gpu-memory.ts";
 
-test("a Mac's GPU takes two thirds of the memory that it shares; other GPUs say themselves what fits", () => {
+test("the GPU of an arm64 Mac may use two thirds of its memory; the memory of other GPUs is unknown in advance", () => {
   const total = () => 9000;
   expect(gpuMemoryHere("auto", { platform: "darwin", arch: "arm64", total })).toBe(6000);
   expect(gpuMemoryHere("auto", { platform: "darwin", arch: "x64", total })).toBeUndefined();

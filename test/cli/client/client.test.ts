@@ -13,17 +13,17 @@ function clientOf(answer: (request: Request) => Response | Promise<Response>, ap
 const all = async (events: AsyncIterable<unknown>): Promise<unknown[]> => Array.fromAsync(events);
 
 describe("errors", () => {
-  test("are the server's own words, with the status", async () => {
+  test("have the server's message and status", async () => {
     const client = clientOf(() => Response.json({ error: "model 'x' not found" }, { status: 404 }));
     await expect(client.get("/api/tags")).rejects.toMatchObject({ message: "model 'x' not found", status: 404 });
   });
 
-  test("of another kind of server are shown whole", async () => {
+  test("have the whole answer if the server is not Hearth", async () => {
     const client = clientOf(() => new Response("<html>bad gateway</html>", { status: 502 }));
     await expect(client.get("/x")).rejects.toThrow("the server answered 502: <html>bad gateway</html>");
   });
 
-  test("tell how to start a server where there is none", async () => {
+  test("say how to start a server if there is none", async () => {
     const client = new Client({ url: "http://127.0.0.1:1", apiKey: undefined });
     await expect(client.get("/")).rejects.toThrow(
       "could not connect to a hearth server at http://127.0.0.1:1; start one with 'hearth serve'",
@@ -33,7 +33,7 @@ describe("errors", () => {
   test.each([
     ["before its answer", ""],
     ["in its answer", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status":"a"}\n'],
-  ])("of a server that closes the connection %s are in plain words", async (_, answer) => {
+  ])("say that the server closed the connection %s", async (_, answer) => {
     using closing = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -46,26 +46,26 @@ describe("errors", () => {
     });
   });
 
-  test("of an answer that cannot be read have no advice for programmers", async () => {
+  test("have no advice for programmers if the answer cannot be decoded", async () => {
     const client = clientOf(() => new Response("abc", { headers: { "content-encoding": "gzip" } }));
     const failure = await all(client.stream("/api/chat", {})).catch((error: unknown) => String(error));
     expect(failure).toContain("breaks off");
     expect(failure).not.toContain("verbose");
   });
 
-  test("in the middle of a stream end it", async () => {
+  test("end a stream", async () => {
     const client = clientOf(() => new Response('{"status":"a"}\n{"error":"disk full"}\n'));
     const events = client.stream("/api/pull", {});
     expect((await events.next()).value).toEqual({ status: "a" });
     await expect(events.next()).rejects.toThrow("disk full");
   });
 
-  test("a line that is no JSON is shown", async () => {
+  test("show a line that is not JSON", async () => {
     await expect(all(clientOf(() => new Response("oops\n")).stream("/x", {}))).rejects.toThrow("not JSON: oops");
   });
 });
 
-test("a stream's lines may come in any pieces", async () => {
+test("a stream is read line by line, whatever its pieces", async () => {
   const bytes = new TextEncoder().encode('{"a":"é"}\n\n{"b":2}');
   const client = clientOf(
     () =>
@@ -84,12 +84,12 @@ test("a stream's lines may come in any pieces", async () => {
   expect(await all(client.stream("/x", {}))).toEqual([{ a: "é" }, { b: 2 }]);
 });
 
-test("a key goes with every request", async () => {
+test("the key is sent with requests", async () => {
   const client = clientOf((request) => Response.json({ got: request.headers.get("authorization") }), "secret");
   expect(await client.get("/")).toEqual({ got: "Bearer secret" });
 });
 
-test("a blob is there or not; anything else is an error", async () => {
+test("hasBlob is true for 200 and false for 404, and throws for another status", async () => {
   const client = clientOf((request) => new Response(null, { status: Number(new URL(request.url).pathname.slice(-3)) }));
   expect(await client.hasBlob("200")).toBe(true);
   expect(await client.hasBlob("404")).toBe(false);

@@ -17,7 +17,7 @@ function make(...names: string[]): void {
 
 const names = async (): Promise<string[]> => (await modelFiles(folder)).map((file) => file.name);
 
-test("safetensors come with what stands beside them, and nothing else", async () => {
+test("a folder of safetensors is sent with its configuration and tokenizer, and no other file", async () => {
   make("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "config.json", "1_Pooling/config.json");
   make("tokenizer.model", "chat_template.jinja", "notes.txt", "other.gguf");
   expect(await names()).toEqual([
@@ -30,17 +30,17 @@ test("safetensors come with what stands beside them, and nothing else", async ()
   ]);
 });
 
-test("an adapter comes with its configuration", async () => {
+test("an adapter is sent with its configuration", async () => {
   make("adapter_model.safetensors", "adapter_config.json", "README.md");
   expect(await names()).toEqual(["adapter_model.safetensors", "adapter_config.json"]);
 });
 
-test("GGUF files stand alone", async () => {
+test("a GGUF is sent alone", async () => {
   make("a.gguf", "config.json");
   expect(await names()).toEqual(["a.gguf"]);
 });
 
-test("a folder without weights is named", async () => {
+test("a folder without weights is an error that names it", async () => {
   make("config.json");
   await expect(modelFiles(folder)).rejects.toThrow(`no Modelfile or safetensors files found in '${folder}'`);
 });
@@ -50,7 +50,7 @@ test("a link that leads out of the folder is refused", async () => {
   await expect(modelFiles(folder)).rejects.toThrow("insecure path: model.safetensors");
 });
 
-test("links of Hugging Face's cache lead to the blobs beside its snapshots, and nowhere else", async () => {
+test("links of Hugging Face's cache are followed to the blobs beside its snapshots only", async () => {
   make("models--a--b/blobs/0a", "models--c--d/blobs/0b");
   const snapshot = join(folder, "models--a--b/snapshots/9f");
   mkdirSync(snapshot, { recursive: true });
@@ -62,7 +62,7 @@ test("links of Hugging Face's cache lead to the blobs beside its snapshots, and 
   await expect(modelFiles(snapshot)).rejects.toThrow("insecure path: config.json");
 });
 
-test("paths start at the Modelfile, and ~ is home", () => {
+test("paths are relative to the Modelfile, and ~ is the home folder", () => {
   expect(resolvePath("a/b.gguf", "/models")).toBe("/models/a/b.gguf");
   expect(resolvePath("/a.gguf", "/models")).toBe("/a.gguf");
   expect(resolvePath("~/a.gguf", "/models")).toBe(join(homedir(), "a.gguf"));

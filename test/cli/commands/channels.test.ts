@@ -40,7 +40,7 @@ function contextOf(channels: object) {
   return { context, text: () => written.join("") };
 }
 
-test("check: a line for each channel; it fails where a platform refuses us or a section cannot be used", async () => {
+test("check prints a line for each channel, and fails if a platform refuses the token or a section is wrong", async () => {
   const { baseUrl, sent } = startSlack();
   const right = contextOf({ slack: { botToken: "xoxb-right", baseUrl } });
   await checkAll(right.context);
@@ -53,7 +53,7 @@ test("check: a line for each channel; it fails where a platform refuses us or a 
   expect(sent).toEqual([]);
 });
 
-test("test: one message, to the recipient that is named or the channel's own", async () => {
+test("test sends one message, to the named recipient or the channel's default", async () => {
   const { baseUrl, sent } = startSlack();
   const { context, text } = contextOf({ slack: { botToken: "xoxb-right", baseUrl, defaultTo: "C0123456" } });
   await sendTest(context, "slack", {});

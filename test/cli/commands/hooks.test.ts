@@ -19,7 +19,7 @@ async function printed(answer: object, command: (context: CliContext) => Promise
   return text;
 }
 
-test("show: an answer moves no cursor and turns no line around", async () => {
+test("show prints an answer without control sequences and direction marks", async () => {
   const delivery = {
     id: "d",
     receivedAt: 0,
@@ -38,7 +38,7 @@ test("show: an answer moves no cursor and turns no line around", async () => {
   expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u);
 });
 
-test("list: nor does a path; what became of the run and of its reply are told apart", async () => {
+test("list prints a path without control sequences, and the states of the run and its reply", async () => {
   const delivery = { id: "d", receivedAt: 0, path: EVIL, bodyBytes: 1, title: EVIL };
   const runs = [
     { state: "succeeded", reply: "failed" },
@@ -65,12 +65,12 @@ async function tested(said: object): Promise<string> {
   }
 }
 
-test("test: nor does a prompt", async () => {
+test("test prints a prompt without control sequences", async () => {
   const actions = [{ action: { kind: "agent" }, prompt: `${EVIL}\nsecond line` }];
   expect(await tested({ outcome: "actions", actions })).toEndWith("    bell� �[31mred �back �on\n    second line\n");
 });
 
-test("test: what the sender hears where nothing runs", async () => {
+test("test prints the status that the sender gets if nothing runs", async () => {
   const answer = { status: 204, body: "" };
   const reason = "match.when leaves this request out";
   expect(await tested({ outcome: "nothing", answer })).toBe("nothing to do (204)\n");

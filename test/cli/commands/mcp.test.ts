@@ -43,7 +43,7 @@ test("test says which servers answer, and fails if one does not", async () => {
   expect((await hearth({ good: scripted("good"), bad: scripted("dies-at-once") }, "test", "good")).code).toBe(0);
 }, 30_000);
 
-test("tools lists a server's tools, and names those that are left out", async () => {
+test("tools lists a server's tools, and names the excluded ones", async () => {
   const { out, err, code } = await hearth({ liar: scripted("lies") }, "tools", "liar");
   expect(code).toBe(0);
   expect(out).toMatch(/^good +is good$/m);
@@ -52,7 +52,7 @@ test("tools lists a server's tools, and names those that are left out", async ()
   expect(JSON.parse(json.out)).toMatchObject([{ name: "good", inputSchema: { type: "object" } }]);
 }, 30_000);
 
-test("a mistake in the file is named with its line", async () => {
+test("an error of the file names its line", async () => {
   const { err, code } = await hearth({ one: {} }, "list");
   expect(code).toBe(1);
   expect(err).toMatch(/hearth\.json5:1: mcp\.servers\.one: expected either 'command' or 'url'/);

@@ -22,7 +22,7 @@ async function processorOf(size: number, vram: number): Promise<string | undefin
   return /\d+%(?:\/\d+%)? \S+/.exec((await shown(size, vram)).text)?.[0];
 }
 
-test("PROCESSOR: the shares of CPU and GPU in the bytes of a model, in whole percents", async () => {
+test("PROCESSOR has the CPU's and GPU's shares of a model's bytes, in whole percents", async () => {
   expect(await processorOf(1000, 0)).toBe("100% CPU");
   expect(await processorOf(1000, 1000)).toBe("100% GPU");
   expect(await processorOf(1000, 600)).toBe("40%/60% CPU/GPU");
@@ -40,7 +40,7 @@ test("a model on several devices is listed with the layers of each", async () =>
   expect((await shown(1000, 600)).notes).toEqual([]);
 });
 
-test("a model that does not fit in memory is listed with what stays, and how often that was enough", async () => {
+test("a model that does not fit in memory is listed with its bytes in memory and the hit rate of its experts", async () => {
   const streamed = { memory: 400, hits: 0, misses: 0, bytes_read: 0 };
   const fresh = await shown(1000, 0, { streamed });
   expect(fresh.notes).toEqual(["m: does not fit in memory: 400 B of 1 KB stay, the others are read from the disk"]);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { describe } from "../../../src/cli/commands/show.ts";
 
-test("a template that does not parse is told of with the model", () => {
+test("show prints the error of a template that does not parse", () => {
   const problem = "chat template: unexpected end of template";
   expect(describe({ template_error: problem }, false)).toMatch(
     /Template\n\s+does not parse\s+chat template: unexpected/,

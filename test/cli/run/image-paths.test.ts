@@ -24,7 +24,7 @@ const see = async (text: string) => {
 };
 
 describe("a path in a prompt", () => {
-  test("that names a file becomes an image and leaves the text", async () => {
+  test("becomes an image and is removed from the text", async () => {
     expect(await see(`what is this ${plain}`)).toEqual(["what is this", "photo.jpg"]);
     expect(await see(`${plain} or ${quoted}?`)).toEqual(["or ?", "photo.jpg", "it.webp"]);
     expect(await see(`one\ntwo ${plain}\nthree`)).toEqual(["one\ntwo \nthree", "photo.jpg"]);
@@ -38,13 +38,13 @@ describe("a path in a prompt", () => {
     }
   });
 
-  test("that names none, no image or a folder stays text", async () => {
+  test("stays text if it is missing, a folder, or not an image", async () => {
     const missing = `look at ${join(folder, "none.png")}  and ${folder}/folder.png, /etc/hosts, "x.png" and http://a/b.png`;
     expect(await see(missing)).toEqual([missing]);
     expect(await see("a sentence about .png, 1/2.png")).toEqual(["a sentence about .png, 1/2.png"]);
   });
 
-  test("may be written as on Windows", () => {
+  test("may have the form of Windows", () => {
     const paths = [
       String.raw`C:\x.png`,
       "C:/x.png",
@@ -55,7 +55,7 @@ describe("a path in a prompt", () => {
     expect(paths.filter((path) => !beginsWithImage(`${path} what`))).toEqual([]);
   });
 
-  test("at the beginning of a line is no command", () => {
+  test("is not a command at the beginning of a line", () => {
     expect(["/tmp/x.png what", "'/tmp/x y.png'", "/bye", "/show x.png"].map(beginsWithImage)).toEqual([
       true,
       true,
@@ -65,7 +65,7 @@ describe("a path in a prompt", () => {
   });
 });
 
-test("a word of a command line is a path as a whole, blanks and all", async () => {
+test("an argument of the command line that is a path is one path, with its blanks", async () => {
   const { text, images } = await readImageWords(
     ["what is", "this", spaced, `or ${plain}`, "x.png"],
     { image: true, recording: false },
@@ -74,12 +74,12 @@ test("a word of a command line is a path as a whole, blanks and all", async () =
   expect([text, images.map(atob)]).toEqual(["what is this or x.png", ["my photo (1).PNG", "photo.jpg"]]);
 });
 
-test("a long text that is nearly a path is read in time", async () => {
+test("a text of 250,000 characters that resembles a path is read quickly", async () => {
   const text = `/${"\\ a/".repeat(50_000)} ./${".jpg".repeat(50_000)}x`;
   expect(await see(text)).toEqual([text]);
 });
 
-test("a recording is sent to a model that hears, and only to one", async () => {
+test("a recording is sent only to a model with audio", async () => {
   const said = put("said.wav");
   expect(await see(`who says ${said}, and on ${plain}?`)).toEqual([`who says ${said}, and on ?`, "photo.jpg"]);
   const hears = await readImages(`who says ${said}, and on ${plain}?`, { image: false, recording: true }, terminal);
@@ -87,7 +87,7 @@ test("a recording is sent to a model that hears, and only to one", async () => {
   expect(notes).toContain(`Added recording '${said}'`);
 });
 
-test("a model without vision: a warning of the images that are there, and of nothing else", async () => {
+test("a model without vision gets a warning for each existing image, and for no other text", async () => {
   const warned = async (...words: string[]): Promise<string[]> => {
     const before = notes.length;
     await warnOfImages(words, { model: "m", takes: { image: false, recording: true } }, terminal);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { History } from "../../../src/cli/run/history.ts";
 import { HistorySearch } from "../../../src/cli/run/search.ts";
 
-describe("a search", () => {
+describe("a search of the history", () => {
   const prompts = ["tell me a story", "How many foxes?", "a story of a fox"];
   const type = (search: HistorySearch, text: string): void =>
     [...text].forEach((char) => expect(search.onKey(char, { name: char })).toBe("searching"));
@@ -22,7 +22,7 @@ describe("a search", () => {
     expect(search.match).toBe("a story of a fox");
   });
 
-  test("starts again where letters are deleted or match nothing", () => {
+  test("starts again if a letter is deleted, and has no match for unknown text", () => {
     const search = new HistorySearch(prompts);
     type(search, "storyx");
     expect(search.match).toBeUndefined();
@@ -41,7 +41,7 @@ describe("a search", () => {
   });
 });
 
-test("history: a message of several lines is one, and comes back whole", () => {
+test("the history keeps a message of several lines as one", () => {
   const folder = mkdtempSync(join(tmpdir(), "hearth-history-"));
   const path = join(folder, "deep/history");
   try {

@@ -58,7 +58,7 @@ async function hearth(...args: readonly string[]): Promise<{ out: string; err: s
   return { out, err, code };
 }
 
-test("the list has each server's tools, or the problem", async () => {
+test("the list has each server's tools, or its error", async () => {
   const { servers: listed } = (await (await fetch(`${url}/api/mcp`)).json()) as any;
   const [all, broken] = listed;
   expect(all.tools.find(({ tool }: any) => tool === "echo")).toMatchObject({
@@ -68,7 +68,7 @@ test("the list has each server's tools, or the problem", async () => {
   expect(broken).toMatchObject({ name: "broken", tools: [], problem: expect.stringContaining("cannot start") });
 });
 
-test("a call has its result, with the boundary for the model", async () => {
+test("a call returns its result, marked as untrusted for the model", async () => {
   const post = (body: object): Promise<Response> =>
     fetch(`${url}/api/mcp/call`, { method: "POST", body: JSON.stringify(body) });
   const answer = (await (await post({ server: "all", tool: "echo", arguments: { message: "ü" } })).json()) as any;
@@ -77,7 +77,7 @@ test("a call has its result, with the boundary for the model", async () => {
   expect((await post({ server: "none", tool: "echo" })).status).toBe(404);
 });
 
-test("a harmless call is made, and the model answers with its result", async () => {
+test("a harmless tool is called without a question, and the model answers with its result", async () => {
   calls("all__echo", { message: "hi" });
   const { out, err, code } = await hearth("run", "m", "--tools", "all", "say hi");
   expect(code).toBe(0);
@@ -86,14 +86,14 @@ test("a harmless call is made, and the model answers with its result", async () 
   expect((harness.runtime.requests[0] as ChatRequest).tools?.length).toBeGreaterThan(3);
 }, 30_000);
 
-test("another call is not made where nobody can be asked, and the model hears that", async () => {
+test("another tool is not called without a terminal to ask at, and the model gets the refusal", async () => {
   calls("all__get-sum", { a: 1, b: 2 });
   const { out, err } = await hearth("run", "m", "--tools", "all", "add");
   expect(err).toContain("not called");
   expect(out).toContain("It says: error: the person refused this call");
 }, 30_000);
 
-test("an unknown server is named", async () => {
+test("an unknown server is an error that names it", async () => {
   const { err, code } = await hearth("run", "m", "--tools", "nope", "hi");
   expect(code).not.toBe(0);
   expect(err).toContain("expected some of all, broken, got 'nope'");

@@ -31,7 +31,7 @@ describe("word wrap", () => {
     expect(wrapped(["the quick brown fox jumps"], 12)).toEqual(["the quick", "brown fox", "jumps"]);
   });
 
-  test("takes a word back that turns out too long for its line", () => {
+  test("moves a word to the next line if its later pieces do not fit", () => {
     expect(wrapped(["the quick bro", "wn"], 14)).toEqual(["the quick", "brown"]);
   });
 
@@ -43,12 +43,12 @@ describe("word wrap", () => {
     expect(wrapped(["日本語日本語日本"], 11)).toEqual(["日本語日本", "語日本"]);
   });
 
-  test("without a width nothing changes", () => {
+  test("leaves text unchanged without a width", () => {
     const text = plain("a b\n".repeat(50));
     expect(new WordWrap(undefined).push(text)).toBe(text);
   });
 
-  test("however text comes, no line is too wide and no letter is lost", () => {
+  test("keeps every letter and the width, whatever the pieces of the text", () => {
     const piece = fc.stringMatching(/^[a-z ]{0,12}\n?$/);
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 11, max: 40 }), (pieces, width) => {

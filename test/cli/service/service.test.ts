@@ -23,7 +23,7 @@ function textsOf(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map((match) => plain(match[1]!));
 }
 
-test("macOS: bootstrap and bootout in the person's own domain", () => {
+test("macOS runs bootstrap and bootout in the user's domain", () => {
   const plan = planFor("darwin", { command: COMMAND, home: "/Users/a&b", userId: 501 });
   expect(plan.file.path).toBe("/Users/a&b/Library/LaunchAgents/org.hearth.plist");
   expect(plan.install).toEqual([["launchctl", "bootstrap", "gui/501", plan.file.path]]);
@@ -33,7 +33,7 @@ test("macOS: bootstrap and bootout in the person's own domain", () => {
   expect(textsOf(plan.file.text, "string")).toEqual(["org.hearth", ...COMMAND, "serve", "Interactive", log, log]);
 });
 
-test("Windows: a task at logon, without a window", () => {
+test("Windows runs a task at logon, without a window", () => {
   const command = [String.raw`C:\Program Files\a & b\hearth.exe`];
   const plan = planFor("win32", { command, home: String.raw`C:\Users\a`, userId: 0 });
   const path = String.raw`C:\Users\a\.hearth\service.xml`;
@@ -50,12 +50,12 @@ test("Windows: a task at logon, without a window", () => {
 describe("Linux", () => {
   const unit = (...command: string[]): string => planFor("linux", { command, home: "/home/a", userId: 1000 }).file.text;
 
-  test("names of systemd, variables and quotes in a path stay text", () => {
+  test("specifiers, variables and quotes in a path are escaped", () => {
     const [line] = /^ExecStart=.*$/m.exec(unit(String.raw`/opt/a b/%h $HOME "x" \y`))!;
     expect(line).toBe(String.raw`ExecStart="/opt/a b/%%h $$HOME \"x\" \\y" "serve"`);
   });
 
-  test.skipIf(!Bun.which("systemd-analyze"))("systemd accepts the unit", () => {
+  test.skipIf(!Bun.which("systemd-analyze"))("systemd-analyze verifies the unit", () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-unit-"));
     afterTest(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, "hearth.service"), unit("/bin/true"));
@@ -70,11 +70,11 @@ describe("Linux", () => {
   });
 });
 
-test("other systems have no services", () => {
+test("another system is refused", () => {
   expect(() => planFor("freebsd", { command: COMMAND, home: "/", userId: 1 })).toThrow("got freebsd");
 });
 
-describe.skipIf(process.platform !== "linux")("with a stand-in for systemctl", () => {
+describe.skipIf(process.platform !== "linux")("with a script in place of systemctl", () => {
   /** A home, and a folder of programs in which `systemctl` records its arguments and ends with a code. */
   function makeHome(code: number) {
     const home = mkdtempSync(join(tmpdir(), "hearth-service-"));
@@ -89,7 +89,7 @@ describe.skipIf(process.platform !== "linux")("with a stand-in for systemctl", (
     return { run, unit, asked: () => (existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : []) };
   }
 
-  test("install, status and uninstall", async () => {
+  test("install, status and uninstall write and remove the unit, and call systemctl", async () => {
     const { run, unit, asked } = makeHome(0);
     expect(await run("install", "--print")).toMatchObject({ code: 0, stdout: expect.stringContaining(`${unit}:\n`) });
     expect([existsSync(unit), asked()]).toEqual([false, []]);
@@ -106,7 +106,7 @@ describe.skipIf(process.platform !== "linux")("with a stand-in for systemctl", (
     ]);
   });
 
-  test("a system that refuses says so, and its file can be removed", async () => {
+  test("an error of systemctl is shown, and uninstall removes the unit", async () => {
     const { run, unit } = makeHome(1);
     const refused = { code: 1, stderr: expect.stringMatching(/systemctl --user \S+.*: no bus/) };
     expect(await run("install")).toMatchObject(refused);

@@ -4,17 +4,17 @@ import { plain, plainLine, PlainText } from "../../../src/cli/terminal/drawing.t
 
 const CONTROLS = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/u;
 
-describe("text of others", () => {
+describe("untrusted text", () => {
   test("keeps its letters, newlines and tabs", () => {
     const text = "Grüße, 日本\n\tمرحبا 👩‍👩‍👧";
     expect(plain(text)).toBe(text as never);
   });
 
-  test("loses sequences, C1 bytes, overrides of direction and lone returns", () => {
+  test("loses escape sequences, C1 bytes, direction overrides and lone carriage returns", () => {
     expect(plain("\x1b]0;pwned\x07\x9b31mred \u202eback\rover\u2069") as string).toBe("�]0;pwned��31mred �back�over�");
   });
 
-  test("keeps the line ends of Windows, in pieces too", () => {
+  test("keeps the line ends of Windows, even across pieces", () => {
     const text = new PlainText();
     expect(["one\r", "\ntwo\r", "three\r\n"].map((piece) => text.push(piece) as string)).toEqual([
       "one",
@@ -23,7 +23,7 @@ describe("text of others", () => {
     ]);
   });
 
-  test("is the same however it comes", () => {
+  test("is the same, whatever its pieces", () => {
     const piece = fc.string({ unit: fc.constantFrom("a", "\r", "\n", "\x1b", "\x9b", "[", "\u202e") });
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {

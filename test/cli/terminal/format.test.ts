@@ -29,12 +29,12 @@ describe("times", () => {
   });
 });
 
-test("a table has its columns under each other, by what a terminal shows", () => {
+test("a table aligns its columns by the width in a terminal", () => {
   expect(formatTable(["A", "B"], [["日本", "x"], ["y"]])).toBe("A       B\n日本    x\ny\n");
   expect(formatTable([], [])).toBe("");
 });
 
-test("time left, in the two units that matter", () => {
+test("the time left has its two largest units", () => {
   expect([0, 44.2, 192, 3600 * 2 + 300, 86_400 * 4].map(formatTimeLeft)).toEqual([
     "1s left",
     "45s left",

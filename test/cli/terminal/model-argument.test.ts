@@ -45,11 +45,11 @@ describe("a path", () => {
     "C:/none.gguf",
     "none.gguf",
     "sub/none.gguf",
-  ])("%s that leads nowhere is named", async (text) => {
+  ])("%s is an error that names the missing file", async (text) => {
     await expect(readModelArgument(text)).rejects.toThrow("no such file: ");
   });
 
-  test("of a file or a folder", async () => {
+  test("is a file or a folder", async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-argument-"));
     try {
       const path = join(folder, "m.gguf");

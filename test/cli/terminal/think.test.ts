@@ -3,7 +3,7 @@ import { withThinkValue } from "../../../src/cli/terminal/think.ts";
 
 const after = (line: string): string => withThinkValue(line.split(" ")).join(" ");
 
-test("a question behind --think stays a question; levels are its value", () => {
+test("--think takes a level as its value, and no other word", () => {
   expect(after("run m --think Hello there")).toBe("run m --think=true Hello there");
   expect(after("run m Hello --think")).toBe("run m Hello --think=true");
   expect(after("run m --think high Hello")).toBe("run m --think high Hello");

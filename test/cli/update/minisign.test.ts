@@ -11,13 +11,13 @@ const key = await newKey();
 const trusted = parsePublicKey(key.publicKey);
 const signature = await sign(FILE, key.secret, "hearth 1.2.3");
 
-test("a signature is checked with its trusted comment", async () => {
+test("a signature is verified with its trusted comment", async () => {
   expect(await verify(FILE, signature, trusted)).toBe("hearth 1.2.3");
   expect(publicKeyOf(key.secret)).toBe(key.publicKey);
 });
 
 // made with: minisign -G -W; printf 'a file\n' >f; minisign -Sm f -t 'from minisign'
-test("a signature that minisign made", async () => {
+test("a signature made by minisign is verified", async () => {
   const made = parsePublicKey("RWS65DuDXioM7OPH0Ia9fVda5plBltjItWHP2VWMG7YnZPiaMoXirVYK");
   const text =
     "untrusted comment: signature from minisign secret key\nRUS65DuDXioM7P2LFfjkUs650Lj2VVNkfj+EE1oQKGIHmfdDQqzsTGBjCqFgpRmsPOGYikKs3Egxyo5XzZXpWjFkmYFtr96x9AY=\ntrusted comment: from minisign\nIwfu/ddIJCq3bvIeuGW/+yWN+915d5VeBYtUfEEIhePieZfhB4x62VwQtGFvX0d2pMSsQ+P5DOjy2gtMkxEJBA==\n";

@@ -12,7 +12,7 @@ beforeEach(() => {
   afterTest(() => rmSync(folder, { recursive: true, force: true }));
 });
 
-test("the earlier program keeps its ending", () => {
+test("the previous program keeps its file extension", () => {
   expect([previousOf("/a/hearth"), previousOf("/a/hearth.exe"), previousOf("/a.exe/hearth-0.2")]).toEqual(
     ["/a/hearth.previous", "/a/hearth.previous.exe", "/a.exe/hearth-0.2.previous"].map((path) => join(path)),
   );
@@ -26,7 +26,7 @@ describe.each(["linux", "win32"] as const)("on %s", (platform) => {
   const files = () =>
     Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")]));
 
-  test("a program, the next and the one after", async () => {
+  test("an update keeps the previous program only, and a rollback exchanges them", async () => {
     const program = put("hearth", "one");
     for (const text of ["two", "three"]) await putProgram(program, put("next", text), { platform });
     expect(files()).toEqual({ hearth: "three", "hearth.previous": "two" });
@@ -34,13 +34,13 @@ describe.each(["linux", "win32"] as const)("on %s", (platform) => {
     expect(files()).toEqual({ hearth: "two", "hearth.previous": "three" });
   });
 
-  test("a failure leaves the program", async () => {
+  test("a failed update does not change the program", async () => {
     const program = put("hearth", "one");
     await expect(putProgram(program, join(folder, "missing"), { platform })).rejects.toThrow("ENOENT");
     expect(files()["hearth"]).toBe("one");
   });
 
-  test("what stands in the way of the earlier program is not removed", async () => {
+  test("a rollback fails if a folder has the previous program's name, and changes nothing", async () => {
     const program = put("hearth", "one");
     mkdirSync(join(folder, "hearth.previous"));
     await expect(rollBack(program, { platform })).rejects.toThrow("there is no earlier program");

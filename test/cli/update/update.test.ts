@@ -42,7 +42,7 @@ const unchanged = (): void => {
   expect(readFileSync(program!)).toEqual(OLD_PROGRAM);
 };
 
-test("a newer release replaces the program, and --rollback goes back and forward again", async () => {
+test("a newer release replaces the program, and --rollback exchanges it with the previous one", async () => {
   const text = await run(await serveRelease(key, NEWER));
   expect(text).toContain(`updated ${program} from ${VERSION} to ${NEWER}`);
   expect(said()).toContain(`hearth ${NEWER} `);
@@ -53,12 +53,12 @@ test("a newer release replaces the program, and --rollback goes back and forward
   expect(said()).toContain(NEWER);
 });
 
-test("without an earlier program --rollback changes nothing", async () => {
+test("--rollback fails without a previous program and changes nothing", async () => {
   await expect(run(undefined, { rollback: true })).rejects.toThrow("there is no earlier program");
   unchanged();
 });
 
-test("the name of the program is never missing while it is replaced", async () => {
+test("the program's file exists at all times while it is replaced", async () => {
   const served = await serveRelease(key, NEWER);
   const watch = Bun.spawn(["sh", "-c", `while [ -e ${program} ]; do :; done; echo missing`], { stdout: "pipe" });
   await run(served);
@@ -67,7 +67,7 @@ test("the name of the program is never missing while it is replaced", async () =
   expect(await new Response(watch.stdout).text()).toBe("");
 });
 
-test("--check says what there is, and installs nothing", async () => {
+test("--check names the newest release, and installs nothing", async () => {
   expect(await run(await serveRelease(key, NEWER), { check: true })).toContain(
     `${NEWER} is available; here is ${VERSION}`,
   );
@@ -84,7 +84,7 @@ test("the same release is not installed again, an older one only with --downgrad
   expect(said()).toContain("0.0.1");
 });
 
-describe("refused, and the program is as before:", () => {
+describe("an update is refused, and the program unchanged", () => {
   const packed = Bun.zstdCompressSync(programOf(NEWER));
   const damaged = Buffer.from(packed).fill(0, 20, 24);
   const cases: readonly [name: string, served: () => Promise<Served>, says: string | RegExp][] = [
@@ -158,13 +158,13 @@ describe("refused, and the program is as before:", () => {
     ],
     ["a server that has no releases", async () => serveFiles({}), "release.json: the server answered 404"],
   ];
-  test.each(cases)("%s", async (_, served, says) => {
+  test.each(cases)("for %s", async (_, served, says) => {
     await expect(run(await served())).rejects.toThrow(says);
     unchanged();
   });
 });
 
-test("an address, a key, and what is not one", async () => {
+test("a missing address, a file URL and a wrong key are refused", async () => {
   await expect(run(undefined)).rejects.toThrow("names no address of releases: expected --url or HEARTH_UPDATE_URL");
   await expect(run(undefined, { url: "file:///tmp" })).rejects.toThrow("expected http:// or https://");
   await expect(run(await serveRelease(key, NEWER), { key: "secret" })).rejects.toThrow(
@@ -178,13 +178,13 @@ test("a server that stalls ends the download", async () => {
   await expect(fetchSmall(`${url}/release.json`, 10, { stallMs: 100 })).rejects.toThrow("nothing came for 1 seconds");
 });
 
-test("a list that never ends is cut", async () => {
+test("a list longer than the limit is refused", async () => {
   const endless = () => new Response(new ReadableStream({ pull: (all) => all.enqueue(new Uint8Array(1 << 16)) }));
   const { url } = serveFiles({ "release.json": endless });
   await expect(fetchSmall(`${url}/release.json`, 1 << 20)).rejects.toThrow("expected at most 1048576 bytes");
 });
 
-test.skipIf(process.getuid?.() === 0)("a folder that may not be written", async () => {
+test.skipIf(process.getuid?.() === 0)("an update fails with permission denied in a read-only folder", async () => {
   chmodSync(folder!, 0o555);
   afterTest(() => chmodSync(folder!, 0o755));
   await expect(run(await serveRelease(key, NEWER))).rejects.toThrow("permission denied");
@@ -203,11 +203,11 @@ test.each([
   ["/usr/bin/hearth", "sudo apt-get install ./hearth_VERSION_ARCHITECTURE.deb, with the new release's file"],
   ["/usr/local/bin/hearth", undefined],
   ["/home/a/node/hearth", undefined],
-])("%s is updated by its package manager", (path, command) => {
+])("%s names its package manager's command, or none", (path, command) => {
   expect(updatedBy(path)).toBe(command);
 });
 
-test("a program of a package manager, and the sources, name the command", async () => {
+test("update refuses a program of a package manager or a checkout, and names the command", async () => {
   const served = await serveRelease(key, NEWER);
   mkdirSync(join(folder!, "node_modules"));
   program = join(folder!, "node_modules/hearth");
@@ -218,7 +218,7 @@ test("a program of a package manager, and the sources, name the command", async 
   await expect(run(served)).rejects.toThrow("Hearth runs from its sources here: git pull && bun install");
 });
 
-describe("lists that are not of our form", () => {
+describe("a release list is refused", () => {
   const { entry } = packedFile(programOf(NEWER), {});
   const list = (change: object): unknown => ({ version: NEWER, files: [{ ...entry, ...change }] });
   test.each([
@@ -230,10 +230,10 @@ describe("lists that are not of our form", () => {
     [list({ kind: "script" }), "files.0.kind: expected program or gpu"],
     [{ version: "1", files: [] }, "version: expected a version such as 1.2.3"],
     [{ version: NEWER, files: {} }, "files: expected an array"],
-  ])("%j", (value, says) => {
+  ])("if it is %j", (value, says) => {
     expect(() => parseManifest(Buffer.from(JSON.stringify(value)))).toThrow(says);
   });
-  test("bytes that are not text", () => {
+  test("if it is not text", () => {
     expect(() => parseManifest(new Uint8Array([0xff, 0xfe]))).toThrow("release.json: expected JSON");
   });
 });
@@ -245,7 +245,7 @@ describe("the files of a package", () => {
   };
   const options = { onBytes: () => {} };
 
-  test("appear whole, in place of older ones", async () => {
+  test("replace the older folder as a whole", async () => {
     const { url, about } = await served({ "package.json": "{}", "dist/linux-x64/dawn.node": "library" });
     const to = join(folder!, "webgpu-1");
     mkdirSync(to);
