@@ -5,7 +5,7 @@ import { ask, choosePlace, openPage, type World } from "./page.ts";
 
 function belowPath(world: () => World): void {
   test.skipIf(!hasNginx)(
-    "below a path of nginx it loads, answers, runs models and shows the API as at the root",
+    "the page below a path of nginx loads, answers, runs models and shows the API as at the root",
     async () => {
       const { hearth, browser } = world();
       const nginx = await startNginx(`location /hearth/ { proxy_pass ${hearth.url}/; }`);

@@ -22,7 +22,7 @@ const PIECES = [
 const raws = (tokens: readonly Token[]): string[] =>
   tokens.filter(({ type }) => type !== "space").map(({ raw }) => raw.trim());
 
-test("a text that grew piece by piece has the blocks of the whole text", () => {
+test("a text that grows piece by piece has the blocks of the whole text", () => {
   const cases = fc.tuple(
     fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }),
     fc.integer({ min: 1, max: 40 }),
@@ -42,7 +42,7 @@ test("a text that grew piece by piece has the blocks of the whole text", () => {
   );
 });
 
-test("only the last block is read again: a long answer costs what its text costs, times a block's pieces", () => {
+test("only the last block is parsed again as an answer grows", () => {
   const paragraph = `${"word ".repeat(40)}\n\n`;
   const text = paragraph.repeat(200);
   let [blocks, readChars] = [NO_BLOCKS, 0];
@@ -57,7 +57,7 @@ test("only the last block is read again: a long answer costs what its text costs
   expect(readChars).toBeLessThan((text.length / step) * 2.5 * paragraph.length);
 });
 
-test("text that is another one is read anew", () => {
+test("a changed text is parsed anew", () => {
   const before = readBlocks(NO_BLOCKS, "one\n\ntwo\n\nthree");
   expect(raws(before.done)).toEqual(["one", "two"]);
   expect(raws(readBlocks(before, "other").tail)).toEqual(["other"]);
@@ -65,26 +65,26 @@ test("text that is another one is read anew", () => {
 });
 
 test.each(["> ".repeat(20_000), "- ".repeat(20_000), "[".repeat(20_000), "*a ".repeat(3000), "x".repeat(300_000)])(
-  "text that is nested deep or long is some blocks, not a failure: %#",
+  "deeply nested or long text gives blocks, not an error: %#",
   (text) => {
     expect(blocksOf(normalLines(text)).length).toBeGreaterThan(0);
   },
 );
 
-test("character references are characters in a text, and themselves in code", () => {
+test("character references are decoded in text, but not in code", () => {
   const [token] = blocksOf("`&lt;b&gt;` and `&#38;amp;` make &lt;b&gt; and &#38;");
   const shown = textOf(new Block({ token: token!, isOver: true }).render());
   expect(shown).toBe("&lt;b&gt; and &#38;amp; make <b> and &");
 });
 
-test("character references in an address are characters, which may make it none", () => {
+test("character references in an address are decoded before its scheme is checked", () => {
   const linkIn = (text: string) => JSON.stringify(new Block({ token: blocksOf(text)[0]!, isOver: true }).render());
   expect(linkIn("[a](https://example.com/?a=1&amp;b=2)")).toContain('"href":"https://example.com/?a=1&b=2"');
   expect(linkIn("[a](javascript&#58;alert(1))")).not.toContain('"href"');
   expect(linkIn("[a](https&#58;//example.com)")).toContain('"href":"https://example.com/"');
 });
 
-test("a list of tasks has a sign and a text in each line, nothing of its source", () => {
+test("a task list shows a sign and the text in each line, without its brackets", () => {
   const shown = (text: string) => new Block({ token: blocksOf(text)[0]!, isOver: true }).render();
   const tight = shown("- [x] done\n- [ ] to do\n- other");
   expect(textOf(tight)).toBe("☑ done☐ to doother");
@@ -107,7 +107,7 @@ function textOf(node: ComponentChildren): string {
   return "props" in node ? textOf(node.props.children) : "";
 }
 
-test("only addresses of the web and of mail are links", () => {
+test("only http, https and mailto addresses are links", () => {
   expect(safeAddress("https://example.com/a")).toBe("https://example.com/a");
   expect(safeAddress("mailto:a@example.com")).toBe("mailto:a@example.com");
   for (const address of [

@@ -35,7 +35,7 @@ async function answerPulls(page: Page): Promise<{ finish(): void; asked: string[
 }
 
 function firstRun(world: () => World): void {
-  test("while only the demo model is there, an empty chat offers three that fit, with one click", async () => {
+  test("an empty chat suggests three models that fit, each with a download button, if only the demo model is installed", async () => {
     for (const viewport of [WIDE, NARROW]) {
       const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, viewport);
       const pulls = await answerPulls(page);
@@ -68,7 +68,7 @@ function firstRun(world: () => World): void {
 }
 
 function catalogue(world: () => World): void {
-  test("the catalogue shows what models can do and whether they fit, by purpose, and those that are installed", async () => {
+  test("the catalogue shows by purpose what models can do, whether they fit, and which are installed", async () => {
     for (const viewport of [WIDE, NARROW]) {
       const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, viewport);
       await page.route("**/api/catalogue", async (route) => {

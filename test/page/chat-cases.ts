@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { ask, chooseModel, keepShot, NARROW, openPage, type World } from "./page.ts";
 
 function branches(world: () => World): void {
-  test("an answer streams in, is kept, branches, and is found again", async () => {
+  test("an answer streams, is saved, has branches, and is found by a search", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/`);
     await keepShot(page, "welcome-1440");
     await ask(page, "Who are you?");
@@ -48,7 +48,7 @@ function branches(world: () => World): void {
 }
 
 function goingOn(world: () => World): void {
-  test("an answer that reached its limit is gone on with; settings of the chat count", async () => {
+  test("an answer that reached its length limit can be continued, and the chat's settings apply", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await page.getByRole("button", { name: "Settings of this chat" }).click();
     await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill("4");
@@ -76,7 +76,7 @@ function goingOn(world: () => World): void {
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
 function attachments(world: () => World): void {
-  test("pictures and text files are shown and sent; what is neither is refused by name", async () => {
+  test("pictures and text files are shown and sent; another file is refused by name", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const sent: { messages: { content: string; images?: string[] }[] }[] = [];
     page.on("request", (request) => {

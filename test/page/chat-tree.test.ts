@@ -58,13 +58,13 @@ describe("a chat as a tree", () => {
     expect([...withDescendants(tree, "c")].join("")).toBe("ce");
   });
 
-  test("a tree that goes in circles, as a file may have it, ends", () => {
+  test("does not loop if messages of a file are their own ancestors", () => {
     const circle = new Map([message("x", "y"), message("y", "x")].map((each) => [each.id, each]));
     expect(ids(pathTo(circle, "x"))).toBe("yx");
     expect(["x", "y"]).toContain(leafUnder(circle, "x"));
   });
 
-  test("is named by its first line", () => {
+  test("has its first line as its title", () => {
     const names = { picture: "A picture", newChat: "A new chat" };
     expect(titleOf({ content: "\n  What is a cat?\nTell me." }, names)).toBe("What is a cat?");
     expect(titleOf({ content: "word ".repeat(40) }, names).length).toBeLessThanOrEqual(58);
@@ -73,7 +73,7 @@ describe("a chat as a tree", () => {
   });
 });
 
-test("the model gets the system text, files between fences that hold them, and pictures", () => {
+test("the model gets the system text, files within fences that their text cannot close, and pictures", () => {
   const asked = message("a", null, {
     content: "What is it?",
     files: [{ name: "a.md", text: "````\nx\n````" }],
@@ -96,7 +96,7 @@ test("the model gets the system text, files between fences that hold them, and p
 });
 
 describe("a file of chats", () => {
-  test("comes back under other names, with the same tree", () => {
+  test("is imported with new ids and the same tree", () => {
     const { chats, messages } = readChatFile(JSON.stringify(fileOf([chat], list)));
     const [read] = chats;
     expect({ ...read!, id: "c", leaf: "d" } as Chat).toEqual(chat);
@@ -106,7 +106,7 @@ describe("a file of chats", () => {
     expect(messages.every((each) => each.chat === read!.id)).toBe(true);
   });
 
-  test("has its branches in the order in which they were made, whatever the order in the file", () => {
+  test("has its branches in order of creation, whatever their order in the file", () => {
     const branches = Array.from({ length: 20 }, (_, i) => message(`b${i}`, "a", { role: "assistant", at: 2 + i }));
     const file = fileOf([{ ...chat, leaf: "b19" }], [...branches.toReversed(), message("a", null)]);
     const { messages } = readChatFile(JSON.stringify(file));
@@ -120,7 +120,7 @@ describe("a file of chats", () => {
     expect(known.get(leafUnder(known, asked.id))!.content).toBe("b19");
   });
 
-  test("keeps calls of tool servers and their results, and allows no calls", () => {
+  test("keeps tool calls and their results, but no permission to call", () => {
     const result = { content: "<<<x>>>", text: "x", isCut: false, isError: false };
     const call = { id: "1", name: "s__t", arguments: {}, tool: { server: "s", name: "t" }, isBegun: true, result };
     const allowing: Chat = { ...chat, leaf: "b", servers: ["s"], standing: { "s/t": "always" } };
@@ -149,12 +149,12 @@ describe("a file of chats", () => {
       /not base64/,
     ],
     ["{", /JSON/],
-  ])("is refused for what is wrong: %#", (text, why) => {
+  ])("is refused with the field that is wrong: %#", (text, why) => {
     expect(() => readChatFile(text)).toThrow(why);
   });
 });
 
-test("chats are found by title and by what was said, with the text around it", async () => {
+test("chats are found by title and by message, with the text around the match", async () => {
   const db = memoryDatabase();
   await db.save({
     chats: [chat],

@@ -36,7 +36,7 @@ function chatsOn(db: ChatDatabase, more: Partial<ChatParts> = {}): Chats {
   });
 }
 
-test("of chats that are asked for one after the other the last is shown, whichever is read first", async () => {
+test("the chat that was opened last is shown, whichever is loaded first", async () => {
   const kept = memoryDatabase();
   await kept.save({ chats: [chat("quick"), chat("slow")] });
   const reading = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ test("of chats that are asked for one after the other the last is shown, whichev
   expect(chats.open.value?.chat.value.id).toBe("slow");
 });
 
-test("what one tab changes of a chat that another tab answers stays changed when the answer is over", async () => {
+test("a change in one tab survives the end of an answer in another tab", async () => {
   const db = memoryDatabase();
   await db.save({ chats: [chat("c")] });
   const channels = [1, 2].map(() => new BroadcastChannel("chats-of-two-tabs"));

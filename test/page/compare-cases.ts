@@ -43,7 +43,7 @@ async function lookAt(page: Page): Promise<void> {
 }
 
 function sideBySide(world: () => World): void {
-  test("two models answer at once; the chosen answer goes on, the other is a branch", async () => {
+  test("two models answer at once; the chosen answer continues the chat, the other is a branch", async () => {
     await withModels(world(), ["left", "right"]);
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await choose(page);
@@ -87,7 +87,7 @@ function sideBySide(world: () => World): void {
 }
 
 function ended(world: () => World): void {
-  test("one that fails stands beside one that answers; Stop ends both; a question goes on with the first", async () => {
+  test("an error is shown beside the other model's answer; Stop ends both; the next question follows the first answer", async () => {
     await withModels(world(), ["left", "right"]);
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await choose(page);

@@ -57,7 +57,7 @@ function documents(world: () => World): void {
     }
   }, 60_000);
 
-  test("a document that is longer than the context says so, and its first part fits", async () => {
+  test("a document that is longer than the context gets a warning, and its first part can be kept", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await attachTo(page, { "long.docx": docx(paragraph("A sentence of a few words. ").repeat(800)) });
     await page.getByText(/^The files take [\d,]+ tokens\. The context of hearth has 2,048\./).waitFor();
@@ -77,7 +77,7 @@ function documents(world: () => World): void {
 }
 
 function refused(world: () => World): void {
-  test("documents that cannot be read are refused in the words of a person; one that takes long is stopped", async () => {
+  test("documents that cannot be read are refused in plain words; a slow one is stopped", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     for (const [name, content, reason] of [
       ["scan.pdf", pdf([""]), /scan\.pdf has no text\. It may be scanned/],

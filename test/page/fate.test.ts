@@ -10,7 +10,7 @@ test.each([
   ["succeeded", "unknown", "succeeded, reply unknown", "tag bad"],
   ["failed", "none", "failed", "tag bad"],
   ["running", "none", "running", "tag"],
-])("a run that is %s, its reply %s", (state, reply, text, look) => {
+])("the state of a %s run with reply %s is shown as %p", (state, reply, text, look) => {
   const fate = fateOf({ id: "r", state, reply });
   expect([deliveries.fate(fate), fate.look]).toEqual([text, look]);
 });

@@ -28,7 +28,7 @@ async function listModels(page: Page, others: readonly Listed[]): Promise<void> 
 }
 
 function modelMenu(world: () => World): void {
-  test("the menu of models has those that can chat, with what they can do; a new chat takes the best", async () => {
+  test("the model menu lists models that can chat, with their capabilities; a new chat uses the best", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.getByText(/^This is a demo model of 6\.3 MB\./).waitFor();
     await listModels(page, [
@@ -58,7 +58,7 @@ function modelMenu(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("a chat whose model is gone, or cannot chat, offers others before anything is sent", async () => {
+  test("a chat whose model is missing or cannot chat offers others before a message is sent", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Left", ["Hello.", "Hello, too."], () => ({}), "gone:latest");
     await page.getByRole("alert").getByText("gone is no longer on the server.").waitFor();
@@ -99,7 +99,7 @@ function search(world: () => World): void {
 }
 
 function withoutTls(world: () => World): void {
-  test("a registry without TLS: the failed download offers to go without it", async () => {
+  test("a failed download from a registry without TLS offers to retry without it", async () => {
     const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("none", { status: 404 }) });
     try {
       const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`);
@@ -123,7 +123,7 @@ function withoutTls(world: () => World): void {
 }
 
 function gatewayOff(world: () => World): void {
-  test("without a gateway the page shows how to turn it on, and asks nothing that is refused", async () => {
+  test("without a gateway the page shows how to turn it on, and makes no request that fails", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-off-"));
     const hearth = await startHearth({ home });
     try {
@@ -167,7 +167,7 @@ const smallTargets = (page: Page): Promise<string[]> =>
   });
 
 function touch(world: () => World): void {
-  test("on a screen that is touched everything has 44 pixels, and text stands 16 from the edge", async () => {
+  test("on a touch screen controls have at least 44 pixels, and text is 16 pixels from the edge", async () => {
     const { hearth, browser } = world();
     const context = await browser.newContext({ viewport: NARROW, hasTouch: true, isMobile: true });
     const page = await watched(context, []);
@@ -193,7 +193,7 @@ function touch(world: () => World): void {
     }
   }, 60_000);
 
-  test("a question and its answer stand 20 pixels apart, pairs 44", async () => {
+  test("a question and its answer are 20 pixels apart, pairs 44", async () => {
     const { page } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Pairs", ["One?", "One.", "Two?", "Two."]);
     const gaps = await page.locator(".message").evaluateAll((all) => {
@@ -206,7 +206,7 @@ function touch(world: () => World): void {
 }
 
 function size(): void {
-  test("the page takes less than 120 kB, compressed, in any language, before a chat needs more", async () => {
+  test("the page loads less than 120 kB, compressed, in any language, before a chat needs more", async () => {
     const find = makeFindAsset();
     const fetched = new Map<string, number>();
     const fetchAll = async (name: string): Promise<void> => {

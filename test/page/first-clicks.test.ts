@@ -157,7 +157,7 @@ async function reload(page: Page): Promise<void> {
 }
 
 test.skipIf(refusal !== undefined)(
-  `a person's first clicks: a model, a chat, a file, a branch, search, undo${refusal ? ` (${refusal})` : ""}`,
+  `a first visit can download a model, chat, attach a file, branch, search and undo${refusal ? ` (${refusal})` : ""}`,
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "hearth-library-"));
     cleanups.push(() => rmSync(folder, { recursive: true, force: true }));

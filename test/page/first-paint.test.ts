@@ -9,7 +9,7 @@ setDefaultTimeout(120_000);
 
 const refusal = await browserRefusal();
 
-describe.skipIf(refusal !== undefined)(`before its style comes the page${refusal ? ` (${refusal})` : ""}`, () => {
+describe.skipIf(refusal !== undefined)(`the page before its style loads${refusal ? ` (${refusal})` : ""}`, () => {
   let hearth: Hearth;
   let browser: Browser;
   let url: string;
@@ -26,7 +26,7 @@ describe.skipIf(refusal !== undefined)(`before its style comes the page${refusal
   test.each([
     ["light", "rgb(250, 248, 245)"],
     ["dark", "rgb(23, 21, 19)"],
-  ] as const)("has its %s colours and its name, which go when it is there", async (colorScheme, ground) => {
+  ] as const)("has its %s colours, and its name until the page is drawn", async (colorScheme, ground) => {
     const context = await browser.newContext({ colorScheme });
     const troubles: string[] = [];
     const page = await watched(context, troubles);

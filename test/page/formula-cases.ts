@@ -21,7 +21,7 @@ const HOSTILE_FORMULAS = [
 ].join("\n\n");
 
 function formulas(world: () => World): void {
-  test("formulas are MathML, in both colours and widths; copied, they are their source", async () => {
+  test("formulas are MathML in both colour schemes and widths, and are copied as their source", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await page.getByRole("button", { name: "Chats and views" }).click();
     await importChat(page, "Roots", ["What are the roots?", ANSWER]);
@@ -51,7 +51,7 @@ function formulas(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("hostile formulas bring no markup, no address and no standstill", async () => {
+  test("hostile formulas give no markup, no request and no endless loop", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
@@ -65,7 +65,7 @@ function formulas(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("a formula that comes in pieces is its source until it is whole, and never half of one", async () => {
+  test("a formula that streams in is shown as its source until it is whole", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.route("**/api/chat", (route) => {
       const lines = "Sum:\n\n$$\na_1 + a_2 * a_3 * b_1\n".split(/(?<=\s)/).map((content) => ({

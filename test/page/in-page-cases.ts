@@ -55,7 +55,7 @@ export async function keptIn(page: Page): Promise<string> {
 }
 
 function inPage(world: () => World): void {
-  test("answers as the server does at temperature 0; its file comes once", async () => {
+  test("a model in the page gives the server's answer at temperature 0, and its file is downloaded once", async () => {
     const count = 16;
     const expected = await answerOfServer(world(), count);
     const { page, context, troubles } = await openWith(world(), "wasm");
@@ -105,7 +105,7 @@ async function holdPieces(context: BrowserContext): Promise<{ ranges: string[]; 
 }
 
 function closedInDownload(world: () => World): void {
-  test("a tab that is closed in the middle of a download: another waits for it, says so, and brings the rest", async () => {
+  test("a tab that waits for another tab's download says so, and downloads the rest if that tab is closed", async () => {
     const { page, context, troubles } = await openWith(world(), "wasm");
     const pieces = await holdPieces(context);
     await chooseHere(page, 4);
@@ -137,7 +137,7 @@ function closedInDownload(world: () => World): void {
 }
 
 function lostDevice(world: () => World): void {
-  test("a GPU that is lost in the middle of an answer: what was said is kept, and the answer goes on as the server's", async () => {
+  test("an answer whose GPU is lost keeps its text, and can be continued to the server's answer", async () => {
     const expected = await answerOfServer(world(), 16);
     const { page, troubles } = await openWith(world(), "webgpu");
     await chooseHere(page, 4);
@@ -176,7 +176,7 @@ async function makeSeer({ hearth }: World): Promise<void> {
 }
 
 function seesInPage(world: () => World): void {
-  test("answers about a picture as the server does", async () => {
+  test("a model in the page gives the server's answer about a picture", async () => {
     await makeSeer(world());
     try {
       const { page, troubles } = await openWith(world(), "wasm");

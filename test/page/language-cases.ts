@@ -48,7 +48,7 @@ const VIEWS: readonly { readonly view: string; readonly until: (words: Words) =>
 ];
 
 const languages = drawn("languages of the page", CODES, 1).map((code) => (world: () => World): void => {
-  test(`${code}: every view has room for its texts at both widths, and axe finds nothing`, async () => {
+  test(`${code}: the texts of every view fit at both widths, and axe finds no violation`, async () => {
     const { browser, hearth } = world();
     const words = await LANGUAGES[code].load();
     const { page, troubles } = await openPage(browser, `${hearth.url}/ui`, WIDE, LOCALES[code]);

@@ -55,7 +55,7 @@ const others = Object.entries(LANGUAGES).filter(([code]) => code !== "en");
 const loaded = await Promise.all(others.map(async ([code, { load }]) => [code, textsOf(await load())] as const));
 
 describe.each(loaded)("%s", (_, texts) => {
-  test("says everything that English says, about the same things", () => {
+  test("has every text of English, with the same placeholders", () => {
     const shape = (all: readonly Text[]): unknown[] => all.map(({ path, takes, text }) => [path, takes, parts(text)]);
     expect(shape(texts)).toEqual(shape(english));
   });
@@ -66,7 +66,7 @@ describe.each(loaded)("%s", (_, texts) => {
   });
 });
 
-test("each name and term that may be as in English is so in some language", () => {
+test("each name and term that may equal English does so in some language", () => {
   const all = new Set(loaded.flatMap(([, texts]) => texts.map(({ text }) => text)));
   expect([...SAME].filter((each) => !all.has(each))).toEqual([]);
 });
@@ -83,7 +83,7 @@ const WRONG: Readonly<Record<string, RegExp>> = {
   zh: /\p{sc=Hani} ?[,.:;!?()]|[。，：；（）？“”] | [。，：；（）？“”]|您/u,
 };
 
-test.each(loaded)("%s has the marks and spaces of its typography", (code, texts) => {
+test.each(loaded)("%s has the punctuation and spaces of its typography", (code, texts) => {
   const wrong = WRONG[code]!;
   expect(texts.filter(({ text }) => wrong.test(text.replace(CODE, "code")))).toEqual([]);
 });

@@ -16,7 +16,7 @@ const inSection = (page: Page, section: string, chat: string) =>
   page.getByRole("region", { name: section, exact: true }).getByRole("link", { name: chat, exact: true });
 
 function pins(world: () => World): void {
-  test("a pinned chat stands at the top in both tabs, also after a reload", async () => {
+  test("a pinned chat is at the top in both tabs, also after a reload", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Old", ["Hello.", "Hello, too."]);
     await importChat(page, "Older", ["Hello.", "Hello, too."]);
@@ -34,7 +34,7 @@ function pins(world: () => World): void {
 }
 
 function folders(world: () => World): void {
-  test("a folder takes chats by menu and drag, is renamed, and is deleted without its chats", async () => {
+  test("chats move to a folder by menu and drag; a folder can be renamed, and deleted without its chats", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soup", ["Hello.", "Hello, too."]);
     await importChat(page, "Bread", ["Hello.", "Hello, too."]);
@@ -80,7 +80,7 @@ function folders(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("folders and pins are in the file of all chats, and come back once", async () => {
+  test("folders and pins are exported with all chats, and imported once", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soup", ["Hello.", "Hello, too."]);
     await fromMenu(page, "Folders, import and export", "New folder");
@@ -102,7 +102,7 @@ function folders(world: () => World): void {
 }
 
 function migration(world: () => World): void {
-  test("chats of a page that knew no folders stay", async () => {
+  test("chats of an earlier page without folders stay", async () => {
     const { browser, hearth } = world();
     const { page, troubles } = await openPage(browser, `${hearth.url}/ui`);
     await page.goto(`${hearth.url}/api/version`); // the same origin, without the page

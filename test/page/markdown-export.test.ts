@@ -28,7 +28,7 @@ const message = (role: Message["role"], content: string, more: Partial<Message> 
   ...more,
 });
 
-test("a chat has its title, who said what with which model, and what was attached", () => {
+test("a chat has its title, each message's author and model, and its attachments", () => {
   const files = [{ name: "a.txt", text: "secret" }];
   const pictures = [{ type: "image/png", base64: "AAAA" }];
   const path = [
@@ -50,19 +50,19 @@ test("a chat has its title, who said what with which model, and what was attache
 });
 
 test.each(["```js\nconst a", "~~~~\n~~~\nx", "````\n```\n", "- a\n\n```\nx\n```\n\n```py\ny"])(
-  "an answer that was stopped within code ends there: %j",
+  "a code block of a stopped answer is closed: %j",
   (content) => {
     const text = `${messageMarkdown(message("assistant", content), en.chat)}\n\n## Next`;
     expect(new Lexer().lex(text).at(-1)).toMatchObject({ type: "heading", text: "Next" });
   },
 );
 
-test("whole code stays as it is", () => {
+test("closed code stays unchanged", () => {
   const content = "```js\nconst a = `b`;\n```\n\n``` `x` ```";
   expect(messageMarkdown(message("assistant", content), en.chat)).toBe(`## Answer\n\n${content}`);
 });
 
-test("names of files come from titles in any script", () => {
+test("file names are made of titles in any script", () => {
   expect(fileNameOf("What is 1/2? ../etc", "md")).toBe("What-is-1-2-etc.md");
   expect(fileNameOf("東京の天気", "md")).toBe("東京の天気.md");
   expect(fileNameOf("???", "md")).toBe("chat.md");

@@ -26,7 +26,7 @@ test.each([
   ["- item $x$\n- \\(y\\)", ["x", "y"]],
   ["$5x + 3$", ["5x + 3"]],
   ["$\\$5$ is a price in a formula", ["\\$5"]],
-])("formulas of %j", (text, expected) => expect(formulas(text)).toEqual(expected));
+])("%j has the formulas %j", (text, expected) => expect(formulas(text)).toEqual(expected));
 
 test.each([
   "It costs $5 and $10.",
@@ -43,11 +43,11 @@ test.each([
   "$",
   "$$",
   "$x\n\ny$",
-])("no formula in %j", (text) => {
+])("%j has no formula", (text) => {
   expect(formulas(text).filter((_, i) => (formulasIn(blocksOf(text))[i] as { isWhole?: boolean }).isWhole)).toEqual([]);
 });
 
-test("a display formula that grows is one block from its first characters on", () => {
+test("a display formula that streams in is one block from its first characters", () => {
   const text = "So:\n\n$$\na_1 + b_1\n= c\n$$\n\nDone.";
   let blocks = NO_BLOCKS;
   for (let at = 1; at <= text.length; at++) {

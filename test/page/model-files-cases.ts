@@ -43,7 +43,7 @@ const file = (name: string, content: string): Dropped => ({
 });
 
 function dropped(world: () => World): void {
-  test("a GGUF that is dropped anywhere becomes a model, through a key, and is sent once", async () => {
+  test("a GGUF that is dropped anywhere becomes a model on a server with a key, and is uploaded once", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-files-"));
     const hearth = await startHearth({ home, isBare: true, env: { HEARTH_API_KEYS: "a-key-of-somebody" } });
     try {
@@ -81,7 +81,7 @@ function dropped(world: () => World): void {
     }
   }, 120_000);
 
-  test("the parts of a split model become one model, with the part that reads pictures", async () => {
+  test("the parts of a split model and its projector become one model", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const part = (no: number): Dropped => {
       const split = { "split.no": { u16: no }, "split.count": { u16: 2 } };
@@ -106,7 +106,7 @@ function dropped(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("other files that are dropped are attached, wherever that is", async () => {
+  test("another file that is dropped anywhere is attached to the message", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
     await drop(page, ".sidebar", [file("notes.txt", "some notes")]);
     await page.locator(".attachments").getByText("notes.txt").waitFor();
@@ -116,7 +116,7 @@ function dropped(world: () => World): void {
 }
 
 function chosen(world: () => World): void {
-  test("files that are no model are refused in the words of a person, before anything is sent", async () => {
+  test("files that are not a model are refused in plain words, before an upload", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, NARROW);
     const asked: string[] = [];
     page.on("request", (request) => {
@@ -150,7 +150,7 @@ function chosen(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("while a large file is checked the page answers, and it can be stopped", async () => {
+  test("the page responds while a large file is checked, and the check can be stopped", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, WIDE);
     const folder = mkdtempSync(join(tmpdir(), "hearth-ui-large-"));
     try {

@@ -35,9 +35,9 @@ test.each([
   ["gemma-3.IQ3_XS.gguf", "gemma-3:iq3_xs"],
   ["q8_0.gguf", "q8_0"],
   [`${"a".repeat(300)}.gguf`, "a".repeat(80)],
-])("the name of %s is %s", (name, expected) => expect(nameOf(name)).toBe(expected));
+])("%s gets the name %s", (name, expected) => expect(nameOf(name)).toBe(expected));
 
-test("parts come in order, and the one that reads pictures comes last, whatever it is called", async () => {
+test("parts are in order, and the projector is last, whatever its name", async () => {
   const parts = [2, 1].map((i) => file(`Big-F16-0000${i}-of-00002.gguf`, "llama"));
   const eye = file("eye.gguf", "clip");
   const plan = await planOf([eye, ...parts], words);
@@ -66,4 +66,6 @@ test.each([
       "a-00002-of-99999.gguf, a-00003-of-99999.gguf, a-00004-of-99999.gguf, a-00005-of-99999.gguf, …",
     ),
   ],
-])("files that are no model: %#", async (files, expected) => expect(await problem(files)).toBe(expected));
+])("files that are not a model are refused: %#", async (files, expected) =>
+  expect(await problem(files)).toBe(expected),
+);

@@ -78,7 +78,7 @@ function byName(world: () => World): void {
 }
 
 function systems(world: () => World): void {
-  test("a system prompt is saved, begins a new chat, and travels with the chats", async () => {
+  test("a system prompt is saved, applies to a new chat, and is exported with the chats", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.keyboard.press("Control+,");
     await page.getByRole("textbox", { name: "System prompt" }).fill("Answer as a pirate.");

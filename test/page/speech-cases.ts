@@ -54,7 +54,7 @@ async function withVoices(page: Page): Promise<void> {
 const spoken = (page: Page): Promise<Spoken[]> => page.evaluate(() => (globalThis as SpeakingWindow).spoken.splice(0));
 
 function aloud(world: () => World): void {
-  test("an answer is read aloud without its code, in a voice of its language, and stopped", async () => {
+  test("an answer is read aloud without its code, in a voice of its language, and can be stopped", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = ["Hi.", "Take **this**:\n\n```js\nlet x = 1;\n```\n\nDone.", "And?", "Привет, **мир**."];
     await importChat(page, "Unheard", texts);
@@ -78,7 +78,7 @@ function aloud(world: () => World): void {
 }
 
 function settings(world: () => World): void {
-  test("the settings of the page: its language, where there is more than one", async () => {
+  test("the page's settings choose its language", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
     const panel = page.getByRole("region", { name: "This page" });
     await panel.waitFor();

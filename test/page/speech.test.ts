@@ -6,7 +6,7 @@ import { blocksOf } from "../../src/page/app/markdown/blocks.ts";
 
 const spoken = (markdown: string): string => spokenText(blocksOf(markdown));
 
-test("code, rules and HTML are not read; lists, tables and quotes are, without their signs", () => {
+test("code, rules and HTML are not spoken; lists, tables and quotes are, without their signs", () => {
   expect(
     spoken("# Soup\n\nTake **two** `pots`.\n\n```js\nlet x = 1;\n```\n\n---\n\n- one\n- [two](https://a.example)\n"),
   ).toBe("Soup\nTake two pots.\none\ntwo");
@@ -14,7 +14,7 @@ test("code, rules and HTML are not read; lists, tables and quotes are, without t
   expect(spoken("- [x] done\n\n      let code;\n")).not.toContain("let code");
 });
 
-test("a long text is read in pieces that lose nothing", () => {
+test("a long text is spoken in pieces that keep every letter", () => {
   const text = `${"A sentence of some words. ".repeat(40)}${"x".repeat(700)} ${"слово ".repeat(100)}`;
   const pieces = piecesOf(text);
   expect(pieces.every(({ length }) => length <= 220)).toBe(true);
@@ -33,7 +33,7 @@ test("the language of a text is that of its script, else the page's", () => {
   expect(languageOf("", "en")).toBe("en");
 });
 
-test("a title is one bare line of what a model wrote", () => {
+test("a title is the first line of the model's answer, without thoughts, quotes and marks", () => {
   expect(cleanTitle('<think>\nhm\n</think>\n\n"Fox Facts."\nMore')).toBe("Fox Facts");
   expect(cleanTitle("**Titel: Füchse**")).toBe("Füchse");
   expect(cleanTitle("Title: „Füchse“")).toBe("Füchse");

@@ -36,7 +36,7 @@ async function withTitles(page: Page, answer: (n: number) => string | undefined)
 const heading = (page: Page, title: string) => page.getByRole("heading", { level: 1, name: title, exact: true });
 
 function written(world: () => World): void {
-  test("a title is written after the answer, follows the first message, and never a person's", async () => {
+  test("a title is written once after the answer, and again for a changed first message, but never over a user's", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked = await withTitles(page, (n) => `"Title ${n}."`);
     await ask(page, "fox");
@@ -68,7 +68,7 @@ function written(world: () => World): void {
 }
 
 function givenUp(world: () => World): void {
-  test("a new message ends the question for a title; small models are not asked, nor any when it is off", async () => {
+  test("a new message ends the request for a title; small models get none, and no model if titles are off", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const titles: Request[] = [];
     page.on("request", (request) => void (isForTitle(request) && titles.push(request)));

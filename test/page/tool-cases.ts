@@ -45,7 +45,7 @@ async function switchOn(page: Page, ...servers: string[]): Promise<void> {
 const answers = (page: Page, text: string) => page.locator(".message.assistant .markdown", { hasText: text });
 
 function decisions(world: () => World): void {
-  test("a call waits for the user: once, always, refused, never; a result is text and reaches the model", async () => {
+  test("a tool call waits for the user's choice (once, always, refused, never); its result is shown as text and sent to the model", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked = await scriptModel(page);
     await switchOn(page, "everything");
@@ -93,7 +93,7 @@ function decisions(world: () => World): void {
 }
 
 function files(world: () => World): void {
-  test("harmless tools are called at once, a question outlives the page, a running call can be stopped", async () => {
+  test("harmless tools are called at once, a question survives a reload, a running call can be stopped", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await scriptModel(page);
     const folder = join(world().hearth.home, "files");

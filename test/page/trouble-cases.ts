@@ -17,7 +17,7 @@ async function beginLong(page: Page): Promise<void> {
 }
 
 function hostileTexts(world: () => World): void {
-  test(`hostile texts (${HOSTILE.length}) are text: as messages, thoughts, calls, errors, names and files`, async () => {
+  test(`${HOSTILE.length} hostile texts are shown as text in messages, thoughts, calls, errors, names and files`, async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.evaluate(() => addEventListener("beforeunload", () => console.error("Content-Security-Policy: left")));
     await importChat(
@@ -42,7 +42,7 @@ function hostileTexts(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("hostile texts are text as they come in pieces: answers, thoughts and calls", async () => {
+  test("hostile texts are shown as text while answers, thoughts and calls stream", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const pieces = HOSTILE.join("\n\n").match(/[^]{1,7}/g) ?? [];
     const lines = pieces.flatMap((content) => [
@@ -104,7 +104,7 @@ const watchChanges = (page: Page): Promise<void> =>
   });
 
 function longChat(world: () => World): void {
-  test("a chat of 1,000 messages: it opens in parts, few are drawn, a new answer changes only itself, Escape stops it", async () => {
+  test("a chat of 1,000 messages opens in parts, draws few, and changes only the new answer, which Escape stops", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const long = (i: number): string => `# Part ${i}\n\n${"Some *words* of `code`. ".repeat(12)}\n\n- one\n- two\n`;
     await watchArrivals(page);
@@ -136,7 +136,7 @@ function longChat(world: () => World): void {
 }
 
 function twoTabs(world: () => World): void {
-  test("two tabs: one answers, the other follows, and says why it does not; a closed tab's answer can go on", async () => {
+  test("a second tab follows an answer and says why it sends no message; it can continue a closed tab's answer", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Two tabs", ["Hello.", "Hello, too."]);
     await beginLong(page);
@@ -180,7 +180,7 @@ async function holdDatabase(page: Page): Promise<() => Promise<void>> {
 }
 
 function slowDatabase(world: () => World): void {
-  test("an answer is over once it is kept, however long that takes, and can be answered again at once", async () => {
+  test("an answer ends when it is saved, however slowly, and can be answered again at once", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Slow disk", ["Hello.", "Hello, too."]);
     await beginLong(page);
@@ -199,7 +199,7 @@ function slowDatabase(world: () => World): void {
 }
 
 function deletedElsewhere(world: () => World): void {
-  test("a chat that another tab deletes is not answered to its end, and does not come back", async () => {
+  test("an answer stops if another tab deletes its chat, and the chat stays deleted", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soon gone", ["Hello.", "Hello, too."]);
     await beginLong(page);
@@ -221,7 +221,7 @@ function deletedElsewhere(world: () => World): void {
 }
 
 function goneServer(world: () => World): void {
-  test("a server with keys asks for one; one that goes away in the middle is waited for, and the answer goes on", async () => {
+  test("a server with keys asks for one; after the server restarts during an answer, the answer can be continued", async () => {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-gone-"));
     const env = { HEARTH_API_KEYS: "a-key-of-somebody" };
     let hearth = await startHearth({ home, env });
@@ -264,7 +264,7 @@ function goneServer(world: () => World): void {
 }
 
 function noRoom(world: () => World): void {
-  test("a page without room, or WebGPU, says so, and the model answers all the same", async () => {
+  test("a page without storage or WebGPU says so, and its model answers", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.addInitScript(() => {
       Object.defineProperty(Navigator.prototype, "gpu", { value: undefined });

@@ -19,7 +19,7 @@ async function beginEndless(page: Page): Promise<void> {
 }
 
 function composing(world: () => World): void {
-  test("keys that compose text neither send, open, rename nor stop", async () => {
+  test("keys of an input method do not send, open, rename or stop", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await ask(page, "Who are you?");
     await page.locator("#composer").fill("にほん");
@@ -77,7 +77,7 @@ function isLeftToField(page: Page, kind: "paste" | "drop", types: readonly strin
 }
 
 function pasting(world: () => World): void {
-  test("text is pasted and dropped as text, also with the picture that an office program puts beside it", async () => {
+  test("text is pasted and dropped as text, even if an office program adds a picture", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const cells = ["text/plain", "text/html"];
     expect(await isLeftToField(page, "paste", cells, true)).toBe(true);
@@ -91,7 +91,7 @@ function pasting(world: () => World): void {
 }
 
 function rightToLeft(world: () => World): void {
-  test("a paragraph begins at the side where its script does", async () => {
+  test("a paragraph is aligned to the side where its script begins", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const content = "שלום עולם\n\nHello there\n\n```\nשלום = 1\n```\n";
     const lines = [
@@ -112,7 +112,7 @@ function rightToLeft(world: () => World): void {
 
 function nothingKept(world: () => World): void {
   test.each(["forbidden", "full"])(
-    "storage that is %s: the page works, and remembers what this tab does",
+    "the page works with %s storage, and remembers the tab's own changes",
     async (how) => {
       const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
       await page.addInitScript((isForbidden) => {

@@ -16,7 +16,7 @@ async function deleteFirst(page: Page, count: string): Promise<void> {
 }
 
 function messages(world: () => World): void {
-  test("messages that are deleted are counted, come back in both tabs, and with Ctrl+Z", async () => {
+  test("deleted messages are counted, and restored in both tabs by Undo and Ctrl+Z", async () => {
     const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = Array.from({ length: 1000 }, (_, i) => `Part ${i}`);
     await importChat(page, "Deleted", texts);
@@ -43,7 +43,7 @@ function messages(world: () => World): void {
     expect(troubles).toEqual([]);
   }, 60_000);
 
-  test("an edit that is thrown away, and one that is saved, can be undone", async () => {
+  test("a discarded edit and a saved edit can be undone", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Edited", ["Hello.", "Hello, too."]);
     const answer = page.locator(".message.assistant");
@@ -62,7 +62,7 @@ function messages(world: () => World): void {
 }
 
 function chats(world: () => World): void {
-  test("a chat that is deleted comes back with its messages, where somebody was", async () => {
+  test("Undo restores a deleted chat with its messages and opens it", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Precious", ["Hello.", "Hello, too."]);
     const remove = async (): Promise<void> => {
@@ -82,7 +82,7 @@ function chats(world: () => World): void {
 }
 
 function models(world: () => World): void {
-  test("a model that is deleted stays on the server until nobody can undo it, or the tab is closed", async () => {
+  test("a deleted model stays on the server until Undo ends or the tab is closed", async () => {
     const { hearth, browser } = world();
     const names = async (): Promise<string[]> => {
       const { models } = (await (await fetch(`${hearth.url}/api/tags`)).json()) as { models: { name: string }[] };
@@ -110,7 +110,7 @@ function models(world: () => World): void {
 }
 
 function notices(world: () => World): void {
-  test("a notice lies below a menu, and takes no click but on its buttons", async () => {
+  test("a notice is below menus, and only its buttons take clicks", async () => {
     const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(
       page,

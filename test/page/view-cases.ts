@@ -32,7 +32,7 @@ async function lookAt(page: Page, size: Size, view: string): Promise<void> {
 }
 
 function chats(world: () => World, size: Size): void {
-  test(`chats at ${nameOf(size)}: an answer, its settings, the list of chats, the keys`, async () => {
+  test(`chats at ${nameOf(size)} fit and pass axe: an answer, its settings, the list of chats, the keys`, async () => {
     const { page, troubles } = await openView(world(), size, "chat");
     await lookAt(page, size, "chat-new");
     await ask(page, "Write **two** lines of code.");
@@ -59,7 +59,7 @@ function chats(world: () => World, size: Size): void {
 }
 
 function models(world: () => World, size: Size): void {
-  test(`models at ${nameOf(size)}: loaded, shown, copied, created, deleted, and a pull that fails`, async () => {
+  test(`models at ${nameOf(size)} fit and pass axe: loaded, shown, copied, created, deleted, and a failed pull`, async () => {
     await (await world().hearth.post("/api/generate", { model: "hearth", keep_alive: 0 })).text();
     const { page, troubles } = await openView(world(), size, "models");
     const more = async (model: string, item: string): Promise<void> => {
@@ -109,7 +109,7 @@ function models(world: () => World, size: Size): void {
 }
 
 function gateway(world: () => World, size: Size): void {
-  test(`gateway at ${nameOf(size)}: behind its token; deliveries, replay, pause, mappings, findings`, async () => {
+  test(`gateway at ${nameOf(size)} fits and passes axe: its token, deliveries, replay, pause, mappings, findings`, async () => {
     const { url } = world().hearth;
     const headers = { authorization: `Bearer ${HOOK_TOKEN}`, prefer: "wait=30" };
     await fetch(`${url}/hooks/ci`, {
@@ -161,7 +161,7 @@ function gateway(world: () => World, size: Size): void {
 }
 
 function system(world: () => World, size: Size): void {
-  test(`system at ${nameOf(size)}: the machine, its settings, the last requests`, async () => {
+  test(`system at ${nameOf(size)} fits and passes axe: the machine, its settings, the last requests`, async () => {
     const { page, troubles } = await openView(world(), size, "system");
     await world().hearth.post("/api/chat", { model: "hearth", stream: false, messages: [] });
     await page.getByText("Backend").first().waitFor();

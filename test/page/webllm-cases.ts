@@ -27,7 +27,7 @@ async function impossiblePlaces(page: Page): Promise<string[]> {
 }
 
 function webLlm(world: () => World): void {
-  test("a model that MLC compiled runs there alone, and no byte of it that is not its own", async () => {
+  test("a model that MLC compiled runs only with WebLLM, and a changed file is refused", async () => {
     const { hearth, browser } = world();
     const files = await uploadedFiles(hearth, mlcFolder());
     await (await hearth.post("/api/create", { model: "compiled", files })).text();

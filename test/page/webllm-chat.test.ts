@@ -25,7 +25,7 @@ async function until(check: () => boolean): Promise<void> {
   expect(check()).toBe(true);
 }
 
-test("chats that ask at the same time each get their own answer, and one that waits can be given up", async () => {
+test("concurrent chats get their own answers, and a waiting one can be canceled", async () => {
   const { worker, asked, say } = loadedWorker();
   const json = async <T>(): Promise<T> => ({ digest: "digest", files: [], config: {} }) as T;
   const api = { ...makeApi({ storage: sessionKept() }), json };

@@ -5,7 +5,7 @@ import { counted } from "../../src/page/app/words/count.ts";
 import { en } from "../../src/page/app/words/en.ts";
 import { LANGUAGES, makeWords } from "../../src/page/app/words/index.ts";
 
-test("a number in a sentence: in the form and the digits of its language", () => {
+test("a number in a sentence has the plural form and the digits of its language", () => {
   expect(en.chat.deleted(1)).toBe("Deleted 1 message.");
   expect(en.chat.deleted(1000)).toBe("Deleted 1,000 messages.");
   expect(counted("de", 1000, { one: "# Chat", other: "# Chats" })).toBe("1.000 Chats");
@@ -20,7 +20,7 @@ async function pageIn(set: string, ...preferred: string[]) {
   return { root, language, words: await makeWords({ language, preferred, root }) };
 }
 
-test("the language that is set, else the first of the browser's that there is, else English", async () => {
+test("the page's language is the setting, else the browser's first known one, else English", async () => {
   const codeFor = async (...codes: [string, ...string[]]): Promise<string> => (await pageIn(...codes)).root.lang;
   expect(await codeFor("auto", "de-AT", "fr")).toBe("de");
   expect(await codeFor("auto", "pt-BR", "DE")).toBe("de");
@@ -30,7 +30,7 @@ test("the language that is set, else the first of the browser's that there is, e
   expect(await codeFor("auto")).toBe("en");
 });
 
-test("the words are there with the page, and change with the setting", async () => {
+test("the words are loaded with the page, and change with the setting", async () => {
   const { root, language, words } = await pageIn("auto", "de-CH");
   expect(words.value).toBe(await LANGUAGES.de.load());
   language.value = "en";

@@ -13,7 +13,7 @@ const ROOT = resolve(import.meta.dir, "../../..");
 const MODEL = join(ROOT, "models/hearth/hearth.gguf");
 
 const refusal = await browserRefusal();
-const name = "a page stores a model, chats with it as with the server's runner, stops an answer, and closes";
+const name = "a page stores a model, gives the answer of the server's runner, stops an answer, and closes";
 
 test.skipIf(refusal !== undefined)(
   refusal === undefined ? name : `${name} (${refusal})`,

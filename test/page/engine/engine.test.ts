@@ -143,7 +143,7 @@ function tokensOf(said: readonly FromWorker[]): number[][] {
   return [...answers].sort(([a], [b]) => a - b).map(([, tokens]) => tokens);
 }
 
-test("what a page loads before its first answer is small, and the grammar library is no part of it", () => {
+test("the scripts before the first answer are small, and do not include the grammar library", () => {
   const eager = build.scripts.filter(({ lazy }) => !lazy).map(({ text }) => text);
   const bytes = eager.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   console.log(`the Worker's script: ${bytes} bytes before the grammar library`);
@@ -163,7 +163,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(tokensOf(said)).toEqual(expected);
   }, 240_000); // a software GPU; a step for four answers takes as long as for one
 
-  test("the reference gives the server's greedy tokens", async () => {
+  test("the reference backend gives the server's greedy tokens", async () => {
     const memory = { kind: "mount", path: "model", file: { kind: "memory", bytes: new Uint8Array() } } as const;
     const said = await sayings([memory, { ...load, backend: "cpu" }, ALL[0]!]);
     expect(tokensOf(said)).toEqual((await serverTokens()).slice(0, 1));
@@ -196,7 +196,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(JSON.parse(text)).toEqual({ ok: expect.any(Boolean) });
   }, 120_000);
 
-  test("a file that is not there, and a backend that a page does not have, are clear errors", async () => {
+  test("a missing file and a backend that pages do not have are errors that name them", async () => {
     const firstOf = async (message: ToWorker) => (await sayings([message]))[0];
     const missing = await firstOf({ kind: "mount", path: "model", file: { kind: "stored", name: "none.gguf" } });
     expect(missing).toMatchObject({ kind: "failed", code: "not_found" });
@@ -207,7 +207,7 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(onnx).toMatchObject({ kind: "failed", code: "unsupported", message });
   }, 120_000);
 
-  test("a model is stored in the page, gone on with where a download stopped, and found again on a second visit", async () => {
+  test("a model is stored in the page, its download resumes after an error, and a second visit finds it", async () => {
     const profile = await mkdtemp(join(home, "profile-"));
     const port = freePort();
     const ranges: string[] = [];

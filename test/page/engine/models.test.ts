@@ -51,7 +51,7 @@ async function answersOfServer(work: Work): Promise<number[][]> {
 
 const refusal = await browserRefusal();
 const names = works.map(({ model }) => model).join(", ");
-const name = `${names} on a page's GPU: the server's tokens, and an image is encoded once`;
+const name = `${names} give the server's tokens on a page's GPU, and an image is encoded once`;
 
 test.skipIf(refusal !== undefined)(
   refusal === undefined ? name : `${name} (${refusal})`,

@@ -69,7 +69,7 @@ const EXACT: Readonly<Record<string, Uint8Array>> = {
 const JPEG_BOUND = { most: 3, mean: 0.5 };
 
 const refusal = await browserRefusal();
-const name = "a page's pixels are the server's, JPEG within its rounding, and so are its refusals";
+const name = "a page decodes and refuses pictures as the server does, JPEG within its rounding";
 
 test.skipIf(refusal !== undefined)(
   refusal === undefined ? name : `${name} (${refusal})`,

@@ -38,7 +38,7 @@ function serving(answer: (url: string) => Response) {
 
 const sound = (url: string): Response => new Response(url.endsWith(digestOf(SHARD)) ? SHARD.slice() : LIST.slice());
 
-test("a file comes from its digest's address, with the page's credentials", async () => {
+test("a file is fetched from its digest's address, with the page's credentials", async () => {
   const { get, asked } = serving(sound);
   expect(await (await get(`${BASE}params_shard_0.bin`)).bytes()).toEqual(SHARD);
   expect(await (await get(new Request(`${BASE}tensor-cache.json`))).json()).toEqual({ records: [] }); // its former name
@@ -48,7 +48,7 @@ test("a file comes from its digest's address, with the page's credentials", asyn
   ]);
 });
 
-test("bytes that are others are not handed on, be they as many or fewer", async () => {
+test("bytes with another digest are refused, whatever their number", async () => {
   const changed = SHARD.slice();
   changed[999] = 8;
   const expected = `bad_file: 'params_shard_0.bin': expected 1000 bytes with the digest ${digestOf(SHARD)}`;
@@ -78,7 +78,7 @@ test.each(["https://huggingface.co/mlc-ai/x", "http://localhost/api/tags", `${BA
   },
 );
 
-test("a name that the model has not is not found, without asking", async () => {
+test("a file that the model lacks is not found, without a request", async () => {
   const { get, asked } = serving(sound);
   expect((await get(`${BASE}constructor`)).status).toBe(404);
   expect((await get(`${BASE}params_shard_1.bin`)).status).toBe(404);
