@@ -11,8 +11,8 @@ const machine = (total: number, available: number, more: Partial<MachineFacts> =
   ...more,
 });
 
-describe("the list", () => {
-  test("has models from 0.3 to 65 GB, each once, by names that the store would show", async () => {
+describe("the list of models", () => {
+  test("has chat models from 0.3 to 65 GB, each once, by their names in the store", async () => {
     const { models } = await readCatalogue();
     const names = models.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -21,7 +21,7 @@ describe("the list", () => {
     expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([0.292 * GB, 65 * GB]);
   });
 
-  test("a model needs more memory than its download, and embeds or completes", async () => {
+  test("has models that need more memory than their download, and that either embed or complete", async () => {
     for (const { name, size, memory, purpose, capabilities } of (await readCatalogue()).models) {
       expect([name, memory > size, memory < size * 1.3 + GB]).toEqual([name, true, true]);
       expect([name, capabilities.includes("embedding")]).toEqual([name, purpose === "embedding"]);
@@ -29,7 +29,7 @@ describe("the list", () => {
     }
   });
 
-  test("every family of it runs here", async () => {
+  test("has only families that Hearth can run", async () => {
     const known = Object.values(FAMILIES)
       .map(({ name }) => name.toLowerCase())
       .join("\n");
@@ -68,19 +68,19 @@ describe("suggestions", () => {
       }),
     );
 
-  test("are three that fit, the middle one first", async () => {
+  test("are three models that fit, the middle one first", async () => {
     expect(await suggested(machine(24, 21))).toEqual(["qwen3:8b", "gemma3:4b", "gpt-oss:20b"]);
     expect(await suggested(machine(8, 6))).toEqual(["llama3.2:3b", "gemma3:1b", "gemma3:4b"]);
     expect(await suggested(machine(128, 120))).toEqual(["gpt-oss:20b", "qwen3:8b", "gpt-oss:120b"]);
   });
 
-  test("leave out what is installed, and what fits nowhere", async () => {
+  test("leave out installed models and those that cannot fit", async () => {
     expect(await suggested(machine(24, 21), ["qwen3:8b"])).toEqual(["gemma3:4b", "llama3.2:3b", "gpt-oss:20b"]);
     expect(await suggested(machine(1, 0.8))).toEqual(["gemma3:270m"]);
     expect(await suggested(machine(0.5, 0.4))).toEqual([]);
   });
 
-  test("are filled up with what fits once other programs make room", async () => {
+  test("include models that would fit if other programs freed memory", async () => {
     expect(await suggested(machine(16, 1))).toEqual(["gemma3:1b", "gemma3:270m", "llama3.2:3b"]);
   });
 });

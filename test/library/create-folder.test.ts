@@ -51,7 +51,7 @@ async function storedTensors(name = "new"): Promise<string[]> {
 }
 
 describe("a folder", () => {
-  test("of sentence-transformers has its length of texts as num_ctx, unless the request or the positions say less", async () => {
+  test("of sentence-transformers gives its max_seq_length as num_ctx, unless the request sets it or positions are fewer", async () => {
     const numCtx = async (max_seq_length: unknown, parameters = {}): Promise<unknown> => {
       const files = { ...plainFiles(MODEL, "F16"), "sentence_bert_config.json": { max_seq_length } };
       await create(fields({ folder: await uploaded(files), parameters }));
@@ -62,7 +62,7 @@ describe("a folder", () => {
     for (const length of [1 << 20, null, 0, -3, 2.5, "6"]) expect(await numCtx(length)).toBeUndefined();
   });
 
-  test("of uploaded files becomes a model; made again, its layer is there already", async () => {
+  test("of uploaded files becomes a model, whose layer is reused when it is created again", async () => {
     const source = await uploaded();
     const request = fields({ folder: source });
     const steps = ["converting model", "creating new layer D", "writing manifest", "success"];
@@ -79,7 +79,7 @@ describe("a folder", () => {
     expect(await storedTensors()).toEqual(listed.sort());
   });
 
-  test("tells how far it is", async () => {
+  test("reports its progress", async () => {
     const steps = await Array.fromAsync(library.create(fields({ folder: await uploaded() })));
     const last = steps.findLast((step) => "completed" in step);
     expect(last?.status).toBe("converting model");
@@ -87,7 +87,7 @@ describe("a folder", () => {
     expect(last?.completed).toBe(last?.total);
   });
 
-  test("that a Modelfile names by its path becomes a model, itself too", async () => {
+  test("with a Modelfile's path becomes a model, also if the Modelfile lies in it", async () => {
     await writeFolder(join(allowed, "llama"), plainFiles(MODEL, "F16"));
     const steps = ["reading model metadata", "converting model", "creating system layer", "writing layer D"];
     for (const [path, from] of [
@@ -107,7 +107,7 @@ describe("a folder", () => {
     }
   });
 
-  test("of GGUF files, named by its path, is these files", async () => {
+  test("of GGUF files, named by its path, becomes the model of these files", async () => {
     await mkdir(join(allowed, "ggufs"));
     await writeGguf(join(allowed, "ggufs/model.gguf"), MODEL);
     const place = { root, importDirs: [allowed], name: parseName("new") };
@@ -115,7 +115,7 @@ describe("a folder", () => {
     expect((await create(request)).at(-1)).toBe("success");
   });
 
-  test("is quantized on its way; what it was converted to does not stay", async () => {
+  test("is quantized after conversion, and the intermediate file is removed", async () => {
     const source = await uploaded();
     const before = await blobsIn(root);
     const steps = await create(fields({ folder: source, quantize: "Q8_0" }));
@@ -135,7 +135,7 @@ describe("a folder", () => {
   });
 });
 
-describe("nothing stays", () => {
+describe("a failed create leaves no blob and no model", () => {
   const failure = (run: Promise<unknown>): Promise<unknown> =>
     run.then(() => undefined).catch((error: unknown) => error);
 
@@ -146,7 +146,7 @@ describe("nothing stays", () => {
     expect(store.load("new")).rejects.toThrow("not found");
   }
 
-  test("where a file is damaged, missing or of no architecture that we know", async () => {
+  test("if a file is damaged or missing, or the architecture is unknown", async () => {
     const files = plainFiles(MODEL, "F16");
     const weights = files["model.safetensors"] as Uint8Array;
     const cut = await uploaded({ ...files, "model.safetensors": weights.slice(0, -10) });
@@ -164,7 +164,7 @@ describe("nothing stays", () => {
     await expectNothing(fields({ folder: gone }), { code: "bad_file", message: "new: 'model/x.json': no such file" });
   });
 
-  test("where there is another model to build upon", async () => {
+  test("if the request has a base too", async () => {
     await putModel(root, "base");
     await expectNothing(fields({ base: "base", folder: await uploaded() }), {
       code: "bad_request",
@@ -172,7 +172,7 @@ describe("nothing stays", () => {
     });
   });
 
-  test("where the client goes away, before it begins and at every step", async () => {
+  test("if the client disconnects, before the start and at every step", async () => {
     const source = await uploaded();
     for (const quantize of [undefined, "Q8_0"] as const) {
       const request = fields({ folder: source, ...(quantize ? { quantize } : {}) });
@@ -191,7 +191,7 @@ describe("nothing stays", () => {
     }
   });
 
-  test.skipIf(process.platform === "win32")("where the disk is full", async () => {
+  test.skipIf(process.platform === "win32")("if the disk is full", async () => {
     const source = await uploaded();
     const src = join(import.meta.dir, "../../src/library");
     const program = `
@@ -214,7 +214,7 @@ describe("nothing stays", () => {
     expect(await blobsIn(root)).toEqual(before);
   });
 
-  test.skipIf(process.platform === "win32")("where a link leads out of the folders that may be read", async () => {
+  test.skipIf(process.platform === "win32")("if a link leads out of the allowed folders", async () => {
     await writeFolder(join(allowed, "llama"), plainFiles(MODEL, "F16"));
     await rm(join(allowed, "llama/config.json"));
     await symlink("/etc/hostname", join(allowed, "llama/config.json"));

@@ -32,7 +32,7 @@ const create = (changes: Partial<CreateRequest>): Promise<string[]> =>
   statusesOf(library.create({ ...request, ...changes }));
 const entry = () => store.load("new");
 
-test("a known chat template brings its stops, and stays the template", async () => {
+test("a known chat template adds its stops, and is not stored as a TEMPLATE", async () => {
   expect(await create({ parameters: { top_k: 3 } })).toEqual([
     "parsing GGUF",
     "using existing layer D",
@@ -48,7 +48,7 @@ test("a known chat template brings its stops, and stays the template", async () 
 test.each([
   ["</s>", ["<|system|>", "</s>", "<|user|>", "<|assistant|>"]],
   ["<|endoftext|>", ["<|system|>", "<|user|>", "<|assistant|>"]],
-])("a format's end of text is a stop where it is that of the vocabulary: %s", async (eos, stop) => {
+])("the end of text in a chat format is a stop only if it is the vocabulary's: %s", async (eos, stop) => {
   const path = join(folder, "zephyr.gguf");
   await writeTinyGguf(path, {
     "tokenizer.chat_template": "{{ '<|user|>' + messages[0].content + eos_token + '<|assistant|>' }}",
@@ -62,13 +62,13 @@ test.each([
   expect((await entry()).parameters).toEqual({ stop });
 });
 
-test("a Modelfile is told of no more than its layers", async () => {
+test("creating from a Modelfile reports only its layers", async () => {
   const steps = await create({ shape: "modelfile" });
   expect(steps.slice(2, -2)).toEqual(["using already created layer D", ...Array(2).fill("writing layer D")]);
   expect((await entry()).parameters).toEqual({ stop: STOP });
 });
 
-test("stops or a template of the request, or of a base, win", async () => {
+test("a request's or base's stops or template replace the detected stops", async () => {
   await create({ parameters: { stop: ["END"] } });
   expect((await entry()).parameters).toEqual({ stop: ["END"] });
   await create({ template: "{{ .Prompt }}" });
@@ -78,7 +78,7 @@ test("stops or a template of the request, or of a base, win", async () => {
   expect((await entry()).parameters).toEqual({});
 });
 
-test("a chat template that does not parse is told of, unless a template of the request stands in for it", async () => {
+test("a chat template that does not parse gives a warning, unless the request has a template", async () => {
   const path = join(folder, "broken.gguf");
   await writeTinyGguf(path, { "tokenizer.chat_template": "{% if messages %}" });
   const { digest } = await importBlob(root, path);

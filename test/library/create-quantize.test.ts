@@ -57,7 +57,7 @@ const split = (no: number): MemoryModel => ({
 });
 
 describe("the weights", () => {
-  test("of a file are quantized, and the model is described by the result", async () => {
+  test("of a file are quantized, and the configuration describes the result", async () => {
     const steps = await create(fields({ sources: [await put()], quantize: "Q4_K_M", system: "S" }));
     expect(steps).toEqual([
       "parsing GGUF",
@@ -76,7 +76,7 @@ describe("the weights", () => {
     gguf.close();
   });
 
-  test("of a model are quantized in a new one; the base stays as it is", async () => {
+  test("of a model are quantized in a new model, and the base stays unchanged", async () => {
     await create(fields({ name: parseName("base"), sources: [await put()], system: "S" }));
     const before = await store.load("base");
     expect(await create(fields({ base: "base", quantize: "Q8_0" }))).toEqual([
@@ -93,7 +93,7 @@ describe("the weights", () => {
     expect((await store.load("base")).layers).toEqual(before.layers);
   });
 
-  test("that are quantized again the same way are one blob", async () => {
+  test("that are quantized twice in the same way share a blob", async () => {
     const source = await put();
     await create(fields({ sources: [source], quantize: "Q4_0" }));
     const again = await create(fields({ name: parseName("again"), sources: [source], quantize: "Q4_0" }));
@@ -102,7 +102,7 @@ describe("the weights", () => {
     expect(digests[0]).toBe(digests[1]!);
   });
 
-  test("of a split model are joined first, in any order of its parts, and only the result is stored", async () => {
+  test("of a split model are joined first, in any order of parts, and only the result is stored", async () => {
     await create(fields({ name: parseName("whole"), sources: [await put()], quantize: "Q4_0" }));
     const sources = [await put(split(1), "b"), await put(split(0), "a")];
     const before = await blobsIn(root);
@@ -113,7 +113,7 @@ describe("the weights", () => {
     expect((await blobsIn(root)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  test("of a file of this machine are quantized where they are: only the result is stored", async () => {
+  test("of a local file are quantized without a copy, and only the result is stored", async () => {
     await writeFile(join(allowed, "m.gguf"), encodeGguf(MODEL));
     const place = { root, importDirs: [allowed], name: parseName("new") };
     const request = await requestOfModelfile(`FROM ${join(allowed, "m.gguf")}\nSYSTEM S`, place);
@@ -126,7 +126,7 @@ describe("the weights", () => {
     expect(await blobsIn(root)).toHaveLength(3);
   });
 
-  test("that are of the type already stay as they are", async () => {
+  test("that have the requested type already stay unchanged", async () => {
     const source = await put();
     expect(await create(fields({ sources: [source], quantize: "F16" }))).toEqual([
       "parsing GGUF",
@@ -137,14 +137,14 @@ describe("the weights", () => {
     expect((await store.load("new")).paths.model).toBe(source.path);
   });
 
-  test("a projector is left alone", async () => {
+  test("a projector is not quantized", async () => {
     const projector = await put({ ...MODEL, metadata: { "general.architecture": "clip" } }, "p.gguf");
     await create(fields({ sources: [projector, await put()], quantize: "Q4_0" }));
     expect((await store.load("new")).paths.projectors).toEqual([projector.path]);
   });
 });
 
-test("progress tells the bytes of the source, up to all of them, under a status that names both types", async () => {
+test("progress counts the bytes of the source up to the total, under a status that names both types", async () => {
   const seen = (await Array.fromAsync(library.create(fields({ sources: [await put()], quantize: "Q4_0" })))).flatMap(
     ({ completed, ...step }) => (completed === undefined ? [] : [{ ...step, completed }]),
   );
@@ -154,7 +154,7 @@ test("progress tells the bytes of the source, up to all of them, under a status 
   expect(seen.map(({ completed }) => completed)).toEqual(seen.map(({ completed }) => completed).sort((a, b) => a - b));
 });
 
-test("progress is told a thousand times at most, however many tensors there are", async () => {
+test("progress is reported at most a thousand times for any number of tensors", async () => {
   const norms = Array.from({ length: 1500 }, (_, i) => ({ ...MODEL.tensors[1]!, name: `n${i}.weight` }));
   const source = await put({ ...MODEL, tensors: [MODEL.tensors[0]!, ...norms] });
   const steps = await Array.fromAsync(library.create(fields({ sources: [source], quantize: "Q8_0" })));
@@ -162,7 +162,7 @@ test("progress is told a thousand times at most, however many tensors there are"
   expect([seen > 0, seen <= 1001]).toEqual([true, true]);
 });
 
-test("one model is quantized after the other", async () => {
+test("models are quantized one at a time", async () => {
   const source = await put();
   const seen: string[] = [];
   const run = async (name: string): Promise<void> => {
@@ -173,7 +173,7 @@ test("one model is quantized after the other", async () => {
   expect(seen.filter((name, i) => name !== seen[i - 1])).toHaveLength(3);
 });
 
-describe("nothing stays, and no model is made,", () => {
+describe("a failed quantization leaves no blob and no model", () => {
   /** The error of a request; the store must be unchanged. */
   async function failure(run: () => Promise<unknown>): Promise<unknown> {
     const before = await blobsIn(root);
@@ -186,7 +186,7 @@ describe("nothing stays, and no model is made,", () => {
     return error;
   }
 
-  test("where the weights are quantized already", async () => {
+  test("if the weights are quantized already", async () => {
     const q4 = new Uint8Array(18 * 8 * 4);
     const tensors = [{ name: "token_embd.weight", shape: [256, 4], quant: quants.q4_0, data: q4 }];
     const source = await put({ ...MODEL, tensors });
@@ -199,7 +199,7 @@ describe("nothing stays, and no model is made,", () => {
     }
   });
 
-  test("where a weight is not finite: the error has the file's name in the request", async () => {
+  test("if a weight is not finite, with the request's name of the file in the error", async () => {
     const data = WEIGHTS.slice();
     data.set([0x00, 0x7c], 1000); // infinity
     const tensors = [{ ...MODEL.tensors[0]!, data }, MODEL.tensors[1]!];
@@ -210,7 +210,7 @@ describe("nothing stays, and no model is made,", () => {
     });
   });
 
-  test("where a part of a split model is missing", async () => {
+  test("if a part of a split model is missing", async () => {
     const source = await put(split(0));
     expect(await failure(() => create(fields({ sources: [source], quantize: "Q4_0" })))).toMatchObject({
       code: "bad_request",
@@ -218,7 +218,7 @@ describe("nothing stays, and no model is made,", () => {
     });
   });
 
-  test("where the client goes away, before and between the ranges, or stops reading", async () => {
+  test("if the client disconnects before or between ranges, or stops reading", async () => {
     const request = fields({ sources: [await put(split(0), "a"), await put(split(1), "b")], quantize: "Q2_K" });
     for (const abortAt of [0, 2, 3, 4]) {
       const caller = new AbortController();
@@ -236,7 +236,7 @@ describe("nothing stays, and no model is made,", () => {
     expect(await failure(stop)).toBeUndefined();
   });
 
-  test("where the library is closed, for those that wait for their turn as well", async () => {
+  test("if the library closes, also for requests in the queue", async () => {
     const source = await put();
     const run = async (): Promise<void> => {
       const made = [0, 1].map(async () => {
@@ -254,7 +254,7 @@ describe("nothing stays, and no model is made,", () => {
     expect(await failure(run)).toMatchObject({ errors: [shuttingDown, shuttingDown] });
   });
 
-  test.skipIf(process.platform === "win32")("where the disk is full", async () => {
+  test.skipIf(process.platform === "win32")("if the disk is full", async () => {
     const source = await put();
     const src = join(import.meta.dir, "../../src/library");
     const program = `

@@ -54,7 +54,7 @@ test("the shipped model is installed with every layer and a complete configurati
 describe("a later start", () => {
   beforeEach(() => installEmbedded(store, { dir }));
 
-  test("removes what a killed process left behind long ago", async () => {
+  test("removes old temporary files of a killed process", async () => {
     const old = join(store.root, "blobs", ".tmp-old");
     const young = join(store.root, "blobs", ".tmp-young");
     for (const path of [old, young]) await writeFile(path, "half");
@@ -64,19 +64,19 @@ describe("a later start", () => {
     expect([await Bun.file(old).exists(), await Bun.file(young).exists()]).toEqual([false, true]);
   });
 
-  test("changes nothing", async () => {
+  test("changes nothing if the model is present", async () => {
     const { mtimeMs } = await stat(manifest());
     expect(await installEmbedded(store, { dir })).toBe("present");
     expect((await stat(manifest())).mtimeMs).toBe(mtimeMs);
   });
 
-  test("installs again when the shipped model has changed", async () => {
+  test("installs again if the shipped model has changed", async () => {
     await writeFile(join(dir, "Modelfile"), "FROM ./tiny.gguf\nSYSTEM Be brief.\n");
     expect(await installEmbedded(store, { dir })).toBe("installed");
     expect((await store.load("hearth")).system).toBe("Be brief.");
   });
 
-  test("repairs a store that lost a blob, or whose manifest is broken", async () => {
+  test("repairs a store with a missing blob or a broken manifest", async () => {
     await rm((await store.load("hearth")).paths.model);
     expect(await installEmbedded(store, { dir })).toBe("installed");
     await writeFile(manifest(), "{");
@@ -85,13 +85,13 @@ describe("a later start", () => {
   });
 });
 
-test("a model of that name that someone else made is left alone", async () => {
+test("a user's model of that name is kept", async () => {
   await putModel(store.root, "hearth", { texts: [["system", "Mine."]] });
   expect(await installEmbedded(store, { dir })).toBe("kept");
   expect((await store.load("hearth")).system).toBe("Mine.");
 });
 
-test("missing files and unwritable stores are one clear error", async () => {
+test("a missing file gives one clear error", async () => {
   await rm(join(dir, "tiny.gguf"));
   await expect(installEmbedded(store, { dir })).rejects.toThrow(
     `installing hearth:latest into '${store.root}': ENOENT`,
@@ -104,4 +104,4 @@ test.each([
   [1_235_814_432, "1.2B"],
   [412_300, "412.3K"],
   [999, "999"],
-])("%d weights are %s", (count, label) => expect(sizeLabel(count)).toBe(label));
+])("%d weights are printed as %s", (count, label) => expect(sizeLabel(count)).toBe(label));

@@ -47,7 +47,7 @@ test("a file whose writer is killed half-way does not exist", async () => {
   expect(await readdir(root)).toEqual([expect.stringMatching(/^\.tmp-/)]);
 });
 
-test("a store is whole whenever its writer is killed", async () => {
+test("a store has only whole blobs and models after its writer is killed", async () => {
   for (const delayMs of [0, 7, 23]) {
     const kill = await startWriter(WRITER); // returns when the first model exists
     await Bun.sleep(delayMs);

@@ -30,13 +30,13 @@ async function configOf(request: Partial<CreateRequest>): Promise<Record<string,
   return Bun.file(blobPath(place.root, config.digest)).json();
 }
 
-test("a file without a template gets what its architecture is known to need", async () => {
+test("a file without a template gets the renderer and the parser of its architecture", async () => {
   expect(await configOf({ sources: [await file("gemma4")] })).toMatchObject({ renderer: "gemma4", parser: "gemma4" });
   const nemotron = { renderer: "nemotron-3-nano", parser: "nemotron-3-nano" };
   expect(await configOf({ sources: [await file("nemotron_h_moe")] })).toMatchObject(nemotron);
 });
 
-test("nothing is added where a template or the request says, or the architecture is not known for it", async () => {
+test("no renderer is added if there is a template or a parser, or the architecture has none", async () => {
   for (const request of [
     { sources: [await file("gemma4")], template: "{{ .Prompt }}" },
     { sources: [await file("gemma4")], extras: { parser: "passthrough" } },

@@ -19,7 +19,7 @@ async function resolved(store: Store, name: string): Promise<ModelRef> {
 const blobOf = (root: string, model: ModelRef, kind: "model" | "template" | "license"): string =>
   blobPath(root, layersOf(model.layers, kind)[0]!.digest);
 
-test("a model is resolved once, without its licenses, however its name is written", async () => {
+test("a model is resolved once for all spellings of its name, without its licences", async () => {
   const root = join(folder, "once");
   await putModel(root, "m", {
     texts: [
@@ -40,7 +40,7 @@ test("a model is resolved once, without its licenses, however its name is writte
   expect(store.load("m")).rejects.toThrow("template layer");
 });
 
-test("a manifest that changed is read again, also where its length and its time stay", async () => {
+test("a changed manifest is read again, even if its length and time stay the same", async () => {
   const root = join(folder, "changed");
   await putModel(root, "m", { texts: [["template", "one {{ .Prompt }}"]] });
   const store = await openStore(root);
@@ -57,7 +57,7 @@ test("a manifest that changed is read again, also where its length and its time 
   expect(await store.resolve("m")).toBeUndefined();
 });
 
-test("the files of a model that was resolved are checked before a runner loads them", async () => {
+test("the files of a resolved model are checked before a runner loads them", async () => {
   const root = join(folder, "checked");
   await putModel(root, "m");
   const store = await openStore(root);

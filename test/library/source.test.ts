@@ -86,7 +86,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     return (await at.store.resolve(name))!.sizeBytes;
   };
 
-  test("what one server made and pushed, another has at its first use; asked for at once, it is pulled once", async () => {
+  test("a pushed model is pulled on another server at its first use, once for simultaneous requests", async () => {
     const at = await node();
     expect(await Promise.all(["m", "M:latest", "m:latest"].map((name) => systemOf(at, name)))).toEqual([
       "mmm",
@@ -98,7 +98,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await at.names()).toEqual(["m:latest"]);
   });
 
-  test("a model that only the source has can be told from one that nobody has, without a pull", async () => {
+  test("the source is asked for a missing model without a pull", async () => {
     const at = await node();
     const names = ["m", "M:latest", "nobody", "m:none", `${registry.host}/library/m`];
     const offered = await Promise.all(
@@ -108,7 +108,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect([at.pulls, await at.names()]).toEqual([[], []]);
   });
 
-  test("what the source has not is no model, and is asked for again only after a while", async () => {
+  test("a model that the source lacks is not found, and is looked up again only after ten seconds", async () => {
     let nowMs = 0;
     const at = await node({ now: () => nowMs });
     for (const atMs of [0, 9000, 11_000]) {
@@ -119,14 +119,14 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await readdir(join(at.root, "cached")).catch(() => [])).toEqual([]);
   });
 
-  test("names with a host of their own, and names that are none, are not asked for there", async () => {
+  test("names with a host and invalid names are not looked up at the source", async () => {
     const at = await node();
     expect(await at.store.resolve(`${registry.host}/library/m`)).toBeUndefined();
     expect(at.store.resolve("../m")).rejects.toThrow("invalid model name");
     expect(at.pulls).toEqual([]);
   });
 
-  test("a source that is away is an error that says so; models that are here go on", async () => {
+  test("an unreachable source is an error that says so, while installed models keep working", async () => {
     const root = join(folder, "away", "models");
     await systemOf(await node({ root }), "m");
     for (const cleanup of cleanups.splice(0)) await cleanup();
@@ -139,7 +139,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     });
   });
 
-  test("what was used longest ago makes room; what is in memory stays, and so does what somebody put here", async () => {
+  test("the least recently used models are evicted, except loaded models and those that a user installed", async () => {
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
     let inUse: string[] = [];
     let nowMs = 0;
@@ -167,7 +167,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(blobs.filter((name) => !named.includes(name)).length).toBe(1); // all share the configuration
   });
 
-  test("nothing goes in vain: not where there will be no room, and not what shares its bytes with what stays", async () => {
+  test("eviction removes no model if the new one cannot fit, and none whose blobs another model uses", async () => {
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
     let inUse: string[] = [];
     let nowMs = 0;
@@ -185,7 +185,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await at.names()).toEqual(["like-m:latest", "m:latest", "o:latest"]);
   });
 
-  test("the order of use outlives the server; a model that never fits is refused before it comes", async () => {
+  test("the order of use survives a restart, and a model larger than the limit is refused before the download", async () => {
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
     const root = join(folder, "again", "models");
     const first = await node({ root, bytesMax, now: () => 1_000_000 });
@@ -212,7 +212,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     return join(folder, "registry/data/docker/registry/v2/blobs/sha256", hex.slice(0, 2), hex, "data");
   }
 
-  test("a blob that is damaged there is asked for again after longer and longer, and costs no other model then", async () => {
+  test("a blob that is damaged at the source is retried after growing delays, and evicts no model", async () => {
     const path = await blobFile("o");
     const good = await Bun.file(path).bytes();
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));
@@ -243,7 +243,7 @@ describe.skipIf(!DOCKER_REGISTRY)("a registry as the source (Debian's docker-reg
     expect(await at.names()).toEqual(["n:latest", "o:latest"]);
   });
 
-  test("no model goes for one whose blobs are missing or cut short there", async () => {
+  test("no model is evicted for one whose blobs are missing or cut short at the source", async () => {
     const path = await blobFile("o");
     const good = await Bun.file(path).bytes();
     const bytesMax = Math.floor(2.5 * (await sizeOf("m")));

@@ -38,7 +38,7 @@ const PAIR = {
   [`${PREFIX}.1.mlp.up_proj.lora_B.weight`]: plain([96, 4], 2),
 };
 
-test("both halves of every weight, as float32, under the base's names", async () => {
+test("an adapter has both halves of every weight, as float32, under the names of the base", async () => {
   const gguf = await convert({
     ...PAIR,
     [`${PREFIX}.0.self_attn.v_proj.lora_A.default.weight`]: plain([4, 64], 3),
@@ -61,7 +61,7 @@ test("both halves of every weight, as float32, under the base's names", async ()
   gguf.close();
 });
 
-test("rows of B follow the rows of the weight that they are added to", async () => {
+test("rows of B are permuted like the rows of the base's weight", async () => {
   const rows = values(32 * 4, 5);
   const stored = { dtype: "F16", shape: [32, 4], data: pack(unpaired(rows, 2, 32), f16) };
   const pair = {
@@ -77,7 +77,7 @@ test("rows of B follow the rows of the weight that they are added to", async () 
   qwen.close();
 });
 
-test("a rank-stabilized adapter's alpha makes up for the root", async () => {
+test("the alpha of a rank-stabilized adapter is scaled to give the same factor", async () => {
   const gguf = await convert(PAIR, { config: { use_rslora: true } });
   expect(gguf.metadata.get("adapter.lora.alpha")).toBe(16); // 16 / 4 = 8 / √4
   gguf.close();
@@ -87,7 +87,7 @@ test("a rank-stabilized adapter's alpha makes up for the root", async () => {
 const exchanged = ([rows = 0, columns = 0]: number[], numbers: Float32Array<ArrayBuffer>) =>
   Float32Array.from({ length: rows * columns }, (_, i) => numbers[(i % rows) * columns + Math.floor(i / rows)]!);
 
-test("MLX's adapters, whose matrices are the other way round, are those of PEFT", async () => {
+test("an MLX adapter with its transposed matrices converts to the same file as its PEFT form", async () => {
   const layer = "model.layers.0.self_attn.k_proj";
   const [a, b] = [values(4 * 64, 6), values(32 * 4, 5)];
   const plainOf = (shape: number[], numbers: Float32Array<ArrayBuffer>): PlainTensor => ({
@@ -122,7 +122,7 @@ test("MLX's adapters, whose matrices are the other way round, are those of PEFT"
   mlx.close();
 });
 
-test("of the embedding, A has a row for every token; the base's own weight beside it is passed over", async () => {
+test("an adapter of the embedding has a row of A for every token, and the base's weight beside it is ignored", async () => {
   const embedding = "base_model.model.model.embed_tokens";
   const gguf = await convert({
     [`${embedding}.lora_embedding_A`]: plain([4, 100], 1),

@@ -140,7 +140,7 @@ test("bert: metadata, names and types of every tensor", async () => {
   gguf.close();
 });
 
-test("bert: pooling by the first token, and what there is no number for is refused", async () => {
+test("bert: pooling follows its file, and a mode without a number in GGUF is refused", async () => {
   const cls = await convert(random("F16"), { "1_Pooling/config.json": pooling("cls_token") });
   expect(cls.metadata.get("bert.pooling_type")).toBe(2);
   cls.close();
@@ -166,7 +166,7 @@ test("bert: pooling by the first token, and what there is no number for is refus
   );
 });
 
-goldenTest("bert: a folder made from a reference model has its tensors again", async () => {
+goldenTest("bert: a folder made from a reference model converts back to its tensors", async () => {
   const reference = openGguf(golden("bert/bert-cls.gguf"));
   const tensors = Object.fromEntries(
     [...reference.tensors.values()].map(({ name, shape, quant }) => [

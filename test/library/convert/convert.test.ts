@@ -48,7 +48,7 @@ const MODELS = [
 
 describe.each(MODELS)("%s:", (name) => {
   test.each(["F16", "BF16", "F32"] as const)(
-    "a folder of %s gives the logits and the tensors of its GGUF",
+    "a folder in %s gives the logits and the tensors of its GGUF",
     async (dtype) => {
       const stored: Dtype = dtype === "BF16" ? "BF16" : "F16"; // the type of converted matrices
       const model = exactModel(name, DTYPES[stored]);
@@ -65,7 +65,7 @@ describe.each(MODELS)("%s:", (name) => {
   );
 });
 
-test("what the makers recommend for sampling, and that rows see both sides, is in the file", async () => {
+test("recommended sampling settings and bidirectional attention are in the file", async () => {
   const to = join(folder, "recommended.gguf");
   const files = plainFiles(exactModel("qwen3", DTYPES.F16), "F16");
   const config = { ...(files["config.json"] as object), is_causal: false };
@@ -86,7 +86,7 @@ test("what the makers recommend for sampling, and that rows see both sides, is i
   expect(logits).toBeUndefined();
 });
 
-test("a decoder that sentence-transformers pools is a model for embeddings", async () => {
+test("a decoder with a pooling of sentence-transformers becomes an embedding model", async () => {
   const to = join(folder, "embedder.gguf");
   const source = await writeFolder(join(folder, "embedder"), {
     ...plainFiles(exactModel("qwen3", DTYPES.F16), "F16"),
@@ -102,7 +102,7 @@ test.each([
   ["Phi-4-mini-instruct", "Phi-4-mini-instruct"],
   ["phi3.5-mini", "phi3.5-mini"],
   ["mine", "Phi-3"],
-])("Phi of the folder %s is called %s", async (label, name) => {
+])("a Phi model in the folder %s is named %s", async (label, name) => {
   const to = join(folder, `${label}.gguf`);
   const files = plainFiles(exactModel("phi3", DTYPES.F16), "F16");
   await convertModel({ folder: { ...(await writeFolder(join(folder, label), files)), label: `/models/${label}` }, to });

@@ -66,7 +66,7 @@ const expected = Float32Array.from({ length: ROWS * COLUMNS }, (_, i) => {
   return E4M3[i % 7]![1] * scaleAt(Math.floor(i / COLUMNS), i % COLUMNS);
 });
 
-test("weights in 8 bits become BF16, by the scale of their block, as power of two or float", async () => {
+test("weights in 8 bits become BF16, scaled by block, with scales as powers of two or floats", async () => {
   const asPowers = await convert({
     "layers.0.attn.wq_a.weight": inEightBits,
     "layers.0.attn.wq_a.scale": { dtype: "F8_E8M0", shape: [2, 3], data: exponents },
@@ -84,7 +84,7 @@ test("weights in 8 bits become BF16, by the scale of their block, as power of tw
   }
 });
 
-test("experts in 4 bits stay MXFP4, their tables of experts whole numbers", async () => {
+test("experts in 4 bits stay MXFP4, and tables of experts stay whole numbers", async () => {
   const codes = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
   const [rows, columns, experts] = [48, 64, 6];
   const codeAt = (expert: number, i: number): number => (i * 7 + expert * 3 + (i >> 5)) % 16;
@@ -113,7 +113,7 @@ test("experts in 4 bits stay MXFP4, their tables of experts whole numbers", asyn
   expect(table.values).toEqual(Float32Array.from(new BigInt64Array(source.data.buffer as ArrayBuffer), Number));
 });
 
-test("weights in 8 bits without fitting scales, and other tables and configurations are refused", async () => {
+test("weights in 8 bits without fitting scales, and unfit tables and configurations, are refused", async () => {
   const name = "layers.0.attn.wq_a";
   expect(await refusal({ [`${name}.weight`]: inEightBits })).toContain(
     `tensor '${name}.weight': expected a matrix, and (2, 3) scales of F8_E8M0 or F32 in ` +
@@ -136,7 +136,7 @@ test("weights in 8 bits without fitting scales, and other tables and configurati
   }
 });
 
-test("the published list of block lengths says the same as kinds of layers", async () => {
+test("a list of compress_ratios gives the same metadata as a list of layer types", async () => {
   const published = { layer_types: null, mlp_layer_types: null, num_hash_layers: 1, compress_ratios: [0, 4, 8, 0] };
   const [one, other] = [await convert({}), await convert({}, published)].map((path) => openGguf(path));
   for (const key of ["attention.compress_ratios", "hash_layer_count"])

@@ -51,7 +51,7 @@ const ROW_5 = [
   -192, 32, 32, 192, 64, -64, 128, 16, -16,
 ];
 
-test("blocks become the values that transformers unpacks, gate and up apart", async () => {
+test("packed experts become MXFP4 with the values of transformers, with gate and up separate", async () => {
   const gguf = openGguf(await convert("packed", packed()));
   loadProgram(gguf); // names and shapes are right
   const { quant, shape } = gguf.tensors.get("blk.0.ffn_up_exps.weight")!;
@@ -63,7 +63,7 @@ test("blocks become the values that transformers unpacks, gate and up apart", as
   gguf.close();
 });
 
-test("blocks without scales, and of another shape, are refused", async () => {
+test("packed experts without scales, or with scales of another shape, are refused", async () => {
   const { "model.layers.0.mlp.experts.down_proj_scales": scales, ...lacking } = packed();
   await expect(convert("lacking", lacking)).rejects.toThrow(
     "expected scales in 'model.layers.0.mlp.experts.down_proj_",

@@ -211,7 +211,7 @@ async function logitsOf(path: string): Promise<Float32Array> {
   return logits;
 }
 
-test("a folder gives the logits of the GGUF that it was made from", async () => {
+test("a folder gives the logits of its GGUF", async () => {
   const original = join(folder, "original.gguf");
   await writeGguf(original, model);
   const vision = {
@@ -225,7 +225,7 @@ test("a folder gives the logits of the GGUF that it was made from", async () => 
   expect(nmse(got, wanted)).toBeLessThan(1e-9);
 });
 
-test("experts in packed MXFP4 keep their bits, and must have scales", async () => {
+test("experts in packed MXFP4 keep their bits, and are refused without scales", async () => {
   const tensors = published();
   const kept: Record<string, Values> = {};
   for (const [name, { shape }] of Object.entries(tensors)) {
@@ -260,7 +260,7 @@ test("experts in packed MXFP4 keep their bits, and must have scales", async () =
 /** FP4 (E2M1). */
 const CODES = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
 
-test("a score without its norm, or with another's, is refused", async () => {
+test("an attention score without its norm, or with a norm of another width, is refused", async () => {
   const name = "language_model.model.output_attn_res_norm.weight";
   const { [name]: norm, ...lacking } = published();
   await expect(convert("unnormed", lacking)).rejects.toThrow(`expected factors in '${name}', got none`);

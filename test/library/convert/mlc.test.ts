@@ -23,7 +23,7 @@ async function convert(files: FolderFiles): Promise<{ to: string; kept: string[]
   return { to, kept: kept.map(({ name }) => name).sort() };
 }
 
-test("a folder is described by its configuration; every file that a page needs is kept", async () => {
+test("a folder is described by its configuration, and keeps every file that a page needs", async () => {
   const { to, kept } = await convert({ ...mlcFolder(), "README.md": {}, "params_shard_9.bin": new Uint8Array(3) });
   expect(kept).toEqual(Object.keys(mlcFolder()).sort()); // unnamed files are left out
   const { metadata, close } = openGguf(to);
@@ -71,6 +71,6 @@ test.each<[FolderFiles, string]>([
     { "second.wasm": new Uint8Array(8) },
     `folder: expected the model's library, one file '….wasm', got ["made-up-q4f32_1-webgpu.wasm","second.wasm"]`,
   ],
-])("a folder with what cannot be is refused: %j", async (change, message) => {
+])("a folder with a contradicting or hostile file is refused: %j", async (change, message) => {
   expect(await convert({ ...mlcFolder(), ...change }).catch(messageOf)).toBe(message);
 });

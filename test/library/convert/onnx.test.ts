@@ -68,7 +68,7 @@ describe("a folder", () => {
     gguf.close();
   });
 
-  test("of several graphs gives the one of most bits; pooling is what its files say", async () => {
+  test("with several graphs gives the graph with the most bits, and pooling follows its file", async () => {
     const pooling = { pooling_mode_cls_token: true, pooling_mode_mean_tokens: false };
     const several = { "onnx/model_q4.onnx": MODEL!, "onnx/model_fp16.onnx": MODEL!, "1_Pooling/config.json": pooling };
     const { gguf, kept } = await convert({ ...REST, ...several });
@@ -79,7 +79,7 @@ describe("a folder", () => {
     gguf.close();
   });
 
-  test("without a file that it needs is refused by its name", async () => {
+  test("without a required file is refused by the name of the file", async () => {
     const { "config.json": _, ...noConfig } = ENCODER;
     expect(await problem(noConfig)).toBe("folder: expected a file 'config.json', got none");
     const { "tokenizer.json": __, ...noTokenizer } = ENCODER;
@@ -95,7 +95,7 @@ describe("a folder", () => {
   });
 
   test.each(["../config.json", "/etc/passwd", "..\\x", "C:\\x", "a/../../b", "./x", ""])(
-    "whose weights are said to lie at '%s' is refused",
+    "with weights at '%s' is refused",
     async (name) => {
       const hostile = graph(["input_ids"], ["last_hidden_state"], [beside(name)]);
       expect(await problem({ ...REST, "onnx/model.onnx": hostile })).toBe(
@@ -104,7 +104,7 @@ describe("a folder", () => {
     },
   );
 
-  test("of a graph that is of no use here is refused by what it has", async () => {
+  test("with an unsupported graph is refused by its inputs and outputs", async () => {
     const of = (inputs: string[], outputs: string[]) => problem({ ...REST, "onnx/model.onnx": graph(inputs, outputs) });
     const expected = "an output 'logits' and inputs 'past_key_values.…', or an output 'last_hidden_state'";
     expect(await of(["input_ids"], ["logits"])).toBe(

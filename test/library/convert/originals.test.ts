@@ -37,21 +37,24 @@ type Files = Parameters<typeof writeFolder>[1];
 const convert = (name: string, original: Original, more: Files = {}): Promise<string> =>
   convertOriginal(folder, { name, original, more });
 
-test.each(Object.entries(originals))("%s", async (name, original) => {
-  const asked = { ...original, hears: original.sound !== undefined };
-  const got = await answerOf(await convert(name, original), asked, cpuBackend);
-  const expected = recorded(original);
-  const rows = original.second === undefined ? original.ids.length / ROWS : 1;
-  expect(got.length).toBe(expected.length * rows);
-  const isScore = original.second !== undefined;
-  const error = isScore ? scoreError(got[0]!, expected[0]!) : nmse(got.subarray(-expected.length), expected);
-  expect(error).toBeLessThan(boundOf(name));
-});
+test.each(Object.entries(originals))(
+  "the converted model gives the answers of transformers: %s",
+  async (name, original) => {
+    const asked = { ...original, hears: original.sound !== undefined };
+    const got = await answerOf(await convert(name, original), asked, cpuBackend);
+    const expected = recorded(original);
+    const rows = original.second === undefined ? original.ids.length / ROWS : 1;
+    expect(got.length).toBe(expected.length * rows);
+    const isScore = original.second !== undefined;
+    const error = isScore ? scoreError(got[0]!, expected[0]!) : nmse(got.subarray(-expected.length), expected);
+    expect(error).toBeLessThan(boundOf(name));
+  },
+);
 
 const floatsOf = (text: string): Float32Array => new Float32Array(Uint8Array.from(Buffer.from(text, "base64")).buffer);
 const recorded = ({ last }: Original): Float32Array => floatsOf(last);
 
-test("the encoder of Whisper gives the original's rows", async () => {
+test("the encoder of Whisper gives the rows of transformers", async () => {
   const original = originals["Whisper"]!;
   const gguf = openGguf(await convert("Whisper-sound", original));
   const expected = floatsOf(original.sound!);
@@ -60,7 +63,7 @@ test("the encoder of Whisper gives the original's rows", async () => {
 });
 
 test.each([{ level: "cpu", backend: cpuBackend }, ...everyLevel])(
-  "the encoder of Llama 3.2 Vision gives the original's pixels and rows: $level",
+  "the encoder of Llama 3.2 Vision gives the pixels and rows of transformers: $level",
   async ({ level, backend }) => {
     const original = originals["Mllama-images"]!;
     const gguf = openGguf(await convert(`Mllama-${level}`, original));
@@ -107,7 +110,7 @@ describe("a matrix after the pooling of sentence-transformers", () => {
   test.each([
     ["T5Encoder", "activation.Tanh", "'activation_function': expected 'torch.nn.modules.linear.Identity', got"],
     ["Bert", "linear.Identity", "'modules.json': expected Transformer, Pooling and Normalize, got"],
-  ])("is refused if %s has no place for it: %s", async (name, activation, says) => {
+  ])("is refused if %s cannot have one: %s", async (name, activation, says) => {
     await expect(convert(`${name}-${activation}`, originals[name]!, files(activation))).rejects.toThrow(says);
   });
 });
@@ -142,7 +145,7 @@ test.each([
   await expect(convert(`eyes-${JSON.stringify(change)}`.slice(0, 60), { ...original, config })).rejects.toThrow(says);
 });
 
-test("colours of the preprocessor's configuration go into the file", async () => {
+test("image_mean and image_std of the preprocessor go into the file", async () => {
   const colours = { image_mean: [0.5, 0.25, 0.125], image_std: [1, 0.5, 0.25] };
   const more = { "preprocessor_config.json": colours };
   const gguf = openGguf(await convert("eyes-colours", originals["Mllama-images"]!, more));
@@ -159,7 +162,7 @@ test("colours of the preprocessor's configuration go into the file", async () =>
 test.each([
   ["Mistral", "mistral", "llama"],
   ["Ministral3", "ministral3", "mistral3"],
-])("an image model of Mistral whose text model is %s's is %s", async (name, kind, arch) => {
+])("a Mistral image model with the text model %s has the architecture %s", async (name, kind, arch) => {
   const { config, tensors, ...rest } = originals[name]!;
   const inner = Object.entries(tensors).map(([key, value]) => [`language_model.${key}`, value] as const);
   const whole = { architectures: ["Mistral3ForConditionalGeneration"], text_config: { ...config, model_type: kind } };
@@ -193,7 +196,7 @@ const ELSEWHERE: readonly string[] = [
   "Qwen3_5MoeForConditionalGeneration",
 ];
 
-test("every family that is converted has an original", () => {
+test("every convertible architecture has a model of transformers to compare with", () => {
   const known = Object.values(originals).flatMap(({ config }) => config["architectures"] as string[]);
   expect([...new Set([...known, ...ELSEWHERE])].toSorted()).toEqual(Object.keys(convertible).toSorted());
 });

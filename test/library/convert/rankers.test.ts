@@ -43,7 +43,7 @@ async function convert({ original, name, config = {}, tokens = pieces, pair }: S
 test.each([
   ["its own output", false, "output.weight"],
   ["a tied output", true, "token_embd.weight"],
-])("Qwen3-Reranker ranks by the rows of its answers: %s", async (_, tied, from) => {
+])("Qwen3-Reranker ranks by the output rows of yes and no: %s", async (_, tied, from) => {
   const config = { tie_word_embeddings: tied };
   const plain = await convert({ original: "Qwen3", name: `plain-${tied}`, config, tokens: answering });
   const ranks = await convert({ original: "Qwen3", name: `Qwen3-Reranker-${tied}`, config, tokens: answering });
@@ -57,7 +57,7 @@ test.each([
   for (const gguf of [plain, ranks]) gguf.close();
 });
 
-test("a vocabulary without the answers, and classifiers of several labels, are refused", async () => {
+test("a vocabulary without yes and no, and classifiers with several labels, are refused", async () => {
   const lacking = convert({ original: "Qwen3", name: "qwen3-reranker-x" });
   await expect(lacking).rejects.toThrow("tokenizer: expected the tokens yes, no");
   const labels = (id2label: object | null) =>
@@ -68,7 +68,7 @@ test("a vocabulary without the answers, and classifiers of several labels, are r
   await expect(labels(null)).rejects.toThrow("got 2");
 });
 
-test("one token between query and document is a prompt, and two are the rule", async () => {
+test("one special token between query and document becomes a prompt, and two are the default", async () => {
   const mark = (id: string): object => ({ SpecialToken: { id, type_id: 0 } });
   const [a, b] = ["A", "B"].map((id) => ({ Sequence: { id, type_id: 0 } })) as [object, object];
   const name = "one-between";

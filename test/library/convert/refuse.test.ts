@@ -135,19 +135,19 @@ test.each<[string, Change, string]>([
   await expect(convert(change)).rejects.toThrow(message);
 });
 
-test("encoders of images are left out, and that is said", async () => {
+test("weights of image encoders are left out with a note", async () => {
   const vision = { "vision_tower.a.weight": { dtype: "F16", shape: [2], data: new Uint8Array(4) } };
   const { notes } = await convert({ tensors: (own) => ({ ...own, ...vision }) });
   expect(notes).toEqual(["left out 1 tensors of image or audio encoders"]);
 });
 
-test("an output that the configuration ties to the embedding is not stored twice", async () => {
+test("an output that is tied to the embedding is not stored twice", async () => {
   const { gguf } = await convert({ config: { tie_word_embeddings: true } });
   expect(gguf.tensors.has("output.weight")).toBe(false);
   expect((await convert({})).gguf.tensors.has("output.weight")).toBe(true);
 });
 
-test("an output of its own that is missing is the embedding, and that is said where anything reads it", async () => {
+test("a missing output is replaced by the embedding, with a note if the configuration says that it is not tied", async () => {
   const config = { tie_word_embeddings: false };
   const tensors = without("lm_head.weight");
   const { notes, gguf } = await convert({ config, tensors });
@@ -160,7 +160,7 @@ test("an output of its own that is missing is the embedding, and that is said wh
   expect((await convert({ name: "gemma2", config })).notes).toEqual([]); // it never has one
 });
 
-test("Llama 3.1's rotation becomes divisors of its frequencies", async () => {
+test("Llama 3.1's RoPE scaling becomes divisors of frequencies", async () => {
   const rope = {
     rope_type: "llama3",
     factor: 8,

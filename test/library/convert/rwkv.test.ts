@@ -266,7 +266,7 @@ function tensorsOf(scheme: Scheme): Record<string, PlainTensor> {
 }
 
 describe.each(Object.entries(schemes))("a folder of %s", (_, scheme) => {
-  test("has the weights of the GGUF that it was made from", async () => {
+  test("has the weights of its GGUF", async () => {
     const gguf = openGguf(await convert(scheme, tensorsOf(scheme)));
     const wanted = weightsOf(scheme.family);
     for (const number of ["0", "1", "2"]) {
@@ -285,7 +285,7 @@ describe.each(Object.entries(schemes))("a folder of %s", (_, scheme) => {
   });
 });
 
-test("ranks, sizes and the World vocabulary are the folder's", async () => {
+test("ranks, sizes and the World vocabulary come from the folder", async () => {
   const scheme = schemes["rwkv7 as fla has it"]!;
   const gguf = openGguf(await convert(scheme, tensorsOf(scheme)));
   expect(Object.fromEntries(gguf.metadata)).toMatchObject({
@@ -309,7 +309,7 @@ test("ranks, sizes and the World vocabulary are the folder's", async () => {
   gguf.close();
 });
 
-test("a folder's own template is taken", async () => {
+test("the folder's chat template is kept", async () => {
   const scheme = schemes["rwkv6"]!;
   const gguf = openGguf(await convert(scheme, tensorsOf(scheme), { "chat_template.jinja": "{{ messages }}" }));
   expect(gguf.metadata.get("tokenizer.chat_template")).toBe("{{ messages }}");
@@ -317,7 +317,7 @@ test("a folder's own template is taken", async () => {
   gguf.close();
 });
 
-test("a mixture too few, a vector in place of a matrix, or another version is refused", async () => {
+test("a missing mixture, a vector in place of a matrix, or another version is refused", async () => {
   const scheme = schemes["rwkv7 as fla has it"]!;
   const { "model.layers.1.attn.x_g": gone, ...few } = tensorsOf(scheme);
   await expect(convert(scheme, few)).rejects.toThrow("'blk.1.time_mix_lerp_fused.weight': expected parts 0 … 5");

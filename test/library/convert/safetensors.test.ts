@@ -24,7 +24,7 @@ const entry = (start: number, end: number, more: object = {}) => ({
   ...more,
 });
 
-test("every tensor has its type, shape and place", async () => {
+test("every tensor has its type, shape and offset", async () => {
   const path = join(root, "a.safetensors");
   await Bun.write(path, encodeSafetensors({ b: tensor(2, 3), a: tensor(), c: { ...tensor(2), dtype: "F16" } }));
   const found = await readSafetensors(path, "a");
@@ -45,7 +45,7 @@ test.each([
   [Uint8Array.of(3, 0, 0, 0, 0, 0, 0, 0, 1, 2), "header length: expected 2 … 2 bytes, got 3"],
   [Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 123, 123), "header: not JSON"],
   [Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 91, 93), "header: expected an object, got []"],
-])("a damaged start is refused: %#", async (bytes, message) => {
+])("a damaged header is refused: %#", async (bytes, message) => {
   const path = join(root, `${crypto.randomUUID()}.safetensors`);
   await Bun.write(path, bytes);
   await expect(readSafetensors(path, "file")).rejects.toThrow(`file: ${message}`);
@@ -62,11 +62,11 @@ test.each([
   [{ a: entry(0, 4, { dtype: "F32" }) }, "tensor 'a': expected 16 bytes for (4) of F32, got 4"],
   [{ a: entry(0, 4, { shape: [2 ** 40, 2 ** 40] }) }, "bytes for (1099511627776, 1099511627776) of U8, got 4"],
   [{ a: entry(0, 8), b: entry(7, 9) }, "expected tensors that do not overlap, got: 'a' and 'b' share bytes"],
-])("an unsound entry is refused: %j", (header, message) => {
+])("an invalid entry is refused: %j", (header, message) => {
   expect(() => parseHeader(JSON.stringify(header), place)).toThrow(message);
 });
 
-test("any header is tensors inside the data, or a clear error", () => {
+test("any header gives tensors inside the data or an AppError", () => {
   const size = fc.oneof(fc.nat(12), fc.integer(), fc.constantFrom(2 ** 53, 1.5, "1", null));
   const entries = fc.dictionary(
     fc.string(),
@@ -106,7 +106,7 @@ test("any header is tensors inside the data, or a clear error", () => {
   expect(accepted).toBeGreaterThan(10);
 });
 
-test("an index says which file has which tensor; what it promises must be there", async () => {
+test("an index maps tensors to files, and its files and tensors must exist", async () => {
   const folder = await writeFolder(join(root, "sharded"), {
     "model-00001-of-00002.safetensors": encodeSafetensors({ a: tensor(1) }),
     "model-00002-of-00002.safetensors": encodeSafetensors({ b: tensor(2) }),

@@ -43,7 +43,7 @@ describe("tiktoken.model:", () => {
   const files = { "tiktoken.model": lines.join(""), "tokenizer_config.json": config };
   const rows = own.length + 300;
 
-  test("its ranks give the merges that trained it, and ids behind them are control tokens", async () => {
+  test("its ranks give the merges of its training, and ids after them are control tokens", async () => {
     const end = own.length + 2;
     const sources = { rows, config: { eos_token_id: end }, architecture: deepseek3 };
     const { metadata, leftOut } = await convert(files, sources);
@@ -64,7 +64,7 @@ describe("tiktoken.model:", () => {
     expect([pieces.at(-1), types.at(-1)]).toEqual([`[PAD${rows - 1}]`, TYPE.unused]);
   });
 
-  test("of another architecture, or damaged, is refused", async () => {
+  test("with another architecture or damage is refused", async () => {
     const refused = async (text: string, architecture: Architecture): Promise<string> => {
       const failing = convert({ ...files, "tiktoken.model": text }, { rows, architecture });
       return failing.then(String, (error: AppError) => error.message);

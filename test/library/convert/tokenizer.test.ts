@@ -96,7 +96,7 @@ describe("tokenizer.json of byte-level BPE:", () => {
     }
   });
 
-  test("special tokens, flags, ends and the template come from the files beside it", async () => {
+  test("special tokens, flags, end tokens and the template come from the files beside it", async () => {
     const json = byteLevelJson(original("llama-bpe"), { pairs: true });
     const single = [{ SpecialToken: { id: "<|mark|>", type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }];
     const end = rowsOf(original("llama-bpe")) - 1;
@@ -127,7 +127,7 @@ describe("tokenizer.json of byte-level BPE:", () => {
     });
   });
 
-  test("what ends a text, where that is not what ends an answer, is added, and both end answers", async () => {
+  test("an end-of-text token that differs from the end of an answer is added to texts, and both end answers", async () => {
     const json = byteLevelJson(original("qwen2"), { pairs: true });
     const single = [{ Sequence: { id: "A", type_id: 0 } }, { SpecialToken: { id: "<|mark|>", type_id: 0 } }];
     const processors = [{ type: "ByteLevel" }, { type: "TemplateProcessing", single }];
@@ -144,7 +144,7 @@ describe("tokenizer.json of byte-level BPE:", () => {
     });
   });
 
-  test("a template in a file of its own wins, and what the configuration says of BOS", async () => {
+  test("a template in a separate file wins, and add_bos_token of the configuration too", async () => {
     const files = {
       "tokenizer.json": byteLevelJson(original("qwen2"), { pairs: true }),
       "tokenizer_config.json": { add_bos_token: false, bos_token: "<|mark|>", chat_template: "old" },
@@ -155,7 +155,7 @@ describe("tokenizer.json of byte-level BPE:", () => {
     expect(metadata["tokenizer.ggml.add_bos_token"]).toBe(false);
   });
 
-  test("rows without a token are filled, tokens without a row left out", async () => {
+  test("rows without a token get padding tokens, and tokens without a row are left out", async () => {
     const json = byteLevelJson(original("qwen2"), { pairs: true });
     const rows = rowsOf(original("qwen2"));
     const more = [...addedTokens(original("qwen2")), { id: rows + 2, content: "<late>", special: true }];
@@ -194,7 +194,7 @@ describe("tokenizer.json of other models:", () => {
     expect(got).toEqual(wanted!);
   });
 
-  test("WordPiece has its usual marks where no file beside it names them, or another does", async () => {
+  test("WordPiece has its usual special tokens unless a file beside it names others", async () => {
     const own = wpmMetadata(["▁a", "▁b", "a", "b"]);
     const marks = {
       cls_token_id: "[CLS]",
@@ -214,7 +214,7 @@ describe("tokenizer.json of other models:", () => {
     }
   });
 
-  test("SentencePiece's BPE gives the ids of its GGUF, its scores taken from the order of merges", async () => {
+  test("SentencePiece's BPE gives the ids of its GGUF, with scores from the order of merges", async () => {
     const own = spmVocabulary();
     await expectSameIds(own, { "tokenizer.json": textJson(own) }, TEXTS);
   });
@@ -235,7 +235,7 @@ describe("tokenizer.json of other models:", () => {
     expect([...tokenizer.encode(text, { addSpecial: true, parseSpecial: false })]).toEqual(ids);
   });
 
-  test("Unigram keeps SentencePiece's map of characters, and refuses other steps", async () => {
+  test("Unigram keeps SentencePiece's charsmap, and refuses other normalizers", async () => {
     const normalizer = { type: "Precompiled", precompiled_charsmap: Buffer.from("map").toString("base64") };
     const { metadata } = await convert({ "tokenizer.json": { ...unigramJson(), normalizer } }, { rows: 12 });
     expect(metadata["tokenizer.ggml.precompiled_charsmap"]).toEqual(Uint8Array.from(Buffer.from("map")));
@@ -245,7 +245,7 @@ describe("tokenizer.json of other models:", () => {
     );
   });
 
-  test("RoBERTa's template for a text names its marks", async () => {
+  test("RobertaProcessing adds the begin and end tokens", async () => {
     const post = { type: "RobertaProcessing", sep: ["</s>", 2], cls: ["<s>", 0] };
     const { metadata } = await convert(
       { "tokenizer.json": { ...unigramJson(), post_processor: post } },
@@ -298,7 +298,7 @@ function spmVocabulary(): Metadata {
 }
 
 describe("tokenizer.model:", () => {
-  test("gives the ids of its GGUF, with what the files beside it add", async () => {
+  test("gives the ids of its GGUF, with the added tokens of the files beside it", async () => {
     const own = spmVocabulary();
     const added = Object.fromEntries(addedTokens(own).map(({ id, ...token }) => [String(id), token]));
     const files = {
@@ -317,20 +317,20 @@ describe("tokenizer.model:", () => {
     expect(metadata["tokenizer.ggml.add_space_prefix"]).toBe(false); // Llama's
   });
 
-  test("Unigram is refused", async () => {
+  test("refuses Unigram", async () => {
     const files = { "tokenizer.model": sentencePieceModel(spmVocabulary(), 1) };
     await expect(convert(files, { rows: 1000 })).rejects.toThrow(
       "folder: 'tokenizer.model': expected a BPE model, got Unigram",
     );
   });
 
-  test("without any tokenizer, both names are told", async () => {
+  test("a folder without any tokenizer is refused with the names of both files", async () => {
     await expect(convert({ "vocab.txt": "a" }, { rows: 9 })).rejects.toThrow(
       "folder: expected 'tokenizer.json' or 'tokenizer.model', got neither",
     );
   });
 
-  test("any bytes are a model or a clear error", () => {
+  test("gives a model or an AppError for any bytes", () => {
     const whole = sentencePieceModel(spmMetadata(["a", "b", "ab"]));
     const damaged = fc.tuple(fc.nat(whole.length - 1), fc.nat(255), fc.nat(whole.length)).map(([at, byte, end]) => {
       const bytes = whole.slice(0, Math.max(at + 1, end));
@@ -396,7 +396,7 @@ describe("published vocabularies:", () => {
   }
 });
 
-test("Gemma 4 keeps its merges, although `tokenizer.model` is there, and shows the marks of its calls", async () => {
+test("Gemma 4 uses the merges of tokenizer.json beside `tokenizer.model`, and shows the tokens of its calls", async () => {
   const vocab = Object.fromEntries(["<unk>", "a", "b", "ab", "<|channel>", "<0x0A>"].map((piece, id) => [piece, id]));
   const model = { type: "BPE", unk_token: "<unk>", vocab, merges: [["a", "b"]], byte_fallback: true };
   const added = [{ id: 4, content: "<|channel>", special: true }];

@@ -37,7 +37,7 @@ const PROGRAM = `
   }`;
 
 test.skipIf(process.platform === "win32")(
-  "each reader says which file may not be read; folders in between are passed over",
+  "each reader names the file that it may not read, and skips unreadable folders",
   async () => {
     const root = await mkdtemp(join(tmpdir(), "hearth-unreadable-"));
     try {

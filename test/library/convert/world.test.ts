@@ -5,7 +5,7 @@ import { readWorld } from "../../../src/library/convert/world.ts";
 const place = { rows: 12, label: "folder" };
 const read = (...lines: readonly string[]) => readWorld(lines.join("\n"), place);
 
-test("tokens are spelled as Python spells bytes, whether the file has them as text or as bytes", () => {
+test("tokens in Python's text or bytes notation give the same bytes as in Python", () => {
   const { pieces } = read(
     String.raw`1 '\x00' 1`,
     String.raw`2 b'\xff' 1`,

@@ -72,7 +72,7 @@ async function uploaded(files: Record<string, string | Uint8Array>) {
   return { label: "new", files: paths };
 }
 
-describe("an adapter becomes a layer of its own", () => {
+describe("an adapter becomes a separate layer", () => {
   test("as a GGUF beside a base", async () => {
     expect(await create(fields({ base: "base", adapter: source(lora) }))).toEqual([
       "parsing GGUF",
@@ -90,7 +90,7 @@ describe("an adapter becomes a layer of its own", () => {
     expect(entry.config).toMatchObject({ model_family: "llama", model_families: ["llama"] });
   });
 
-  test("as a GGUF among the files, told by what it says of itself", async () => {
+  test("as a GGUF among the files, recognised by its metadata", async () => {
     await create(fields({ sources: [source(weights, "m"), source(lora, "a")] }));
     expect(adaptersOf(await store.load("new"))).toEqual([lora]);
   });
@@ -110,14 +110,14 @@ describe("an adapter becomes a layer of its own", () => {
     gguf.close();
   });
 
-  test("beside weights that are quantized on the way", async () => {
+  test("beside weights that are quantized in the same create", async () => {
     await create(fields({ base: "base", adapter: source(lora), quantize: "Q8_0" }));
     const entry = await store.load("new");
     expect(adaptersOf(entry)).toEqual([lora]);
     expect(entry.config.file_type).toBe("Q8_0");
   });
 
-  test("a model built upon it keeps it, and a second one comes behind it", async () => {
+  test("and stays in a model built upon it, where a second adapter comes after it", async () => {
     await create(fields({ name: parseName("one"), base: "base", adapter: source(lora) }));
     await create(fields({ name: parseName("kept"), base: "one", system: "You are brief." }));
     expect(adaptersOf(await store.load("kept"))).toEqual([lora]);
@@ -126,7 +126,7 @@ describe("an adapter becomes a layer of its own", () => {
     expect(adaptersOf(await store.load("two"))).toEqual([lora, other]);
   });
 
-  test("copies carry it; it goes with the last model that has it", async () => {
+  test("and is copied with its model, and deleted with the last model that has it", async () => {
     await create(fields({ base: "base", adapter: source(lora) }));
     await library.copy({ from: parseName("new"), to: parseName("copy") });
     await library.remove(parseName("new"));
@@ -142,7 +142,7 @@ describe("ADAPTER of a Modelfile", () => {
     return create(await requestOfModelfile(text, { ...place, ...(at === undefined ? {} : { folder: at }) }));
   };
 
-  test("is a blob, by its digest or by the path that its upload was answered with", async () => {
+  test("is a blob, by its digest or by the path from its upload", async () => {
     for (const value of [lora, `@${lora}`, blobPath(root, lora)]) {
       const steps = await createFrom(`FROM base\nADAPTER ${value}`);
       expect(steps).toEqual([
@@ -161,7 +161,7 @@ describe("ADAPTER of a Modelfile", () => {
     }
   });
 
-  test("is a GGUF or a folder of safetensors in a folder that may be read", async () => {
+  test("is a GGUF or a folder of safetensors in an allowed folder", async () => {
     await writeFile(join(allowed, "lora.gguf"), bytesOf(ADAPTER));
     await createFrom(`FROM base\nADAPTER ${join(allowed, "lora.gguf")}`);
     expect(adaptersOf(await store.load("new"))).toEqual([lora]);
@@ -173,7 +173,7 @@ describe("ADAPTER of a Modelfile", () => {
     expect(adaptersOf(await store.load("new"))).toHaveLength(1);
   });
 
-  test("anything else is refused by name", async () => {
+  test("refuses any other value by name", async () => {
     await mkdir(join(allowed, "two"));
     for (const name of ["a.gguf", "b.gguf"]) await writeFile(join(allowed, "two", name), bytesOf(ADAPTER));
     for (const [value, code, message] of [
@@ -191,7 +191,7 @@ describe("ADAPTER of a Modelfile", () => {
   });
 });
 
-describe("an adapter that does not fit is refused, and nothing of it stays", () => {
+describe("an adapter that does not fit is refused and leaves no blob", () => {
   const other = makeModel("qwen2");
   const narrow = { ...ADAPTER, tensors: ADAPTER.tensors.slice(1) };
   const cases: Readonly<Record<string, readonly [WriteModel, string]>> = {
@@ -226,13 +226,13 @@ describe("an adapter that does not fit is refused, and nothing of it stays", () 
     });
   }
 
-  test("two among the files", async () => {
+  test("two adapters among the files", async () => {
     const second = await put(makeAdapter(MODEL, { rank: 4, alpha: 4, seed: 2 }));
     const created = create(fields({ base: "base", sources: [source(lora, "a"), source(second, "b")] }));
     await expect(created).rejects.toThrow("only one adapter is currently supported");
   });
 
-  test("one that was never uploaded", async () => {
+  test("an adapter that was not uploaded", async () => {
     const missing = `sha256:${"a".repeat(64)}` as Digest;
     const created = create(fields({ base: "base", adapter: source(missing) }));
     await expect(created).rejects.toMatchObject({
@@ -241,7 +241,7 @@ describe("an adapter that does not fit is refused, and nothing of it stays", () 
     });
   });
 
-  test("safetensors of a weight of another size", async () => {
+  test("safetensors for a weight of another size", async () => {
     const files = await uploaded(peft(2, "k_proj")); // its matrix has half the rows
     const before = await blobsIn(root);
     const created = create(fields({ base: "base", adapter: files }));

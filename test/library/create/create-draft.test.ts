@@ -37,7 +37,7 @@ async function create(text: string, name = "new"): Promise<string[]> {
 const draftIn = async (name: string): Promise<string | undefined> =>
   (await place.store.load(name)).paths.drafts.map((path) => path)[0];
 
-test("DRAFT names a file or a model: a layer of kind draft, which a Modelfile shows and the next model keeps", async () => {
+test("DRAFT with a file or a model becomes a draft layer, which show prints and a model built upon it keeps", async () => {
   await create("FROM large\nDRAFT ./small.gguf\nPARAMETER draft_num_predict 3");
   const entry = await place.store.load("new");
   expect(layersOf(entry.layers, "draft")).toMatchObject([{ mediaType: "application/vnd.ollama.image.draft" }]);
@@ -53,7 +53,7 @@ test("DRAFT names a file or a model: a layer of kind draft, which a Modelfile sh
   expect(await draftIn("named")).toBe((await place.store.load("small")).paths.model);
 });
 
-test("a draft that means something else by an id is refused; control tokens and padding may differ", async () => {
+test("a draft with other tokens is refused, while control tokens and padding may differ", async () => {
   await writeTinyGguf(at("words.gguf"), { "tokenizer.ggml.tokens": ["a", "c"] });
   await writeTinyGguf(at("family.gguf"), { "tokenizer.ggml.model": "llama" });
   await writeTinyGguf(at("long.gguf"), {
@@ -79,7 +79,7 @@ test("a draft that means something else by an id is refused; control tokens and 
   expect(await draftIn("padded")).toBeDefined();
 });
 
-test("what cannot draft is refused in the words of the request", async () => {
+test("an unfit draft is refused with the name from the request", async () => {
   await writeTinyGguf(at("vision.gguf"), { "general.type": "mmproj" });
   const refused: [string, string][] = [
     [
@@ -95,7 +95,7 @@ test("what cannot draft is refused in the words of the request", async () => {
   expect(await place.store.find("bad")).toBeUndefined();
 });
 
-test("in fields a draft is an uploaded file or a name", async () => {
+test("the draft field is an uploaded file or a model's name", async () => {
   const { library, store } = place;
   await statusesOf(library.create(fields({ base: "large", draft: "small" })));
   expect(await draftIn("new")).toBe((await store.load("small")).paths.model);
@@ -104,7 +104,7 @@ test("in fields a draft is an uploaded file or a name", async () => {
   expect(await readFile((await draftIn("new"))!)).toEqual(await readFile(at("smaller.gguf")));
 });
 
-test("a draft is quantized apart from the model, once, and never twice over", async () => {
+test("a draft is quantized apart from the model, and not again if it is quantized", async () => {
   const { library, store } = place;
   const request = fields({ base: "large", draft: "small", draftQuantize: "Q8_0" });
   expect(await statusesOf(library.create(request))).toContain("quantizing F32 model to Q8_0");

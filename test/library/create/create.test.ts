@@ -54,7 +54,7 @@ async function putGguf(extra: Parameters<typeof writeTinyGguf>[1] = {}): Promise
 const source = (digest: Digest, label = "x.gguf") => blobSource(root, { label, digest });
 
 describe("from a model", () => {
-  test("everything is taken over that the request does not change", async () => {
+  test("the new model keeps everything that the request does not change", async () => {
     expect(await create(fields({ base: "BASE" }))).toEqual([
       ...Array(6).fill("using existing layer D"),
       "writing manifest",
@@ -75,7 +75,7 @@ describe("from a model", () => {
     expect(await configOf()).not.toHaveProperty("hearth_embedded"); // belonged to the base
   });
 
-  test("texts and messages are replaced, licences appended, parameters laid over those of the base", async () => {
+  test("texts and messages are replaced, licences appended, and parameters merged over those of the base", async () => {
     const steps = await create(
       fields({
         base: "base",
@@ -111,14 +111,14 @@ describe("from a model", () => {
     expect((await store.load("base")).system).toBe("Old.");
   });
 
-  test("a model may be built upon itself, and loses only what it replaces", async () => {
+  test("a model may be built upon itself, and only replaced layers are removed", async () => {
     const before = (await readdir(join(root, "blobs"))).length;
     await create({ ...fields({ base: "base", system: "New." }), name: parseName("base") });
     expect((await store.load("base")).system).toBe("New.");
     expect((await readdir(join(root, "blobs"))).length).toBe(before); // two new ones for two old ones
   });
 
-  test("one that is not there, or not whole, is an error before anything is said", async () => {
+  test("a missing or incomplete base is an error before the first status", async () => {
     await expect(create(fields({ base: "none" }))).rejects.toMatchObject({
       code: "not_found",
       message: "model 'none' not found",
@@ -129,7 +129,7 @@ describe("from a model", () => {
     await expect(entry()).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("a base that is deleted meanwhile is an error, and no model is made", async () => {
+  test("a base that is deleted during the create is an error, and no model is made", async () => {
     const steps = library.create(fields({ base: "base", system: "New." }));
     await steps.next();
     await library.remove(parseName("base"));
@@ -137,7 +137,7 @@ describe("from a model", () => {
     expect(await store.find("new")).toBeUndefined();
   });
 
-  test("texts that another model takes with it meanwhile are written again", async () => {
+  test("a layer whose other model is deleted during the create is written again", async () => {
     await putModel(root, "other", { texts: [["system", "Shared."]] });
     const steps = library.create(fields({ base: "base", system: "Shared." }));
     for (let status = ""; status !== "writing manifest";) status = (await steps.next()).value?.status ?? "";
@@ -146,7 +146,7 @@ describe("from a model", () => {
     expect((await entry()).system).toBe("Shared.");
   });
 
-  test("a template that does not parse is refused before anything is said", async () => {
+  test("a template that does not parse is refused before the first status", async () => {
     const created = create(fields({ base: "base", template: "{{ .Prompt " }));
     await expect(created).rejects.toMatchObject({
       code: "bad_request",
@@ -154,7 +154,7 @@ describe("from a model", () => {
     });
   });
 
-  test("a parameter of the wrong type is refused: the model could not be loaded", async () => {
+  test("a parameter of the wrong type is refused", async () => {
     const created = create(fields({ base: "base", parameters: { top_k: "many" } }));
     await expect(created).rejects.toMatchObject({
       code: "bad_request",
@@ -164,7 +164,7 @@ describe("from a model", () => {
 });
 
 describe("from files", () => {
-  test("one GGUF becomes a model, described by what it says", async () => {
+  test("one GGUF becomes a model, described by its metadata", async () => {
     const digest = await putGguf({ "general.file_type": { u32: 15 } });
     expect(await create(fields({ sources: [source(digest)], system: "S" }))).toEqual([
       "parsing GGUF",
@@ -184,7 +184,7 @@ describe("from files", () => {
     expect(await configOf()).toMatchObject({ os: "linux", rootfs: { diff_ids: layers.map((layer) => layer.digest) } });
   });
 
-  test("a projector comes after the model, whatever the order, and joins the families", async () => {
+  test("a projector comes after the model in any order of files, and joins the families", async () => {
     const projector = await putGguf({ "general.architecture": "clip", "general.type": "mmproj" });
     const model = await putGguf();
     await create(fields({ sources: [source(projector, "p.gguf"), source(model)] }));
@@ -203,7 +203,7 @@ describe("from files", () => {
     expect((await entry()).paths.projectors).toEqual([blobPath(root, projector)]);
   });
 
-  test("there must be exactly one model", async () => {
+  test("refuses any number of models other than one", async () => {
     const [a, b] = [await putGguf(), await putGguf({ "general.name": "b" })];
     const projector = await putGguf({ "general.type": "projector" });
     for (const [request, found] of [
@@ -217,7 +217,7 @@ describe("from files", () => {
     expect(await store.find("new")).toBeUndefined();
   });
 
-  test("what is no GGUF, damaged, an adapter or missing is refused by name", async () => {
+  test("a file that is not GGUF, is damaged, is an adapter or is missing is refused by name", async () => {
     const text = (await writeBlob(root, new TextEncoder().encode("GGUG, nearly"))).digest;
     const torn = (await writeBlob(root, new TextEncoder().encode("GGUF\x03"))).digest;
     const adapter = await putGguf({ "general.type": "adapter" });
@@ -245,7 +245,7 @@ describe("from files", () => {
   });
   const putShard = async (no: number) => source((await writeBlob(root, encodeGguf(shard(no)))).digest, `part ${no}`);
 
-  test("the parts of a split model become one that opens, in any order", async () => {
+  test("the parts of a split model become one model in any order", async () => {
     const steps = await create(fields({ sources: [await putShard(2), await putShard(0), await putShard(1)] }));
     expect(steps).toEqual([...Array(3).fill("parsing GGUF"), "creating new layer D", "writing manifest", "success"]);
     const { paths, config } = await entry();
@@ -255,7 +255,7 @@ describe("from files", () => {
     gguf.close();
   });
 
-  test("a split model of which a part is missing, or there twice, is refused", async () => {
+  test("a split model with a missing or repeated part is refused", async () => {
     const [a, b, c] = [await putShard(0), await putShard(1), await putShard(2)];
     await expect(create(fields({ sources: [a, b] }))).rejects.toThrow("expected all 3 parts of a split model, got 2");
     await expect(create(fields({ sources: [a, c] }))).rejects.toThrow(
@@ -267,7 +267,7 @@ describe("from files", () => {
     await expect(create(fields({ sources: [b, c] }))).rejects.toThrow("got none");
   });
 
-  test("a split model is found from its first part in a folder that may be read", async () => {
+  test("a split model is found from its first part in an allowed folder", async () => {
     for (const no of [0, 1, 2]) await writeFile(join(allowed, `m-0000${no + 1}-of-00003.gguf`), encodeGguf(shard(no)));
     await createFrom(`FROM ${join(allowed, "m-00001-of-00003.gguf")}`);
     expect((await entry()).config.model_type).toBe("24");
@@ -281,7 +281,7 @@ describe("from files", () => {
 describe("from a Modelfile", () => {
   const SEED = ["reading model metadata", "creating system layer"];
 
-  test("the steps are those that the API lists", async () => {
+  test("the statuses are those that the API documents", async () => {
     const text = 'FROM base\nSYSTEM New.\nPARAMETER top_k 7\nLICENSE """MIT"""\nMESSAGE user hi\n';
     expect(await createFrom(text)).toEqual([
       ...SEED,
@@ -299,7 +299,7 @@ describe("from a Modelfile", () => {
     });
   });
 
-  test("FROM takes the path and the digest of a blob", async () => {
+  test("FROM takes a blob's path or digest", async () => {
     const digest = await putGguf();
     const steps = [...SEED, "using already created layer D", "writing layer D", "writing manifest", "success"];
     expect(await createFrom(`FROM ${blobPath(root, digest)}`)).toEqual(steps);
@@ -318,7 +318,7 @@ describe("from a Modelfile", () => {
     });
   });
 
-  test("renderer, parser and requires stand in the configuration", async () => {
+  test("RENDERER, PARSER and REQUIRES go into the configuration", async () => {
     await createFrom("FROM base\nRENDERER glm-4.7\nPARSER qwen3\nREQUIRES 0.1.0");
     expect(await configOf()).toMatchObject({ renderer: "glm-4.7", parser: "qwen3", requires: "0.1.0" });
   });
@@ -332,14 +332,14 @@ describe("from a Modelfile", () => {
     }
   });
 
-  test("the default template is in force where it is asked for, and not where another server printed it", async () => {
+  test("the default template in a Modelfile is kept, unless another server printed the Modelfile", async () => {
     await createFrom("FROM base\nTEMPLATE {{ .Prompt }}");
     expect(await configOf()).toMatchObject({ hearth_template: "own" });
     await createFrom('# Modelfile generated by "ollama show"\nFROM base\nTEMPLATE {{ .Prompt }}');
     expect(await configOf()).not.toHaveProperty("hearth_template");
   });
 
-  test("an architecture that nothing here can run is refused, as a file and as a base", async () => {
+  test("an unsupported architecture is refused in a file and in a base", async () => {
     const picky = makeLibrary({ root, importDirs: [], noPrune: false, log: silent, runs: (name) => name === "qwen3" });
     const refused = { code: "unsupported", message: expect.stringContaining("the architecture 'llama' cannot be run") };
     await expect(Array.fromAsync(picky.create(fields({ base: "base" })))).rejects.toMatchObject(refused);
@@ -348,7 +348,7 @@ describe("from a Modelfile", () => {
     await expect(Array.fromAsync(picky.create(fields({ sources })))).rejects.toMatchObject(refused);
   });
 
-  test("what cannot be done yet is refused, not left out", async () => {
+  test("two models in FROM are refused", async () => {
     await expect(createFrom("FROM base\nFROM m2")).rejects.toThrow(
       "expected one model to build upon, got 'base' and 'm2'",
     );
@@ -356,7 +356,7 @@ describe("from a Modelfile", () => {
 });
 
 describe("files of this machine", () => {
-  test("are read inside the folders that the configuration names, relative to the Modelfile", async () => {
+  test("are read inside the configured folders, relative to the Modelfile", async () => {
     await mkdir(join(allowed, "sub"));
     for (const from of ["../tiny.gguf", "./near.gguf", "near.gguf", join(allowed, "tiny.gguf")]) {
       await writeTinyGguf(join(allowed, "tiny.gguf"), { "general.name": from });
@@ -373,7 +373,7 @@ describe("files of this machine", () => {
     expect((await requestOfModelfile(text, { ...place(), folder: at })).base).toBe("base"); // no file of that name
   });
 
-  test("outside are refused, whether or not they exist", async () => {
+  test("outside of the folders are refused, also if they do not exist", async () => {
     const secret = join(folder, "secret.gguf");
     await writeTinyGguf(secret);
     await symlink(secret, join(allowed, "link.gguf"));
@@ -393,7 +393,7 @@ describe("files of this machine", () => {
     expect(await store.find("new")).toBeUndefined();
   });
 
-  test("a blob path must be one of this store's", async () => {
+  test("a blob path must be in this store", async () => {
     const digest = await putGguf();
     const name = blobPath(root, digest).split("/").at(-1)!;
     for (const path of [`/elsewhere/${name}`, join(root, "blobs", "x", name), `${root}/manifests/${name}`]) {
@@ -401,7 +401,7 @@ describe("files of this machine", () => {
     }
   });
 
-  test("relative paths need a Modelfile that is a file; other text is no name", async () => {
+  test("a relative path needs a Modelfile on disk, and other text is an invalid model name", async () => {
     for (const from of ["./x.gguf", "../x", "~/x"]) {
       await expect(createFrom(`FROM ${from}`)).rejects.toMatchObject({
         code: "bad_request",
@@ -424,7 +424,7 @@ describe("files of this machine", () => {
   });
 });
 
-test("a model with a projector keeps it, and its families, when it is built upon", async () => {
+test("a model built upon one with a projector keeps the projector and its families", async () => {
   await putModel(root, "sees");
   const path = join(folder, "p.gguf");
   await writeTinyGguf(path, { "general.architecture": "clip" });

@@ -43,7 +43,7 @@ const remove = (name: string) => library.remove(parseName(name));
 const names = async () => (await (await openStore(root)).list()).map((model) => model.displayName).sort();
 const blobCount = async () => (await readdir(join(root, "blobs"))).length;
 
-test("blobs that are held stay when their model goes, and go when they are swept once free", async () => {
+test("held blobs stay when their model is deleted, and are swept when they are released", async () => {
   const digests = digestsOf(await readManifest(pathOf("a")));
   const before = await blobCount();
   const release = library.hold(new Set(digests));
@@ -62,7 +62,7 @@ describe("copying", () => {
     expect([await names(), await blobCount()]).toEqual([["a:latest", "b:latest", "user/c:1"], before]);
   });
 
-  test("replaces what was there, and drops what only that had", async () => {
+  test("replaces a model of that name, and removes the blobs that only that model had", async () => {
     await copy("a", "B");
     expect(await names()).toEqual(["a:latest", "b:latest"]); // under the existing spelling
     expect((await (await openStore(root)).load("b")).system).toBe("A");
@@ -84,7 +84,7 @@ describe("copying", () => {
     expect(await names()).toEqual(["b:latest"]);
   });
 
-  test("says where there is nothing to copy", async () => {
+  test("returns false if the source does not exist", async () => {
     expect(await copy("none", "c")).toBe(false);
     expect(await names()).toEqual(["a:latest", "b:latest"]);
   });
@@ -99,24 +99,24 @@ describe("deleting", () => {
     expect(await blobCount()).toBe(new Set(kept).size);
   });
 
-  test("of the last model leaves no blob, and no folder but the top one", async () => {
+  test("the last model leaves no blob, and no folder but the top one", async () => {
     await remove("a");
     await remove("b");
     expect(await readdir(join(root, "blobs"))).toEqual([]);
     expect(await readdir(join(root, "manifests"))).toEqual([]);
   });
 
-  test("leaves the folders that hold another model", async () => {
+  test("a model keeps the folders that hold another model", async () => {
     await copy("a", "a:other");
     await remove("a");
     expect(await names()).toEqual(["a:other", "b:latest"]);
   });
 
-  test("says where there is nothing to delete", async () => {
+  test("returns false if the model does not exist", async () => {
     expect(await remove("none")).toBe(false);
   });
 
-  test("deletes no blob while some manifest cannot be read, for it may refer to any", async () => {
+  test("removes no blob while some manifest cannot be read", async () => {
     await mkdir(dirname(pathOf("torn:1")), { recursive: true });
     await writeFile(pathOf("torn:1"), '{"config":');
     const before = await blobCount();
@@ -125,14 +125,14 @@ describe("deleting", () => {
     expect(warnings).toEqual([{ path: pathOf("torn:1"), reason: expect.stringContaining("not JSON") }]);
   });
 
-  test("of a manifest that cannot be read takes that alone", async () => {
+  test("a model with an unreadable manifest removes only the manifest", async () => {
     await writeFile(pathOf("a"), "{");
     const before = await blobCount();
     expect(await remove("a")).toBe(true);
     expect([await names(), await blobCount()]).toEqual([["b:latest"], before]);
   });
 
-  test("is not stopped by what is no manifest", async () => {
+  test("ignores files and folders that are not manifests", async () => {
     await mkdir(join(dirname(pathOf("a")), "folder"));
     await writeFile(join(root, "manifests", ".DS_Store"), "x");
     await remove("a");
@@ -140,7 +140,7 @@ describe("deleting", () => {
   });
 });
 
-test("many changes at once leave every model that is there whole", async () => {
+test("many simultaneous changes leave every remaining model whole", async () => {
   const work: Promise<boolean>[] = [];
   for (let i = 0; i < 20; i++) work.push(copy("a", `c${i % 5}`), remove(`c${(i * 3) % 5}`), copy("b", `c${i % 3}`));
   await Promise.all(work);
@@ -148,7 +148,7 @@ test("many changes at once leave every model that is there whole", async () => {
   for (const name of await names()) expect((await store.load(name)).licenses).toEqual(["MIT"]);
 });
 
-test("a model that is copied while it is deleted is copied whole, or not at all", async () => {
+test("a model that is copied during its deletion is copied whole or not at all", async () => {
   for (let i = 0; i < 5; i++) {
     await putModel(root, "here", { texts: [["system", `only here ${i}`]] });
     const [copied] = await Promise.all([copy("here", "there"), remove("here")]);
@@ -159,7 +159,7 @@ test("a model that is copied while it is deleted is copied whole, or not at all"
   }
 });
 
-test("without pruning, blobs stay", async () => {
+test("with noPrune, blobs stay", async () => {
   const keeping = makeLibrary({ root, importDirs: [], noPrune: true, log: undefined as unknown as Logger });
   const [config] = digestsOf(await readManifest(pathOf("a")));
   await keeping.remove(parseName("a"));
@@ -167,7 +167,7 @@ test("without pruning, blobs stay", async () => {
   expect(await Bun.file(blobPath(root, config!)).exists()).toBe(true);
 });
 
-test("where the store takes no lock, a young blob stays: somebody may be about to publish it", async () => {
+test("if the store cannot be locked, a young blob stays, since another process may be about to use it", async () => {
   await mkdir(join(root, "hearth.lock")); // makes a file of that name impossible
   const before = await blobCount();
   await remove("a");
@@ -180,7 +180,7 @@ test("where the store takes no lock, a young blob stays: somebody may be about t
   expect(await blobCount()).toBe(before);
 });
 
-test("while another server has the store nothing is changed, and once it has ended all can be", async () => {
+test("changes are refused while another server holds the store, and allowed after it ends", async () => {
   const other = makeStoreLock(root);
   other.claim();
   const refused = expect.objectContaining({ code: "conflict" });

@@ -136,7 +136,7 @@ describe("chooseTypes", () => {
     });
   }
 
-  test("value matrices shared by four heads or more get more at Q2_K, and so do those of a 70B model", () => {
+  test("value matrices get more bits at Q2_K if four or more heads share them, and in a 70B model", () => {
     const shared = { "attention.head_count": 8, "attention.head_count_kv": 2 };
     const valueOf = (nLayers: number, type: "Q2_K" | "Q3_K_S" | "Q4_K_M"): QuantName | undefined =>
       chooseTypes(modelOf({ arch: "llama", nLayers, keys: shared, layer: DENSE, top: UNTIED }), type).get(
@@ -146,7 +146,7 @@ describe("chooseTypes", () => {
     expect([valueOf(80, "Q2_K"), valueOf(80, "Q3_K_S"), valueOf(80, "Q4_K_M")]).toEqual(["q5_K", "q5_K", "q5_K"]);
   });
 
-  test("vectors, norms, biases, routers, positions and small recurrent weights stay as they are", () => {
+  test("vectors, norms, biases, routers, positions and small recurrent weights keep their type", () => {
     const kept = {
       attn_norm: 256,
       attn_q_norm: 256,
@@ -203,7 +203,7 @@ test("file types are found in any case and have llama.cpp's ids", () => {
   expect(ids).toEqual([0, 1, 2, 3, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 32]); // llama_ftype, llama.h
 });
 
-test("a file type that there is not is refused with those that there are", () => {
+test("an unknown file type is refused with the list of supported types", () => {
   for (const name of ["iq2_xs", "q9_9", "", "toString", "__proto__"]) {
     expect(() => parseFileType(name)).toThrow(
       `unsupported quantization type ${name.toUpperCase()} - supported types are F32, F16, BF16, Q4_0, Q4_1,`,

@@ -74,7 +74,7 @@ async function writeSource(folder: string, extra: readonly WriteTensor[] = []): 
   return path;
 }
 
-test("the file has the same tensors in the same order, each quantized as a whole", () =>
+test("the file has the same tensors in the same order, and each whole tensor has one type", () =>
   withFolder(async (folder) => {
     const to = join(folder, "out.gguf");
     const { type, tensorTypes } = await quantize(await writeSource(folder), to, { type: "Q5_k_M" });
@@ -93,7 +93,7 @@ test("the file has the same tensors in the same order, each quantized as a whole
     expect(file.read("output_norm.weight")).toEqual(packed("f32", NORM));
   }));
 
-test("metadata keeps values and number types; only the file's own facts change", () =>
+test("metadata keeps its values and number types, except the facts about the file itself", () =>
   withFolder(async (folder) => {
     const from = await writeSource(folder);
     const to = join(folder, "out.gguf");
@@ -107,7 +107,7 @@ test("metadata keeps values and number types; only the file's own facts change",
     expect((await Bun.file(to).bytes()).subarray(16, 16 + keyCount)).toEqual(header.subarray(0, keyCount));
   }));
 
-test("progress counts bytes of the source up to all of them, once per range", () =>
+test("progress counts the source's bytes up to the total, once per range", () =>
   withFolder(async (folder) => {
     const seen: [number, number][] = [];
     const onProgress = (done: { completed: number; total: number }) => seen.push([done.completed, done.total]);
@@ -118,7 +118,7 @@ test("progress counts bytes of the source up to all of them, once per range", ()
     expect(seen).toEqual([first, 2 * first, embedding, embedding + 1024, total].map((completed) => [completed, total]));
   }));
 
-test("a split model becomes one file, also where its first part holds no tensors", () =>
+test("a split model becomes one file, also if its first part has no tensors", () =>
   withFolder(async (folder) => {
     const split = (no: number) => ({
       "split.no": { u16: no },
@@ -151,7 +151,7 @@ async function expectUntouched(folder: string, run: (to: string) => Promise<unkn
   return error;
 }
 
-test("cancelling ends it, before and between ranges", () =>
+test("cancelling ends the work, before and between ranges", () =>
   withFolder(async (folder) => {
     const from = await writeSource(folder);
     const cancelled = { code: "cancelled" };
@@ -162,7 +162,7 @@ test("cancelling ends it, before and between ranges", () =>
     expect(await expectUntouched(folder, (to) => quantize(from, to, options))).toMatchObject(cancelled);
   }));
 
-test("weights that are not finite are refused, with the tensor's name", () =>
+test("weights that are not finite are refused with the tensor's name", () =>
   withFolder(async (folder) => {
     for (const [bad, found] of [
       [NaN, "NaN"],
@@ -177,7 +177,7 @@ test("weights that are not finite are refused, with the tensor's name", () =>
     }
   }));
 
-test("sources that are missing, damaged, quantized or the target itself are refused", () =>
+test("a missing, damaged or quantized source, or one that is also the target, is refused", () =>
   withFolder(async (folder) => {
     const from = await writeSource(folder);
     const error = (path: string, options = {}) => expectUntouched(folder, (to) => quantize(path, to, options));
@@ -195,7 +195,7 @@ test("sources that are missing, damaged, quantized or the target itself are refu
     expect(await error(from)).toMatchObject({ code: "bad_file" });
   }));
 
-test("a source that becomes shorter meanwhile is an error", () =>
+test("a source that is truncated during the work is an error", () =>
   withFolder(async (folder) => {
     const from = await writeSource(folder);
     let shorter: Promise<void> | undefined;
@@ -208,7 +208,7 @@ test("a source that becomes shorter meanwhile is an error", () =>
     await shorter;
   }));
 
-goldenTest("a model that is quantized to F16 has the same weights, and to Q8_0 nearly", () =>
+goldenTest("a model quantized to F16 has the same weights, and to Q8_0 nearly the same", () =>
   withFolder(async (folder) => {
     const from = golden("archs/llama-dense.gguf");
     using source = closing(openGguf(from));
@@ -237,7 +237,7 @@ function closing<T extends { close(): void }>(resource: T): T & Disposable {
   return Object.assign(resource, { [Symbol.dispose]: () => resource.close() });
 }
 
-test("a table of whole numbers is copied, whatever the type", () =>
+test("a table of whole numbers is copied for any target type", () =>
   withFolder(async (folder) => {
     const [from, to] = [join(folder, "from.gguf"), join(folder, "to.gguf")];
     const numbers = Int32Array.from({ length: 15 }, (_, i) => i * 1e6 - 7);

@@ -20,14 +20,14 @@ test("a reader gets the reports in order, and the result at the end", async () =
   expect(await steps.next()).toEqual({ done: true, value: "result" });
 });
 
-test("a slow reader gets the latest report only, and the last one although the work is over", async () => {
+test("a slow reader gets only the latest report, and the last one even after the end of the work", async () => {
   const steps = reports(async (report: (n: number) => void) => {
     for (let n = 0; n < 1000; n++) report(n);
   });
   expect(await Array.fromAsync(steps)).toEqual([999]);
 });
 
-test("the failure of the work is the reader's, behind the reports", async () => {
+test("an error of the work reaches the reader after the reports", async () => {
   const steps = reports(async (report: (n: number) => void) => {
     report(1);
     throw new Error("broken");
@@ -36,7 +36,7 @@ test("the failure of the work is the reader's, behind the reports", async () => 
   await expect(steps.next()).rejects.toThrow("broken");
 });
 
-test("a reader that stops ends the work, and waits until it has cleared up", async () => {
+test("a reader that stops aborts the work, and waits for its cleanup", async () => {
   let isClear = false;
   const steps = reports(async (report: (n: number) => void, signal) => {
     report(1);
@@ -50,7 +50,7 @@ test("a reader that stops ends the work, and waits until it has cleared up", asy
   expect(isClear).toBe(true);
 });
 
-test("the caller's signal ends the work while nobody reads", async () => {
+test("the caller's signal aborts the work even if there is no reader", async () => {
   const caller = new AbortController();
   const work = async (_report: (n: number) => void, signal: AbortSignal) => {
     await untilAborted(signal);

@@ -21,7 +21,7 @@ afterEach(async () => {
 const failureOf = (name: string) => Array.fromAsync(place.pull(name)).catch((error: unknown) => error);
 const requestsTo = (path: string) => front.seen.filter((seen) => seen.path === path);
 
-test("a registry that wants to know who we are gets a signed request, and one token does for the whole pull", async () => {
+test("a registry with a token challenge gets a signed request, and one token serves the whole pull", async () => {
   front.behaviour.redirectBlobs = true;
   const name = publish(front, "m", [noise(300 * KB, 1), noise(KB, 2)]);
   expect((await Array.fromAsync(place.pull(name))).at(-1)).toEqual({ status: "success" });
@@ -31,7 +31,7 @@ test("a registry that wants to know who we are gets a signed request, and one to
   expect(toStorage.map(({ authorization }) => authorization).filter((value) => value !== null)).toEqual([]);
 });
 
-test("a token that expires is renewed, once for all connections that find it so", async () => {
+test("an expired token is renewed once for all connections", async () => {
   const name = publish(front, "m", [noise(600 * KB, 1)]);
   let expired: string | undefined;
   front.behaviour.interfere = (seen) => {
@@ -45,13 +45,13 @@ test("a token that expires is renewed, once for all connections that find it so"
   expect(requestsTo("/token").length).toBe(2);
 });
 
-test("a key that the registry does not know: access denied", async () => {
+test("an unknown key: access denied", async () => {
   front.behaviour.tokensFor = "AAAA";
   const name = publish(front, "m", [noise(KB, 1)]);
   expect(await failureOf(name)).toMatchObject({ code: "registry", message: "unauthorized: access denied" });
 });
 
-test("a registry that refuses the token it gave: access denied, and no further tries", async () => {
+test("a registry that refuses its token: access denied, without further tries", async () => {
   front.behaviour.interfere = (seen) =>
     seen.path === "/token"
       ? undefined
@@ -65,7 +65,7 @@ test("a registry that refuses the token it gave: access denied, and no further t
   expect(requestsTo("/token").length).toBe(1);
 });
 
-test("a realm on another host is told neither key nor signature", async () => {
+test("a realm on another host gets no request", async () => {
   front.behaviour.realm = `http://${front.storageHost}/token`;
   const name = publish(front, "m", [noise(KB, 1)]);
   expect(await failureOf(name)).toMatchObject({
@@ -75,7 +75,7 @@ test("a realm on another host is told neither key nor signature", async () => {
   expect(front.seen.filter(({ at }) => at === "storage")).toEqual([]);
 });
 
-test("a token in a redirect to the same host stays, and in one to another host does not", async () => {
+test("a redirect keeps the token on the same host, and drops it on another host", async () => {
   const name = publish(front, "m", [noise(KB, 1)]);
   front.behaviour.interfere = (seen) =>
     seen.path.includes("sha256:") && !seen.url.search && seen.at === "registry"
@@ -99,7 +99,7 @@ describe("challenges:", () => {
     expect(() => parseChallenge(header, base)).toThrow(message);
   });
 
-  test("realm, service and every scope", () => {
+  test("have a realm, a service and every scope", () => {
     expect(parseChallenge('bearer realm="https://r.example/t?a=1", service="s x",scope="a b"', base)).toEqual({
       realm: new URL("https://r.example/t?a=1"),
       service: "s x",
@@ -108,7 +108,7 @@ describe("challenges:", () => {
   });
 
   test.each(["", "null", "{}", '{"token":7}', '{"token":"a\\nb"}', `{"token":"${"x".repeat(40000)}"}`])(
-    "an answer without a token that can stand in a header: %j",
+    "an answer without a token that fits in a header is refused: %j",
     (text) => {
       expect(() => parseToken(text.slice(0, 50000), "r.example")).toThrow("r.example: expected a token");
     },
@@ -117,7 +117,7 @@ describe("challenges:", () => {
 
 describe("POST /api/pull and /api/push, insecure:", () => {
   const at = (text: string, insecure: boolean) => parseAddress(text, { insecure }).base.href;
-  test("without it https is spoken, with it http, unless the name says https", () => {
+  test("uses https without it, and http with it unless the name says https", () => {
     expect(at("m", false)).toBe("https://registry.ollama.ai/");
     expect(at("localhost:5000/a/m", false)).toBe("https://localhost:5000/");
     expect(at("localhost:5000/a/m", true)).toBe("http://localhost:5000/");
@@ -147,7 +147,7 @@ describe("a user and a password", () => {
   };
   const basic = `Basic ${btoa(login)}`;
 
-  test("go to the source that asks for them and to no other registry", async () => {
+  test("go to the configured source if it requires them, and to no other registry", async () => {
     front.behaviour.redirectBlobs = true;
     front.behaviour.interfere = ({ at, authorization }) =>
       at === "registry" && authorization !== basic
@@ -163,7 +163,7 @@ describe("a user and a password", () => {
     expect(front.seen.map(({ authorization }) => authorization)).toEqual([null]);
   });
 
-  test("get a token where the registry wants one", async () => {
+  test("get a token if the registry requires one", async () => {
     front.behaviour.interfere = ({ path, authorization }) => {
       if (path === "/token") {
         return authorization === basic ? Response.json({ token: "t" }) : new Response(null, { status: 401 });
@@ -177,24 +177,27 @@ describe("a user and a password", () => {
     await expect(wrong).rejects.toThrow(/^unauthorized: access denied with models.sourceLogin$/);
   });
 
-  test.skipIf(!DOCKER_REGISTRY)("docker-registry with htpasswd: pushed and pulled; refused without", async () => {
-    const registry = await startDockerRegistry(`${place.home}/registry`, "anna:secret");
-    const [from, to, wrong] = await Promise.all(
-      ["secret", "secret", "wrong"].map((password) =>
-        makePlace({}, true, { source: new URL(`http://${registry.host}`), login: `anna:${password}` }),
-      ),
-    );
-    try {
-      await putModel(from!.root, "m");
-      expect((await Array.fromAsync(from!.push("m"))).at(-1)!.status).toBe("success");
-      expect((await Array.fromAsync(to!.pull("m"))).at(-1)!.status).toBe("success");
-      const denied = "unauthorized: access denied with models.sourceLogin";
-      await expect(Array.fromAsync(wrong!.pull("m"))).rejects.toThrow(denied);
-      await putModel(wrong!.root, "n");
-      await expect(Array.fromAsync(wrong!.push("n"))).rejects.toThrow(denied);
-    } finally {
-      await registry.stop();
-      for (const each of [from, to, wrong]) await each?.close();
-    }
-  });
+  test.skipIf(!DOCKER_REGISTRY)(
+    "docker-registry with htpasswd: a login pushes and pulls, and requests without it are refused",
+    async () => {
+      const registry = await startDockerRegistry(`${place.home}/registry`, "anna:secret");
+      const [from, to, wrong] = await Promise.all(
+        ["secret", "secret", "wrong"].map((password) =>
+          makePlace({}, true, { source: new URL(`http://${registry.host}`), login: `anna:${password}` }),
+        ),
+      );
+      try {
+        await putModel(from!.root, "m");
+        expect((await Array.fromAsync(from!.push("m"))).at(-1)!.status).toBe("success");
+        expect((await Array.fromAsync(to!.pull("m"))).at(-1)!.status).toBe("success");
+        const denied = "unauthorized: access denied with models.sourceLogin";
+        await expect(Array.fromAsync(wrong!.pull("m"))).rejects.toThrow(denied);
+        await putModel(wrong!.root, "n");
+        await expect(Array.fromAsync(wrong!.push("n"))).rejects.toThrow(denied);
+      } finally {
+        await registry.stop();
+        for (const each of [from, to, wrong]) await each?.close();
+      }
+    },
+  );
 });

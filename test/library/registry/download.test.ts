@@ -14,7 +14,7 @@ const openIn = (folder: string): string[] =>
     }
   });
 
-test.skipIf(process.platform !== "linux")("downloads that were left hold no file open", async () => {
+test.skipIf(process.platform !== "linux")("aborted downloads leave no file open", async () => {
   const front = startFront();
   const place = await makePlace();
   try {

@@ -10,7 +10,7 @@ beforeEach(async () => void (home = await tempFolder()));
 afterEach(() => rm(home, { recursive: true }));
 const path = () => join(home, "id_ed25519");
 
-test("the first start makes a key that only its owner may read, and later ones leave it", async () => {
+test("the first start makes a key that only its owner can read, and later starts keep it", async () => {
   await ensureKey(home);
   const text = await readFile(path(), "utf8");
   expect((await stat(path())).mode & 0o777).toBe(0o600);
@@ -38,7 +38,7 @@ test("a signature can be checked with the public key", async () => {
 const hasSshKeygen = Bun.which("ssh-keygen") !== null;
 
 test.skipIf(!hasSshKeygen)(
-  "a key that someone made elsewhere is used, and a public half not its own replaced",
+  "a key from ssh-keygen is used, and a public file that does not match it is replaced",
   async () => {
     await Bun.spawn(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "somebody", "-f", path()]).exited;
     const [text, line] = [await readFile(path(), "utf8"), await readFile(`${path()}.pub`, "utf8")];
@@ -59,7 +59,7 @@ test.skipIf(!hasSshKeygen)("ssh-keygen reads the key", async () => {
   expect(text.trim()).toBe((await readFile(`${path()}.pub`, "utf8")).trim());
 });
 
-test("what is no such key is an error that names the file", async () => {
+test("an invalid key is an error that names the file", async () => {
   await ensureKey(home);
   const text = await readFile(path(), "utf8");
   const lines = text.trim().split("\n");

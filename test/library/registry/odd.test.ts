@@ -34,7 +34,7 @@ describe("several challenges in one answer:", () => {
     ["Basic first", (bearer: string) => ['Basic realm="users, and Bearer realm"', bearer]],
     ["Bearer first", (bearer: string) => [bearer, 'Basic realm="users"', "Negotiate"]],
   ] as const;
-  test.each(orders)("the one for tokens is met, %s", async (_, challenges) => {
+  test.each(orders)("the Bearer challenge is answered, %s", async (_, challenges) => {
     const name = publish(front, "m", [noise(KB, 1)]);
     const bearer = `Bearer realm="http://${front.host}/token", service="a"`;
     front.behaviour.interfere = ({ path, authorization }) => {
@@ -51,7 +51,7 @@ describe("several challenges in one answer:", () => {
 });
 
 describe("Retry-After", () => {
-  test("as a date is waited for", async () => {
+  test("with a date delays the next request until then", async () => {
     const name = publish(front, "m", [noise(KB, 1)]);
     const until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date has whole seconds
     let askedAt = 0;
@@ -66,11 +66,11 @@ describe("Retry-After", () => {
   });
 });
 
-describe("an answer in gzip that nobody asked for:", () => {
+describe("an unrequested gzip answer", () => {
   const zipped = (text: string, status = 200): Response =>
     new Response(gzipSync(text), { status, headers: { "content-encoding": "gzip" } });
 
-  test("a manifest and a refusal are read", async () => {
+  test("is decompressed in a manifest and in an error", async () => {
     const name = publish(front, "m", [noise(KB, 1)]);
     const manifest = new TextDecoder().decode(front.manifests.get("library/m:latest"));
     front.behaviour.interfere = ({ path }) => (path.includes("/manifests/") ? zipped(manifest) : undefined);
@@ -79,7 +79,7 @@ describe("an answer in gzip that nobody asked for:", () => {
     await expect(lastOf(place.pull(name))).rejects.toThrow("pull model manifest: 403: not yours");
   });
 
-  test("one that grows beyond the limit, and one that is no gzip, are errors", async () => {
+  test("is an error if it exceeds the limit or is not gzip", async () => {
     front.behaviour.interfere = () => zipped(" ".repeat(5 * 1024 * KB));
     const name = `${front.host}/library/m`;
     await expect(lastOf(place.pull(name))).rejects.toThrow(/expected an answer in gzip of at most 4194304 bytes/);
@@ -88,7 +88,7 @@ describe("an answer in gzip that nobody asked for:", () => {
   });
 });
 
-test("what a registry says is one line, without what a terminal would obey", async () => {
+test("a registry's message becomes one line without control characters", async () => {
   for (const body of [JSON.stringify({ errors: [{ message: "a\u001b[2Jb\nc\u202ed " }] }), "a\u001b[2Jb\nc\u202ed "]) {
     front.behaviour.interfere = () => new Response(body, { status: 403 });
     await expect(lastOf(place.pull(`${front.host}/library/m`))).rejects.toThrow("manifest: 403: a [2Jb c d");
@@ -97,7 +97,7 @@ test("what a registry says is one line, without what a terminal would obey", asy
   }
 });
 
-test("an index of several manifests is called that", async () => {
+test("an index of several manifests is refused by that name", async () => {
   const mediaType = "application/vnd.oci.image.index.v1+json";
   const name = publishText(JSON.stringify({ schemaVersion: 2, mediaType, manifests: [{}, {}] }));
   await expect(lastOf(place.pull(name))).rejects.toThrow(
@@ -105,7 +105,7 @@ test("an index of several manifests is called that", async () => {
   );
 });
 
-test("layers without a byte, twice, and of a kind that nobody knows come as they are", async () => {
+test("empty, repeated and unknown layers are pulled unchanged", async () => {
   const layer = (type: string, bytes: Uint8Array<ArrayBuffer>) => ({ mediaType: type, ...front.put(bytes) });
   const license = layer(mediaType("license"), new Uint8Array(0));
   const weights = layer(mediaType("model"), noise(KB, 3));
@@ -116,12 +116,12 @@ test("layers without a byte, twice, and of a kind that nobody knows come as they
   expect(front.blobRequests().length).toBe(3); // an empty range causes no request
 });
 
-describe("a registry that has nothing of an upload yet", () => {
+describe("a registry without the first bytes of an upload", () => {
   const silent = (): Response => new Response(null, { status: 204 });
   test.each([
     ["says 0-0", undefined],
     ["says no range", silent],
-  ])("and %s is sent it from the first byte", async (_, status) => {
+  ])("that %s gets it from the first byte", async (_, status) => {
     const name = `${front.host}/library/m`;
     const bytes = noise(150 * KB, 5);
     const blob = await writeBlob(place.root, bytes);
@@ -143,7 +143,7 @@ describe("a registry that has nothing of an upload yet", () => {
 });
 
 test.each(["application/vnd.docker.image.rootfs.diff.tar.gzip", "application/vnd.oci.image.layer.v1.tar+gzip"])(
-  "a container image of layers '%s' is refused before a layer is fetched",
+  "a container image with layers '%s' is refused before a layer is fetched",
   async (type) => {
     const layer = { mediaType: type, digest: digestOf(noise(KB, 1)), size: KB };
     const config = { mediaType: CONFIG_TYPE, digest: digestOf(utf8("{}")), size: 2 };

@@ -66,7 +66,7 @@ describe("POST /api/pull, states:", () => {
     await expectPulled(name, "m");
   });
 
-  test("a layer of several blocks in parts that begin within one", async () => {
+  test("a layer of several blocks may be split into parts that begin inside a block", async () => {
     const wide = await makePlace({ partBytes: 3_000 * KB });
     try {
       const name = publish(front, "m", [noise(7_001 * KB, 5)]);
@@ -77,7 +77,7 @@ describe("POST /api/pull, states:", () => {
     }
   });
 
-  test("what is there already is told as complete and not asked for again", async () => {
+  test("a layer that is present is reported as complete and not requested again", async () => {
     const name = publish(front, "m", [big]);
     await pullAll(name);
     const before = front.blobRequests().length;
@@ -92,7 +92,7 @@ describe("POST /api/pull, states:", () => {
     expect(front.blobRequests().length).toBe(before);
   });
 
-  test("layers that only the replaced manifest had are removed, and no others", async () => {
+  test("layers that only the replaced manifest had are removed, and no other blobs", async () => {
     const shared = noise(2 * KB, 7);
     await pullAll(publish(front, "other", [shared]));
     await pullAll(publish(front, "m", [big, shared]));
@@ -108,8 +108,8 @@ describe("where blobs come from:", () => {
   test.each([
     ["a registry that answers with parts", {}],
     ["a registry that redirects to a storage host", { redirectBlobs: true }],
-    ["a registry that pays no heed to ranges", { ignoreRanges: true }],
-    ["a storage host that pays no heed to ranges", { ignoreRanges: true, redirectBlobs: true }],
+    ["a registry that ignores ranges", { ignoreRanges: true }],
+    ["a storage host that ignores ranges", { ignoreRanges: true, redirectBlobs: true }],
   ])("%s", async (_, behaviour) => {
     Object.assign(front.behaviour, behaviour);
     const name = publish(front, "m", [big, small, new Uint8Array()]);
@@ -117,7 +117,7 @@ describe("where blobs come from:", () => {
     await expectPulled(name, "m");
   });
 
-  test("a large blob comes over several connections at once", async () => {
+  test("a large blob is downloaded over several connections", async () => {
     const name = publish(front, "m", [big]);
     let [open, most] = [0, 0];
     const gate = Promise.withResolvers<void>();
@@ -137,7 +137,7 @@ describe("where blobs come from:", () => {
 describe("what goes wrong:", () => {
   const failureOf = async (name: string): Promise<unknown> => pullAll(name).catch((error: unknown) => error);
 
-  test("20 faults of all kinds on the way, and the model is whole", async () => {
+  test("a pull with 20 faults of all kinds gives the whole model", async () => {
     front.behaviour.redirectBlobs = true;
     const name = publish(front, "m", [big, noise(500 * KB, 5)]);
     const kinds: ((answer: () => Promise<Response>) => Response | Promise<Response>)[] = [
@@ -160,7 +160,7 @@ describe("what goes wrong:", () => {
     await expectPulled(name, "m");
   }, 60_000);
 
-  test("a connection on which nothing moves is given up for a new one", async () => {
+  test("a stalled connection is replaced by a new one", async () => {
     const impatient = await makePlace({ stallMs: 300 });
     const name = publish(front, "m", [big]);
     let stalls = 0;
@@ -174,7 +174,7 @@ describe("what goes wrong:", () => {
     }
   }, 60_000);
 
-  test("a registry that keeps failing ends the pull after some tries, and what came is kept", async () => {
+  test("a registry that keeps failing ends the pull after some tries, and received parts are kept", async () => {
     const name = publish(front, "m", [big]);
     front.behaviour.interfere = (seen) =>
       isBlob(seen) && seen.range !== "bytes=0-65535" ? new Response("no", { status: 503 }) : undefined;
@@ -189,7 +189,7 @@ describe("what goes wrong:", () => {
     await expectPulled(name, "m");
   });
 
-  test("content that is not what its digest says is not kept, and the message says what came", async () => {
+  test("content with a wrong digest is removed, and the error has both digests", async () => {
     const name = publish(front, "m", [big]);
     const wrong = noise(big.length, 99);
     front.blobs.set(digestOf(big), wrong);
@@ -211,7 +211,7 @@ describe("what goes wrong:", () => {
     expect(await failureOf(`${front.host}/library/absent`)).toMatchObject({ code: "registry", message });
   });
 
-  test("a manifest larger than its limit is not read to its end", async () => {
+  test("a manifest larger than its limit is not read to the end", async () => {
     front.behaviour.interfere = () => new Response(new Uint8Array(5 * 1024 * KB));
     expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
       code: "registry",
@@ -219,7 +219,7 @@ describe("what goes wrong:", () => {
     });
   });
 
-  test("sizes in a manifest are not believed: neither one that differs, nor one that no disk holds", async () => {
+  test("a size in a manifest that differs, or that exceeds the disk, is refused", async () => {
     const name = publish(front, "m", [big]);
     const key = "library/m:latest";
     const text = new TextDecoder().decode(front.manifests.get(key));
@@ -243,7 +243,7 @@ describe("what goes wrong:", () => {
     "[]",
     "<html>",
     '{"config":{"mediaType":"a","digest":"sha256:../../x","size":1}}',
-  ])("a manifest that is none: %j", async (text) => {
+  ])("an invalid manifest is refused: %j", async (text) => {
     front.behaviour.interfere = () => new Response(text);
     expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
       code: "registry",
@@ -251,13 +251,13 @@ describe("what goes wrong:", () => {
     });
   });
 
-  test("redirects that never end", async () => {
+  test("endless redirects are refused", async () => {
     front.behaviour.interfere = (seen) => Response.redirect(seen.url.href, 307);
     expect(await failureOf(`${front.host}/library/m`)).toMatchObject({ message: expect.stringContaining("redirects") });
   });
 });
 
-describe("going on:", () => {
+describe("resuming:", () => {
   /** Aborts the pull once some of the blob has arrived. */
   async function abortHalfway(name: string): Promise<void> {
     const controller = new AbortController();
@@ -276,7 +276,7 @@ describe("going on:", () => {
     front.seen.length = 0;
   }
 
-  test("a client that goes away stops the download, and the next pull fetches only the rest", async () => {
+  test("a disconnected client stops the download, and the next pull fetches only the rest", async () => {
     const name = publish(front, "m", [big]);
     await abortHalfway(name);
     await pullAll(name);
@@ -288,7 +288,7 @@ describe("going on:", () => {
     await expectPulled(name, "m");
   });
 
-  test("a store whose registry pays no heed to ranges goes on from its gapless start", async () => {
+  test("a registry that ignores ranges continues after the parts received without a gap", async () => {
     const name = publish(front, "m", [big]);
     await abortHalfway(name);
     front.behaviour.ignoreRanges = true;
@@ -311,7 +311,7 @@ describe("going on:", () => {
     await expectPulled(name, "m");
   });
 
-  test("a download that another server began is continued", async () => {
+  test("a download that another server began is resumed", async () => {
     const name = publish(front, "m", [big]);
     await pullAll(publish(front, "other", [small])); // the folders
     const partial = `${blobPath(place.root, digestOf(big))}-partial`;
@@ -327,7 +327,7 @@ describe("going on:", () => {
 });
 
 describe("pulls at the same time:", () => {
-  test("share one download: each is told its progress, and every part is asked for once", async () => {
+  test("share one download: each gets its progress, and every part is requested once", async () => {
     const name = publish(front, "m", [big]);
     const gate = Promise.withResolvers<void>();
     front.behaviour.interfere = (seen, answer) =>
@@ -349,7 +349,7 @@ describe("pulls at the same time:", () => {
     await expectPulled(name, "m");
   });
 
-  test("one that leaves does not stop the others; the last one does", async () => {
+  test("one that aborts does not stop the others, and the last one does", async () => {
     const name = publish(front, "m", [big]);
     const gate = Promise.withResolvers<void>();
     let cut = 0;

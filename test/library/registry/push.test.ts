@@ -58,7 +58,7 @@ async function expectSameElsewhere(name: string): Promise<void> {
 }
 
 describe("POST /api/push, states:", () => {
-  test("each layer starts its upload and tells its progress, then the manifest goes", async () => {
+  test("each layer reports its upload and progress, and then the manifest is pushed", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big, small]);
     const steps = await pushAll(name);
@@ -75,7 +75,7 @@ describe("POST /api/push, states:", () => {
     await expectSameElsewhere(name);
   });
 
-  test("an absent model", async () => {
+  test("a missing model is an error", async () => {
     const steps: { status: string }[] = [];
     const push = (async () => {
       for await (const step of place.push(`${front.host}/library/absent`)) steps.push(step);
@@ -86,8 +86,8 @@ describe("POST /api/push, states:", () => {
   });
 });
 
-describe("how blobs go:", () => {
-  test("what the registry has is not sent", async () => {
+describe("blobs:", () => {
+  test("a blob that the registry has is not sent", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big, small]);
     front.put(big);
@@ -98,7 +98,7 @@ describe("how blobs go:", () => {
     expect(sent).toEqual([`0-${small.length - 1}`, "0-22"]);
   });
 
-  test("what another repository of the registry has is mounted", async () => {
+  test("a blob in another repository of the registry is mounted", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big], `${front.host}/library/base:latest`);
     // in the registry, but not in this repository
@@ -110,7 +110,7 @@ describe("how blobs go:", () => {
     expect(front.seen.filter(({ method }) => method === "PATCH").length).toBe(1); // the configuration
   });
 
-  test("chunks are redirected to storage, without the token, and told by their MD5 at the end", async () => {
+  test("chunks follow redirects to storage without the token, and the upload ends with their MD5", async () => {
     front.behaviour.redirectUploads = true;
     const key = await readFile(`${place.home}/id_ed25519.pub`, "utf8");
     front.behaviour.tokensFor = key.trim().split(" ")[1];
@@ -128,7 +128,7 @@ describe("how blobs go:", () => {
     expect(etag.get("etag")).toBe(`${md5(Buffer.concat(tags)).toString("hex")}-4`);
   });
 
-  test("a registry that fails now and then gets all of it once", async () => {
+  test("a registry with occasional errors gets every byte once", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big, small]);
     let requests = 0;
@@ -142,7 +142,7 @@ describe("how blobs go:", () => {
     await expectSameElsewhere(name);
   });
 
-  test("an upload that the registry forgets starts over", async () => {
+  test("an upload that the registry forgets is restarted", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big]);
     let forgotten = 0;
@@ -155,7 +155,7 @@ describe("how blobs go:", () => {
     await expectSameElsewhere(name);
   });
 
-  test("what the registry says against it is the error", async () => {
+  test("an error from the registry is reported", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [small]);
     front.behaviour.interfere = (seen) =>
@@ -168,7 +168,7 @@ describe("how blobs go:", () => {
     });
   });
 
-  test("a name that a registry cannot read ends in the rule for names; one that takes it gets it", async () => {
+  test("a 404 for an unusual name names the rule for names, and a registry that accepts the name gets it", async () => {
     const name = `${front.host}/Library/My.Model`;
     await putModel(name, [small]);
     const sent: string[] = [];
@@ -189,7 +189,7 @@ describe("how blobs go:", () => {
     expect(statuses(await pushAll(name)).at(-1)).toBe("success");
   });
 
-  test("nobody at the other end is told after as many tries as for a pull; later trouble gets more", async () => {
+  test("a push to a failing registry ends after as many tries as a pull, and after more once a request succeeded", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [small, big]);
     const asked: string[] = [];
@@ -210,7 +210,7 @@ describe("how blobs go:", () => {
     expect(asked.length).toBe(1 + LIMITS.tries);
   });
 
-  test("a client that goes away stops the upload", async () => {
+  test("a disconnected client stops the upload", async () => {
     const name = `${front.host}/library/m`;
     await putModel(name, [big]);
     const controller = new AbortController();
@@ -223,27 +223,24 @@ describe("how blobs go:", () => {
   });
 });
 
-test.skipIf(!DOCKER_REGISTRY)(
-  "docker-registry: what is pushed can be pulled by an empty store, byte for byte",
-  async () => {
-    const registry = await startDockerRegistry(`${place.home}/registry`);
-    try {
-      const name = `${registry.host}/someone/m:tag`;
-      await putModel(name, [big, small]);
-      expect(statuses(await pushAll(name)).at(-1)).toBe("success");
-      await expectSameElsewhere(name);
-      await putModel(`${registry.host}/someone/copy`, [big], name); // mounted
-      expect(statuses(await pushAll(`${registry.host}/someone/copy`)).at(-1)).toBe("success");
-      await expectSameElsewhere(`${registry.host}/someone/copy`);
-      await putModel(`${registry.host}/someone/Model`, [big]);
-      await expect(pushAll(`${registry.host}/someone/Model`)).rejects.toThrow("expect names of lowercase letters");
-    } finally {
-      await registry.stop();
-    }
-  },
-);
+test.skipIf(!DOCKER_REGISTRY)("docker-registry: an empty store pulls a pushed model byte for byte", async () => {
+  const registry = await startDockerRegistry(`${place.home}/registry`);
+  try {
+    const name = `${registry.host}/someone/m:tag`;
+    await putModel(name, [big, small]);
+    expect(statuses(await pushAll(name)).at(-1)).toBe("success");
+    await expectSameElsewhere(name);
+    await putModel(`${registry.host}/someone/copy`, [big], name); // mounted
+    expect(statuses(await pushAll(`${registry.host}/someone/copy`)).at(-1)).toBe("success");
+    await expectSameElsewhere(`${registry.host}/someone/copy`);
+    await putModel(`${registry.host}/someone/Model`, [big]);
+    await expect(pushAll(`${registry.host}/someone/Model`)).rejects.toThrow("expect names of lowercase letters");
+  } finally {
+    await registry.stop();
+  }
+});
 
-test("the public registry hears no names that merely have no host; one that is set as the source does", async () => {
+test("the public registry gets no names of models without a host, but a configured source does", async () => {
   for (const model of ["secret", "b"]) await putModel(model, [small]);
   const address = parseAddress("b", { insecure: false });
   const asked: string[] = [];
@@ -298,7 +295,7 @@ describe.skipIf(!DOCKER_REGISTRY)("docker-registry: a second name for the same w
   const name = (model: string): string => `127.0.0.1:${proxy.port}/someone/${model}`;
   const sends = (): string[] => seen.splice(0).filter((line) => /PATCH|mount/.test(line));
 
-  test("is mounted from the first, and what no other name has is sent", async () => {
+  test("is mounted from the first name, and only new blobs are sent", async () => {
     await putModel(name("a"), [big]);
     await pushAll(name("a"));
     expect(sends().length).toBeGreaterThan(0);
@@ -309,7 +306,7 @@ describe.skipIf(!DOCKER_REGISTRY)("docker-registry: a second name for the same w
     await expectSameElsewhere(name("b"));
   });
 
-  test("is sent where the first is not there, and where the registry refuses to mount", async () => {
+  test("is sent if the registry lacks the first name or refuses to mount", async () => {
     await putModel(name("a"), [small]);
     await putModel(name("b"), [small]);
     await pushAll(name("b"));
@@ -324,7 +321,7 @@ describe.skipIf(!DOCKER_REGISTRY)("docker-registry: a second name for the same w
 });
 
 test.skipIf(!DOCKER_REGISTRY || !hasNginx)(
-  "through a proxy that takes no large bodies chunks become smaller, and the error is its own where none is small enough",
+  "through a proxy with a body limit, chunks become smaller; if none is small enough, the proxy's error is reported",
   async () => {
     const registry = await startDockerRegistry(`${place.root}/registry`);
     const proxied = `location / { proxy_pass http://${registry.host}; proxy_set_header Host $http_host; }`;
@@ -346,7 +343,7 @@ test.skipIf(!DOCKER_REGISTRY || !hasNginx)(
   30_000,
 );
 
-test("a registry that answers no HEAD is sent what it may have", async () => {
+test("a registry that refuses HEAD gets all blobs", async () => {
   const name = `${front.host}/library/m`;
   await putModel(name, [small]);
   front.behaviour.interfere = ({ method }) => (method === "HEAD" ? new Response(null, { status: 405 }) : undefined);

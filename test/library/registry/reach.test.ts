@@ -52,7 +52,7 @@ const ask: Lookup = async (host) => {
   return found.map((address) => ({ address }));
 };
 
-describe("from a registry", () => {
+describe("redirects of a registry", () => {
   const goes = (from: string, to: string): Promise<boolean> =>
     makeReach(new URL(from), ask)(new URL(to), open).then(
       () => true,
@@ -80,20 +80,23 @@ describe("from a registry", () => {
     "http://both.example/",
     "http://metadata.example/",
   ];
-  test.each(hostile)("on the internet, or with an address there too, or unknown, not to %s", async (to) => {
-    for (const from of ["https://public.example", "https://both.example", "https://nobody.example"]) {
-      expect([from, await goes(from, to)]).toEqual([from, false]);
-    }
-  });
+  test.each(hostile)(
+    "on the internet, with a second address there, or with an unknown address do not reach %s",
+    async (to) => {
+      for (const from of ["https://public.example", "https://both.example", "https://nobody.example"]) {
+        expect([from, await goes(from, to)]).toEqual([from, false]);
+      }
+    },
+  );
 
-  test("on an address that no registry should have, no closer than from the internet", async () => {
+  test("at an address that is invalid for registries reach no more than from the internet", async () => {
     for (const from of ["http://169.254.7.7:5000", "http://[fe80::7]:5000", "http://224.0.0.1", "http://240.0.0.1"]) {
       for (const to of hostile) expect([from, to, await goes(from, to)]).toEqual([from, to, false]);
       expect([from, await goes(from, "https://cdn.example/")]).toEqual([from, true]);
     }
   });
 
-  test("on the internet to the internet, and to names that only a proxy knows", async () => {
+  test("on the internet reach the internet, and names that only a proxy can resolve", async () => {
     for (const to of [
       "https://cdn.example/",
       "https://1.1.1.1/",
@@ -104,7 +107,7 @@ describe("from a registry", () => {
     }
   });
 
-  test("in a private network to that and further out, not to this machine or what is linked to it", async () => {
+  test("in a private network reach it and the internet, but not this machine or link-local addresses", async () => {
     for (const from of [
       "http://lan.example:5000",
       "http://192.168.7.7",
@@ -120,14 +123,14 @@ describe("from a registry", () => {
     }
   });
 
-  test("on this machine to all but what is linked to it", async () => {
+  test("on this machine reach everything but link-local addresses", async () => {
     for (const to of ["http://localhost:9", "http://[::1]:9", "http://lan.example", "https://cdn.example"]) {
       expect([to, await goes("http://127.0.0.1:5000", to)]).toEqual([to, true]);
     }
     expect(await goes("http://127.0.0.1:5000", "http://169.254.169.254")).toBe(false);
   });
 
-  test("whose name points elsewhere after the first request, not to there", async () => {
+  test("with a name that changes its address do not reach the new address", async () => {
     let address = "93.184.216.34";
     const check = makeReach(new URL("http://evil.example"), async () => [{ address }]);
     await check(new URL("http://evil.example/v2/"), open);
@@ -135,7 +138,7 @@ describe("from a registry", () => {
     expect(check(new URL("http://evil.example:9200/"), open)).rejects.toThrow("may not send us to evil.example:9200");
   });
 
-  test("waiting for a name ends with the signal", async () => {
+  test("stop waiting for a name when the signal aborts", async () => {
     const stop = new AbortController();
     const check = makeReach(new URL("http://public.example"), () => new Promise(() => {}));
     const checked = check(new URL("http://slow.example"), stop.signal);
@@ -198,14 +201,17 @@ describe("a pull and a push", () => {
     }
   };
 
-  test.each(["manifests", "blobs"] as const)("does not go from the internet into this machine for %s", async (kind) => {
-    const { place, name } = await far();
-    sendTo(kind, "/403");
-    expect(await failure(place.pull(name))).toContain(`may not send us to 127.0.0.1:${internal.port}`);
-    expect(asked).toEqual([]);
-  });
+  test.each(["manifests", "blobs"] as const)(
+    "does not follow a redirect from the internet into this machine for %s",
+    async (kind) => {
+      const { place, name } = await far();
+      sendTo(kind, "/403");
+      expect(await failure(place.pull(name))).toContain(`may not send us to 127.0.0.1:${internal.port}`);
+      expect(asked).toEqual([]);
+    },
+  );
 
-  test("takes no place for uploads there either", async () => {
+  test("refuses an upload location in this machine", async () => {
     const { place, name } = await near();
     await Array.fromAsync(place.pull(name));
     const { place: from, name: pushed } = await far();
@@ -232,7 +238,7 @@ describe("a pull and a push", () => {
     ["blobs", "/403"],
     ["blobs", "/500"],
     ["blobs", "/200"],
-  ] as const)("tells nothing of an answer from elsewhere: %s at %s", async (kind, path) => {
+  ] as const)("quotes nothing from a redirected answer: %s at %s", async (kind, path) => {
     const { place, name } = await near();
     sendTo(kind, path);
     const said = await failure(place.pull(name));
@@ -242,7 +248,7 @@ describe("a pull and a push", () => {
     expect(said).toContain(path === "/403" || path === "/500" ? path.slice(1) : "");
   });
 
-  test("what the registry itself says is told", async () => {
+  test("quotes the registry's own message", async () => {
     const { place, name } = await near();
     front.behaviour.interfere = () => new Response("come back on Monday", { status: 403 });
     expect(await failure(place.pull(name))).toContain("403: come back on Monday");

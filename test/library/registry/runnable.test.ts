@@ -42,7 +42,7 @@ const fetched = (): number =>
     return sum + Number(to) - Number(from) + 1;
   }, 0);
 
-test("an architecture that nothing here can run, told by the header of the weights", async () => {
+test("a model of an unsupported architecture is refused by the header of its weights", async () => {
   const name = publish({ "general.architecture": "mamba9" }, { model_family: "other" });
   await expect(pull(name)).rejects.toMatchObject({
     code: "unsupported",
@@ -52,26 +52,26 @@ test("an architecture that nothing here can run, told by the header of the weigh
   expect(await Bun.file(join(place.root, "blobs")).exists()).toBe(false);
 });
 
-test("a family that can be run is not looked into; one of another name for it is, and comes", async () => {
+test("a supported family is pulled without reading the header, and another family if its header is supported", async () => {
   await pull(publish({ "general.architecture": "llama" }, { model_family: "llama" }));
   await rm(place.root, { recursive: true });
   const steps = await pull(publish({ "general.architecture": "llama" }, { model_family: "llama9" }));
   expect(steps.at(-1)).toEqual({ status: "success" });
 });
 
-test("a registry without ranges is believed until the model is here", async () => {
+test("without ranges, an unsupported architecture is found after the download", async () => {
   front.behaviour.ignoreRanges = true;
   expect((await pull(publish({ "general.architecture": "llama" }, {}))).at(-1)).toEqual({ status: "success" });
   await rm(place.root, { recursive: true });
   await expect(pull(publish({ "general.architecture": "mamba9" }, {}))).rejects.toMatchObject({ code: "unsupported" });
 });
 
-test("what is small comes without a look, and is told when it is used", async () => {
+test("a small model is pulled without reading its header", async () => {
   const steps = await pull(publish({ "general.architecture": "mamba9" }, {}, { size: 4 * KB }));
   expect(steps.at(-1)).toEqual({ status: "success" });
 });
 
-test("safetensors, by a layer or by the configuration, with the tag that would do", async () => {
+test("a safetensors model is refused by its layer or configuration, with the tag to pull instead", async () => {
   const say = (name: string) =>
     `model '${name}' is made of safetensors for MLX, which cannot be run here: pull '${name.slice(0, -4)}' instead`;
   let name = publish({}, {}, { kind: "tensor" });

@@ -37,7 +37,7 @@ const serveTls = () =>
       fetch(Object.assign(new URL(url), { protocol: "http:", host: front.host }), { method, headers }),
   });
 
-test("a registry without TLS fails at once, and the message names the way in", async () => {
+test("a registry without TLS fails at once, and the message names 'insecure'", async () => {
   await using place = await disposable(false);
   const name = publish(front, "m", [noise(1000, 1)]);
   for (const moved of [place.pull(name), place.pull(`https://${name}`)]) {

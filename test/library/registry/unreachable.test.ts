@@ -30,7 +30,7 @@ function listen(onConnection: Parameters<typeof createServer>[1]): Promise<numbe
   );
 }
 
-test("an unknown name: perhaps this machine is not online", async () => {
+test("an unknown name: the error asks if this machine is online", async () => {
   for (const insecure of [true, false]) {
     expect(await failureOf("registry.invalid/x/y", { insecure })).toBe(
       "cannot find registry.invalid: is this machine online? (HTTPS_PROXY is read)",
@@ -38,7 +38,7 @@ test("an unknown name: perhaps this machine is not online", async () => {
   }
 });
 
-test("a port on which nothing listens", async () => {
+test("a closed port: the error says that the connection was refused", async () => {
   const server = createServer();
   const port = await new Promise<number>((resolve) =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port)),
@@ -49,7 +49,7 @@ test("a port on which nothing listens", async () => {
   );
 });
 
-test("one that says nothing", async () => {
+test("a silent port: the error says that nothing came, and asks if this machine is online", async () => {
   const port = await listen(
     (socket: { on(event: "error", listener: () => void): unknown }) => void socket.on("error", () => {}),
   );
@@ -58,14 +58,14 @@ test("one that says nothing", async () => {
   );
 });
 
-test("one that hangs up", async () => {
+test("a port that hangs up: the error says that the connection was closed", async () => {
   const port = await listen((socket: { destroy(): unknown }) => void socket.destroy());
   expect(await failureOf(`127.0.0.1:${port}/x/y`)).toBe(
     `max retries exceeded: 127.0.0.1:${port}: the connection was closed`,
   );
 });
 
-test("one without TLS", async () => {
+test("a port without TLS: the error names 'insecure'", async () => {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("hello") });
   open.push(() => server.stop(true));
   expect(await failureOf(`127.0.0.1:${server.port}/x/y`, { insecure: false })).toBe(

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mapAtOnce } from "../../../src/library/store/at-once.ts";
 
-test("results come in the order of their items, with some of the work at once and never all of it", async () => {
+test("results have the order of their items, with several running at once but not all", async () => {
   let [running, most] = [0, 0];
   const items = Array.from({ length: 100 }, (_, i) => i);
   const made = await mapAtOnce(items, async (item) => {
@@ -15,7 +15,7 @@ test("results come in the order of their items, with some of the work at once an
   expect(most).toBeLessThan(items.length);
 });
 
-test("the first failure is the whole's, and what comes behind is not begun", async () => {
+test("the first failure rejects the whole, and later items are not started", async () => {
   const begun: number[] = [];
   const items = Array.from({ length: 100 }, (_, i) => i);
   const work = async (item: number): Promise<void> => {

@@ -22,14 +22,14 @@ async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8A
 const blobs = () => readdir(join(root, "blobs"));
 
 describe("content that is streamed into the store", () => {
-  test.each([1, 5, 100])("lies under its digest, in pieces of %d bytes", async (size) => {
+  test.each([1, 5, 100])("is stored under its digest, in pieces of %d bytes", async (size) => {
     const blob = await receiveBlob(root, { chunks: inPieces(BYTES, size), expected: DIGEST });
     expect(blob).toEqual({ digest: DIGEST, size: BYTES.length });
     expect(await Bun.file(blobPath(root, DIGEST)).bytes()).toEqual(BYTES);
     expect(await blobs()).toEqual([blobName(DIGEST)]);
   });
 
-  test("lies there whole where it is longer than what is written at once", async () => {
+  test("is stored whole if it is longer than one write", async () => {
     const bytes = new Uint8Array(5_000_000).map((_, i) => i >> 8);
     const blob = await receiveBlob(root, { chunks: inPieces(bytes, 70_001) });
     expect(blob).toEqual({ digest: digestOf(bytes), size: bytes.length });
@@ -42,7 +42,7 @@ describe("content that is streamed into the store", () => {
     expect(await findBlob(root, empty)).toBe(0);
   });
 
-  test("is not kept under any name where its digest is another", async () => {
+  test("is not stored if it has another digest", async () => {
     const expected = digestOf(new Uint8Array(1));
     const received = receiveBlob(root, { chunks: inPieces(BYTES, 5), expected });
     await expect(received).rejects.toMatchObject({
@@ -52,7 +52,7 @@ describe("content that is streamed into the store", () => {
     expect(await blobs()).toEqual([]);
   });
 
-  test("leaves nothing where it breaks off", async () => {
+  test("is not stored if it breaks off", async () => {
     async function* broken(): AsyncGenerator<Uint8Array, void, void> {
       yield BYTES;
       expect(await blobs()).toHaveLength(1); // half of it, under a temporary name
@@ -62,7 +62,7 @@ describe("content that is streamed into the store", () => {
     expect(await blobs()).toEqual([]);
   });
 
-  test("may come several times at once", async () => {
+  test("may arrive several times at once", async () => {
     const bytes = new Uint8Array(300_000).fill(7);
     const digest = digestOf(bytes);
     const all = Array.from({ length: 5 }, (_, i) => receiveBlob(root, { chunks: inPieces(bytes, 9000 + i) }));
@@ -94,7 +94,7 @@ onUnix("a full disk is an error that says so, and nothing stays", async () => {
   expect(await blobs()).toEqual([]);
 });
 
-test("a store that is a file cannot be written, and the error says where", async () => {
+test("a store that is a file is an error with its path", async () => {
   const path = join(root, "file");
   await Bun.write(path, "x");
   const received = receiveBlob(path, { chunks: inPieces(BYTES, 5), expected: "" as Digest });

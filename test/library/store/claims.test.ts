@@ -56,7 +56,7 @@ async function expectNothingLeft(request: CreateRequest): Promise<void> {
   }
 }
 
-test("nothing stays of a file that was copied into the store, wherever its reader stops", async () => {
+test("a create from a local file leaves nothing, wherever its reader stops", async () => {
   const source = await gguf();
   await expectNothingLeft(fields({ sources: [source], system: "S" }));
   expect((await place.store.load("new")).system).toBe("S");
@@ -64,18 +64,18 @@ test("nothing stays of a file that was copied into the store, wherever its reade
   await expectNothingLeft(fields({ sources: [source], quantize: "Q8_0" }));
 });
 
-test("nothing stays of a folder of which something is left out, wherever its reader stops", async () => {
+test("a create from a folder with unused tensors leaves nothing, wherever its reader stops", async () => {
   const vision = { "vision_tower.a.weight": { dtype: "F16", shape: [2], data: new Uint8Array(4) } };
   const weights = encodeSafetensors({ ...plainTensors(MODEL, "F16"), ...vision });
   const folder = await folderOf({ ...plainFiles(MODEL, "F16"), "model.safetensors": weights });
   await expectNothingLeft(fields({ folder }));
 });
 
-test("nothing stays of a folder of files, wherever its reader stops", async () => {
+test("a create from an ONNX folder leaves nothing, wherever its reader stops", async () => {
   await expectNothingLeft(fields({ folder: await folderOf(encoderFolder()) }));
 });
 
-test("a file that a model needs is refused for its name, and nothing of the others stays", async () => {
+test("a required file with an invalid name is refused, and the other files are removed", async () => {
   const data = { external: "a b.onnx_data", offset: 0, byteLength: 16 };
   const info = (name: string) => ({ name, type: "float" as const, shape: [1] });
   const graph = writeModel({
@@ -93,7 +93,7 @@ test("a file that a model needs is refused for its name, and nothing of the othe
   expect(await blobsIn(place.root)).toEqual([]);
 });
 
-test("files that a model does not need may have any name", async () => {
+test("files that a model does not require may have any name", async () => {
   const folder = await folderOf({ ...encoderFolder(), "training args.json": {}, ".cache.json": {} });
   expect((await statusesOf(place.library.create(fields({ folder })))).at(-1)).toBe("success");
   const { layers } = await place.store.load("new");
@@ -101,7 +101,7 @@ test("files that a model does not need may have any name", async () => {
   expect(names.sort()).toEqual(["config.json", "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json"]);
 });
 
-test("what was uploaded stays", async () => {
+test("an uploaded blob stays", async () => {
   const { path } = await gguf();
   const { digest } = await importBlob(place.root, path);
   const source = blobSource(place.root, { label: "x.gguf", digest });
@@ -110,7 +110,7 @@ test("what was uploaded stays", async () => {
   expect(await blobsIn(place.root)).toEqual([digest.replace(":", "-")]);
 });
 
-test("what another model is being made of stays, and goes with the model", async () => {
+test("a blob of another running create stays, and is removed with its model", async () => {
   const sources = [await gguf()];
   const first = await readUntil("creating new layer", fields({ sources }));
   const second = await readUntil("using existing layer", fields({ sources, name: parseName("second") }));
@@ -121,7 +121,7 @@ test("what another model is being made of stays, and goes with the model", async
   expect(await blobsIn(place.root)).toEqual([]);
 });
 
-test("what the model before had goes where it is only an intermediate of the next", async () => {
+test("the previous model's blob is removed if it is only an intermediate of the next", async () => {
   const folder = await folderOf(plainFiles(MODEL, "F16"));
   await statusesOf(place.library.create(fields({ folder })));
   await statusesOf(place.library.create(fields({ folder, quantize: "Q8_0" })));

@@ -15,13 +15,13 @@ const layer = { mediaType: mediaType("model"), digest, size: 7 };
 const manifest = { config: { mediaType: CONFIG_TYPE, digest, size: 3 }, layers: [layer] };
 const parse = (value: unknown) => parseManifest(new TextEncoder().encode(JSON.stringify(value)), "file");
 
-test("what is written is read back, under the digest of its bytes", () => {
+test("a manifest is read back as it was written, with the digest of its bytes", () => {
   const bytes = encodeManifest(manifest);
   expect(parseManifest(bytes, "file")).toEqual({ ...manifest, digest: digestOf(bytes).slice("sha256:".length) });
   expect(manifestBytes(manifest)).toBe(10);
 });
 
-test("a digest is accepted with a colon or a dash and in either case", () => {
+test("a digest is accepted with a colon or a dash and in any case", () => {
   const hex = "AB".repeat(32);
   expect(parseDigest(`sha256-${hex}`)).toBe(parseDigest(`SHA256:${hex.toLowerCase()}`));
   expect(blobName(parseDigest(`sha256:${hex}`))).toBe(`sha256-${hex.toLowerCase()}`);
@@ -30,7 +30,7 @@ test("a digest is accepted with a colon or a dash and in either case", () => {
   }
 });
 
-describe("a manifest that is none is refused, naming file and field", () => {
+describe("an invalid manifest is refused by file and field", () => {
   test.each([
     [[], "file: root: expected an object, got []"],
     [{ layers: [] }, "file: config: expected an object, got nothing"],
@@ -44,13 +44,13 @@ describe("a manifest that is none is refused, naming file and field", () => {
     [{ ...manifest, layers: [{ digest, size: 1 }] }, "file: layers[0].mediaType: expected a string, got nothing"],
   ])("%j", (value, message) => expect(() => parse(value)).toThrow(message));
 
-  test("also when it is not JSON, or huge", () => {
+  test("text that is not JSON, and a file that is too large", () => {
     expect(() => parseManifest(new TextEncoder().encode("{"), "file")).toThrow("file: not JSON");
     expect(() => parseManifest(new Uint8Array(5 * 1024 * 1024), "file")).toThrow("expected at most 4194304 bytes");
   });
 });
 
-test("any JSON is a manifest or an AppError", () => {
+test("any JSON gives a manifest or an AppError", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (config, layers) => {
       try {

@@ -11,7 +11,7 @@ import { cpuMs } from "../../cpu-time.ts";
 
 const EMPTY: Modelfile = { from: ["m"], adapters: [], drafts: [], parameters: {}, messages: [], licenses: [] };
 
-test("every command is read", () => {
+test("reads every command", () => {
   const text = `
 # a comment
 FROM ./model.gguf
@@ -73,7 +73,7 @@ describe("quotes", () => {
   ])("%p", (line, system) => expect(parseModelfile(`FROM m\n${line}\n`).system).toBe(system));
 });
 
-describe("errors carry the line", () => {
+describe("errors name the line", () => {
   const commands =
     '"from", "license", "template", "system", "adapter", "draft", "renderer", "parser", "parameter", "message", or "requires"';
   test.each([
@@ -97,20 +97,20 @@ describe("errors carry the line", () => {
   ])("%p", (text, message) => expect(() => parseModelfile(text)).toThrow(message));
 });
 
-test("UTF-16 with a byte order mark is read, a file beyond the limit is not", () => {
+test("UTF-16 with a byte order mark is read, and a file above the limit is refused", () => {
   const bytes = Buffer.from("\ufeffFROM ü", "utf16le");
   expect(parseModelfile(decodeModelfile(bytes)).from).toEqual(["ü"]);
   expect(parseModelfile(decodeModelfile(bytes.swap16())).from).toEqual(["ü"]);
   expect(() => decodeModelfile(new Uint8Array(17 * 1024 * 1024))).toThrow("expected at most 16777216 bytes");
 });
 
-test("a long number that is none is refused in time in proportion to its length", () => {
+test("a long invalid number is refused in linear time", () => {
   const start = cpuMs();
   expect(() => parseModelfile(`FROM m\nPARAMETER top_p ${"1".repeat(200_000)}x\n`)).toThrow("invalid float value");
   expect(cpuMs() - start).toBeLessThan(10_000); // a millisecond; in quadratic time a minute
 });
 
-test("many lines take time in proportion to their number: of lists, and of quotes with blanks in them", () => {
+test("many lines and quotes with many blanks are read in linear time", () => {
   const start = cpuMs();
   const stops = parseModelfile(`FROM m\n${"PARAMETER stop a\n".repeat(100_000)}`).parameters["stop"];
   expect(stops).toHaveLength(100_000);
@@ -120,7 +120,7 @@ test("many lines take time in proportion to their number: of lists, and of quote
   expect(cpuMs() - start).toBeLessThan(10_000); // about 0.2 s; in quadratic time half a minute
 });
 
-test("a quote ends at the end of a line, and is not made of two of them", () => {
+test("a closing quote must be at the end of a line, and cannot overlap the opening one", () => {
   const system = (text: string): string | undefined => parseModelfile(`FROM m\nSYSTEM ${text}\n`).system;
   expect(system('"""\n"""')).toBe("\n");
   expect(system('"""a""\n"b"""  ')).toBe('a""\n"b');
@@ -128,7 +128,7 @@ test("a quote ends at the end of a line, and is not made of two of them", () => 
   expect(system('"\n"')).toBe("\n");
 });
 
-test("printing quotes only where a bare value would read differently", () => {
+test("printing quotes a value only if it would read differently without quotes", () => {
   const text = printModelfile({
     ...EMPTY,
     template: "a\nb",
@@ -141,7 +141,7 @@ test("printing quotes only where a bare value would read differently", () => {
   );
 });
 
-test("what no quotes can hold is printed as JSON, the rest as Ollama reads it", () => {
+test("a text that no quotes can hold is printed as JSON, and any other as Ollama reads it", () => {
   const print = (system: string): string => printModelfile({ ...EMPTY, system }).slice("FROM m\n".length, -1);
   expect(print('a"""\nb')).toBe('JSON SYSTEM "a\\"\\"\\"\\nb"');
   expect(print('a"""  \nb')).toBe('JSON SYSTEM "a\\"\\"\\"  \\nb"');
@@ -151,7 +151,7 @@ test("what no quotes can hold is printed as JSON, the rest as Ollama reads it", 
   expect(print('say """hi""" twice')).toBe('SYSTEM say """hi""" twice');
 });
 
-test("what is printed is read back", () => {
+test("a printed Modelfile is read back to the same values", () => {
   const units = [
     "a",
     " ",
@@ -206,7 +206,7 @@ test("what is printed is read back", () => {
   );
 });
 
-test("any text is a Modelfile or an AppError", () => {
+test("any text gives a Modelfile or an AppError", () => {
   const unit = fc.constantFrom(
     "FROM",
     "SYSTEM",

@@ -41,11 +41,11 @@ test.each([
   ["a\\b", "backslash"],
   ["m".repeat(81), "81 characters"],
   ["ü", "letter beyond ASCII"],
-])("%p is no name: %s", (text) => {
+])("%p is not a valid name: %s", (text) => {
   expect(() => parseName(text)).toThrow("invalid model name");
 });
 
-test("no text whatever names a manifest outside of the store", () => {
+test("no text names a manifest outside of the store", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom("a", ".", "/", ":", "-", "\\", "\0", " "), maxLength: 12 }),
@@ -65,12 +65,12 @@ test("no text whatever names a manifest outside of the store", () => {
 });
 
 describe("a reference in a request", () => {
-  test("may have blanks around it and ask for a local model", () => {
+  test("may have blanks around it and the tag :local", () => {
     expect(displayName(parseReference("  m:8b "))).toBe("m:8b");
     expect(displayName(parseReference("m:local"))).toBe("m:latest");
     expect(displayName(parseReference("m:8b:LOCAL"))).toBe("m:8b");
   });
-  test("may not ask for both", () => {
+  test("may not have both :local and :cloud", () => {
     expect(() => parseReference("m:cloud:local")).toThrow('use either :local or :cloud, not both: "m:cloud:local"');
   });
 });

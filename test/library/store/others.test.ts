@@ -46,7 +46,7 @@ async function filesOf(root: string): Promise<Map<string, string>> {
   return new Map(await Promise.all(paths.sort().map(async (path) => [path, await readFile(path, "latin1")] as const)));
 }
 
-test("both are listed, ours wins where both have a name, and each model is read from where it lies", async () => {
+test("models of both stores are listed, the own one wins if both have a name, and each is read from its store", async () => {
   const models = await store.list();
   expect(models.map(({ displayName, root }) => [displayName, root]).sort()).toEqual([
     ["both:latest", own],
@@ -61,7 +61,7 @@ test("both are listed, ours wins where both have a name, and each model is read 
   await expect(store.load("none")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a copy is ours, with its blobs", async () => {
+test("a copy is in the own store, with its blobs", async () => {
   expect(await library.copy({ from: parseName("only"), to: parseName("mine") })).toBe(true);
   const mine = await store.load("mine");
   expect([mine.root, mine.system]).toEqual([own, "theirs too"]);
@@ -73,21 +73,21 @@ test("a copy is ours, with its blobs", async () => {
   }
 });
 
-test("a model built upon theirs is ours; one of the same name hides theirs until it is deleted", async () => {
+test("a model built upon a borrowed one is in the own store, and hides one of the same name until it is deleted", async () => {
   await Array.fromAsync(library.create(fields({ name: parseName("only"), base: "only", system: "built here" })));
   expect((await store.load("only")).system).toBe("built here");
   expect(await library.remove(parseName("only"))).toBe(true);
   expect((await store.load("only")).system).toBe("theirs too");
 });
 
-test("a create that fails leaves nothing borrowed behind", async () => {
+test("a failed create leaves no borrowed blob in the own store", async () => {
   const blobs = await readdir(join(own, "blobs"));
   const made = Array.fromAsync(library.create(fields({ base: "only", sources: [{ label: "x", path: "/nowhere" }] })));
   await expect(made).rejects.toMatchObject({ code: "bad_file" });
   expect(await readdir(join(own, "blobs"))).toEqual(blobs);
 });
 
-test("theirs are not deleted", async () => {
+test("borrowed models are not deleted", async () => {
   await expect(library.remove(parseName("only"))).rejects.toMatchObject({
     code: "forbidden",
     message: "model 'only:latest' is in the store of another server, which Hearth only reads: delete it there",
@@ -95,15 +95,15 @@ test("theirs are not deleted", async () => {
   expect(await library.remove(parseName("none"))).toBe(false);
 });
 
-describe("what is looked for", () => {
-  test("is there, is a store, and is not our own under another name", async () => {
+describe("a borrowed store", () => {
+  test("exists, has manifests, and is not the own store under another path", async () => {
     await symlink(own, join(folder, "alias"));
     await mkdir(join(folder, "empty"));
     const paths = [own, join(folder, "alias"), join(folder, "empty"), join(folder, "none"), theirs, theirs];
     expect((await openOthers(paths, { own, log: silent })).map(({ root }) => root)).toEqual([theirs]);
   });
 
-  test("and cannot be read: a warning says so, on the way there or in it; none where there is nothing", async () => {
+  test("that cannot be read gives a warning, and one that does not exist does not", async () => {
     const warned: unknown[] = [];
     const log = { ...silent, warn: (_: string, fields?: object) => void warned.push(fields) };
     await symlink(join(folder, "loop"), join(folder, "loop"));
@@ -117,7 +117,7 @@ describe("what is looked for", () => {
   });
 });
 
-test("a model of safetensors is left out of the list, and says which tag would do", async () => {
+test("a safetensors model is left out of the list, with the tag to use instead", async () => {
   await putModel(own, "m:4b-mlx", { config: { model_format: "safetensors" } });
   expect((await store.list()).map(({ displayName }) => displayName)).not.toContain("m:4b-mlx");
   await expect(store.load("m:4b-mlx")).rejects.toMatchObject({

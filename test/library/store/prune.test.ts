@@ -35,7 +35,7 @@ const pruneIn = (minutes: number) => pruneStore(root, { now: () => Date.now() + 
 const namesIn = async (folder: string) => (await readdir(join(root, folder))).sort();
 const blobs = () => namesIn("blobs");
 
-test("what nothing refers to goes once it is an hour old, and what is not ours stays", async () => {
+test("unreferenced blobs and empty folders are removed after an hour, and foreign files stay", async () => {
   const before = await blobs();
   await pruneIn(61);
   expect((await blobs()).length).toBe(before.length - 2);
@@ -45,14 +45,14 @@ test("what nothing refers to goes once it is an hour old, and what is not ours s
   expect(logged).toEqual(["removed blobs that no model refers to"]);
 });
 
-test("nothing younger than an hour goes", async () => {
+test("anything younger than an hour stays", async () => {
   const before = await blobs();
   await pruneIn(59);
   expect(await blobs()).toEqual(before);
   expect(await namesIn("manifests")).toEqual(["empty", "host", "registry.ollama.ai"]);
 });
 
-test("a download stays for a week after it last moved, and then goes with all its files", async () => {
+test("a partial download is removed with all its files a week after its last change", async () => {
   const partial = `sha256-${"0".repeat(64)}-partial`;
   const files = [partial, `${partial}-0`, `${partial}-1`];
   for (const name of files) await writeFile(join(root, "blobs", name), "{}");
@@ -65,7 +65,7 @@ test("a download stays for a week after it last moved, and then goes with all it
   expect(logged.at(-1)).toBe("removed abandoned partial downloads");
 });
 
-test("a manifest that cannot be read keeps every blob", async () => {
+test("an unreadable manifest keeps every blob", async () => {
   const path = manifestPath(root, parseName("torn"));
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, "{");
@@ -75,13 +75,13 @@ test("a manifest that cannot be read keeps every blob", async () => {
   expect(logged).toEqual(["no blobs are removed: a manifest cannot be read"]);
 });
 
-test("a store that is not there is not made", async () => {
+test("a missing store is not created", async () => {
   await pruneStore(join(folder, "none"), { now: Date.now, log });
   expect(await readdir(folder)).toEqual(["models"]);
   expect(logged).toEqual([]);
 });
 
-test("what was too young at the start goes an hour later, unless somebody writes to it", async () => {
+test("a file that was too young at the start is removed an hour later, unless it is in use", async () => {
   const due: { ms: number; work: () => void }[] = [];
   let nowMs = Date.now();
   const clock = { now: () => nowMs, after: (ms: number, work: () => void) => (due.push({ ms, work }), () => {}) };

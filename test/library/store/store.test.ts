@@ -27,7 +27,7 @@ describe("opening", () => {
     expect(await tree(folder)).toEqual([]);
   });
 
-  test("a store that is no folder is one clear error", async () => {
+  test("a store that is not a folder is one clear error", async () => {
     await writeFile(root, "");
     await expect(openStore(root)).rejects.toThrow(`model store: cannot read the folder '${root}'`);
     await rm(root);
@@ -38,7 +38,7 @@ describe("opening", () => {
 });
 
 describe("a store of another server", () => {
-  test("is listed, the model changed last first, and reading writes nothing", async () => {
+  test("is listed, with the model changed last first, and reading writes nothing", async () => {
     await putModel(root, "old", { modifiedAt: new Date(1000) });
     await putModel(root, "hf.co/user/new:q8", { modifiedAt: new Date(2000) });
     const before = await tree(root);
@@ -53,7 +53,7 @@ describe("a store of another server", () => {
     expect(await tree(root)).toEqual(before);
   });
 
-  test("is listed as it is now: replaced, written to, mended, gone, and new ones", async () => {
+  test("is listed with current changes: replaced, rewritten, repaired, deleted and new models", async () => {
     const store = await openStore(root);
     const types = async (): Promise<object> =>
       Object.fromEntries((await store.list()).map(({ displayName, config }) => [displayName, config.model_type]));
@@ -70,7 +70,7 @@ describe("a store of another server", () => {
     expect(await types()).toEqual({ "a:latest": "2", "b:latest": "3" });
   });
 
-  test("has its broken manifests left out, and named", async () => {
+  test("is listed without broken manifests, which are reported", async () => {
     await putModel(root, "good");
     await mkdir(join(root, "manifests/registry.ollama.ai/library/bad"), { recursive: true });
     const bad = join(root, "manifests/registry.ollama.ai/library/bad/latest");
@@ -87,7 +87,7 @@ describe("a store of another server", () => {
     ]);
   });
 
-  test("finds names whatever their case, the exact one first", async () => {
+  test("finds names in any case, with an exact match first", async () => {
     await putModel(root, "User/Model:Q4", { config: { model_type: "a" } });
     const store = await openStore(root);
     expect((await store.find("user/MODEL:q4"))?.displayName).toBe("User/Model:Q4");
@@ -100,7 +100,7 @@ describe("a store of another server", () => {
 });
 
 describe("loading", () => {
-  test("reads the small layers and gives the paths of the large ones", async () => {
+  test("reads small layers and returns the paths of large ones", async () => {
     await putModel(root, "m", {
       texts: [
         ["template", "{{ .Prompt }}"],
@@ -127,11 +127,11 @@ describe("loading", () => {
     expect(entry.paths.model).toStartWith(join(root, "blobs", "sha256-"));
   });
 
-  test("a model that does not exist is not found, under the name that was asked for", async () => {
+  test("reports a missing model under the requested name", async () => {
     await expect((await openStore(root)).load("Nope")).rejects.toThrow("model 'Nope' not found");
   });
 
-  test("a folder where a manifest would be is no model", async () => {
+  test("ignores a folder in the place of a manifest", async () => {
     await mkdir(manifestPath(root, parseName("folder")), { recursive: true });
     const store = await openStore(root);
     expect(await store.find("folder")).toBeUndefined();
@@ -141,7 +141,7 @@ describe("loading", () => {
     });
   });
 
-  test("a missing or shortened blob is named", async () => {
+  test("names a missing or truncated blob", async () => {
     await putModel(root, "m", { texts: [["system", "Be brief."]] });
     const store = await openStore(root);
     const digest = digestOf(new TextEncoder().encode("Be brief."));
@@ -158,14 +158,14 @@ describe("loading", () => {
     ["params", "[]", "params layer: root: expected an object, got []"],
     ["messages", '[{"role":1}]', "messages layer: expected an array of {role, content}"],
     ["messages", "{", "messages layer: not JSON"],
-  ] as const)("a %s layer of %s is refused", async (kind, text, message) => {
+  ] as const)("refuses a %s layer of %s", async (kind, text, message) => {
     await putModel(root, "m", { texts: [[kind, text]] });
     await expect((await openStore(root)).load("m")).rejects.toThrow(`model 'm:latest': ${message}`);
   });
 });
 
 describe("blobs", () => {
-  test("are imported once, under the digest of what was copied, leaving no temporary file", async () => {
+  test("are imported once, under the digest of the copied bytes, and leave no temporary file", async () => {
     const file = join(folder, "tiny.gguf");
     await writeTinyGguf(file);
     const blob = await importBlob(root, file);
@@ -176,14 +176,14 @@ describe("blobs", () => {
     expect(await tree(root)).toEqual(["blobs", `blobs/${blob.digest.replace(":", "-")}`]);
   });
 
-  test("cut short by a crash before the rename do not exist", async () => {
+  test("do not exist before their rename", async () => {
     const bytes = new TextEncoder().encode("content");
     expect(await findBlob(root, digestOf(bytes))).toBeUndefined();
     await writeBlob(root, bytes);
     expect(await findBlob(root, digestOf(bytes))).toBe(7);
   });
 
-  test("whose making fails leave no temporary file", async () => {
+  test("leave no temporary file if their content fails", async () => {
     const failing = writeDurably(join(root, "file"), async (temporary) => {
       await writeFile(temporary, "half");
       throw new Error("disk full");
@@ -192,7 +192,7 @@ describe("blobs", () => {
     expect(await tree(root)).toEqual([]);
   });
 
-  test("that cannot be written leave nothing behind", async () => {
+  test("leave nothing if they cannot be written", async () => {
     await mkdir(root);
     await writeFile(join(root, "blobs"), "in the way");
     await expect(writeBlob(root, new Uint8Array(3))).rejects.toThrow();
