@@ -167,28 +167,28 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 describe.each(Object.entries(RULES))("%s:", (_, { check, bad, good }) => {
-  test("the check refuses what is wrong and passes what is right", () => {
+  test("the check refuses bad texts and passes a good one", () => {
     for (const text of bad) expect([text, check({ path: "README.md", text })]).not.toEqual([text, []]);
     expect(check({ path: "README.md", text: good })).toEqual([]);
   });
 
-  test("every document keeps the rule", () => {
+  test("every document follows the rule", () => {
     expect(documents.length).toBeGreaterThan(50);
     const complaints = documents.flatMap((each) => check(each).map((what) => `${each.path}: ${what}`));
     expect(complaints).toEqual([]);
   });
 });
 
-test("ARCHITECTURE.md is short enough to be read", async () => {
+test("ARCHITECTURE.md has at most 1,500 words", async () => {
   expect(wordsOf(await Bun.file(join(ROOT, "ARCHITECTURE.md")).text())).toBeLessThanOrEqual(1500);
 });
 
-test("docs/performance.md fits on a page", async () => {
+test("docs/performance.md has at most 60 lines", async () => {
   const page = await Bun.file(join(ROOT, "docs/performance.md")).text();
   expect(page.trim().split("\n").length).toBeLessThanOrEqual(60);
 });
 
-test("docs/libraries.md names every package that we depend on", async () => {
+test("docs/libraries.md names every package in package.json", async () => {
   const page = await Bun.file(join(ROOT, "docs/libraries.md")).text();
   const { dependencies, devDependencies, optionalDependencies } = manifest;
   const names = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
@@ -196,7 +196,7 @@ test("docs/libraries.md names every package that we depend on", async () => {
   expect(names.filter((name) => !name.includes("types") && !named(name))).toEqual([]);
 });
 
-test("the newest version of CHANGELOG.md is that of package.json", async () => {
+test("CHANGELOG.md begins with the version of package.json", async () => {
   const text = await Bun.file(join(ROOT, "CHANGELOG.md")).text();
   expect(/^## (\S+) (\(unreleased\)|- \d{4}-\d\d-\d\d)$/m.exec(text)?.[1]).toBe(manifest.version);
 });

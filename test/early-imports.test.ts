@@ -25,14 +25,14 @@ const LATE = [
   "engine/(backends/offload|program/(describe|split))",
 ];
 
-test("a server starts without what reads model files, templates, images and answers", async () => {
+test("a server starts without importing readers of model files, templates, images and answers", async () => {
   const early = await earlyOf("cli/serve.ts");
   expect(early).toContain("server/routes/show.ts");
   const late = new RegExp(`^(${LATE.join("|")})`);
   expect(early.filter((path) => late.test(path))).toEqual([]);
 });
 
-test("a runner starts without what encodes images", async () => {
+test("a runner starts without importing image encoders", async () => {
   const early = await earlyOf("engine/runner/process.ts");
   expect(early).toContain("engine/architectures/index.ts");
   expect(early.filter((path) => path.startsWith("engine/vision/projectors/"))).toEqual([]);

@@ -21,31 +21,31 @@ const backends = { simd: simdBackend, webgpu: webGpuBackend, onnx: onnxBackend }
 const cells = (text: string): string => text.replace(/ +/g, " ").replace(/-{2,}/g, "-").trim();
 
 describe("the table of models", () => {
-  test("is what the registries say", async () => {
+  test("equals the table made from the registries", async () => {
     const table = await Bun.file(join(ROOT, "docs/models.md")).text();
     expect(cells(table), AGAIN).toBe(cells(makeTable(checked)));
   });
 
-  test("describes every architecture, by formats that there are", () => {
+  test("describes every architecture, with existing tool-call formats", () => {
     const undescribed = Object.keys(archs).filter((arch) => !Object.hasOwn(FAMILIES, arch));
     expect(undescribed, "what are they? bench/models/families.ts says").toEqual([]);
     const formats = Object.values(FAMILIES).flatMap(({ calls }) => calls ?? []);
     expect(formats.filter((format) => !Object.hasOwn(toolFormats, format))).toEqual([]);
   });
 
-  test("knows image encoders by the names of the registry", () => {
+  test("has every image encoder of the registry", () => {
     expect(projectorKinds()).toContain("gemma3");
     const seen = new Set(Object.values(FAMILIES).flatMap(({ sees = [] }) => sees));
     const unseen = [...projectorKinds()].filter((kind) => !seen.has(kind));
     expect(unseen, "of which family? bench/models/families.ts says").toEqual([]);
   });
 
-  test("knows audio encoders by the names of the registry", () => {
+  test("has every audio encoder of the registry", () => {
     const heard = new Set(Object.values(FAMILIES).flatMap(({ hears = [] }) => hears));
     expect([...earKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual([...heard].toSorted());
   });
 
-  goldenTest("says of the reference models what holds of them", () => {
+  goldenTest("describes the reference models correctly", () => {
     const found = new Map<string, { names: Set<string>; lacks: Record<string, boolean> }>();
     for (const reference of referencesWith(undefined)) {
       const { model, arch } = openReference(reference);
@@ -73,7 +73,7 @@ describe("the table of models", () => {
   });
 });
 
-test("shares of pulls are of a hundred, and name families by the architectures that they have", () => {
+test("shares of pulls add up to 95 to 100, and their families have known architectures", () => {
   expect(PULLED.reduce((sum, { share }) => sum + share, 0)).toBeWithin(95, 100);
   const known = new Set([...Object.keys(FAMILIES), "mllama"]); // llama.cpp lacks it too
   expect(PULLED.flatMap(({ archs: names }) => names).filter((name) => !known.has(name))).toEqual([]);

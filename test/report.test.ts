@@ -6,18 +6,18 @@ import { merged, readRecords, type BenchRecord, type Figure } from "../bench/rep
 
 const BENCH = join(import.meta.dir, "../bench");
 
-test("the report is what the records say", async () => {
+test("the report equals the one made from the records", async () => {
   const again = "run `bun bench/report.ts`";
   expect(await Bun.file(join(BENCH, "REPORT.md")).text(), again).toBe(reportOf(inOrder(readRecords())));
 });
 
-test("a record that the order does not know comes behind those that it does", () => {
+test("a record that the order does not list comes last", () => {
   const named = (title: string): BenchRecord => ({ ...RECORD, title });
   const records = new Map(["zebra", "streams", "ant", "files"].map((name) => [name, named(name)]));
   expect(inOrder(records).map(({ title }) => title)).toEqual(["files", "streams", "ant", "zebra"]);
 });
 
-test("a goal is met or missed by the median, of the ratio or of the value", () => {
+test("a goal is met or missed by the median of the ratio or the value", () => {
   const peer = { name: "llama-bench", rounds: [10, 20, 90] };
   const rows = tableOf([
     { ...FIGURE, ours: [10, 42, 50], peer, goal: { of: "ratio", atLeast: 2.1 } },
@@ -35,7 +35,7 @@ test("a goal is met or missed by the median, of the ratio or of the value", () =
   ]);
 });
 
-test("a goal decides by as many digits as it has, and a tiny one by all", () => {
+test("a goal is compared with the digits that it has, and a tiny one with all", () => {
   const peer = { name: "llama.cpp", rounds: [100] };
   const rows = tableOf([
     { ...FIGURE, ours: [100.6], peer, goal: { of: "ratio", atMost: 1.005 } },
@@ -51,7 +51,7 @@ test("a goal decides by as many digits as it has, and a tiny one by all", () => 
   ]);
 });
 
-test("parts that ran again replace their figures, and the others keep their commit", () => {
+test("parts that ran again replace their figures, and other parts keep their commit", () => {
   const [kept, stale, fresh] = [
     { ...FIGURE, part: "a", ours: [1] },
     { ...FIGURE, part: "b", ours: [2] },

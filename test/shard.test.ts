@@ -21,7 +21,7 @@ function run(files: Record<string, readonly string[]>, more: { msMax?: number } 
   return runShard(paths, { root, temporary: root, seed: 7, ...more });
 }
 
-test("passes, failures and skips are counted, and a failure is told with its output", async () => {
+test("passes, failures and skips are counted, and a failure has its output", async () => {
   const result = await run({ good: ["expect(1).toBe(1)"], bad: ["expect('this').toBe('that')", "expect(1).toBe(1)"] });
   expect(result).toMatchObject({ passed: 2, failed: 1, skipped: 0 });
   expect(result.failures).toEqual([expect.stringMatching(/^test\/bad\.test\.ts:\n[^]*"that"[^]*\(fail\) bad 0/)]);
@@ -37,13 +37,13 @@ test.each([
   expect(result.failures).toEqual([expect.stringContaining(why)]);
 });
 
-test("one that hangs is killed, and its threads are told", async () => {
+test("a test that hangs is killed, and the failure lists its threads", async () => {
   const result = await run({ hangs: ["console.log('so far'); for (;;);"] }, { msMax: 2000 });
   expect(result.failed).toBe(1);
   expect(result.failures[0]).toMatch(/ended with SIGKILL after 2 s, its threads [^]*bun\S* R \d{3,} [^]*so far/);
 });
 
-test("a process that outlives its shard with the shard's output does not hold it up", async () => {
+test("a stray process that holds the shard's output does not delay the shard", async () => {
   const body = `const child = Bun.spawn(["sleep", "60"], { stdout: "inherit", detached: true });
     child.unref();
     expect("stray " + child.pid).toBe("");`;
@@ -55,7 +55,7 @@ test("a process that outlives its shard with the shard's output does not hold it
   expect(result).toMatchObject({ passed: 0, failed: 1 });
 }, 60_000);
 
-test("a file of which no test runs, and an error outside of tests, fail their shard", async () => {
+test("a file that runs no test, and an error outside of tests, fail their shard", async () => {
   const empty = await run({ some: ["expect(1).toBe(1)"], none: [] });
   expect([empty.passed, empty.failures]).toEqual([1, ["test/none.test.ts: no test of it ran"]]);
   writeFileSync(join(root, "test/throws.test.ts"), "throw new Error('while it loads');");
@@ -64,7 +64,7 @@ test("a file of which no test runs, and an error outside of tests, fail their sh
   expect(broken.failures.join("\n")).toContain("while it loads");
 });
 
-test("each shard has the seed and a home of its own, which is gone after it", async () => {
+test("each shard has the seed and a temporary home, which is removed after it", async () => {
   const look =
     "expect(process.env.HEARTH_TEST_SEED).toBe('7'); throw new Error(`home ${process.env.HOME} of ${process.env.TMPDIR}.`)";
   const { failures } = await run({ looks: [look] });
@@ -74,7 +74,7 @@ test("each shard has the seed and a home of its own, which is gone after it", as
   expect(await Bun.file(join(home!, "report.xml")).exists()).toBe(false);
 });
 
-test("a program that cannot be compiled is one failure, with what the compiler said", async () => {
+test("a program that does not compile is one failure, with the compiler's output", async () => {
   mkdirSync(join(root, "packaging"));
   writeFileSync(
     join(root, "packaging/compile.ts"),

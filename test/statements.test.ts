@@ -34,7 +34,7 @@ function problemsOf(text: string): string[] {
   ].flat();
 }
 
-test("what another database would not take is found", () => {
+test("statements that another database would refuse are found", () => {
   expect(problemsOf('"SELECT a AS aB FROM t WHERE a = ? AND b = $2"')).toHaveLength(3);
   expect(problemsOf("`INSERT OR IGNORE INTO t VALUES ($1, $2, $1)`")).toEqual(["has words of one database"]);
   expect(problemsOf('`SELECT a AS "aB" FROM t WHERE a IN (${a ? b : c}) AND b = $1`')).toEqual([]);

@@ -319,13 +319,13 @@ for (const folder of ["src", "kernels", "test", "bench"]) {
 }
 
 describe.each(Object.entries(RULES))("%s:", (name, rule) => {
-  test("the check refuses what is wrong and passes what is right", () => {
+  test("the check refuses a bad text and passes a good one", () => {
     for (const bad of [rule.bad, ...(refused[name] ?? [])])
       expect([bad.text, rule.check(bad)]).not.toEqual([bad.text, []]);
     expect(rule.check(rule.good)).toEqual([]);
   });
 
-  test("every file keeps the rule", () => {
+  test("every file follows the rule", () => {
     const excused = new Set(EXCEPTIONS.filter((each) => each.check === name).map((each) => each.path));
     const wrong = sources
       .filter((source) => rule.applies(source.path))
@@ -345,7 +345,7 @@ describe("modules:", () => {
     .map(({ path, text }) => ({ path, code: withoutComments(text) }));
   const module = (path: string, code: string) => ({ path, code });
 
-  test("none imports itself through others, types included", () => {
+  test("no module imports itself through others, types included", () => {
     const [a, b] = [
       module("src/a.ts", 'import type { B } from "./b.ts";'),
       module("src/b.ts", 'export * from "./a.ts";'),
@@ -355,7 +355,7 @@ describe("modules:", () => {
     expect(circlesOf(modules)).toEqual([]);
   });
 
-  test("none exports what nobody imports", () => {
+  test("no module exports an unused name", () => {
     const a = module(
       "src/a.ts",
       "export const one = 1;\nexport function two() {\n  return one;\n}\nexport type Three = 3;\n",
@@ -386,7 +386,7 @@ describe("plain English:", () => {
     expect(refusedPhrases("test/a.ts", 'test("whoever", f);\n// is none')).toHaveLength(1);
   });
 
-  test("a list that only shrinks has the files that still have some", async () => {
+  test("the list of excused phrases equals the phrases that are left", async () => {
     const hit = { line: 1, phrase: "is none", advice: "say it" };
     expect(comparePhrases(new Map([["a.ts", [hit]]]), {})).toHaveLength(1);
     expect(comparePhrases(new Map([["a.ts", [hit]]]), { "a.ts": 2, "b.ts": 1 })).toHaveLength(2);
@@ -394,7 +394,7 @@ describe("plain English:", () => {
   });
 });
 
-test("doors: few, and all are there", () => {
+test("doors: every listed door exists, and no house has more than its limit", () => {
   const paths = new Set(sources.map(({ path }) => path));
   const all = Object.entries(DOORS).flatMap(([house, names]) => names.map((name) => `src/${house}/${name}.ts`));
   expect(all.filter((path) => !paths.has(path))).toEqual([]);
@@ -408,14 +408,14 @@ test("layers: no rooms of a house import each other", () => {
   expect(roomCircles([a, b])).toEqual(["src/cli/a", "src/cli/b"]);
 });
 
-test("layers: each house and each room is there", () => {
+test("layers: every listed house and room exists", () => {
   const paths = sources.map(({ path }) => path);
   expect(HOUSES.filter((house) => !paths.some((path) => houseOf(path) === house))).toEqual([]);
   const rooms = Object.entries(ROOMS).flatMap(([house, names]) => names.map((name) => `src/${house}/${name}/`));
   expect(rooms.filter((room) => !paths.some((path) => path.startsWith(room)))).toEqual([]);
 });
 
-test("portable: the core bundles for a page, and nothing in the bundle needs a host", async () => {
+test("portable: the core bundles for a page, and no bundled module needs a host", async () => {
   const builds = await Promise.all([buildForBrowser(), buildForBrowser(join(ROOT, "src/page/engine/index.ts"))]);
   const bundled = [...new Set(builds.flatMap((build) => build.sources))];
   const ours = bundled.map((path) => relative(ROOT, path).replaceAll("\\", "/")).filter(isProduct);

@@ -22,7 +22,7 @@ const blocksOf = (path: string): string[] =>
 
 describe.each(["docs/clients.md", "README.md"])("%s", (path) => {
   test.each(blocksOf(path).map((code) => [/from "([^"]+)"/.exec(code)?.[1] ?? "no import", code]))(
-    "its example of %s prints an answer",
+    "the example with %s prints an answer",
     async (_, code) => {
       const here = code
         .replaceAll("http://127.0.0.1:11434", url)

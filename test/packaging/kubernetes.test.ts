@@ -130,21 +130,21 @@ function unknownFields(manifests: readonly any[]): string {
   return stdout.toString();
 }
 
-test("no field is there that Kubernetes has not", () => {
+test("no manifest has a field that Kubernetes does not know", () => {
   const all = Object.values(SETS).flat();
   expect(unknownFields(all)).toBe("");
   const deployment = all.find(({ kind }) => kind === "Deployment");
   expect(unknownFields([{ ...deployment, spec: { ...deployment.spec, strategyy: {} } }])).toContain('"strategyy"');
 }, 120_000);
 
-test("the kustomization has every file", () => {
+test("the kustomization lists every file", () => {
   expect(read("kustomization.yaml")[0].resources.toSorted()).toEqual(files.toSorted());
 });
 
 for (const [set, manifests] of Object.entries(SETS)) {
   const workloads = workloadsOf(manifests);
 
-  test(`${set}: probes ask what is answered, at a port that is there; services and budgets find their servers`, () => {
+  test(`${set}: probes use an existing route and port, and services and budgets select their servers`, () => {
     expect(workloads).toHaveLength(2);
     for (const workload of workloads) {
       const container = containerOf(workload);
@@ -173,7 +173,7 @@ for (const [set, manifests] of Object.entries(SETS)) {
     }
   });
 
-  test(`${set}: settings are read by this program, and a server has ended before it is killed`, () => {
+  test(`${set}: every setting exists, and the time to stop is longer than the drain and the grace`, () => {
     const settings = readFileSync(join(ROOT, "docs/settings.md"), "utf8");
     for (const workload of workloads) {
       const { HEARTH_CONFIG: _, ...env } = envOf(workload);
@@ -186,7 +186,7 @@ for (const [set, manifests] of Object.entries(SETS)) {
     }
   });
 
-  test(`${set}: the configuration is one, and names the models' service`, async () => {
+  test(`${set}: the configuration is valid and names the models' service`, async () => {
     const { data, metadata } = manifests.find(({ kind }) => kind === "ConfigMap");
     const path = join(home, "hearth.json5");
     await Bun.write(path, data["hearth.json5"]);
@@ -216,7 +216,7 @@ for (const [set, manifests] of Object.entries(SETS)) {
 }
 
 test.each(Object.entries(SETS))(
-  "%s: services and pods are known by their names and addresses, others are not",
+  "%s: servers accept the names and addresses of their services and pods, and refuse others",
   (set, manifests) => {
     for (const workload of workloadsOf(manifests)) {
       const { name } = workload.metadata;
@@ -233,18 +233,18 @@ test.each(Object.entries(SETS))(
   },
 );
 
-test("the chart: names of proxies are known too", () => {
+test("the chart: servers accept the configured names of proxies", () => {
   for (const workload of workloadsOf(rendered({ hosts: ["models.example.org", "*.team.internal"] }))) {
     for (const host of ["models.example.org", "a.team.internal"]) expect(knows(workload, host)).toBe(true);
   }
 });
 
-test("manifests and chart are of this version", () => {
+test("manifests and chart have the version of package.json", () => {
   const [{ images }] = read("kustomization.yaml");
   expect([images[0].newTag, chart["version"], chart["appVersion"]]).toEqual([VERSION, VERSION, VERSION]);
 });
 
-test("the chart: what values say is where it belongs", () => {
+test("the chart: every value appears in its place", () => {
   const made = SETS["chart with everything"]!;
   const find = (kind: string, name: string) => made.find((each) => each.kind === kind && each.metadata.name === name);
   const [gateway, models] = [find("Deployment", "pool-2-gateway"), find("StatefulSet", "pool-2-models")];
@@ -274,7 +274,7 @@ test("the chart: what values say is where it belongs", () => {
   expect(config.agents).toEqual(EVERYTHING.config.agents);
 });
 
-test("the chart: nothing that was not asked for; without models each node runs its own, or asks elsewhere", () => {
+test("the chart: optional parts are off by default, and a gateway without models runs its own or uses modelsUrl", () => {
   const budgets = ["PodDisruptionBudget", "PodDisruptionBudget"];
   const expected = ["ConfigMap", "Deployment", ...budgets, "Service", "Service", "Service", "StatefulSet"];
   expect(SETS["chart"]!.map(({ kind }) => kind).toSorted()).toEqual(expected);
@@ -286,7 +286,7 @@ test("the chart: nothing that was not asked for; without models each node runs i
   expect([urlOf({}), urlOf({ modelsUrl: "http://router:8080" })]).toEqual([undefined, "http://router:8080"]);
 });
 
-test("the chart: templates ask for values that are there, and every value is asked for", () => {
+test("the chart: templates use only existing values, and every value is used", () => {
   const asked = new Set([...templates.values()].flatMap((text) => text.match(/(?<=\.Values\.)[\w.]+/g) ?? []));
   const at = (path: string): unknown => path.split(".").reduce<any>((value, key) => value?.[key], ownValues);
   expect([...asked].filter((path) => at(path) === undefined)).toEqual(["config.hooks.path"]);

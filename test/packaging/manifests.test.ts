@@ -35,7 +35,7 @@ test.skipIf(!Bun.which("ruby"))("Homebrew: Ruby parses the formula", () => {
   expect(Bun.spawnSync(["ruby", "-c"], { stdin: Buffer.from(texts["hearth.rb"]!) }).stdout.toString()).toContain("OK");
 });
 
-test("scoop", () => {
+test("scoop: the manifest has the address and the digest of each architecture", () => {
   expect(JSON.parse(texts["hearth.json"]!)).toEqual({
     version: "1.2.3",
     description: expect.any(String),
@@ -49,7 +49,7 @@ test("scoop", () => {
   });
 });
 
-test("winget: the three files that its schema asks for", () => {
+test("winget: the three files have the fields of their schema", () => {
   const [version, installer, locale] = ["", ".installer", ".locale.en-US"].map(
     (part) => Bun.YAML.parse(texts[`Hearth.Hearth${part}.yaml`]!) as Record<string, unknown>,
   );
@@ -77,12 +77,12 @@ test("winget: the three files that its schema asks for", () => {
   });
 });
 
-test("managers of systems that the release lacks get nothing", () => {
+test("a package manager gets no manifest if the release lacks its system", () => {
   expect(Object.keys(manifestsFor({ ...release, entries: [archive("linux-x64", 1)] }))).toEqual(["hearth.rb"]);
   expect(Object.keys(manifestsFor({ ...release, entries: [archive("linux-x64-musl", 1)] }))).toEqual([]);
 });
 
-test("the installers know address, version and digests", () => {
+test("the installers have the address, the version and the digests", () => {
   const { "install.sh": shell = "", "install.ps1": power = "" } = installers(release);
   expect(shell).toContain("release_url='https://example.org/1.2.3'\nrelease_version='1.2.3'\n");
   const digests = TARGETS.slice(0, 4).map((target, n) => `${target} ${digit(n + 1)}`);

@@ -108,7 +108,7 @@ const filesIn = (home: string): string[] =>
     .map(({ parentPath, name }) => join(parentPath, name).slice(home.length + 1))
     .toSorted();
 
-test.skipIf(!canRun)("every file has the digest that the lists give", () => {
+test.skipIf(!canRun)("every file has the digest in SHA256SUMS", () => {
   const sums = readFileSync(join(release, "SHA256SUMS"), "utf8").trim().split("\n");
   const listed = sums.map((line) => line.slice(66));
   expect(filesIn(release).filter((name) => !/^SHA256SUMS|\.minisig$/.test(name))).toEqual(listed.toSorted());
@@ -116,7 +116,7 @@ test.skipIf(!canRun)("every file has the digest that the lists give", () => {
   expect([checked.exitCode, checked.stdout.toString()]).toEqual([0, ""]);
 });
 
-test.skipIf(!canRun)("the shell: installed by one line, updated, and gone", async () => {
+test.skipIf(!canRun)("the shell: one line installs the program, which updates itself and can be removed", async () => {
   const home = makeHome("shell");
   const script = `curl -fsSL ${url}/install.sh | sh -s -- --prefix ${home}/prefix --no-gpu`;
   const installed = await run(["sh", "-c", script], home);
@@ -134,7 +134,7 @@ test.skipIf(!canRun)("the shell: installed by one line, updated, and gone", asyn
   expect(filesIn(home)).toEqual([]);
 });
 
-test.skipIf(!canRun)("the shell: an archive of another digest is not installed", async () => {
+test.skipIf(!canRun)("the shell: an archive with another digest is not installed", async () => {
   const home = makeHome("damaged");
   const script = readFileSync(join(release, "install.sh"), "utf8");
   const other = script.replace(/^(release_digests='\S+ ).{8}/m, "$100000000");
@@ -144,7 +144,7 @@ test.skipIf(!canRun)("the shell: an archive of another digest is not installed",
   expect(filesIn(home)).toEqual(["install.sh"]);
 });
 
-test.skipIf(!canRun)("the shell: half a script does nothing", async () => {
+test.skipIf(!canRun)("the shell: a truncated script does nothing", async () => {
   const home = makeHome("half");
   const script = readFileSync(join(release, "install.sh"), "utf8");
   writeFileSync(join(home, "install.sh"), script.slice(0, script.lastIndexOf("main ")));
@@ -153,7 +153,7 @@ test.skipIf(!canRun)("the shell: half a script does nothing", async () => {
 });
 
 test.skipIf(!canRun || !Bun.which("dpkg") || process.getuid?.() !== 0)(
-  "Debian: installed, removed and purged",
+  "Debian: the package is installed, removed and purged",
   async () => {
     const home = makeHome("debian");
     const root = join(home, "root");
@@ -181,7 +181,7 @@ test.skipIf(!canRun || !Bun.which("dpkg") || process.getuid?.() !== 0)(
   },
 );
 
-test.skipIf(!canRun || !Bun.which("npm"))("npm: npx pulls two packages, and the program answers", async () => {
+test.skipIf(!canRun || !Bun.which("npm"))("npm: npx downloads two packages, and the program runs", async () => {
   const home = makeHome("npm");
   const env = { npm_config_registry: url, npm_config_cache: join(home, "cache"), npm_config_update_notifier: "false" };
   sent = 0;
@@ -196,7 +196,7 @@ test.skipIf(!canRun || !Bun.which("npm"))("npm: npx pulls two packages, and the 
   });
 });
 
-test.skipIf(!canRun || !Bun.which("npm"))("npm: a damaged program is not unpacked", async () => {
+test.skipIf(!canRun || !Bun.which("npm"))("npm: a program with another digest is not unpacked", async () => {
   const home = makeHome("npm-damaged");
   const packages = NPM.map((name) => join(release, "npm", `${name}-${VERSION}.tgz`));
   const env = { npm_config_registry: url, npm_config_cache: join(home, "cache"), npm_config_update_notifier: "false" };

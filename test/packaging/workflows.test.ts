@@ -22,7 +22,7 @@ interface Workflow {
 const read = (name: string): Workflow =>
   Bun.YAML.parse(readFileSync(join(ROOT, ".github/workflows", name), "utf8")) as Workflow;
 
-test("a release starts by hand, and publishes only where that is ticked", () => {
+test("a release starts by hand, and publishes only if requested", () => {
   const { on, jobs } = read("release.yml");
   expect(Object.keys(on)).toEqual(["workflow_dispatch"]);
   expect(on.workflow_dispatch!.inputs.publish.default).toBe(false);
@@ -33,7 +33,7 @@ test("a release starts by hand, and publishes only where that is ticked", () => 
 });
 
 test.each(["release.yml", "linux.yml", "elsewhere.yml"])(
-  "%s: every command parses, and names files that exist",
+  "%s: every command parses and names existing files",
   (name) => {
     const { jobs } = read(name);
     const commands = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
