@@ -21,7 +21,7 @@ test("a token takes keys and values of every layer, in the number format of the 
   expect(slotBytes(eightB, { precise: false })).toEqual({ perToken: values * 2, once: 0 });
 });
 
-test("latent attention keeps one key for all heads, and on the SIMD kernels its values again", () => {
+test("latent attention takes one key for all heads, and its values again on the SIMD kernels", () => {
   expect(floatBytes(latent.steps).perToken).toBe(61 * 576 * 4);
   expect(slotBytes(latent, { precise: false }).perToken).toBe(61 * (576 + 512) * 2);
 });

@@ -53,7 +53,7 @@ test("texts and answers take turns on the only slot, and neither changes the oth
   await engine.close();
 });
 
-test("a chunk of a text comes between two decode steps, and is small then", async () => {
+test("chunks of a text run between decode steps, and are smaller there", async () => {
   const { engine, session, embedded, ask } = makeBench({ slots: 2, chunk: 16 });
   const answer = ask("hello", { num_predict: 40 });
   await until(() => session.runs.length > 2);
@@ -142,7 +142,7 @@ test("every text is taken once, in runs within the limits and with little paddin
   expect(groups.length).toBeLessThan(25);
 });
 
-test("a request of one text does not wait for a long one to end", () => {
+test("a request of one text does not wait for the end of a request of many", () => {
   const queue = new EmbedQueue();
   queue.add({ id: 1, texts: Array.from({ length: 400 }, () => new Int32Array(50)) });
   queue.add({ id: 2, texts: [new Int32Array(3)] });

@@ -63,7 +63,7 @@ test("sequences that run at once share decode steps and do not change each other
   await engine.close();
 });
 
-test("a decode step comes between two chunks of another prompt, which are smaller then", async () => {
+test("a decode step runs between two chunks of another prompt, and these chunks are smaller", async () => {
   const { engine, session, ask } = makeBench({ chunk: 16, delayMs: 1 });
   const first = ask("hello", { num_predict: 30 });
   await untilItDecodes(session);

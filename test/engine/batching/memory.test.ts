@@ -72,7 +72,7 @@ describe("an engine", () => {
   });
 
   test.each(["", "a", "abcdefgh", "abcdefghi", "abcdefghijklmnop"])(
-    "no run crosses the row of an image: after '%s'",
+    "evaluates no run across the row of an image after '%s'",
     async (before) => {
       for (const after of ["", "z", "zyxwvutsrqponm"]) {
         const prompt = [...(before === "" ? [] : [ids(before)]), image(5), ...(after === "" ? [] : [ids(after)])];

@@ -9,7 +9,7 @@ const file = (pooling?: MetadataValue): Gguf => {
 };
 
 describe("pooling", () => {
-  test.each([1, 2, 3, 4])("is the file's: %p", (value) => {
+  test.each([1, 2, 3, 4])("is read from the file: %p", (value) => {
     const expected = { 1: "mean", 2: "first", 3: "last", 4: "first" }[value];
     expect(poolingOf(file(value), { arch: "a", encoder: true })).toBe(expected as never);
   });

@@ -203,7 +203,7 @@ test("a step that fails with drafts is run again without them", async () => {
   await engine.close();
 });
 
-test("a lookup drafts by the longest match, the latest of equals, and never rows of media", () => {
+test("a lookup drafts from the longest match, or the latest of equal ones, and never drafts rows of media", () => {
   const lookup = makeLookup();
   const ids = [1, 2, 3, 4, 50, 9, 2, 3, 4, 60, 7, 1, 2, 3, 4];
   expect(lookup.draft(ids, 3)).toEqual({ tokens: Int32Array.of(50, 9, 2), match: 4 });

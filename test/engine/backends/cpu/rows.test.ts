@@ -99,7 +99,7 @@ test("sections choose the position that rotates each pair, in runs or alternatin
   }
 });
 
-test("vectors may be wider than an embedding: later steps add their other parts, to rows without an id only", async () => {
+test("later steps add the other parts of vectors wider than an embedding, to rows without an id only", async () => {
   const [embed] = attended.program.steps;
   const [x, out] = ["x", "logits"].map((name) => ({ name, dim: DIM })) as [Buf, Buf];
   const steps: Step[] = [

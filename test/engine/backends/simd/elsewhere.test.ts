@@ -79,7 +79,7 @@ describe.skipIf(!canEmulate("x64"))("x64 with AVX2 and nothing beyond (qemu-x86_
   afterAll(() => emulated.stop());
 
   test(
-    "two halves of rows in turns, as on older processors of Intel, give the same bits",
+    "products in alternating halves of rows, as on older Intel processors, give the same bits",
     () => expectSameBits(emulated.backend(0), emulated.backend(FEATURES.halves)),
     240_000,
   );

@@ -34,7 +34,7 @@ test.skipIf(!here.has("avxvnni"))(
 const plainLevels = levelsHere().filter(({ file }, i, all) => all.findLastIndex((each) => each.file === file) === i);
 
 test.skipIf(process.arch !== "x64").each(plainLevels)(
-  "$level: two halves of rows in turns give the bits of rows one after another",
+  "$level: products in alternating halves of rows give the bits of rows in order",
   async ({ level, file, panelRows }) => {
     const kernels = openKernels(file);
     const withFeatures = (features: number): Backend =>

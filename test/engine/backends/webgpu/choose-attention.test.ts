@@ -17,7 +17,7 @@ const device = {
   matrix,
 } as unknown as Device;
 
-test("heads of cross attention are tried too, in the format of memories", async () => {
+test("heads of cross attention are tried before use, in the cache format of memories", async () => {
   const { program } = memoryCases()[0]!; // 4 heads on 2 of 16, twice
   const asked: string[] = [];
   const withRight = async (right: (key: string) => boolean): Promise<boolean> => {

@@ -10,7 +10,7 @@ const pipelines = (chosen: readonly Case[]): Set<string> =>
 const kernelsOf = (chosen: readonly Case[]): string[] =>
   [...new Set(chosen.flatMap((each) => pipelinesOf(each)).map(({ kernel }) => kernel))].toSorted();
 
-test("the cases for every kernel reach each that any case reaches, and unpack every block type", () => {
+test("the cases for kernels reach every kernel that all cases reach, and unpack every block type", () => {
   const chosen = chosenCases("kernels", cases);
   expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
   const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
@@ -18,7 +18,7 @@ test("the cases for every kernel reach each that any case reaches, and unpack ev
   expect(pipelines(chosen).size).toBeLessThan(pipelines(cases).size / 2);
 });
 
-test("the cases for subgroups reach each kernel that adds over them", () => {
+test("the cases for subgroups reach each kernel that adds over subgroups", () => {
   const isSecond = (name: string): boolean => name === "moe_gated_shared"; // adds like moe_gated
   const adding = kernelsOf(cases).filter((name) => /#splice sum/.test(Reflect.get(KERNELS, name)) && !isSecond(name));
   expect(adding).toEqual(expect.arrayContaining(["gated_linear", "linear", "linear_3"]));

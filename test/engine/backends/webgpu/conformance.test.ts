@@ -46,7 +46,7 @@ describe("matrices agree with the reference on a device without subgroups", () =
   test.each(byName(some))("%s", (_, each) => expectAgreement(plain, each), 60_000);
 });
 
-test("parts of heads may be empty", async () => {
+test("an empty slice joins with another part of heads", async () => {
   const each = makeCase("an empty slice before a row", { dim: 32 }, ({ x, steps }) => {
     const [none, out] = [
       { name: "none", dim: 0 },
@@ -58,7 +58,7 @@ test("parts of heads may be empty", async () => {
   await expectAgreement(gpu, each);
 }, 60_000);
 
-test("weights that are points of a grid have the reference's bits", async () => {
+test("embeddings of block types with grids have the reference's bits", async () => {
   const grids = runnable.filter(({ name }) => /^embed: iq[123]/.test(name));
   expect(grids).toHaveLength(7);
   for (const each of grids) expect(await runCase(gpu.backend, each)).toEqual(await runCase(cpuBackend, each));

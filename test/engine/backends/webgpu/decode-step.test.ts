@@ -77,7 +77,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, each) =
 test.each([
   ["llama", 5],
   ["qwen3moe", 7],
-])("%s: at most %i dispatches a layer while a context is short", async (name, most) => {
+])("%s: a step takes at most %i dispatches a layer while its context is short", async (name, most) => {
   const path = join(folder, `short-${name}.gguf`);
   await writeGguf(path, makeModel(name));
   const { layers } = stepOf(path, 20);

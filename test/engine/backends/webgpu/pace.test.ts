@@ -4,7 +4,7 @@ import { makeDurations, makePump } from "../../../../src/engine/backends/webgpu/
 import type { Pacing } from "./pacing.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 
-test("while a device has work, `setImmediate` is the system's and a turn of the event loop takes no time", async () => {
+test("waiting for a device keeps the system's setImmediate, and a turn of the event loop takes under 0.7 ms", async () => {
   const child = Bun.spawn([process.execPath, `${import.meta.dir}/pacing.ts`], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stderr: "inherit",

@@ -82,7 +82,7 @@ test("a slot continues from its new length after a context shift", async () => {
   session.close();
 });
 
-test("checkpoints beyond the device's share of memory move to the host, and come back", async () => {
+test("checkpoints beyond the device's share of memory move to the host, and are restored from there", async () => {
   const child = Bun.spawn([process.execPath, `${import.meta.dir}/spilling.ts`], {
     env: { ...process.env, ...(await swiftShaderEnv()) },
     stderr: "inherit",

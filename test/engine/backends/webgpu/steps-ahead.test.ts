@@ -66,7 +66,7 @@ async function decode(session: Session, slots: readonly number[], from: number, 
 const begin = (session: Session, slot: number): Promise<unknown> =>
   session.run([{ slot, start: 0, tokens: prompt(slot), logits: "none" }]);
 
-test("steps are submitted before the last one is read, from the third on up to the end of the context", async () => {
+test("each step is submitted before the one before is read, from the third step to the end of the context", async () => {
   const session = await load("llama");
   await begin(session, 0);
   const before = await gpu.tally();

@@ -52,7 +52,7 @@ describe.each(["gemma3", "qwen3vl_merger", "pixtral"])("%s", (name) => {
 /** Windows, rotations by lines and columns, gates; pictures in tiles. Others take a software adapter minutes. */
 describe.each(["qwen2.5vl_merger", "pixtral", "idefics3"])("%s", (name) => {
   goldenTest(
-    "encodes a picture on the GPU to llama.cpp's rows",
+    "gives llama.cpp's rows for a picture on the GPU",
     async () => expect(await rowError(name, gpu.backend, "alpha")).toBeLessThan(1e-10),
     60_000,
   );
