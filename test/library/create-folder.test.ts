@@ -50,8 +50,8 @@ async function storedTensors(name = "new"): Promise<string[]> {
   return listed.sort();
 }
 
-describe("a folder", () => {
-  test("of sentence-transformers gives its max_seq_length as num_ctx, unless the request sets it or positions are fewer", async () => {
+describe("creating from a folder", () => {
+  test("takes num_ctx from max_seq_length, unless the request sets it or positions are fewer", async () => {
     const numCtx = async (max_seq_length: unknown, parameters = {}): Promise<unknown> => {
       const files = { ...plainFiles(MODEL, "F16"), "sentence_bert_config.json": { max_seq_length } };
       await create(fields({ folder: await uploaded(files), parameters }));
@@ -62,7 +62,7 @@ describe("a folder", () => {
     for (const length of [1 << 20, null, 0, -3, 2.5, "6"]) expect(await numCtx(length)).toBeUndefined();
   });
 
-  test("of uploaded files becomes a model, whose layer is reused when it is created again", async () => {
+  test("converts uploaded files, and reuses the layer when it is repeated", async () => {
     const source = await uploaded();
     const request = fields({ folder: source });
     const steps = ["converting model", "creating new layer D", "writing manifest", "success"];
@@ -87,7 +87,7 @@ describe("a folder", () => {
     expect(last?.completed).toBe(last?.total);
   });
 
-  test("with a Modelfile's path becomes a model, also if the Modelfile lies in it", async () => {
+  test("takes the folder's path from a Modelfile, which may be in that folder", async () => {
     await writeFolder(join(allowed, "llama"), plainFiles(MODEL, "F16"));
     const steps = ["reading model metadata", "converting model", "creating system layer", "writing layer D"];
     for (const [path, from] of [
@@ -107,7 +107,7 @@ describe("a folder", () => {
     }
   });
 
-  test("of GGUF files, named by its path, becomes the model of these files", async () => {
+  test("takes GGUF files in the folder as they are", async () => {
     await mkdir(join(allowed, "ggufs"));
     await writeGguf(join(allowed, "ggufs/model.gguf"), MODEL);
     const place = { root, importDirs: [allowed], name: parseName("new") };
@@ -115,7 +115,7 @@ describe("a folder", () => {
     expect((await create(request)).at(-1)).toBe("success");
   });
 
-  test("is quantized after conversion, and the intermediate file is removed", async () => {
+  test("quantizes after conversion, and removes the intermediate file", async () => {
     const source = await uploaded();
     const before = await blobsIn(root);
     const steps = await create(fields({ folder: source, quantize: "Q8_0" }));

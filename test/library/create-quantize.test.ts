@@ -56,8 +56,8 @@ const split = (no: number): MemoryModel => ({
   tensors: [MODEL.tensors[no]!],
 });
 
-describe("the weights", () => {
-  test("of a file are quantized, and the configuration describes the result", async () => {
+describe("quantizing the weights", () => {
+  test("takes a file, and describes the model by the result", async () => {
     const steps = await create(fields({ sources: [await put()], quantize: "Q4_K_M", system: "S" }));
     expect(steps).toEqual([
       "parsing GGUF",
@@ -76,7 +76,7 @@ describe("the weights", () => {
     gguf.close();
   });
 
-  test("of a model are quantized in a new model, and the base stays unchanged", async () => {
+  test("takes a model, and leaves the base unchanged", async () => {
     await create(fields({ name: parseName("base"), sources: [await put()], system: "S" }));
     const before = await store.load("base");
     expect(await create(fields({ base: "base", quantize: "Q8_0" }))).toEqual([
@@ -93,7 +93,7 @@ describe("the weights", () => {
     expect((await store.load("base")).layers).toEqual(before.layers);
   });
 
-  test("that are quantized twice in the same way share a blob", async () => {
+  test("stores one blob for two equal requests", async () => {
     const source = await put();
     await create(fields({ sources: [source], quantize: "Q4_0" }));
     const again = await create(fields({ name: parseName("again"), sources: [source], quantize: "Q4_0" }));
@@ -102,7 +102,7 @@ describe("the weights", () => {
     expect(digests[0]).toBe(digests[1]!);
   });
 
-  test("of a split model are joined first, in any order of parts, and only the result is stored", async () => {
+  test("joins a split model first, in any order of parts, and stores only the result", async () => {
     await create(fields({ name: parseName("whole"), sources: [await put()], quantize: "Q4_0" }));
     const sources = [await put(split(1), "b"), await put(split(0), "a")];
     const before = await blobsIn(root);
@@ -113,7 +113,7 @@ describe("the weights", () => {
     expect((await blobsIn(root)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  test("of a local file are quantized without a copy, and only the result is stored", async () => {
+  test("reads a local file in place, and stores only the result", async () => {
     await writeFile(join(allowed, "m.gguf"), encodeGguf(MODEL));
     const place = { root, importDirs: [allowed], name: parseName("new") };
     const request = await requestOfModelfile(`FROM ${join(allowed, "m.gguf")}\nSYSTEM S`, place);
@@ -126,7 +126,7 @@ describe("the weights", () => {
     expect(await blobsIn(root)).toHaveLength(3);
   });
 
-  test("that have the requested type already stay unchanged", async () => {
+  test("keeps weights that have the requested type", async () => {
     const source = await put();
     expect(await create(fields({ sources: [source], quantize: "F16" }))).toEqual([
       "parsing GGUF",
@@ -137,7 +137,7 @@ describe("the weights", () => {
     expect((await store.load("new")).paths.model).toBe(source.path);
   });
 
-  test("a projector is not quantized", async () => {
+  test("leaves a projector unchanged", async () => {
     const projector = await put({ ...MODEL, metadata: { "general.architecture": "clip" } }, "p.gguf");
     await create(fields({ sources: [projector, await put()], quantize: "Q4_0" }));
     expect((await store.load("new")).paths.projectors).toEqual([projector.path]);

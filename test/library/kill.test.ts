@@ -35,7 +35,7 @@ async function startWriter(program: string): Promise<() => Promise<void>> {
   };
 }
 
-test("a file whose writer is killed half-way does not exist", async () => {
+test("a file does not exist if its writer is killed halfway", async () => {
   const kill = await startWriter(`
     const { writeDurably } = await import("${STORE}/../base/durable.ts");
     await writeDurably(process.argv.at(-1) + "/blob", async (temporary) => {

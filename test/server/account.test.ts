@@ -38,7 +38,7 @@ test("cloud endpoints report the cloud as disabled, recommend no models and refu
 test.each([
   ["web_search", "web search"],
   ["web_fetch", "web fetch"],
-])("%s is refused, once there is a request", async (route, what) => {
+])("%s without a body is 400, and with one it is refused", async (route, what) => {
   const path = `/api/experimental/${route}`;
   const empty = await harness.call("POST", path);
   expect([empty.status, await json(empty)]).toEqual([400, { error: "missing request body" }]);

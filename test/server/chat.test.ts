@@ -33,7 +33,7 @@ describe("an answer", () => {
     });
   });
 
-  test("is one object without streaming", async () => {
+  test("gives one object without streaming", async () => {
     expect(await (await chat({ stream: false })).json()).toMatchObject({
       model: "m",
       created_at: CREATED_AT,
@@ -100,8 +100,8 @@ describe("tool calls", () => {
   });
 });
 
-describe("every field reaches the runtime", () => {
-  test("keeps the value of the request", async () => {
+describe("every field of the request", () => {
+  test("reaches the runtime unchanged", async () => {
     const messages = [
       { role: "SYSTEM", content: "Be kind." },
       { role: "user", content: "look", images: [btoa("px")] },
@@ -138,13 +138,13 @@ describe("every field reaches the runtime", () => {
     });
   });
 
-  test("an empty list of tools counts as no tools", async () => {
+  test("tools: an empty list counts as no tools", async () => {
     await (await chat({ tools: [] })).text();
     expect(asked().tools).toBeUndefined();
   });
 });
 
-describe("without messages", () => {
+describe("a request without messages", () => {
   test.each([
     [{}, "load"],
     [{ messages: [], stream: true }, "load"],

@@ -76,7 +76,7 @@ describe("create from files refuses", () => {
     expect(await answer({ "p.gguf": digest })).toEqual([400, { error }]);
   });
 
-  test("a digest that was not uploaded, also beside one that was", async () => {
+  test("a digest without an upload, also beside an uploaded one", async () => {
     const error = `x.gguf: no such file: blob ${MISSING} was not uploaded`;
     expect(await answer({ "x.gguf": MISSING })).toEqual([500, { error }]);
     expect(await answer({ "a.gguf": await put(gguf()), "x.gguf": MISSING })).toEqual([500, { error }]);
@@ -98,7 +98,7 @@ describe("create from files refuses", () => {
     }
   });
 
-  test("content that is not GGUF, with an error that depends on the file's suffix", async () => {
+  test("a file without GGUF content, with an error that depends on its suffix", async () => {
     const digest = await put(new TextEncoder().encode("no model"));
     expect(await answer({ "x.gguf": digest })).toEqual([400, { error: "supplied file was not in GGUF format" }]);
     expect(await answer({ "x.bin": digest })).toEqual([400, { error: "unknown type" }]);

@@ -136,7 +136,7 @@ test("FROM accepts the path that an upload answers with", async () => {
 
 const X = "a".repeat(64);
 
-describe("an invalid request creates no model:", () => {
+describe("an invalid request creates no model", () => {
   test.each<[unknown, number, string]>([
     [undefined, 400, "missing request body"],
     [{ model: "new" }, 400, "neither 'from' or 'files' was specified"],
@@ -247,7 +247,7 @@ describe("an invalid request creates no model:", () => {
     "a\\..\\x.gguf",
     "C:\\x",
     "a/",
-  ])("the file path %p", async (path) => {
+  ])("the path %p of a file is refused", async (path) => {
     const response = await create({ model: "new", files: { [path]: digest } });
     expect([response.status, await response.json()]).toEqual([400, { error: "file path must be relative" }]);
   });

@@ -42,7 +42,7 @@ describe("an answer", () => {
     );
   });
 
-  test("is one object without streaming", async () => {
+  test("gives one object without streaming", async () => {
     const response = await generate({ stream: false });
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(await response.json()).toEqual({ model: "m", created_at: CREATED_AT, response: "Hello", ...FINAL });
@@ -67,7 +67,7 @@ describe("an answer", () => {
     expect(last).toEqual({ model: "m", created_at: CREATED_AT, response: "", done: true, done_reason: "length" });
   });
 
-  test("without a final event is an error", async () => {
+  test("ends with an error if the runtime ends without a final event", async () => {
     harness.runtime.script = play([{ kind: "text", text: "He" }]);
     const error = { error: "model runner has unexpectedly stopped" };
     expect((await linesOf(await generate({}))).at(-1)).toEqual(error);
@@ -76,8 +76,8 @@ describe("an answer", () => {
   });
 });
 
-describe("every field reaches the runtime", () => {
-  test("keeps the value of the request", async () => {
+describe("fields of the request", () => {
+  test("reach the runtime unchanged", async () => {
     const image = Buffer.from("pixels");
     await generate({
       stream: false,
@@ -106,17 +106,17 @@ describe("every field reaches the runtime", () => {
     });
   });
 
-  test("is absent if the request does not have it or has an empty value", async () => {
+  test("stay absent if they are missing or empty", async () => {
     await (await generate({ format: "", suffix: "", unknown: 1 })).text();
     expect(Object.keys(asked()).sort()).toEqual(["model", "options", "prompt", "raw", "signal"]);
   });
 
-  test("drops an empty system message, which Go's client always sends", async () => {
+  test("include no empty system message, although Go's client always sends one", async () => {
     await (await generate({ system: "" })).text();
     expect(asked()).not.toHaveProperty("system");
   });
 
-  test("takes a JSON schema as format", async () => {
+  test("may have a JSON schema as format", async () => {
     const schema = { $schema: "x", type: "object", properties: { __proto__x: {} } };
     await (await generate({ format: schema })).text();
     expect(asked().format).toEqual(schema);
@@ -140,7 +140,7 @@ describe("every field reaches the runtime", () => {
   });
 });
 
-describe("without a prompt", () => {
+describe("a request without a prompt", () => {
   test.each([
     [{}, "load"],
     [{ prompt: "" }, "load"],

@@ -141,7 +141,7 @@ describe("the Host header", () => {
     ["evil.example", false, false],
     ["evil.example:11434", false, false],
     ["localhost.evil.example", false, false],
-  ])("%s passes on loopback: %p, elsewhere: %p", async (host, onLoopback, elsewhere) => {
+  ])("%s passes on loopback: %p, and elsewhere: %p", async (host, onLoopback, elsewhere) => {
     const ask = async (hostname: string): Promise<[number, unknown]> => {
       const response = await (await caller({ host: { hostname, port: 0 } }))({ host });
       return [response.status, await response.json()];

@@ -160,7 +160,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("that fails before its first word has a status of its own", async () => {
+  test("has an error status if it fails before its first token", async () => {
     harness.runtime.script = async function* () {
       yield* [];
       throw new AppError("busy", "too many");
@@ -176,7 +176,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("that fails later ends with an error event", async () => {
+  test("ends with an error event if it fails later", async () => {
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "He" };
       throw new AppError("runner", "the model is gone");
@@ -194,7 +194,7 @@ describe("a stream", () => {
     expect(frames.map(({ event }) => event)).not.toContain("message_stop");
   });
 
-  test("whose client hangs up stops the model", async () => {
+  test("stops the model if the client hangs up", async () => {
     harness.runtime.script = endless(5);
     const abort = new AbortController();
     const body = JSON.stringify({ ...BASE, stream: true });
@@ -206,8 +206,8 @@ describe("a stream", () => {
   });
 });
 
-describe("every setting reaches the runtime", () => {
-  test("under its native name, and absent settings stay absent", async () => {
+describe("settings of the request", () => {
+  test("reach the runtime under native names, and stay absent if they are missing", async () => {
     await post({ temperature: 0.5, top_p: 0.9, top_k: 5, metadata: { user_id: "u" }, service_tier: "auto" });
     expect(asked()).toEqual({
       model: "m",
@@ -219,7 +219,7 @@ describe("every setting reaches the runtime", () => {
     expect(asked().options).toEqual({ num_predict: 64 });
   });
 
-  test("a schema may be in output_format, its place before output_config", async () => {
+  test("output_format is accepted as the older form of output_config", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     await post({ output_format: { type: "json_schema", schema } });
     expect(asked().format).toEqual(schema);
@@ -227,7 +227,7 @@ describe("every setting reaches the runtime", () => {
     expect(await response.text()).toContain('output_format.type: expected \\"json_schema\\", got \\"yaml\\"');
   });
 
-  test("tools and the schema of the answer", async () => {
+  test("tools and the schema of the answer reach the runtime", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } };
     await post({ tools: TOOLS, output_config: { format: { type: "json_schema", schema } } });
     expect(asked().format).toEqual(schema);
@@ -242,7 +242,7 @@ describe("every setting reaches the runtime", () => {
     [{ type: "none" }, "none"],
     [{ type: "any" }, "required"],
     [{ type: "tool", name: "g" }, { name: "g" }],
-  ])("tool_choice %j as %j", async (tool_choice, wanted) => {
+  ])("tool_choice %j reaches the runtime as %j", async (tool_choice, wanted) => {
     await post({ tools: TOOLS, tool_choice });
     expect(asked().toolChoice).toEqual(wanted as ChatRequest["toolChoice"] & object);
   });
@@ -303,7 +303,7 @@ test.each(["/v1/messages", "/v1/messages/count_tokens"])(
   },
 );
 
-describe("requests that cannot be answered", () => {
+describe("invalid requests are refused", () => {
   const messages = (content: unknown, role = "user") => ({ messages: [{ role, content }] });
   test.each([
     [{ model: "" }, 400, "model is required"],
@@ -377,7 +377,7 @@ describe("requests that cannot be answered", () => {
     ]);
   });
 
-  test("a body that is no JSON", async () => {
+  test("a body in another format than JSON", async () => {
     const response = await fetch(`${url}/v1/messages`, { method: "POST", body: "{" });
     expect([response.status, await response.json()]).toMatchObject([400, { error: { type: "invalid_request_error" } }]);
   });

@@ -135,7 +135,7 @@ describe("showing a model", () => {
     expect((await get("/api/tags")).models.map((model) => model["name"])).toEqual(["m:latest"]);
   });
 
-  test("has licences, system message, messages and template of their layers", async () => {
+  test("has licences, system message, messages and template from their layers", async () => {
     await putModel(harness.root, "whole", {
       texts: [
         ["template", "{{ .System }} {{ .Prompt }}"],
@@ -208,7 +208,7 @@ MESSAGE user hi
     await silent.close();
   });
 
-  test("says that a template does not parse", async () => {
+  test("has an error if the template does not parse", async () => {
     await putModel(harness.root, "broken", { gguf: { "tokenizer.chat_template": "{% if messages %}" } });
     const reply = await show({ model: "broken" });
     expect(reply).toMatchObject({ template: "{% if messages %}", template_error: expect.stringContaining("template") });
@@ -256,7 +256,7 @@ MESSAGE user hi
     expect(await show({ model: "broken" })).toMatchObject({ template: "{{ .Prompt ", capabilities: ["completion"] });
   });
 
-  test("a file that is no GGUF is an error that names it", async () => {
+  test("a file that is not GGUF is an error that names it", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     await writeFile(paths.model, new Uint8Array(Bun.file(paths.model).size));
     const response = await harness.post("/api/show", { model: "m" });

@@ -100,7 +100,7 @@ test("tokens and their probabilities are in the answer if requested", async () =
   expect((await asked({ prompt: "x" }))[0]).not.toHaveProperty("logprobs");
 });
 
-test("a stream has a frame for each text, and ends with the fields of the whole answer", async () => {
+test("a stream has a frame for each piece of text, and ends with the fields of the whole answer", async () => {
   const progress: InferenceEvent = {
     kind: "progress",
     promptEvalCount: 3,

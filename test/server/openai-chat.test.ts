@@ -250,16 +250,16 @@ describe("request", () => {
     expect((await asked(fields)).options).toEqual(options);
   });
 
-  test("truncate and shift", async () => {
+  test("truncate and shift reach the runtime", async () => {
     expect(await asked({ truncate: false, shift: false })).toMatchObject({ truncate: false, shift: false });
   });
 
-  test("keep_alive", async () => {
+  test("keep_alive reaches the runtime", async () => {
     expect((await asked({ keep_alive: "10m" })).keepAliveMs).toBe(600_000);
     expect((await asked({ keep_alive: 0 })).keepAliveMs).toBe(0);
   });
 
-  test("response_format", async () => {
+  test("response_format reaches the runtime as a format", async () => {
     const schema = { type: "object", properties: {} };
     expect((await asked({ response_format: { type: "json_object" } })).format).toBe("json");
     expect(
@@ -282,13 +282,13 @@ describe("request", () => {
     expect((await asked(ask({ type: "string", pattern: "^a", maxLength: 9 }, true))).format).toBeObject();
   });
 
-  test("logprobs and top_logprobs", async () => {
+  test("logprobs and top_logprobs reach the runtime", async () => {
     expect((await asked({ logprobs: true })).logprobs).toBe(0);
     expect((await asked({ logprobs: true, top_logprobs: 20 })).logprobs).toBe(20);
     expect((await asked({ logprobs: false, top_logprobs: 0 })).logprobs).toBeUndefined();
   });
 
-  test("tools and tool_choice", async () => {
+  test("tools and tool_choice reach the runtime", async () => {
     const tool = (name: string) => ({ type: "function", function: { name, parameters: { type: "object" } } });
     const tools = [tool("a"), tool("b")];
     const choose = (tool_choice?: unknown) => asked({ tools, tool_choice });
@@ -356,7 +356,7 @@ describe("errors", () => {
     expect(await refusal(fields)).toBe(message);
   });
 
-  test("404 for a model that is not there, in the API's words", async () => {
+  test("404 for a missing model, in OpenAI's shape", async () => {
     const response = await post({ model: "nope" });
     expect([response.status, await json(response)]).toEqual([
       404,
@@ -364,7 +364,7 @@ describe("errors", () => {
     ]);
   });
 
-  test("400 for a body that is no JSON", async () => {
+  test("400 for a body that is not JSON", async () => {
     const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", body: "{" });
     expect([response.status, (await json(response)).error.message]).toEqual([
       400,

@@ -68,7 +68,7 @@ describe("reply", () => {
     expect(await texts()).toEqual(["Once"]);
   });
 
-  test("logprobs: tokens, their alternatives, and where in the text they stand", async () => {
+  test("logprobs: tokens, their alternatives, and their offsets in the text", async () => {
     const chosen = (token: string, logprob: number) => ({ id: 1, token, bytes: [], logprob });
     const text = (token: string): InferenceEvent => ({
       kind: "text",

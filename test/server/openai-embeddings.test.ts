@@ -74,7 +74,7 @@ describe("request", () => {
     ]);
   });
 
-  test("404 for a model that is not there", async () => {
+  test("404 for a missing model", async () => {
     expect((await post({ model: "nope", input: "a" })).status).toBe(404);
   });
 

@@ -81,7 +81,7 @@ describe("a whole response", () => {
     expect(asked()).toMatchObject({ options, keepAliveMs: 3_600_000, shift: false });
   });
 
-  test("items of recent responses can be referenced by id, also without storage", async () => {
+  test("items of recent responses can be referenced by id", async () => {
     harness.runtime.script = play(MIXED);
     const said = await whole({ store: true });
     const named = said.output.slice(0, 2).map(({ id }) => ({ type: "item_reference", id }));
@@ -113,7 +113,7 @@ describe("a whole response", () => {
     expect(response).toMatchObject({ output: MIXED_OUTPUT, usage: { output_tokens_details: { reasoning_tokens: 2 } } });
   });
 
-  test("is incomplete where the answer was cut off", async () => {
+  test("is incomplete if the answer was cut off", async () => {
     harness.runtime.script = play([{ kind: "text", text: "He" }, { ...DONE, reason: "length" } as InferenceEvent]);
     expect(await whole({ max_output_tokens: 1 })).toMatchObject({
       status: "incomplete",
@@ -168,7 +168,7 @@ describe("a stream", () => {
     expect(deltas).toEqual(["\n\nWell", ", "]);
   });
 
-  test("that is cut off ends with response.incomplete", async () => {
+  test("ends with response.incomplete if the answer is cut off", async () => {
     harness.runtime.script = play([{ kind: "text", text: "He" }, { ...DONE, reason: "length" } as InferenceEvent]);
     expect(checkStream(await stream({}))).toMatchObject({ status: "incomplete", output: [{ status: "incomplete" }] });
   });
@@ -218,7 +218,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("that fails before its first word has a status of its own", async () => {
+  test("has an error status if it fails before its first token", async () => {
     harness.runtime.script = async function* () {
       yield* [];
       throw new AppError("busy", "too many");
@@ -231,7 +231,7 @@ describe("a stream", () => {
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
   });
 
-  test("that fails later ends with response.failed and the partial output", async () => {
+  test("ends with response.failed and the partial output if it fails later", async () => {
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "He" };
       throw new AppError("runner", "the model is gone");
@@ -243,7 +243,7 @@ describe("a stream", () => {
     });
   });
 
-  test("whose client hangs up stops the model", async () => {
+  test("stops the model if the client hangs up", async () => {
     harness.runtime.script = endless(5);
     const abort = new AbortController();
     const body = JSON.stringify({ model: "m", input: "hi", stream: true });
@@ -254,8 +254,8 @@ describe("a stream", () => {
   });
 });
 
-describe("every setting reaches the runtime", () => {
-  test("under its native name, and absent settings stay absent", async () => {
+describe("settings of the request", () => {
+  test("reach the runtime under native names, and stay absent if they are missing", async () => {
     await post({ temperature: 0.5, top_p: 0.25, max_output_tokens: 7, truncation: "disabled", store: true });
     expect(asked()).toEqual({
       model: "m",
@@ -273,7 +273,7 @@ describe("every setting reaches the runtime", () => {
     [{ type: "text" }, undefined],
     [{ type: "json_object" }, "json"],
     [{ type: "json_schema", name: "n", strict: true, schema }, schema],
-  ])("text.format %j", async (format, wanted) => {
+  ])("text.format %j reaches the runtime", async (format, wanted) => {
     expect((await whole({ text: { format } })).text.format).toEqual(format as never);
     expect(asked().format).toEqual(wanted as never);
   });
@@ -283,19 +283,19 @@ describe("every setting reaches the runtime", () => {
     ["none", "none"],
     ["required", "required"],
     [{ type: "function", name: "g" }, { name: "g" }],
-  ])("tool_choice %j as %j", async (tool_choice, wanted) => {
+  ])("tool_choice %j reaches the runtime as %j", async (tool_choice, wanted) => {
     expect((await whole({ tools: [fn("f"), fn("g")], tool_choice })).tool_choice).toEqual(tool_choice as never);
     expect(asked().toolChoice).toEqual(wanted as never);
   });
 
-  test("allowed_tools leaves out the others", async () => {
+  test("allowed_tools drops the other tools", async () => {
     const tool_choice = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "g" }] };
     await post({ tools: [fn("f"), fn("g")], tool_choice });
     expect(asked()).toMatchObject({ toolChoice: "required", tools: [{ function: { name: "g" } }] });
     expect(asked().tools).toHaveLength(1);
   });
 
-  test("parallel_tool_calls false leaves one call", async () => {
+  test("parallel_tool_calls false keeps only one call", async () => {
     harness.runtime.script = play([call("f", {}), call("g", {}), DONE]);
     const { output, parallel_tool_calls } = await whole({ tools: [fn("f"), fn("g")], parallel_tool_calls: false });
     expect([output.length, parallel_tool_calls]).toEqual([1, false]);
@@ -345,7 +345,7 @@ test("input_tokens counts the prompt without running the model", async () => {
   expect(harness.runtime.requests).toEqual([]);
 });
 
-describe("requests that cannot be answered", () => {
+describe("invalid requests are refused", () => {
   const item = (value: unknown) => ({ input: [value] });
   test.each([
     [{ model: "" }, 400, "model is required"],

@@ -54,7 +54,7 @@ const beside = (external: string): Initializer => ({
   data: { external, offset: 0, byteLength: 16 },
 });
 
-describe("a folder", () => {
+describe("an ONNX folder", () => {
   test("is described by its configuration and its graph, with its vocabulary", async () => {
     const { gguf, kept } = await convert({ ...ENCODER, "README.md": {}, "onnx/other.json": {} });
     const { metadata } = gguf;
@@ -68,7 +68,7 @@ describe("a folder", () => {
     gguf.close();
   });
 
-  test("with several graphs gives the graph with the most bits, and pooling follows its file", async () => {
+  test("gives its graph with the most bits, and its pooling follows its file", async () => {
     const pooling = { pooling_mode_cls_token: true, pooling_mode_mean_tokens: false };
     const several = { "onnx/model_q4.onnx": MODEL!, "onnx/model_fp16.onnx": MODEL!, "1_Pooling/config.json": pooling };
     const { gguf, kept } = await convert({ ...REST, ...several });
@@ -79,7 +79,7 @@ describe("a folder", () => {
     gguf.close();
   });
 
-  test("without a required file is refused by the name of the file", async () => {
+  test("is refused if a required file is missing, by the name of the file", async () => {
     const { "config.json": _, ...noConfig } = ENCODER;
     expect(await problem(noConfig)).toBe("folder: expected a file 'config.json', got none");
     const { "tokenizer.json": __, ...noTokenizer } = ENCODER;
@@ -95,7 +95,7 @@ describe("a folder", () => {
   });
 
   test.each(["../config.json", "/etc/passwd", "..\\x", "C:\\x", "a/../../b", "./x", ""])(
-    "with weights at '%s' is refused",
+    "is refused if its weights are at '%s'",
     async (name) => {
       const hostile = graph(["input_ids"], ["last_hidden_state"], [beside(name)]);
       expect(await problem({ ...REST, "onnx/model.onnx": hostile })).toBe(
@@ -104,7 +104,7 @@ describe("a folder", () => {
     },
   );
 
-  test("with an unsupported graph is refused by its inputs and outputs", async () => {
+  test("is refused for an unsupported graph, by its inputs and outputs", async () => {
     const of = (inputs: string[], outputs: string[]) => problem({ ...REST, "onnx/model.onnx": graph(inputs, outputs) });
     const expected = "an output 'logits' and inputs 'past_key_values.…', or an output 'last_hidden_state'";
     expect(await of(["input_ids"], ["logits"])).toBe(
@@ -123,7 +123,7 @@ describe("a folder", () => {
     [{ vocab_size: -1 }, "folder: 'config.json': 'vocab_size': expected a whole number of 1 … 2147483647, got -1"],
     [{ vocab_size: 3 }, "folder: tokenizer: expected at most 3 tokens, one for each row of the embedding, got 56"],
     [{ model_type: 7 }, "folder: 'config.json': 'model_type': expected text, got 7"],
-  ])("with %j in its configuration is refused", async (change, message) => {
+  ])("is refused with %j in its configuration", async (change, message) => {
     expect(await problem({ ...ENCODER, "config.json": { ...CONFIG, ...change } })).toBe(message);
   });
 });

@@ -64,7 +64,7 @@ describe("tiktoken.model:", () => {
     expect([pieces.at(-1), types.at(-1)]).toEqual([`[PAD${rows - 1}]`, TYPE.unused]);
   });
 
-  test("with another architecture or damage is refused", async () => {
+  test("is refused with another architecture or damage", async () => {
     const refused = async (text: string, architecture: Architecture): Promise<string> => {
       const failing = convert({ ...files, "tiktoken.model": text }, { rows, architecture });
       return failing.then(String, (error: AppError) => error.message);

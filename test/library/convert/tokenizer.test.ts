@@ -87,7 +87,7 @@ const SPECIAL = [
   ["<|end|>", TYPE.control],
 ] as const;
 
-describe("tokenizer.json of byte-level BPE:", () => {
+describe("the tokenizer.json of byte-level BPE:", () => {
   const original = (pre: string): Metadata => bpeMetadata(MERGES, SPECIAL, { "tokenizer.ggml.pre": pre });
 
   test.each(["gpt-2", "starcoder", "qwen2", "llama-bpe"])("%s gives the ids of its GGUF", async (pre) => {
@@ -175,7 +175,7 @@ describe("tokenizer.json of byte-level BPE:", () => {
   });
 });
 
-describe("tokenizer.json of other models:", () => {
+describe("the tokenizer.json of another model:", () => {
   const words = [...new Set(PROSE.match(/[a-z]+/g))].slice(0, 300);
 
   test("WordPiece gives the ids of its GGUF", async () => {
@@ -275,7 +275,7 @@ describe("tokenizer.json of other models:", () => {
     );
   });
 
-  test("a pre-tokenizer that GGUF has no name for is refused", async () => {
+  test("a pre-tokenizer without a name in GGUF is refused", async () => {
     const own = bpeMetadata(["a b"]);
     const json = { ...byteLevelJson(own, { pairs: true }), pre_tokenizer: { type: "Whitespace" } };
     const other = { type: "Split", pattern: { Regex: "(a+)+$" }, behavior: "Isolated" };

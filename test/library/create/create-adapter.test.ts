@@ -72,8 +72,8 @@ async function uploaded(files: Record<string, string | Uint8Array>) {
   return { label: "new", files: paths };
 }
 
-describe("an adapter becomes a separate layer", () => {
-  test("as a GGUF beside a base", async () => {
+describe("an adapter layer", () => {
+  test("is created from a GGUF beside a base", async () => {
     expect(await create(fields({ base: "base", adapter: source(lora) }))).toEqual([
       "parsing GGUF",
       "using existing layer D",
@@ -90,12 +90,12 @@ describe("an adapter becomes a separate layer", () => {
     expect(entry.config).toMatchObject({ model_family: "llama", model_families: ["llama"] });
   });
 
-  test("as a GGUF among the files, recognised by its metadata", async () => {
+  test("is created from a GGUF among the files, recognised by its metadata", async () => {
     await create(fields({ sources: [source(weights, "m"), source(lora, "a")] }));
     expect(adaptersOf(await store.load("new"))).toEqual([lora]);
   });
 
-  test("as safetensors, converted for the base", async () => {
+  test("is created from safetensors, converted for the base", async () => {
     expect(await create(fields({ base: "base", adapter: await uploaded(peft()) }))).toEqual([
       "converting adapter",
       "using existing layer D",
@@ -110,14 +110,14 @@ describe("an adapter becomes a separate layer", () => {
     gguf.close();
   });
 
-  test("beside weights that are quantized in the same create", async () => {
+  test("is created beside weights that are quantized in the same create", async () => {
     await create(fields({ base: "base", adapter: source(lora), quantize: "Q8_0" }));
     const entry = await store.load("new");
     expect(adaptersOf(entry)).toEqual([lora]);
     expect(entry.config.file_type).toBe("Q8_0");
   });
 
-  test("and stays in a model built upon it, where a second adapter comes after it", async () => {
+  test("stays in a model built upon it, where a second adapter comes after it", async () => {
     await create(fields({ name: parseName("one"), base: "base", adapter: source(lora) }));
     await create(fields({ name: parseName("kept"), base: "one", system: "You are brief." }));
     expect(adaptersOf(await store.load("kept"))).toEqual([lora]);
@@ -126,7 +126,7 @@ describe("an adapter becomes a separate layer", () => {
     expect(adaptersOf(await store.load("two"))).toEqual([lora, other]);
   });
 
-  test("and is copied with its model, and deleted with the last model that has it", async () => {
+  test("is copied with its model, and deleted with the last model that has it", async () => {
     await create(fields({ base: "base", adapter: source(lora) }));
     await library.copy({ from: parseName("new"), to: parseName("copy") });
     await library.remove(parseName("new"));
@@ -232,7 +232,7 @@ describe("an adapter that does not fit is refused and leaves no blob", () => {
     await expect(created).rejects.toThrow("only one adapter is currently supported");
   });
 
-  test("an adapter that was not uploaded", async () => {
+  test("an adapter without an upload", async () => {
     const missing = `sha256:${"a".repeat(64)}` as Digest;
     const created = create(fields({ base: "base", adapter: source(missing) }));
     await expect(created).rejects.toMatchObject({

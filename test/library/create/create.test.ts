@@ -53,8 +53,8 @@ async function putGguf(extra: Parameters<typeof writeTinyGguf>[1] = {}): Promise
 }
 const source = (digest: Digest, label = "x.gguf") => blobSource(root, { label, digest });
 
-describe("from a model", () => {
-  test("the new model keeps everything that the request does not change", async () => {
+describe("creating from a model", () => {
+  test("keeps everything that the request does not change", async () => {
     expect(await create(fields({ base: "BASE" }))).toEqual([
       ...Array(6).fill("using existing layer D"),
       "writing manifest",
@@ -163,7 +163,7 @@ describe("from a model", () => {
   });
 });
 
-describe("from files", () => {
+describe("creating from files", () => {
   test("one GGUF becomes a model, described by its metadata", async () => {
     const digest = await putGguf({ "general.file_type": { u32: 15 } });
     expect(await create(fields({ sources: [source(digest)], system: "S" }))).toEqual([
@@ -203,7 +203,7 @@ describe("from files", () => {
     expect((await entry()).paths.projectors).toEqual([blobPath(root, projector)]);
   });
 
-  test("refuses any number of models other than one", async () => {
+  test("requires exactly one model", async () => {
     const [a, b] = [await putGguf(), await putGguf({ "general.name": "b" })];
     const projector = await putGguf({ "general.type": "projector" });
     for (const [request, found] of [
@@ -278,10 +278,10 @@ describe("from files", () => {
   });
 });
 
-describe("from a Modelfile", () => {
+describe("creating from a Modelfile", () => {
   const SEED = ["reading model metadata", "creating system layer"];
 
-  test("the statuses are those that the API documents", async () => {
+  test("reports the statuses of the API", async () => {
     const text = 'FROM base\nSYSTEM New.\nPARAMETER top_k 7\nLICENSE """MIT"""\nMESSAGE user hi\n';
     expect(await createFrom(text)).toEqual([
       ...SEED,
@@ -355,7 +355,7 @@ describe("from a Modelfile", () => {
   });
 });
 
-describe("files of this machine", () => {
+describe("local files", () => {
   test("are read inside the configured folders, relative to the Modelfile", async () => {
     await mkdir(join(allowed, "sub"));
     for (const from of ["../tiny.gguf", "./near.gguf", "near.gguf", join(allowed, "tiny.gguf")]) {
@@ -373,7 +373,7 @@ describe("files of this machine", () => {
     expect((await requestOfModelfile(text, { ...place(), folder: at })).base).toBe("base"); // no file of that name
   });
 
-  test("outside of the folders are refused, also if they do not exist", async () => {
+  test("outside of the folders are refused, even if they do not exist", async () => {
     const secret = join(folder, "secret.gguf");
     await writeTinyGguf(secret);
     await symlink(secret, join(allowed, "link.gguf"));

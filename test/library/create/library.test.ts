@@ -55,7 +55,7 @@ test("held blobs stay when their model is deleted, and are swept when they are r
 });
 
 describe("copying", () => {
-  test("gives the same bytes another name and shares all blobs", async () => {
+  test("adds a name with the same bytes that shares all blobs", async () => {
     const before = await blobCount();
     expect(await copy("a", "user/c:1")).toBe(true);
     expect(await readFile(pathOf("user/c:1"))).toEqual(await readFile(pathOf("a")));
@@ -99,14 +99,14 @@ describe("deleting", () => {
     expect(await blobCount()).toBe(new Set(kept).size);
   });
 
-  test("the last model leaves no blob, and no folder but the top one", async () => {
+  test("leaves no blob and no folder but the top one after the last model", async () => {
     await remove("a");
     await remove("b");
     expect(await readdir(join(root, "blobs"))).toEqual([]);
     expect(await readdir(join(root, "manifests"))).toEqual([]);
   });
 
-  test("a model keeps the folders that hold another model", async () => {
+  test("keeps the folders of other models", async () => {
     await copy("a", "a:other");
     await remove("a");
     expect(await names()).toEqual(["a:other", "b:latest"]);
@@ -125,7 +125,7 @@ describe("deleting", () => {
     expect(warnings).toEqual([{ path: pathOf("torn:1"), reason: expect.stringContaining("not JSON") }]);
   });
 
-  test("a model with an unreadable manifest removes only the manifest", async () => {
+  test("removes only the manifest if the manifest cannot be read", async () => {
     await writeFile(pathOf("a"), "{");
     const before = await blobCount();
     expect(await remove("a")).toBe(true);

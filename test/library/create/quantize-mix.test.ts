@@ -128,7 +128,7 @@ const CASES: readonly Case[] = [
 
 describe("chooseTypes", () => {
   for (const { what, shapes, expected } of CASES) {
-    test(`${what}: every mix is llama.cpp's`, () => {
+    test(`${what}: every mix equals llama.cpp's`, () => {
       const rows = expected.map(
         ([type]) => [type, summary(chooseTypes(modelOf(shapes), parseFileType(type)))] as const,
       );
@@ -181,7 +181,7 @@ describe("chooseTypes", () => {
       expect([name, types.get(name)]).toEqual([name, quant.name as QuantName]);
   });
 
-  test("a model that is quantized already is refused in the words that clients know", () => {
+  test("a model that is quantized already is refused with Ollama's message", () => {
     for (const quant of ["q8_0", "q4_K", "mxfp4"] as const) {
       const model = modelOf({ arch: "llama", nLayers: 1, keys: {}, layer: DENSE, top: UNTIED }, quant);
       const refusal = new AppError("bad_request", "quantization is only supported for F16, BF16 and F32 models");

@@ -99,7 +99,7 @@ describe("challenges:", () => {
     expect(() => parseChallenge(header, base)).toThrow(message);
   });
 
-  test("have a realm, a service and every scope", () => {
+  test("a challenge has a realm, a service and every scope", () => {
     expect(parseChallenge('bearer realm="https://r.example/t?a=1", service="s x",scope="a b"', base)).toEqual({
       realm: new URL("https://r.example/t?a=1"),
       service: "s x",

@@ -50,7 +50,7 @@ describe("several challenges in one answer:", () => {
   });
 });
 
-describe("Retry-After", () => {
+describe("a Retry-After header", () => {
   test("with a date delays the next request until then", async () => {
     const name = publish(front, "m", [noise(KB, 1)]);
     const until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date has whole seconds
@@ -116,12 +116,12 @@ test("empty, repeated and unknown layers are pulled unchanged", async () => {
   expect(front.blobRequests().length).toBe(3); // an empty range causes no request
 });
 
-describe("a registry without the first bytes of an upload", () => {
+describe("a registry that lost the first bytes of an upload", () => {
   const silent = (): Response => new Response(null, { status: 204 });
   test.each([
     ["says 0-0", undefined],
     ["says no range", silent],
-  ])("that %s gets it from the first byte", async (_, status) => {
+  ])("and %s gets it again from the first byte", async (_, status) => {
     const name = `${front.host}/library/m`;
     const bytes = noise(150 * KB, 5);
     const blob = await writeBlob(place.root, bytes);

@@ -104,7 +104,7 @@ describe("POST /api/pull, states:", () => {
   });
 });
 
-describe("where blobs come from:", () => {
+describe("sources of blobs:", () => {
   test.each([
     ["a registry that answers with parts", {}],
     ["a registry that redirects to a storage host", { redirectBlobs: true }],
@@ -134,7 +134,7 @@ describe("where blobs come from:", () => {
   });
 });
 
-describe("what goes wrong:", () => {
+describe("faults:", () => {
   const failureOf = async (name: string): Promise<unknown> => pullAll(name).catch((error: unknown) => error);
 
   test("a pull with 20 faults of all kinds gives the whole model", async () => {

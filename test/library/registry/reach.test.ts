@@ -81,7 +81,7 @@ describe("redirects of a registry", () => {
     "http://metadata.example/",
   ];
   test.each(hostile)(
-    "on the internet, with a second address there, or with an unknown address do not reach %s",
+    "do not lead from the internet, a host with a second address there or an unknown one, to %s",
     async (to) => {
       for (const from of ["https://public.example", "https://both.example", "https://nobody.example"]) {
         expect([from, await goes(from, to)]).toEqual([from, false]);
@@ -89,14 +89,14 @@ describe("redirects of a registry", () => {
     },
   );
 
-  test("at an address that is invalid for registries reach no more than from the internet", async () => {
+  test("lead from an address that is invalid for registries no further than from the internet", async () => {
     for (const from of ["http://169.254.7.7:5000", "http://[fe80::7]:5000", "http://224.0.0.1", "http://240.0.0.1"]) {
       for (const to of hostile) expect([from, to, await goes(from, to)]).toEqual([from, to, false]);
       expect([from, await goes(from, "https://cdn.example/")]).toEqual([from, true]);
     }
   });
 
-  test("on the internet reach the internet, and names that only a proxy can resolve", async () => {
+  test("lead from the internet to the internet, and to names that only a proxy can resolve", async () => {
     for (const to of [
       "https://cdn.example/",
       "https://1.1.1.1/",
@@ -107,7 +107,7 @@ describe("redirects of a registry", () => {
     }
   });
 
-  test("in a private network reach it and the internet, but not this machine or link-local addresses", async () => {
+  test("lead from a private network into it and the internet, but not to this machine or link-local addresses", async () => {
     for (const from of [
       "http://lan.example:5000",
       "http://192.168.7.7",
@@ -123,14 +123,14 @@ describe("redirects of a registry", () => {
     }
   });
 
-  test("on this machine reach everything but link-local addresses", async () => {
+  test("lead from this machine to everything but link-local addresses", async () => {
     for (const to of ["http://localhost:9", "http://[::1]:9", "http://lan.example", "https://cdn.example"]) {
       expect([to, await goes("http://127.0.0.1:5000", to)]).toEqual([to, true]);
     }
     expect(await goes("http://127.0.0.1:5000", "http://169.254.169.254")).toBe(false);
   });
 
-  test("with a name that changes its address do not reach the new address", async () => {
+  test("do not follow a name that changes its address", async () => {
     let address = "93.184.216.34";
     const check = makeReach(new URL("http://evil.example"), async () => [{ address }]);
     await check(new URL("http://evil.example/v2/"), open);

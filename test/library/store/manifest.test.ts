@@ -44,7 +44,7 @@ describe("an invalid manifest is refused by file and field", () => {
     [{ ...manifest, layers: [{ digest, size: 1 }] }, "file: layers[0].mediaType: expected a string, got nothing"],
   ])("%j", (value, message) => expect(() => parse(value)).toThrow(message));
 
-  test("text that is not JSON, and a file that is too large", () => {
+  test("text instead of JSON, and a file that is too large", () => {
     expect(() => parseManifest(new TextEncoder().encode("{"), "file")).toThrow("file: not JSON");
     expect(() => parseManifest(new Uint8Array(5 * 1024 * 1024), "file")).toThrow("expected at most 4194304 bytes");
   });

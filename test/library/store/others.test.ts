@@ -103,7 +103,7 @@ describe("a borrowed store", () => {
     expect((await openOthers(paths, { own, log: silent })).map(({ root }) => root)).toEqual([theirs]);
   });
 
-  test("that cannot be read gives a warning, and one that does not exist does not", async () => {
+  test("gives a warning if it cannot be read, and none if it does not exist", async () => {
     const warned: unknown[] = [];
     const log = { ...silent, warn: (_: string, fields?: object) => void warned.push(fields) };
     await symlink(join(folder, "loop"), join(folder, "loop"));

@@ -32,7 +32,7 @@ const LARK = { syntax: "lark", definition: "start: WORD" };
 const TOLD = "Write\n\nThe input follows this grammar (lark):\nstart: WORD";
 const REGEX = { syntax: "regex", definition: "a|b" };
 
-test("chat completions: definitions, a choice, the history and calls", async () => {
+test("chat completions: custom tools, a choice, history and calls", async () => {
   harness.runtime.script = play([
     call("note", { input: INPUT }),
     call("f", { a: 1 }),
@@ -80,7 +80,7 @@ test("chat completions: definitions, a choice, the history and calls", async () 
   expect(frames.flatMap((frame) => frame.choices?.[0]?.delta.tool_calls ?? [])).toEqual(calls);
 });
 
-test("responses: definitions, in a namespace too, the history and calls", async () => {
+test("responses: custom tools, also in a namespace, history and calls", async () => {
   harness.runtime.script = play([call("note", { input: INPUT }), call("crm.find", { input: "x" }), DONE]);
   const body = {
     model: "m",

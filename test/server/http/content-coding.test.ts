@@ -32,7 +32,7 @@ const CODINGS: [name: string, coding: string, pack: (text: string) => Bytes][] =
   ["zstd", "zstd", (text) => bytes(zstdCompressSync(text))],
 ];
 
-describe.each(CODINGS)("%s", (_, coding, pack) => {
+describe.each(CODINGS)("a body in %s", (_, coding, pack) => {
   test("is decompressed on the routes of every API", async () => {
     const text = "héllo ".repeat(50_000);
     expect((await post("/v1/responses", pack(asking(text)), coding)).status).toBe(200);
@@ -63,14 +63,14 @@ describe.each(CODINGS)("%s", (_, coding, pack) => {
     ]);
   });
 
-  test("that is corrupt or cut off is refused", async () => {
+  test("is refused if it is corrupt or cut off", async () => {
     for (const body of [new Uint8Array([255, 2, 3, 4]), pack(asking("hello ".repeat(100))).slice(0, -9)]) {
       const { status, text } = await post("/v1/responses", body, coding);
       expect([status, errorIn(text)]).toEqual([400, expect.stringContaining("request body")]);
     }
   });
 
-  test("of an empty text counts as a missing body", async () => {
+  test("counts as missing if it is empty", async () => {
     const { status, text } = await post("/v1/responses", pack(""), coding);
     expect([status, errorIn(text)]).toEqual([400, "missing request body"]);
   });

@@ -38,13 +38,13 @@ test.each(REQUESTS)(
   },
 );
 
-describe("a stream that fails", () => {
+describe("an error in a stream", () => {
   test.each([
     ["/api/chat", { messages: MESSAGES }],
     ["/v1/chat/completions", { messages: MESSAGES, stream: true }],
     ["/v1/messages", { messages: MESSAGES, max_tokens: 1, stream: true }],
     ["/v1/responses", { input: "x", stream: true }],
-  ] as const)("%s: the last message names no folder outside of the store and the home", async (path, body) => {
+  ] as const)("%s: names no folder outside of the store and the home", async (path, body) => {
     const [blob, cache] = [`${harness.root}/blobs/sha256-1`, `${dirname(harness.root)}/cache/a`];
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "He" };

@@ -54,7 +54,7 @@ describe("stopping", () => {
     await stopped;
   });
 
-  test("cuts off what runs longer than the grace", async () => {
+  test("aborts requests that run longer than the grace", async () => {
     const server = harness.listen();
     harness.runtime.script = endless(5);
     const response = await fetch(`${server.url}/api/generate`, REQUEST);

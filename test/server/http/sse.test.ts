@@ -77,7 +77,7 @@ describe("server-sent events", () => {
   });
 });
 
-describe("a model that says nothing for long", () => {
+describe("a silent model", () => {
   test("gets comments before the first frame and between frames, in order", async () => {
     const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { url } = serve(async function* () {

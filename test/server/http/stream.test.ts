@@ -56,7 +56,7 @@ describe("a client stops the model within a few requests if it hangs up", () => 
     expect(line()).toMatchObject({ status: 499, error: "the client went away" });
   });
 
-  test("while the model says nothing", async () => {
+  test("while the model is silent", async () => {
     harness.runtime.script = async function* ({ signal }) {
       yield { kind: "text", text: "first" };
       await pause(60_000, signal);
@@ -99,7 +99,7 @@ describe("a client stops the model within a few requests if it hangs up", () => 
     await answer;
   });
 
-  test("by cancelling the body of a response", async () => {
+  test("by cancelling the body of the response", async () => {
     harness.runtime.script = async function* ({ signal }) {
       yield { kind: "text", text: "first" };
       await pause(60_000, signal);

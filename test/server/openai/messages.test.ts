@@ -99,7 +99,7 @@ describe("content", () => {
   });
 });
 
-describe("what others' histories hold", () => {
+describe("messages of other servers", () => {
   const asked = { role: "user", content: "What is this?" };
   const answer = { role: "assistant", content: "A cat." };
 
@@ -110,7 +110,7 @@ describe("what others' histories hold", () => {
     ["[video_url left out]", { type: "video_url", video_url: {} }],
     ["[part left out]", {}],
     ["said", { type: "hologram", text: "said" }],
-  ])("replaces an unreadable part of an old message with %p, and logs its type", (line, part) => {
+  ])("%p replaces an unreadable part of an old message, whose type is logged", (line, part) => {
     const left: string[] = [];
     const [first] = toMessages([{ role: "user", content: [text("a"), part] }, answer, asked], left);
     expect(first?.content).toBe(`a\n${line}`);
@@ -118,12 +118,12 @@ describe("what others' histories hold", () => {
     expect(toMessages([asked, answer, { role: "tool", tool_call_id: "x", content: [part] }])[2]?.content).toBe(line);
   });
 
-  test("drops unreadable parts of an assistant's message without a placeholder", () => {
+  test("unreadable parts of an assistant's message are dropped without a placeholder", () => {
     const content = [{ type: "thinking", thinking: [] }, text("A cat."), { type: "hologram" }];
     expect(toMessages([asked, { role: "assistant", content }, asked])[1]?.content).toBe("A cat.");
   });
 
-  test("allows an unknown part of the last message beside text, and refuses it alone", () => {
+  test("an unknown part of the last message is allowed beside text, and refused alone", () => {
     const parts = (...content: object[]) => toMessages([asked, answer, { role: "user", content }])[2]?.content;
     expect(parts(text("Look:"), { type: "hologram" })).toBe("Look:\n[hologram left out]");
     const message = "messages[2].content[0]: expected a part of type text, image_url or input_audio";
@@ -134,7 +134,7 @@ describe("what others' histories hold", () => {
     );
   });
 
-  test("may be missing in all but the last message", () => {
+  test("content may be missing in all but the last message", () => {
     expect(toMessages([{ role: "user" }, answer, { role: "tool" }]).map(({ content }) => content)).toEqual([
       "",
       "A cat.",
