@@ -33,7 +33,7 @@ for (const special of [false, true]) {
   );
 }
 
-gemma.test("ids become the text again, but for the character that stands for a space in the vocabulary", () => {
+gemma.test("ids decode to the text, except for the vocabulary's space character", () => {
   const texts = mixedTexts(LOGITS.texts).filter((text) => !text.includes("▁"));
   const different = texts.filter((text) => {
     const ids = tokenizer!.encode(text, { addSpecial: false, parseSpecial: true });
@@ -42,7 +42,7 @@ gemma.test("ids become the text again, but for the character that stands for a s
   expect(different).toEqual([]);
 });
 
-gemma.test("the tokens that end an answer are those of llama.cpp", async () => {
+gemma.test("end tokens equal llama.cpp's", async () => {
   const ids = (await recorded("ends.json").json()) as number[];
   expect([...tokenizer!.endOfGeneration].toSorted((a, b) => a - b)).toEqual(ids);
 });
@@ -81,7 +81,7 @@ for (const side of [best!, ...drawn("levels for trained weights", others, 1)]) {
     expect(others).toBe(0);
   });
 
-  gemma.test(`${side} with 8-bit activations stays near them`, async () => {
+  gemma.test(`${side} with 8-bit activations is as near to float32's probabilities as llama.cpp's is`, async () => {
     const { mean, others } = await distance(side, prompts);
     expect(mean).toBeLessThan(0.137); // llama.cpp with 8-bit activations
     expect(others).toBeLessThan(0.1);

@@ -26,14 +26,14 @@ async function ask(path: string, body: object): Promise<Record<string, any>> {
   return (await reply.json()) as Record<string, any>;
 }
 
-gemma.test("create keeps the facts of the file", async () => {
+gemma.test("a created model shows the file's details and capabilities", async () => {
   const { details, model_info: info, capabilities } = await ask("/api/show", {});
   expect(details).toMatchObject({ family: "gemma3", parameter_size: "268.1M", quantization_level: "Q4_K_M" });
   expect(info).toMatchObject({ "gemma3.context_length": 32768, "gemma3.attention.sliding_window": 512 });
   expect(capabilities).toEqual(["completion"]);
 });
 
-gemma.test("answers to most questions are llama.cpp's, and end at the stop string", async () => {
+gemma.test("answers to most questions equal llama.cpp's, and end at the stop string", async () => {
   const theirs = ((await recorded("answers.json").json()) as string[]).map((text) => text.split("\n")[0]);
   const ours: string[] = [];
   for (const prompt of ASKED) {
@@ -47,7 +47,7 @@ gemma.test("answers to most questions are llama.cpp's, and end at the stop strin
   expect(ours.filter((text, i) => text.trim() === theirs[i]!.trim()).length).toBeGreaterThanOrEqual(6);
 });
 
-gemma.test("a conversation of twenty turns keeps its form", async () => {
+gemma.test("each of twenty turns ends at the stop string, without markup", async () => {
   const messages: { role: string; content: string }[] = [];
   for (let turn = 0; turn < 20; turn++) {
     messages.push({ role: "user", content: `What is ${turn} plus 1?` });
@@ -79,7 +79,7 @@ gemma.test("answers follow a schema", async () => {
   ]);
 });
 
-gemma.test("a demanded call follows the tool's schema, and its result is read", async () => {
+gemma.test("a required call fits the tool's schema, and its result is added to the prompt", async () => {
   const template = await Bun.file(join(import.meta.dir, "../engine/text/template/golden/go/qwen-tools.gotmpl")).text();
   expect(await ask("/api/create", { model: "caller", from: "gemma", template })).toEqual({ status: "success" });
   const parameters = {
@@ -100,7 +100,7 @@ gemma.test("a demanded call follows the tool's schema, and its result is read", 
   expect([done, count > 150]).toEqual([true, true]);
 });
 
-gemma.test("a text repeated far beyond the sliding window is continued", async () => {
+gemma.test("a text is repeated from far outside the sliding window", async () => {
   const list = Array.from({ length: 150 }, (_, i) => `Item ${i + 1} costs ${3 * (i + 1)} euros.`).join("\n");
   const prompt = `${list}\n\n${list.slice(0, list.indexOf("Item 40 "))}`;
   const { response, prompt_eval_count: count } = await ask("/api/generate", { prompt, raw: true, options: GREEDY });

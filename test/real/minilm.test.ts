@@ -35,13 +35,13 @@ async function embed(input: readonly string[]): Promise<number[][]> {
 const dot = (a: readonly number[], b: readonly number[]): number => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
 const cosine = (a: readonly number[], b: readonly number[]): number => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
-minilm.test("vectors are the authors', in every language and at the ends of words and of the context", () => {
+minilm.test("vectors equal the authors', in every language and up to the context's end", () => {
   const different = EMBEDDED.filter((_, i) => !(cosine(vectors[i]!, expectedOf(i)) >= 0.9999));
   expect(different).toEqual([]);
   expect(vectors.length).toBe(EMBEDDED.length);
 });
 
-minilm.test("496 pairs of sentences are in the authors' order", () => {
+minilm.test("496 pairs of sentences have the authors' order of similarity", () => {
   const pairs = SENTENCES.flatMap((_, i) => SENTENCES.slice(0, i).map((_, j) => [i, j] as const));
   const scores = pairs.map(([i, j]) => ({
     ours: cosine(vectors[i]!, vectors[j]!),
@@ -55,7 +55,7 @@ minilm.test("496 pairs of sentences are in the authors' order", () => {
   expect(pairs.length).toBe(496);
 });
 
-minilm.test("the model says how long its authors' texts are, and a request may say otherwise", async () => {
+minilm.test("the model has its authors' context length, and num_ctx overrides it", async () => {
   const show = (await (await hearth!.post("/api/show", { model: "minilm" })).json()) as Record<string, any>;
   expect(show["parameters"]).toMatch(/^num_ctx +256$/);
   expect(show["capabilities"]).toEqual(["embedding"]);

@@ -13,7 +13,7 @@ const gif = Buffer.from("47494638396102000100800000000000ffffff2c000000000200010
 /** A lossless WebP of one pixel, from libwebp. */
 const webp = Buffer.from("UklGRhwAAABXRUJQVlA4TA8AAAAvAAAAAAcQ/Y/+ByKi/wEA", "base64");
 
-test("colours come out as they are; alpha is dropped and gray is repeated", async () => {
+test("colours are decoded exactly; alpha is dropped and gray is repeated", async () => {
   const rgb = await decodeImage(png(2, 1, { samples: Uint8Array.of(10, 20, 30, 40, 50, 60) }));
   expect(rgb).toEqual({ width: 2, height: 1, data: Uint8Array.of(10, 20, 30, 40, 50, 60) });
   const alpha = await decodeImage(png(1, 2, { colour: 6, samples: Uint8Array.of(10, 20, 30, 0, 40, 50, 60, 128) }));
@@ -28,7 +28,7 @@ test("a GIF and a WebP are decoded too", async () => {
   expect({ width, height, values: data.length }).toEqual({ width: 1, height: 1, values: 3 });
 });
 
-describe("an animation is refused, and what only looks like one is not:", () => {
+describe("animations are refused, and files that only look like one are not:", () => {
   const picture = gif.subarray(19, -1); // after the header and the palette
   const pause = Buffer.from("21f90400000000 00".replaceAll(" ", ""), "hex");
   const still = png(1, 1, { samples: Uint8Array.of(1, 2, 3) });
@@ -46,12 +46,12 @@ describe("an animation is refused, and what only looks like one is not:", () => 
   };
   test.each<[string, Uint8Array, boolean]>([
     ["a GIF of two pictures", Buffer.concat([gif.subarray(0, -1), pause, picture, Buffer.of(0x3b)]), true],
-    ["a GIF of one, with a pause", Buffer.concat([gif.subarray(0, 19), pause, picture, Buffer.of(0x3b)]), false],
+    ["a GIF of one picture with a pause", Buffer.concat([gif.subarray(0, 19), pause, picture, Buffer.of(0x3b)]), false],
     ["a GIF that ends in a second one", Buffer.concat([gif.subarray(0, -1), Buffer.of(0x2c)]), false],
-    ["a PNG of three", withFrames(3), true],
-    ["a PNG of one that says so", withFrames(1), false],
-    ["a WebP with the flag", extended(0x02), true],
-    ["a WebP with others", extended(0x10), false],
+    ["a PNG of three frames", withFrames(3), true],
+    ["a PNG of one frame with an animation chunk", withFrames(1), false],
+    ["a WebP with the animation flag", extended(0x02), true],
+    ["a WebP with other flags", extended(0x10), false],
   ])("%s", (_, bytes, isAnimated) => {
     const read = (): unknown => readImageHeader(bytes);
     if (isAnimated) expect(read).toThrow(/image: \w+ of \d+×\d+: expected one picture, got an animation/);
@@ -59,7 +59,7 @@ describe("an animation is refused, and what only looks like one is not:", () => 
   });
 });
 
-describe("a file that is no image, or too large, is refused by its first bytes", () => {
+describe("the first bytes suffice to refuse", () => {
   const large = png(1, 1, { samples: Uint8Array.of(1, 2, 3) });
   large.writeUInt32BE(10_000, 16);
   large.writeUInt32BE(5000, 20);
@@ -76,7 +76,7 @@ describe("a file that is no image, or too large, is refused by its first bytes",
   test.each(cases)("%s", (_, bytes, message) => expect(() => readImageHeader(bytes)).toThrow(message));
 });
 
-test("a damaged file fails by itself, and says which it was", async () => {
+test("an error about a damaged file names its format and size", async () => {
   const whole = png(64, 64, {
     samples: new Uint8Array(64 * 64 * 3).map((_, i) => (i * 7919) % 251),
   });
@@ -87,7 +87,7 @@ test("a damaged file fails by itself, and says which it was", async () => {
   await expect(decodeImage(flipped)).rejects.toThrow(message);
 });
 
-describe("what a PNG has beside its picture does no harm:", () => {
+describe("extra chunks of a PNG do not change its pixels:", () => {
   const samples = Uint8Array.from({ length: 5 * 4 * 3 }, (_, i) => (i * 89) % 256);
   const whole = png(5, 4, { samples });
   const latin = (text: string): Uint8Array => Buffer.from(text, "latin1");
@@ -97,8 +97,8 @@ describe("what a PNG has beside its picture does no harm:", () => {
     ["a text without an end of its keyword", [chunk("tEXt", latin("abc"))]],
     ["a keyword that is too long", [chunk("tEXt", latin(`${"a".repeat(100)}\0b`))]],
     ["a text that is no UTF-8", [chunk("iTXt", latin("a\0\x07\x07\xff\xff"))]],
-    ["a unit that there is not", [chunk("pHYs", Uint8Array.of(0, 0, 1, 0, 0, 0, 1, 0, 2))]],
-    ["an intent that there is not", [chunk("sRGB", Uint8Array.of(7))]],
+    ["an unknown unit", [chunk("pHYs", Uint8Array.of(0, 0, 1, 0, 0, 0, 1, 0, 2))]],
+    ["an unknown intent", [chunk("sRGB", Uint8Array.of(7))]],
     ["too few chromaticities", [chunk("cHRM", Uint8Array.of(1))]],
     ["two gammas", [gamma, gamma]],
     ["a gamma of 1", [chunk("gAMA", Uint8Array.of(0, 1, 0x86, 0xa0))]],
@@ -121,12 +121,12 @@ function frameOf(width: number, height: number): Uint8Array {
   return data;
 }
 
-test("a signal ends it", async () => {
+test("an aborted signal ends decoding", async () => {
   const image = png(1, 1, { samples: Uint8Array.of(1, 2, 3) });
   await expect(decodeImage(image, AbortSignal.abort())).rejects.toThrow("no longer wanted");
 });
 
-goldenTest("pictures come out as the reference decodes them", async () => {
+goldenTest("pictures have the reference's pixels", async () => {
   for (const name of ["gradient", "alpha", "scene"]) {
     const { data } = await decodeImage(readFileSync(goldenPath(`images/${name}.png`)));
     expect(Buffer.compare(data, readFileSync(goldenPath(`images/${name}.rgb.u8`))), name).toBe(0);

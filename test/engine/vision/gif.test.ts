@@ -96,7 +96,7 @@ function compress(indexes: Uint8Array, bits: number, { clears }: { clears: boole
 
 const within = (rng: Rng, count: number): number => Math.floor(rng.float() * count);
 
-test("what was compressed comes out again, from any number of colours, line by line or interlaced", () => {
+test("any number of colours decodes to the compressed pixels, interlaced or not", () => {
   const rng = makeRng(7);
   for (let round = 0; round < 60; round++) {
     const bits = 1 + within(rng, 8);
@@ -137,13 +137,13 @@ const last = [blue, green, red] as const; // the reference's background
 test.each<[string, Partial<Parts>, (readonly number[])[]]>([
   ["a zero behind the picture", { end: [0, 0x3b] }, [A, B, C, D]],
   ["nothing behind the picture", { end: [] }, [A, B, C, D]],
-  ["a text before it", { before: [0x21, 0x01, 2, 1, 1, 3, 1, 2, 3, 0] }, [A, B, C, D]],
-  ["colours of its own", { own: [...D, ...C, ...B, ...A] }, [D, C, B, A]],
+  ["a text before the picture", { before: [0x21, 0x01, 2, 1, 1, 3, 1, 2, 3, 0] }, [A, B, C, D]],
+  ["a local colour table", { own: [...D, ...C, ...B, ...A] }, [D, C, B, A]],
   ["a transparent entry", { background: 3, before: [0x21, 0xf9, 4, 1, 0, 0, 1, 0] }, [A, none, C, D]],
   ["a smaller frame", { frame: [1, 0, 1, 2] }, [none, A, none, B]],
   ["a smaller frame and a background", { frame: [1, 0, 1, 2], background: 3 }, [last, A, last, B]],
-  ["a background that there is not", { frame: [1, 0, 1, 2], background: 9 }, [none, A, none, B]],
-  ["an entry that there is not", { colours: [...A, ...B] }, [A, B, none, none]],
+  ["an unknown background", { frame: [1, 0, 1, 2], background: 9 }, [none, A, none, B]],
+  ["an unknown entry", { colours: [...A, ...B] }, [A, B, none, none]],
   ["no codes", { codes: [], background: 3 }, [last, last, last, last]],
   ["too few codes", { codes: compress(Uint8Array.of(1, 2), 2, { clears: true }) }, [B, C, none, none]],
   ["too many codes", { frame: [0, 1, 2, 1] }, [none, none, A, B]],
@@ -157,19 +157,19 @@ test.each<[string, Partial<Parts>, string]>([
   ["no colours", { colours: undefined }, "no colours"],
   ["no picture", { before: [0x3b] }, "no picture in it"],
   ["codes of too many bits", { bits: 12 }, "indexes of 12 bits"],
-  ["a code before there is one", { codes: packed([4, 6], 3) }, "an undefined code"],
-  ["a code two behind the last", { codes: packed([4, 0, 7], 3) }, "an undefined code"],
+  ["a code before the first entry", { codes: packed([4, 6], 3) }, "an undefined code"],
+  ["a code two after the last entry", { codes: packed([4, 0, 7], 3) }, "an undefined code"],
 ])("%s is refused", (_, parts, message) => {
   const whole = { ...plain, ...parts } as Parts;
   expect(() => decodeGif(gif(whole), { width: 2, height: 2 })).toThrow(message);
 });
 
-test("a code that would stand for itself is refused at once", async () => {
+test("a code that refers to itself is refused", async () => {
   const hostile = gif({ ...plain, screen: [4, 4], frame: [0, 0, 4, 4], codes: packed([0, 7, 7], 3) });
   await expect(decodeImage(hostile)).rejects.toThrow("an undefined code");
 });
 
-test("whatever is cut off or changed is an error or a picture of its size", () => {
+test("a truncated or changed file is an error or a picture of its size", () => {
   const size = { width: 9, height: 7 };
   const rng = makeRng(3);
   const codes = compress(

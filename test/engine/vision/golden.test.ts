@@ -15,7 +15,7 @@ import { lastLogits, loadText, SLOW, TOLERANCES, withRows } from "./golden-text.
 import { goldenPath, readFloats, readPicture, readProjector, type GoldenChunk, type GoldenImage } from "./golden.ts";
 
 describe.each(Object.entries(TOLERANCES))("%s", (name, tolerance) => {
-  goldenTest("its pictures become the rows, sequences and logits of the reference", async () => {
+  goldenTest("pictures have the reference's rows, sequences and logits", async () => {
     const { images, text, mmproj, prompt } = readProjector(name);
     const gguf = repairGguf(openGguf(goldenPath(text)));
     const clip = openGguf(goldenPath(mmproj));

@@ -27,18 +27,18 @@ function expectAlike(data: Uint8Array, reference: Uint8Array): void {
   expect(mean).toBeLessThanOrEqual(0.5);
 }
 
-test.each(pictures)("%s: the pixels are the reference's, but for rounding", async (_, pixels, base64) => {
+test.each(pictures)("%s has the reference's pixels within rounding", async (_, pixels, base64) => {
   const { data, ...size } = await decodeImage(bytesOf(base64));
   expect(size).toEqual(SIZE);
   expectAlike(data, bytesOf(pixels));
 });
 
-goldenTest("a photograph comes out as the reference decodes it, but for rounding", async () => {
+goldenTest("a photograph has the reference's pixels within rounding", async () => {
   const { data } = await decodeImage(new Uint8Array(readFileSync(goldenPath("images/lines.jpg"))));
   expectAlike(data, new Uint8Array(readFileSync(goldenPath("images/lines.rgb.u8"))));
 });
 
-test("a file that is cut off anywhere is refused", async () => {
+test("a file truncated anywhere is refused", async () => {
   for (const [, , base64] of pictures) {
     const whole = bytesOf(base64);
     for (let length = 3; length < whole.length - 2; length += 41) {
@@ -47,7 +47,7 @@ test("a file that is cut off anywhere is refused", async () => {
   }
 });
 
-test("a file that ends in the middle of its pixels is refused, although it says that it ends there", async () => {
+test("a file with an end marker in the middle of its pixels is refused", async () => {
   const whole = bytesOf(pictures[2]![2]);
   const short = Uint8Array.of(...whole.subarray(0, -14), 0xff, 0xd9);
   await expect(decodeImage(short)).rejects.toThrow("cut off");
@@ -77,7 +77,7 @@ test("bytes between segments are skipped", async () => {
   }
 });
 
-test("a frame of another size than the header's, however it is hidden, never reaches the decoder", () => {
+test("a frame of another size than the header's is refused before the decoder, even if hidden", () => {
   const whole = bytesOf(pictures[0]![2]);
   const frame = [0xff, 0xc0, 0, 17, 8, 0xff, 0xf0, 0xff, 0xf0, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
   const segment = [0xff, 0, 0, 2 + frame.length, ...frame]; // a reader that mistakes 00 for a marker skips it
@@ -90,7 +90,7 @@ test("a frame of another size than the header's, however it is hidden, never rea
   expect(() => cleanJpeg(twice, SIZE)).toThrow("a second frame");
 });
 
-test("metadata never reaches the decoder", () => {
+test("metadata is removed before the decoder", () => {
   const whole = bytesOf(pictures[0]![2]);
   const comment = [0xff, 0xfe, 0, 6, 1, 2, 3, 4];
   const exif = [0xff, 0xe1, 0, 8, 0x45, 0x78, 0x69, 0x66, 0, 0];

@@ -55,7 +55,7 @@ const failure = (file: Gguf): Promise<string> =>
     (error: Error) => error.message,
   );
 
-test("Ollama's earlier files have other names, and names of the MLP's matrices the other way round", async () => {
+test("Ollama's earlier files, with other names and swapped MLP matrices, give the reference's rows", async () => {
   const OTHER = { attn_norm: "ln1", ffn_norm: "ln2", attn_output: "attn_out", ffn_up: "ffn_down", ffn_down: "ffn_up" };
   const file = renamed((name) => {
     if (!name.startsWith("v.")) return name;
@@ -84,14 +84,14 @@ const cases: readonly (readonly [key: string, value: MetadataValue | undefined, 
   ["global.block_count", 1, "tensor 'v.global.blk.1.attn_gate': 'mllama' has no such weight"],
   ["global.block_count", 257, "'clip.vision.global.block_count': expected a whole number of 0 … 256, got 257"],
 ];
-test.each(cases)("an encoder with %s = %p is refused before anything is allocated", async (name, value, expected) => {
+test.each(cases)("an encoder with %s = %p is refused before allocation", async (name, value, expected) => {
   const metadata = new Map(gguf.metadata);
   if (value === undefined) metadata.delete(`mllama.vision.${name}`);
   else metadata.set(`mllama.vision.${name}`, value);
   expect(await failure({ ...gguf, metadata })).toContain(expected);
 });
 
-test("an encoder without one of its tensors, or with a misshapen one, is refused by the tensor's name", async () => {
+test("an encoder without a tensor, or with a misshapen one, is refused by the tensor's name", async () => {
   const NAMES: readonly (readonly [RegExp, string])[] = [
     [/\.attn_output\./, ".attn_out."],
     [/\.attn_norm\./, ".ln1."],
@@ -122,7 +122,7 @@ test.each([
   encoder.close();
 });
 
-test("`hearth image` writes the rows that the text attends to, and `hearth logits` refuses such an image", async () => {
+test("`hearth image` writes the rows of an image for cross attention, and `hearth logits` refuses such an image", async () => {
   const [image, embeddings] = [join(folder, "picture.png"), join(folder, "rows.f32")];
   await Bun.write(image, picture(1, 60, 25));
   const options = { projector: gguf.path, image, backend: "cpu", threads: 1 };

@@ -48,7 +48,7 @@ test.skipIf(slowOnCpu() !== undefined)("an encoder pauses between the parts of a
   }),
 );
 
-test("others have their turn while a large picture is made small", () =>
+test("other tasks run while a large picture is scaled down", () =>
   withFolder(async (path) => {
     await writeGguf(path("p.gguf"), makeProjector());
     const projector = openGguf(path("p.gguf"));

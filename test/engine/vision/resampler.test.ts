@@ -69,7 +69,7 @@ function planes({ width, height, pixels }: Recorded): Float32Array {
 }
 
 for (const [name, backend] of Object.entries({ cpu: cpuBackend, simd: simdBackend })) {
-  test(`on ${name} its slices have the pixels and rows of the reference`, async () => {
+  test(`slices of a picture have the reference's pixels and rows on ${name}`, async () => {
     const recorded = readRecorded();
     await withEncoder(
       makeResampler(3),
@@ -94,7 +94,7 @@ describe("in a prompt", () => {
   const textOf = (parts: readonly ImagePart<{ rows: number }>[]): string =>
     parts.map((part) => (part.kind === "rows" ? `[${part.rows}]` : part.text)).join("");
 
-  test("slices have slice marks of their own, and lines of them end with a line feed", () =>
+  test("version 3 marks slices, and ends lines of them with a line feed", () =>
     withEncoder(makeResampler(3), (encoder) => {
       const slice = "<slice>[6]</slice>";
       expect(textOf(encoder.layout(RESAMPLED.small))).toBe("<image>[6]</image>");
@@ -102,7 +102,7 @@ describe("in a prompt", () => {
       expect(textOf(encoder.layout(RESAMPLED.tall))).toBe(`<image>[6]</image>${slice}\n${slice}`);
     }));
 
-  test("of the second version image marks, with slice marks around all", () =>
+  test("version 2 marks slices as images, with slice marks around all", () =>
     withEncoder(makeResampler(2), (encoder) => {
       const image = "<image>[6]</image>";
       expect(textOf(encoder.layout(RESAMPLED.tall))).toBe(`${image}<slice>${image}\n${image}</slice>`);
@@ -110,7 +110,7 @@ describe("in a prompt", () => {
     }));
 });
 
-test("grids are those of llama.cpp", () => {
+test("grids equal llama.cpp's", () => {
   const rule = { side: 24, patch: 4, patchesMax: 100 };
   for (const { grid, ...size } of Object.values(RESAMPLED)) {
     const cut = cutOf(size, rule);
@@ -123,24 +123,24 @@ test("grids are those of llama.cpp", () => {
   });
 });
 
-describe("refused is", () => {
+describe("the resampler refuses", () => {
   const refused = (more: WriteModel["metadata"], without?: string): Promise<unknown> => {
     const { metadata, tensors } = makeResampler(3);
     const model = { metadata: { ...metadata, ...more }, tensors: tensors.filter(({ name }) => name !== without) };
     return withEncoder(model, () => "loaded").catch(({ message }: Error) => message);
   };
-  test("a version that nobody has made", async () => {
+  test("an unknown version", async () => {
     expect(await refused({ "clip.minicpmv_version": { i32: 7 } })).toContain(
       "'clip.minicpmv_version': expected one of 2, 3, 4, 5, 6, 100045, got 7",
     );
   });
-  test("a number of queries that the file does not have", async () => {
+  test("a number of queries that differs from the file's", async () => {
     expect(await refused({ "clip.minicpmv_query_num": { u32: 7 } })).toContain("tensor 'resampler.query'");
   });
   test("a file without its queries", async () => {
     expect(await refused({}, "resampler.query")).toContain("tensor 'resampler.query': expected (256, 6), got none");
   });
-  test("a picture so narrow that all of it has too many patches", () => {
+  test("a picture so narrow that it has too many patches", () => {
     const cut = (): unknown => cutOf({ width: 200_000, height: 1 }, { side: 448, patch: 14, patchesMax: 4096 });
     expect(cut).toThrow("image of 200000×1: expected at most 4096 patches, got 14286: it is too narrow");
   });

@@ -22,7 +22,7 @@ function picture(width: number, height: number): RgbImage {
   return { width, height, data };
 }
 
-test("a picture is cut into the tiles of the size that shows most of it, and seen whole before them", () => {
+test("a picture is the whole, then the tiles of the size that shows most of it", () => {
   const counts = [
     [97, 61, 2],
     [64, 128, 2],
@@ -41,7 +41,7 @@ test("a picture is cut into the tiles of the size that shows most of it, and see
   }
 });
 
-test("tiles are squares of the picture, line by line", () => {
+test("tiles are squares of the picture in rows", () => {
   const tiles = tilesOf(picture(6, 4), { width: 2, height: 2 });
   expect(tiles.map(({ data }) => [data[0], data[1]])).toEqual([
     [0, 0],
@@ -54,14 +54,14 @@ test("tiles are squares of the picture, line by line", () => {
   expect([...tiles[4]!.data]).toEqual([2, 2, 200, 3, 2, 200, 2, 3, 200, 3, 3, 200]);
 });
 
-test("around a picture of other proportions it is black", () => {
+test("a picture of other proportions has black borders", () => {
   const pictures = runAtOnce(tiling().picturesOf(picture(200, 50))); // 252×84, of which 63 lines are the picture
   const [, first, second] = pictures;
   expect([...first!.data.subarray(0, 3)]).toEqual([0, 0, 0]);
   expect([...second!.data.subarray((42 * 84 + 42) * 3, (42 * 84 + 42) * 3 + 3)][2]).toBe(200);
 });
 
-test("sizes that are not of whole tiles, or of too many, are named", () => {
+test("an error names a size that is not a multiple of the tile or has too many", () => {
   expect(readSizes([84, 168, 100, 84], { tile: TILE, most: 64 })).toBe("100×84");
   expect(readSizes([84, 84 * 65], { tile: TILE, most: 64 })).toBe("84×5460");
   expect(readSizes([84, 0], { tile: TILE, most: 64 })).toBe("84×0");
