@@ -107,7 +107,7 @@ test("models made in code load after a change of any key, or fail with an error 
     await tryChanges(paths);
   }));
 
-goldenTest("models in the layouts of others: the same", () =>
+goldenTest("reference models load after a change of any key, or fail with an error that names the file", () =>
   tryChanges(
     ["archs", "real", "twins"].flatMap((folder) =>
       readdirSync(golden(folder))

@@ -75,7 +75,7 @@ test.each<[kind: (typeof KINDS)[number], key: string, value: WriteValue, expecte
   return withFile(model, async (gguf) => expect(await failure(gguf)).toContain(expected));
 });
 
-test("an encoder without a tensor, or with a misshapen one, loads or fails with the tensor's name", async () => {
+test("an encoder without a tensor loads or is refused, and one with a misshapen tensor is refused by its name", async () => {
   for (const kind of KINDS)
     await withFile(makeEar(kind), async (gguf) => {
       expect(await failure(gguf)).toBeUndefined();

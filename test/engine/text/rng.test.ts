@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { makeRng, makeXoshiro128, randomSeed } from "../../../src/engine/text/rng.ts";
 
-test("xoshiro128** gives the numbers of its reference implementation", () => {
+test("xoshiro128** gives its reference implementation's numbers", () => {
   const rng = makeXoshiro128(Uint32Array.of(1, 2, 3, 4));
   expect([1, 2, 3, 4].map(() => rng.uint32())).toEqual([11520, 0, 5927040, 70819200]);
 });
 
-test("a float is 27 bits of one draw above 26 of the next", () => {
+test("a float has 27 bits of one draw above 26 bits of the next", () => {
   const rng = makeXoshiro128(Uint32Array.of(1, 2, 3, 4));
   const halves = (high: number, low: number): number => ((high >>> 5) * 2 ** 26 + (low >>> 6)) / 2 ** 53;
   expect([rng.float(), rng.float()]).toEqual([halves(11520, 0), halves(5927040, 70819200)]);
 });
 
-test("a seed gives the same numbers each time, and neighbours give others", () => {
+test("a seed always gives the same numbers, and nearby seeds give other numbers", () => {
   const first = (seed: number): number[] => {
     const rng = makeRng(seed);
     return [rng.uint32(), rng.uint32(), rng.uint32()];

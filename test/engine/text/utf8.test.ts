@@ -4,7 +4,7 @@ import { concatBytes } from "../../../src/engine/formats/bytes.ts";
 import { utf8Bytes, utf8Length, utf8Text } from "../../../src/engine/text/utf8.ts";
 import { anyCharacter } from "../../characters.ts";
 
-test("text has the bytes and the length that it has for the runtime, half pairs too", () => {
+test("text has the bytes and the length that Buffer gives, also with lone surrogates", () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), fc.integer({ min: 0, max: 20 }), (whole, cut) => {
       const text = whole.slice(cut); // may begin with a lone surrogate
@@ -17,10 +17,10 @@ test("text has the bytes and the length that it has for the runtime, half pairs 
   }
 });
 
-test("bytes that are no UTF-8 become U+FFFD, and a byte order mark stays", () => {
+test("invalid UTF-8 becomes U+FFFD, and a byte order mark stays", () => {
   expect(utf8Text(Uint8Array.of(0xef, 0xbb, 0xbf, 97, 0xff))).toBe("\ufeffa\ufffd");
 });
 
-test("bytes are put one after another", () => {
+test("concatBytes joins bytes in order", () => {
   expect([...concatBytes([Uint8Array.of(1, 2), new Uint8Array(), Uint8Array.of(3)])]).toEqual([1, 2, 3]);
 });

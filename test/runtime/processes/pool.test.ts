@@ -232,7 +232,7 @@ test("a model that does not fit in memory beside others evicts them", async () =
   expect(names(pool)).toEqual(["second:latest"]);
 });
 
-test("room in memory leaves out weights of loaded models in the file cache, and the room of their caches", async () => {
+test("a load's memory is reduced by loaded models' weights in the file cache, and by their caches' full size", async () => {
   const loads: LoadMessage[] = [];
   const fake = { command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")], env: {} };
   let free = 1.5e9;

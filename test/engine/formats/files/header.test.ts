@@ -195,7 +195,7 @@ test("readHeader reads all parts of a split model, and names a missing part", ()
   }));
 
 for (const folder of ["vocab", "archs", "bert"]) {
-  goldenTest(`every reference file in ${folder}/ reads the same as mapped`, async () => {
+  goldenTest(`readHeader gives openGguf's header for every reference file in ${folder}/`, async () => {
     const names = hasGolden ? readdirSync(golden(folder)).filter((name) => name.endsWith(".gguf")) : [];
     expect(names.length).toBeGreaterThan(1);
     for (const name of names) {

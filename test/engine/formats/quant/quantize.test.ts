@@ -55,7 +55,7 @@ test.each(Object.entries(DIGESTS))("%s: weights of ten kinds become ggml's bytes
 
 describe("quantize", () => {
   for (const quant of quantizers) {
-    goldenTest(`${quant.name}: the bytes are ggml's, so the error is`, async () => {
+    goldenTest(`${quant.name}: bytes and error equal ggml's`, async () => {
       const input = new Float32Array(await Bun.file(golden("quants/input.f32")).arrayBuffer());
       const file = quant.name === "f32" ? "input.f32" : `${quant.name}.bin`;
       const expected = await Bun.file(golden(`quants/${file}`)).bytes();

@@ -101,7 +101,7 @@ test("a regular expression matches the whole answer", async () => {
   expect(() => answerGrammar(regex("a{99999}"))).toThrow("regex: expected counts of at most");
 });
 
-test("a choice is one of its texts", async () => {
+test("a choice accepts exactly its texts", async () => {
   const choice: AnswerGrammar = { kind: "choice", texts: ["yes", "yes!", 'n"o\\'] };
   const found = await Promise.all(["yes", "yes!", 'n"o\\', "y", "no"].map((text) => accepts(choice, text)));
   expect(found).toEqual([true, true, true, false, false]);

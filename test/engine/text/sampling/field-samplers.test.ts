@@ -34,9 +34,9 @@ const P = softmax(LOGITS);
 const kept = (isKept: (i: number) => boolean): number[] =>
   softmax(LOGITS.map((logit, i) => (isKept(i) ? logit : -Infinity)));
 
-test("all off", () => expectDistribution(drawn({}), P));
+test("with all samplers off, draws follow the softmax", () => expectDistribution(drawn({}), P));
 
-test("top-n-sigma keeps what is within n standard deviations of the largest logit", () => {
+test("top-n-sigma keeps logits within n standard deviations of the largest", () => {
   const mean = LOGITS.reduce((a, b) => a + b) / LOGITS.length;
   const sigma = Math.sqrt(LOGITS.reduce((sum, logit) => sum + (logit - mean) ** 2, 0) / LOGITS.length);
   const isKept = (i: number): boolean => LOGITS[i]! >= 2.5 - 0.5 * sigma;
@@ -48,7 +48,7 @@ test("top-n-sigma keeps what is within n standard deviations of the largest logi
   );
 });
 
-test("XTC drops the likely tokens but the least likely of them, as often as it says", () => {
+test("XTC drops all but the least likely of the tokens above its threshold, with its probability", () => {
   const dropped = kept((i) => i >= 2); // 0, 1 and 2 have at least 0.2
   expect(P.filter((p) => p >= 0.2)).toHaveLength(3);
   const mixed = P.map((p, i) => 0.7 * p + 0.3 * dropped[i]!);

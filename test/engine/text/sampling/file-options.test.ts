@@ -5,7 +5,7 @@ import { fileOptions, unusedSamplers } from "../../../../src/engine/text/samplin
 const metadata = (keys: Readonly<Record<string, MetadataValue>>): Metadata =>
   new Map(Object.entries(keys).map(([key, value]) => [`general.sampling.${key}`, value]));
 
-test("every key that has an option here becomes that option, as it was written", () => {
+test("keys of general.sampling become options with their values", () => {
   const keys = {
     temp: Math.fround(0.6),
     top_k: 20,
@@ -31,12 +31,12 @@ test("every key that has an option here becomes that option, as it was written",
   expect(fileOptions(new Map([["general.name", "x"]]))).toEqual({});
 });
 
-test("values out of range come into it, as those of a request do", () => {
+test("values out of range are clamped as in a request", () => {
   const keys = { top_k: -4, mirostat: 7, penalty_last_n: 2 ** 40 };
   expect(fileOptions(metadata(keys))).toEqual({ top_k: 0, mirostat: 0, repeat_last_n: 2 ** 31 - 1 });
 });
 
-test("what is not a finite number is an error that names the key", () => {
+test("a value that is no finite number is an error that names the key", () => {
   for (const temp of [NaN, Infinity, -Infinity]) {
     expect(() => fileOptions(metadata({ temp }))).toThrow(
       `metadata 'general.sampling.temp': expected a finite number, got ${temp}`,
@@ -46,7 +46,7 @@ test("what is not a finite number is an error that names the key", () => {
   expect(() => fileOptions(metadata({ top_p: 1e300 }))).toThrow('option "top_p" must be of type float32');
 });
 
-test("the order of samplers is taken, and samplers that do not exist here are left out and named", () => {
+test("the order of samplers is read, without unknown samplers, whose key is reported", () => {
   const keys = { xtc_probability: 0.5, xtc_threshold: 0.25, sequence: "top_k; temperature" };
   expect(fileOptions(metadata(keys))).toEqual({
     xtc_probability: 0.5,

@@ -55,7 +55,7 @@ function start(): { compiler: GrammarCompiler; sent: ToGrammarThread["kind"][][]
   return { compiler, sent, fail: () => failLast() };
 }
 
-test("a large schema gives the answers that it gives without threads; a small one starts no thread", async () => {
+test("a large schema on a thread gives the answers of one without, and a small schema starts no thread", async () => {
   const { compiler, sent } = start();
   const plain = makeGrammarCompiler(vocabulary);
   for (const seed of [1, 2, 3]) {
@@ -69,7 +69,7 @@ test("a large schema gives the answers that it gives without threads; a small on
   expect(sent[0]!.filter((kind) => kind === "start")).toHaveLength(3);
 });
 
-test("while a large schema compiles, the event loop goes on", async () => {
+test("the event loop runs while a large schema compiles", async () => {
   const { compiler } = start();
   (await compiler.matcher(SMALL)).dispose(); // loads the library
   let turns = 0;
@@ -84,7 +84,7 @@ test("while a large schema compiles, the event loop goes on", async () => {
   expect(turns).toBeGreaterThan(50);
 });
 
-test("a thread that an answer uses compiles nothing for others; one that is free does", async () => {
+test("a thread in use compiles no other schema, and a free one does", async () => {
   const { compiler, sent } = start();
   const first = await compiler.matcher(large());
   const again = await compiler.matcher(large());
@@ -97,7 +97,7 @@ test("a thread that an answer uses compiles nothing for others; one that is free
   for (const each of [second, third]) each.dispose();
 });
 
-test("where all threads are in use, a new schema waits for one", async () => {
+test("a new schema waits for a thread while all are in use", async () => {
   const { compiler, sent } = start();
   const used = await Promise.all(["a", "b", "c", "d"].map((name) => compiler.matcher(large(name))));
   let isThere = false;
@@ -109,7 +109,7 @@ test("where all threads are in use, a new schema waits for one", async () => {
   expect(sent.map((kinds) => kinds.filter((kind) => kind === "start").length)).toEqual([1, 1, 2, 1]);
 });
 
-test("where all threads are in use, the grammar of a call waits for none", async () => {
+test("the grammar of a call does not wait for a thread", async () => {
   const { compiler, sent } = start();
   const used = await Promise.all(["a", "b", "c", "d"].map((name) => compiler.matcher(large(name))));
   const { text } = schemaGrammar(
@@ -123,7 +123,7 @@ test("where all threads are in use, the grammar of a call waits for none", async
   for (const each of [...used, matcher!]) each.dispose();
 });
 
-test("what is wrong with a schema is said as without threads, and the thread goes on", async () => {
+test("an error in a schema is the same as without threads, and the thread stays usable", async () => {
   const { compiler } = start();
   const wrong = { ...large(), properties: { ...(large()["properties"] as object), p7: { type: "nothing" } } };
   const error: unknown = await compiler.matcher(wrong).catch((reason: unknown) => reason);
@@ -132,7 +132,7 @@ test("what is wrong with a schema is said as without threads, and the thread goe
   (await compiler.matcher(large())).dispose();
 });
 
-test("a thread that fails fails its answers, and the next schema gets another", async () => {
+test("a thread that fails fails its answers, and the next schema starts another", async () => {
   const { compiler, sent, fail } = start();
   const matcher = await compiler.matcher(large());
   fail();

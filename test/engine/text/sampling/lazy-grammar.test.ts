@@ -12,7 +12,7 @@ describe("a trigger", () => {
   const watch = (isThinking = false, thinking?: { open: string; close: string }) =>
     makeWatch({ triggers, ...(thinking ? { thinking } : {}) }, isThinking);
 
-  test("is found where it ends, however it is cut, with what stands behind it in the piece", () => {
+  test("is found at its end, however the text is cut, with the rest of the piece", () => {
     for (const pieces of [["a <call>x"], ["a <", "call>x"], ["a ", "<cal", "l", ">x"]]) {
       const one = watch();
       for (const piece of pieces.slice(0, -1)) expect([one.find(piece), one.push(piece)]).toEqual([undefined, false]);
@@ -22,7 +22,7 @@ describe("a trigger", () => {
     }
   });
 
-  test("of the start counts there and behind a call only", () => {
+  test("with atStart is found only at the start and behind a call", () => {
     const one = watch();
     expect(one.find("  {go")).toMatchObject({ grammar: 1 });
     one.push("so ");
@@ -32,7 +32,7 @@ describe("a trigger", () => {
     expect(one.find("{go")).toMatchObject({ grammar: 1 });
   });
 
-  test("counts in no thoughts", () => {
+  test("is not found inside thoughts", () => {
     const tags = { open: "<think>", close: "</think>" };
     for (const [isOpen, before] of [
       [false, "\n<think>"],
@@ -96,7 +96,7 @@ describe("an answer", () => {
     return [said, isOver];
   }
 
-  test("is free until a call is opened, then held until it is closed", async () => {
+  test("is free until a call opens, and constrained until it closes", async () => {
     const matcher = make();
     expect(matcher.isFree).toBe(true);
     await say(matcher, "x", "1", "<", "c");
@@ -112,7 +112,7 @@ describe("an answer", () => {
     matcher.dispose();
   });
 
-  test("goes on within a token that opens a call and begins it", async () => {
+  test("may contain a token that both opens a call and begins its content", async () => {
     const matcher = make();
     expect(await say(matcher, "<call>1")).toEqual([["<call>1"], false]);
     await say(matcher, "2");
@@ -120,7 +120,7 @@ describe("an answer", () => {
     matcher.dispose();
   });
 
-  test("gets the opening alone of a token that goes on with what no call begins with", async () => {
+  test("gets only the opening if a token continues it with text that no call begins with", async () => {
     const matcher = make();
     expect(await say(matcher, "<call>x")).toEqual([["<call>"], false]);
     expect(allowed(await matcher.mask())).toEqual(["1", "2"]);
@@ -150,7 +150,7 @@ describe("an answer", () => {
     [2, false],
     [0, true],
     [2, true],
-  ])("closes thoughts of %i tokens, begun in the prompt: %p", async (thinkingMax, isThinking) => {
+  ])("has its thoughts closed after %i tokens, opened by the prompt: %p", async (thinkingMax, isThinking) => {
     const matcher = make({ thinking: { open: "<call>", close: "al" } }, { isThinking, thinkingMax });
     if (!isThinking) await say(matcher, "<call>");
     for (let i = 0; i < thinkingMax; i++) {
@@ -167,13 +167,13 @@ describe("an answer", () => {
     matcher.dispose();
   });
 
-  test("ends with its first call where it may have only one", async () => {
+  test("ends after its first call with once", async () => {
     const matcher = make({ once: true });
     expect(await say(matcher, "<call>", "1", "2", ".")).toEqual([["<call>", "1", "2", "."], true]);
     matcher.dispose();
   });
 
-  test("must end behind a call whose end is a token that ends answers", async () => {
+  test("must end behind a call whose end is a stop token", async () => {
     for (const end of ["", "<end>"]) {
       const matcher = make({ grammars: [{ rules: CALL, end }] });
       await say(matcher, "<call>", "1", "2", ".");

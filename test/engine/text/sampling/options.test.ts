@@ -11,7 +11,7 @@ function failure(value: unknown): { code: string; message: string } {
   return { code: "none", message: "nothing was thrown" };
 }
 
-test("options are read with their types, unknown keys are returned, retired ones dropped", () => {
+test("options are read with their types, unknown keys are returned, and obsolete ones dropped", () => {
   const given = {
     temperature: 0.5,
     top_k: 20.9,
@@ -28,7 +28,7 @@ test("options are read with their types, unknown keys are returned, retired ones
   });
 });
 
-test("every option of the field's list is known", () => {
+test("every option of Ollama's list is known", () => {
   const integers =
     "num_keep seed num_predict top_k repeat_last_n mirostat num_ctx num_batch num_gpu main_gpu num_thread";
   const numbers =
@@ -41,7 +41,7 @@ test("every option of the field's list is known", () => {
   expect(parseOptions(all).unknown).toEqual([]);
 });
 
-test("nulls and absent options count as not given", () => {
+test("null and absent options are not set", () => {
   expect(parseOptions({ temperature: null, stop: null })).toEqual({ options: {}, unknown: [] });
   expect(parseOptions(undefined)).toEqual({ options: {}, unknown: [] });
   expect(parseOptions(null)).toEqual({ options: {}, unknown: [] });
@@ -67,28 +67,28 @@ test.each([
     'option "logit_bias": expected at most 1024 tokens, got 1025',
   ],
   [{ stop: ["a", 1] }, 'option "stop" must be of an array of strings'],
-])("%j is refused with the words that clients know", (options, message) => {
+])("%j is refused with the expected error text", (options, message) => {
   expect(failure(options)).toEqual({ code: "bad_request", message });
 });
 
-test("integers truncate toward zero, and nonsense values become harmless ones", () => {
+test("integers truncate toward zero, and values out of range are clamped", () => {
   const { options } = parseOptions({ num_predict: -1.9, seed: -0.5, top_k: -3, mirostat: 7, num_ctx: 1e18 });
   expect(options).toEqual({ num_predict: -1, seed: 0, top_k: 0, mirostat: 0, num_ctx: 2 ** 31 - 1 });
 });
 
-test("seeds are as large as clients send them", () => {
+test("seeds may exceed 2^53 and are clamped to 2^63", () => {
   const seedOf = (seed: number) => parseOptions({ seed }).options.seed;
   expect(seedOf(2 ** 60 + 256)).toBe(2 ** 60 + 256);
   expect(seedOf(1e300)).toBe(2 ** 63);
 });
 
-test("a key of Object's prototype is an unknown option, and options that are no object are refused", () => {
+test("`constructor` and `toString` are unknown options, and options that are no object are refused", () => {
   expect(parseOptions({ constructor: 1, toString: 2 }).unknown).toEqual(["constructor", "toString"]);
   expect(failure([1]).code).toBe("bad_request");
   expect(failure("x").code).toBe("bad_request");
 });
 
-test("samplers are a list of names as llama.cpp spells them, or its letters", () => {
+test("samplers are a list of llama.cpp's names, or its letters", () => {
   const order = (samplers: unknown) => parseOptions({ samplers }).options.samplers;
   expect(order(["top_k", "Min-P", "nucleus", "temp", "typ", "topnsigma", "penalties", "dry", "xtc"])).toEqual([
     "top_k",

@@ -39,11 +39,11 @@ function expectShares(observed: readonly number[], expected: readonly number[], 
   expect(chi2).toBeLessThan(24.3);
 }
 
-test("without any cut, tokens come as often as the softmax says", () => {
+test("without other options, tokens are drawn with the softmax's probabilities", () => {
   expectShares(shares({}, logitsOf(0.5, 0.25, 0.15, 0.1)), [0.5, 0.25, 0.15, 0.1]);
 });
 
-test("biases are added first of all: they forbid a token, choose one, or change how often it comes", () => {
+test("biases are added first: they forbid a token, force one, or change its probability", () => {
   const logits = logitsOf(0.5, 0.25, 0.25);
   expectShares(shares({ logit_bias: { "0": -100 } }, logits), [0, 0.5, 0.5]);
   expectShares(shares({ logit_bias: { "1": Math.log(3) } }, logits), [1 / 3, 1 / 2, 1 / 6]);
@@ -65,13 +65,13 @@ test("mirostat replaces penalties and DRY, as in llama.cpp", () => {
   }
 });
 
-test("a device that gives only its likeliest tokens is asked for all where there are biases", () => {
+test("a sampler with biases requests all logits instead of the top k", () => {
   const limits = { k: 64, masked: 64 };
   expect(samplerOf({ temperature: 0 }, 3).topKRequest(limits)).toBeDefined();
   expect(samplerOf({ temperature: 0, logit_bias: { "1": 1 } }, 3).topKRequest(limits)).toBeUndefined();
 });
 
-test("a suppressed token never comes, whatever else is asked for", () => {
+test("a suppressed token is never drawn, with any options", () => {
   const [logits, vocabSize] = [logitsOf(0.5, 0.25, 0.25), 3];
   const always: Partial<SamplingOptions>[] = [
     { temperature: 0 },
@@ -97,17 +97,17 @@ test("a suppressed token never comes, whatever else is asked for", () => {
   }
 });
 
-test("what chooses ahead has the biases too", () => {
+test("sampling ahead applies the biases", () => {
   const ahead = samplerOf({ temperature: 0, logit_bias: { "2": 100 } }, 3).ahead();
   ahead.begin();
   expect(ahead.next(logitsOf(0.5, 0.25, 0.25))).toBe(2);
 });
 
-test("a bias of a token that the model has not is a bad request", () => {
+test("a bias for an id outside the vocabulary is refused", () => {
   expect(() => samplerOf({ logit_bias: { "3": 1 } }, 3)).toThrow("logit_bias: expected ids below 3, got token 3");
 });
 
-test("top-k keeps the k likeliest, the lower id among equals", () => {
+test("top-k keeps the k likeliest tokens, the lower id among equals", () => {
   expectShares(shares({ top_k: 2 }, logitsOf(0.1, 0.6, 0.1, 0.2)), [0, 0.75, 0, 0.25]);
   expectShares(shares({ top_k: 2 }, logitsOf(0.2, 0.2, 0.2, 0.4)), [1 / 3, 0, 0, 2 / 3]);
 });
@@ -157,14 +157,14 @@ test("temperature flattens or sharpens what the cuts leave", () => {
   expect(shares({ temperature: 1e-30 }, logits, 100)).toEqual([1, 0, 0]);
 });
 
-test("the stages run in their order: top-p sees what top-k left, renormalised", () => {
+test("samplers run in order: top-p uses the probabilities that top-k left, renormalised", () => {
   const logits = logitsOf(0.4, 0.3, 0.2, 0.1);
   // the share of the first token: 4/7 among the two, which is more than 0.55, and 0.4 among all four
   expectShares(shares({ top_k: 2, top_p: 0.55 }, logits), [1, 0, 0, 0]);
   expectShares(shares({ top_p: 0.55 }, logits), [4 / 7, 3 / 7, 0, 0]);
 });
 
-test("temperature 0 is argmax after penalties and mask, the lowest id among equals", () => {
+test("temperature 0 is argmax after penalties and mask, with the lowest id among equals", () => {
   const sampler = samplerOf({ temperature: 0, repeat_penalty: 2, repeat_last_n: 8 }, 5);
   const logits = (): Float32Array => Float32Array.of(1, 3, 3, 2, -0.5);
   expect(sampler.sample(logits())).toBe(1);
@@ -175,7 +175,7 @@ test("temperature 0 is argmax after penalties and mask, the lowest id among equa
   expect(sampler.sample(logits(), Int32Array.of(0b10001))).toBe(0);
 });
 
-test("penalties: repeat divides what is positive and multiplies the rest, presence counts once, frequency each", () => {
+test("the repeat penalty divides positive logits and multiplies others, presence counts once, and frequency each time", () => {
   const sampler = samplerOf(
     { temperature: 0, repeat_penalty: 2, presence_penalty: 0.5, frequency_penalty: 0.25, repeat_last_n: 8 },
     4,
@@ -201,7 +201,7 @@ test("penalties look back over repeat_last_n tokens, −1 over the context, 0 ov
   expect(after(2, 1, true)).toEqual([0, -1, -1, 0]);
 });
 
-test("a token that left the window and came back counts once", () => {
+test("a token that left the penalty window and came back counts once", () => {
   const sampler = samplerOf({ temperature: 0, frequency_penalty: 1, repeat_last_n: 2 }, 3);
   for (const id of [0, 1, 0]) sampler.accept(id);
   const logits = new Float32Array(3);
@@ -227,7 +227,7 @@ test("mirostat 2 draws only tokens below the surprise limit, which moves toward 
   expect(Math.abs(surprise - 3)).toBeLessThan(0.35);
 });
 
-test("mirostat 1 cuts at the rank that llama.cpp's formula gives", () => {
+test("mirostat 1 cuts at the rank of llama.cpp's formula", () => {
   // Zipf with exponent 2 over 1,000 tokens: s = 2; k = ((s−1)·2^mu / (1 − 1000^−1))^(1/2) with mu = 2·tau = 4 → 4.002
   const logits = Float32Array.from({ length: 1000 }, (_, i) => -2 * Math.log(i + 1));
   const observed = shares({ mirostat: 1, mirostat_tau: 2, mirostat_eta: 0 }, logits);
@@ -238,7 +238,7 @@ test("mirostat 1 cuts at the rank that llama.cpp's formula gives", () => {
 
 const logitRow = fc.array(fc.double({ min: -30, max: 30, noNaN: true }), { minLength: 1, maxLength: 80 });
 
-test("what is drawn is always in the mask and among the kept", () => {
+test("a drawn token is always in the mask and among the kept tokens", () => {
   const cut = fc.constantFrom<Partial<SamplingOptions>>(
     { top_k: 5 },
     { top_p: 0.5 },
@@ -272,7 +272,7 @@ test("what is drawn is always in the mask and among the kept", () => {
 const masked = (row: readonly number[], mask: Int32Array): number =>
   Math.max(...row.filter((_, id) => ((mask[id >> 5]! >>> (id & 31)) & 1) === 1));
 
-test("top-p without top-k chooses the same tokens as a full sort would", () => {
+test("top-p without top-k draws the same tokens as a full sort", () => {
   fc.assert(
     fc.property(logitRow, fc.double({ min: 0.01, max: 0.99, noNaN: true }), (row, top_p) => {
       const sorted = samplerOf({ top_p, top_k: row.length, seed: 9 }, row.length);
@@ -285,14 +285,14 @@ test("top-p without top-k chooses the same tokens as a full sort would", () => {
   );
 });
 
-test("a large top-k and a small one agree on a vocabulary of many equals", () => {
+test("a large top-k and a small one draw the same tokens from many equal logits", () => {
   const logits = Float32Array.from({ length: 10_000 }, (_, i) => (i * 7919) % 50);
   const one = samplerOf({ top_k: 5000, top_p: 0.5, seed: 4 }, logits.length);
   const other = samplerOf({ top_k: 4096, top_p: 0.5, seed: 4 }, logits.length);
   for (let i = 0; i < 20; i++) expect(one.sample(logits.slice())).toBe(other.sample(logits.slice()));
 });
 
-test("the same seed gives the same tokens whatever else is drawn meanwhile, and other seeds give others", () => {
+test("a seed gives the same tokens whatever other samplers draw, and other seeds give others", () => {
   const logits = Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i) * 2);
   const texts = (seed: number, disturb: boolean): string => {
     const sampler = samplerOf({ seed }, 1000);
@@ -325,7 +325,7 @@ test.each([
   expect(error).toMatchObject({ code: "runner", message: expect.stringContaining(`token 2 of 4 has ${value}`) });
 });
 
-test("a mask that allows nothing is an error, and ids beyond a mask are not allowed", () => {
+test("an empty mask is an error, and ids beyond the mask are not allowed", () => {
   expect(() => samplerOf({}, 40).sample(new Float32Array(40), new Int32Array(2))).toThrow("no token can follow");
   const logits = new Float32Array(40);
   applyMask(logits, Int32Array.of(-1));

@@ -51,27 +51,27 @@ function expectSame(
   }
 }
 
-test("candidates give the tokens that all logits give, under every chain of samplers behind top-k", () => {
+test("candidates give the same tokens as all logits, with any samplers behind top-k", () => {
   const logits = arbitraryLogits({ min: 1, max: 200 });
   const prompt = fc.array(fc.nat(300), { maxLength: 90 });
   fc.assert(fc.property(logits, options, prompt, none, expectSame), { numRuns: 500 });
 });
 
-test("a masked logit, −∞, is never chosen from candidates either", () => {
+test("a logit of −∞ is never chosen, from candidates or from all logits", () => {
   const logits = arbitraryLogits({ min: 5, max: 60 }).map((each) =>
     each.map((logit, id) => (id % 3 === 0 || id === 4 ? logit : -Infinity)),
   );
   fc.assert(fc.property(logits, options, fc.constant([]), none, expectSame), { numRuns: 200 });
 });
 
-test("suppressed tokens are chosen from neither, however many of the likeliest they are", () => {
+test("suppressed tokens are never chosen, from candidates or from all logits", () => {
   const logits = arbitraryLogits({ min: 12, max: 200 }).map((each) => each.map((logit) => Math.max(logit, -1e30)));
   const ids = fc.uniqueArray(fc.nat(300), { minLength: 1, maxLength: 11 }).map((list) => Int32Array.from(list));
   const prompt = fc.array(fc.nat(300), { maxLength: 90 });
   fc.assert(fc.property(logits, options, prompt, ids, expectSame), { numRuns: 300 });
 });
 
-test("suppressed tokens are masked beside penalized ones, each id once", () => {
+test("suppressed and penalized tokens are masked once each", () => {
   const suppressed = Int32Array.of(2, 9);
   const sampler = samplerOf({ presence_penalty: 1 }, 100, { suppressed });
   for (const id of [1, 2]) sampler.accept(id);
@@ -79,7 +79,7 @@ test("suppressed tokens are masked beside penalized ones, each id once", () => {
   expect(sampler.topKRequest({ k: 128, masked: 2 })).toBeUndefined();
 });
 
-test("candidates are requested only where the rest of the vocabulary cannot matter", () => {
+test("candidates are requested only if the other tokens cannot change the result", () => {
   const request = (each: Partial<SamplingOptions>) => samplerOf(each, 1000).topKRequest(LIMITS)?.k;
   expect(request({})).toBe(40);
   expect(request({ top_k: 128 })).toBe(128);
@@ -93,7 +93,7 @@ test("candidates are requested only where the rest of the vocabulary cannot matt
   expect(samplerOf({ top_k: 500 }, 30).topKRequest(LIMITS)?.k).toBe(30);
 });
 
-test("what penalties lower is masked, each id once; where that is too much all logits are wanted", () => {
+test("penalized tokens are masked once each, and too many of them request all logits", () => {
   const sampler = samplerOf({ presence_penalty: 1, repeat_last_n: 4, penalize_newline: false }, 100, { newlineId: 3 });
   for (const id of [9, 1, 2, 3, 2]) sampler.accept(id);
   expect([...sampler.topKRequest(LIMITS)!.masked].toSorted()).toEqual([1, 2]);
@@ -101,7 +101,7 @@ test("what penalties lower is masked, each id once; where that is too much all l
   expect([...samplerOf({ repeat_last_n: 4 }, 100).topKRequest(LIMITS)!.masked]).toEqual([]);
 });
 
-test("unusable candidates fail as unusable logits do", () => {
+test("unusable candidates give the errors of unusable logits", () => {
   const top = (...logits: number[]) => ({
     ids: Int32Array.from(logits.keys()),
     logits: Float32Array.from(logits),

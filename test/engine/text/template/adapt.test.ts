@@ -22,11 +22,11 @@ describe("a system message", () => {
     "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + PLAIN;
   const silent = "{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}";
 
-  test("stays where the template has a place for it", () => {
+  test("is kept if the template renders it", () => {
     expect(render(PLAIN, [system("Be brief."), user("hi")])).toBe("[system]Be brief.[user]hi");
   });
 
-  test("that the template refuses, or would drop without a word, begins the user's", () => {
+  test("is put in front of the user's text if the template refuses or drops it", () => {
     for (const template of [refusing, silent]) {
       expect(render(template, [system("Be brief."), user("hi")])).toBe("[user]Be brief.\nhi");
       expect(render(template, [system("a"), system("b"), user("hi"), user("ho")])).toBe("[user]a\nb\nhi[user]ho");
@@ -35,13 +35,13 @@ describe("a system message", () => {
     }
   });
 
-  test("is no reason to hide what else a template refuses", () => {
+  test("does not hide another error of the template", () => {
     const never = "{{ raise_exception('never') }}";
     expect(() => render(never, [system("a"), user("hi")])).toThrow(new AppError("bad_request", "never"));
   });
 });
 
-test("several calls in one message become several messages where the template allows one", () => {
+test("several calls in a message become several messages if the template allows one per message", () => {
   const single =
     "{% for m in messages %}{% if m.tool_calls %}{% if m.tool_calls | length != 1 %}{{ raise_exception('single') }}" +
     "{% endif %}<{{ m.content }}{{ m.tool_calls[0].function.name }}>{% else %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}";
@@ -54,14 +54,14 @@ test("several calls in one message become several messages where the template al
   expect(render(single, messages)).toBe("[user]q<so: a>[tool]A<b>[tool]B");
 });
 
-test("a template that goes through its tools works without any", () => {
+test("a template that loops over its tools renders without tools", () => {
   const looping = "{% if tools is defined %}{% for t in tools %}{{ t.function.name }}{% endfor %}{% endif %}" + PLAIN;
   expect(render(looping, [user("hi")])).toBe("[user]hi");
   const tools: PromptTool[] = [{ type: "function", function: { name: "sum" } }];
   expect(render(looping, [user("hi")], { tools })).toBe("sum[user]hi");
 });
 
-test("a level of thinking goes by the name that the template knows", () => {
+test("a level of thinking becomes the nearest level that the template names", () => {
   const levels = "{% if reasoning_effort not in ['low', 'medium', 'xhigh'] %}?{% endif %}{{ reasoning_effort }}";
   expect(render(levels, [user("hi")], { think: "high" })).toBe("xhigh");
   expect(render(levels, [user("hi")], { think: "low" })).toBe("low");
@@ -73,7 +73,7 @@ test("a level of thinking goes by the name that the template knows", () => {
   expect(render("{{ reasoning_effort }}/'high'/'xhigh'", [user("hi")], { think: "high" })).toBe("high/'high'/'xhigh'");
 });
 
-describe("a call for a template that", () => {
+describe("a template that", () => {
   const CALLS = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ HERE }}{% endfor %}{% endfor %}";
   const calls = [{ function: { name: "f", arguments: { a: 1 } } }];
   const called: PromptMessage[] = [
@@ -82,17 +82,17 @@ describe("a call for a template that", () => {
     { role: "tool", content: "1", tool_name: "f" },
   ];
 
-  test("puts its arguments behind a text: they are JSON", () => {
+  test("concatenates a call's arguments gets them as JSON", () => {
     const source = CALLS.replace("HERE", "'[' + c.function.arguments + ']'");
     expect(render(source, called)).toBe('[{"a":1}]');
   });
 
-  test("takes an object: they are one", () => {
+  test("reads fields of a call's arguments gets an object", () => {
     const source = CALLS.replace("HERE", "c.function.arguments.a");
     expect(render(source, called)).toBe("1");
   });
 
-  test("refuses thoughts beside a text: they are one", () => {
+  test("refuses thoughts beside text gets both as one text", () => {
     const source =
       "{% for m in messages %}{% if m.content and m.thinking %}{{ raise_exception('both') }}{% endif %}" +
       "{{ m.role }}:{{ m.thinking or m.content }};{% endfor %}";
@@ -100,27 +100,27 @@ describe("a call for a template that", () => {
   });
 });
 
-test("tools under the name of SmolLM3, and none where there are none", () => {
+test("the variable xml_tools of SmolLM3 has the tools, and is empty without tools", () => {
   const tools = [{ type: "function", function: { name: "now" } }];
   const source = "{% if xml_tools %}{{ xml_tools[0].function.name }}{% else %}none{% endif %}";
   expect(render(source, [user("hi")], { tools })).toBe("now");
   expect(render(source, [user("hi")])).toBe("none");
 });
 
-test("tools as text, and the time, under the names of FireFunction", () => {
+test("the variables functions and datetime of FireFunction have the tools and the time", () => {
   const tools: PromptTool[] = [{ type: "function", function: { name: "sum" } }];
   const text = render("{{ functions }} {{ datetime }}", [user("hi")], { tools });
   expect(text).toBe(`${JSON.stringify(tools, null, 2)} Nov 22 2026 09:05:07 GMT`);
 });
 
-describe("Jinja as Python has it", () => {
-  test("an argument that is None was given", () => {
+describe("Jinja in Python's semantics", () => {
+  test("keeps None as a given argument", () => {
     expect(jinja("{% macro f(v) %}{{ v is none }} {{ v is sequence }}{% endmacro %}{{ f(none) }}")).toBe("True False");
     expect(jinja("{% macro f(v=3) %}{{ v }}{% endmacro %}{{ f(none) }}{{ f() }}")).toBe("None3");
     expect(jinja("{{ {'a': none}.get('a', 1) }}{{ {}.get('a', 1) }}")).toBe("None1");
   });
 
-  test("a list of the template's own shrinks in a chat, where jinja2's sandbox refuses; one that was given does not", () => {
+  test("lets a chat's template pop items of its own list, and of no other", () => {
     const chat = (source: string): string => render(source, [user("hi")]);
     expect(chat("{% set l = [1, 2, 3] %}{{ l.pop(0) }}{{ l.pop() }}{{ l }}")).toBe("13[2]");
     expect(() => jinja("{% set l = [1] %}{{ l.pop() }}")).toThrow("no attribute 'pop'");
@@ -128,7 +128,7 @@ describe("Jinja as Python has it", () => {
     expect(() => chat("{{ messages.pop() }}")).toThrow();
   });
 
-  test("None has no items to select, reject or map", () => {
+  test("gives no items for select, reject and map of None", () => {
     const source =
       "{{ x | selectattr('a') | list }}{{ x | rejectattr('a') | list }}{{ x | select | list }}{{ x | reject | list }}" +
       "{{ x | map('upper') | list }}";
@@ -136,7 +136,7 @@ describe("Jinja as Python has it", () => {
     expect(() => jinja("{% for a in x %}{% endfor %}", { x: null })).toThrow("not iterable");
   });
 
-  test("a list of the template's own can grow, and no other", () => {
+  test("lets a template append to its own list, and to no other", () => {
     expect(jinja("{% set l = [1] %}{% set _ = l.append('b') %}{{ l }}{{ l.append(none) }}{{ l | length }}")).toBe(
       "[1, 'b']None3",
     );
@@ -145,7 +145,7 @@ describe("Jinja as Python has it", () => {
     expect(() => jinja("{{ x.append(1) }}", { x: [] })).toThrow("only a list that the template made itself");
   });
 
-  test("a list that would hold itself, or grow for ever, is an error", () => {
+  test("refuses a list that contains itself or grows without end", () => {
     expect(() => jinja("{% set l = [] %}{{ l.append(l) }}")).toThrow("an item of itself");
     expect(() => jinja("{% set l = [] %}{{ l.append([{'a': l}]) }}")).toThrow("an item of itself");
     expect(() => jinja("{% set ns = namespace(l=[]) %}{{ ns.l.append(ns) }}")).toThrow("an item of itself");
@@ -163,7 +163,7 @@ describe("calls", () => {
     { role: "assistant", content, tool_calls: [call("a", "1")] },
   ];
 
-  test("of a message without text are printed where the template wants its content to be null", () => {
+  test("without text are rendered by a template that expects null as content", () => {
     const strict =
       "{% for m in messages %}{% if m.tool_calls and m.content is none %}<{{ m.tool_calls[0].function.name }}>" +
       "{% elif m.content is not none %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}";
@@ -173,7 +173,7 @@ describe("calls", () => {
     expect(render(texts, calling(""))).toBe("[user]q<a{}>");
   });
 
-  test("of a message keep their empty text where the template prints them so", () => {
+  test("with empty text are rendered with the text by other templates", () => {
     const plain =
       "{% for m in messages %}[{{ m.content }}]{% if m.tool_calls %}<{{ m.tool_calls[0].function.name }}>{% endif %}{% endfor %}";
     expect(render(plain, calling(""))).toBe("[q][]<a>");
@@ -187,14 +187,14 @@ describe("tools", () => {
   });
   const shown = (jinja: string, parameters?: object): string => render(jinja, [], { tools: [tool(parameters)] });
 
-  test("without parameters get some where the template needs them, and only there", () => {
+  test("without parameters get empty ones only if the template needs them", () => {
     const needing = "{% for t in tools %}{{ t.function.parameters | tojson }}{% endfor %}";
     expect(shown(needing)).toBe('{"type": "object", "properties": {}}');
     const fine = "{% for t in tools %}{{ t.function | tojson }}{% endfor %}";
     expect(shown(fine)).toBe('{"name": "f"}');
   });
 
-  test("have one type and a description for each value where the template cannot do with less", () => {
+  test("get one type and a description per value only if the template needs them", () => {
     const macro =
       "{% macro kind(s) %}{% if s.type is string %}{{ s.type }}{% else %}{{ kind(s) }}{% endif %}{% endmacro %}" +
       "{% for key, s in tools[0].function.parameters.properties.items() %}{{ key }}: {{ kind(s) }}{{ '|' + s.description }} {% endfor %}";
@@ -208,7 +208,7 @@ describe("tools", () => {
     );
   });
 
-  test("that a template refuses for good are refused for the first reason", () => {
+  test("give the template's first error if it refuses them in any form", () => {
     expect(() => shown("{{ raise_exception('no tools') }}", {})).toThrow(new AppError("bad_request", "no tools"));
   });
 });

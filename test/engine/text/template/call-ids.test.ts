@@ -14,13 +14,13 @@ const idsOf = (messages: readonly PromptMessage[]): (string | undefined)[] =>
     role === "tool" ? [tool_call_id] : tool_calls.map(({ id }) => id),
   );
 
-test("a result that says the id of its call gets the tool's name", () => {
+test("a result with the id of a call gets the call's tool name", () => {
   const messages = [calls(["f", "1"], ["g", "2"]), result({ tool_call_id: "2" }), result({ tool_call_id: "3" })];
   expect(nameResults(messages).map(({ tool_name }) => tool_name)).toEqual([undefined, "g", undefined]);
   expect(nameResults([calls(["f", "1"]), result({ tool_call_id: "1", tool_name: "h" })])[1]!.tool_name).toBe("h");
 });
 
-test("short ids are equal where long ones are, and differ where they do", () => {
+test("short ids are equal exactly if the long ones are", () => {
   const messages = [
     calls(["f", "call_ab12cd34"], ["g", "call_xy98zw76"]),
     result({ tool_call_id: "call_xy98zw76" }),
@@ -34,12 +34,12 @@ test("short ids are equal where long ones are, and differ where they do", () => 
   expect(new Set(ids).size).toBe(3);
 });
 
-test("an id of the client's is never given to another call", () => {
+test("a short id equals no id of the client", () => {
   const [first, second] = idsOf(withShortIds([calls(["f", "long id"]), calls(["g", "000000000"])]));
   expect([first !== second, second]).toEqual([true, "000000000"]);
 });
 
-test("results without an id answer the call of their name, else the first that has no answer", () => {
+test("results without an id belong to the call of their name, or to the first open call", () => {
   const [f, g, first, second, stray] = idsOf(
     withShortIds([calls(["f"], ["g"]), result({ tool_name: "g" }), result({}), result({})]),
   );
@@ -47,7 +47,7 @@ test("results without an id answer the call of their name, else the first that h
   expect(new Set([f, g, stray]).size).toBe(3);
 });
 
-test("a template that refuses long ids gets short ones, others what the client sent", () => {
+test("a template that refuses long ids gets short ones, and other templates the client's ids", () => {
   const show =
     "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }} {% endfor %}{{ m.tool_call_id }}{% endfor %}";
   const check =

@@ -10,13 +10,13 @@ test.each([
   ["phi-3", "{{ '<|user|>\\n' + text + '<|end|>\\n<|assistant|>\\n' }}"],
   ["zephyr", "{{ '<|user|>\\n' + text + eos_token + '<|assistant|>' }}"],
   ["command-r", "{{ '<|START_OF_TURN_TOKEN|><|USER_TOKEN|>' + text + '<|END_OF_TURN_TOKEN|>' }}"],
-])("%s is known by its turn markers, and its stops are among them", (name, jinja) => {
+])("%s is detected by its turn markers, which include its stop strings", (name, jinja) => {
   const found = findChatFormat(jinja);
   expect(found?.name).toBe(name);
   expect(found?.stop.some((stop) => jinja.includes(stop))).toBe(true);
 });
 
-test("a template with other markers, with half of them, or without any is of no known format", () => {
+test("a template with other, half or no markers has no known format", () => {
   for (const jinja of [
     "",
     "{{ messages }}",

@@ -33,7 +33,7 @@ function readTemplate(): string {
   }
 }
 
-test("the embedded model is shown conversations as it was trained on them", () => {
+test("the embedded model's template renders the conversations of its training exactly", () => {
   const prompt = choosePrompt({ jinja: readTemplate() });
   const now = new Date(0);
   for (const { messages, tools, generate, text } of loadConversations()) {

@@ -39,13 +39,13 @@ test.each([
     "properties of properties",
     { tools: [tool({ p: JSON.parse('{"properties":{"p":'.repeat(3000) + "{}" + "}}".repeat(3000)) })] },
   ],
-])("%s that nest too deep are too large, as in a Jinja template", (_, given) => {
+])("%s nested deeper than 200 are refused as too large", (_, given) => {
   expect(() => render(EVERYTHING, given)).toThrow(
     expect.objectContaining({ code: "too_large", message: "template: value nested deeper than 200" }),
   );
 });
 
-test("keys stand in the order of their bytes, numbers and what is above U+FFFF too", () => {
+test("maps render with keys in the order of their UTF-8 bytes", () => {
   const args = { b: 1, "10": 2, "9": 3, "\u{1f44b}": 4, "\uff5e": { z: 1, "1": 2, A: 3 }, "": 0 };
   const sorted = '{"":0,"10":2,"9":3,"b":1,"\uff5e":{"1":2,"A":3,"z":1},"\u{1f44b}":4}';
   const calls = "{{ range .Messages }}{{ range .ToolCalls }}{{ .Function.Arguments }} {{ json . }}{{ end }}{{ end }}";
@@ -58,13 +58,13 @@ test("keys stand in the order of their bytes, numbers and what is above U+FFFF t
   ).toBe('{"10":{"type":"string","enum":[{"1":2,"b":1}]},"9":{},"b":{}}');
 });
 
-test("a property that is not there is an empty one", () => {
+test("a missing property is an empty one", () => {
   const ask = `{{ range .Tools }}{{ with .Function.Parameters.Properties }}{{ (index . "no").Description }}|{{ .no.Type }}|{{
     len .no.Enum }}|{{ toTypeScriptType .no }}{{ end }}{{ end }}`;
   expect(render(ask, { tools: [tool({ p: { type: "string" } })] })).toBe("||0|any");
 });
 
-test("messages are equal to themselves alone; what is no pointer cannot be compared", () => {
+test("a message equals only itself, and values other than pointers cannot be compared", () => {
   const messages: PromptMessage[] = [calling({}), { role: "user", content: "a" }];
   const same = "{{ eq (index .Messages 0) (index .Messages 0) }}{{ ne (index .Messages 0) (index .Messages 1) }}";
   expect(render(same, { messages })).toBe("truetrue");

@@ -64,7 +64,7 @@ const actions = (pieces: string, [open, close]: readonly [string, string]): fc.A
     )
     .map((all) => all.join("\n"));
 
-describe("random text as a template is a text or an AppError", () => {
+describe("a template of random text gives text or an AppError", () => {
   const check = (arbitrary: fc.Arbitrary<string>, run: (source: string) => unknown): void =>
     fc.assert(
       fc.property(arbitrary, (source) => void run(source)),
@@ -78,7 +78,7 @@ describe("random text as a template is a text or an AppError", () => {
 
 const twice = (statement: string, times: number): string => statement.repeat(times);
 
-describe("a template that would run or grow without end is refused", () => {
+describe("a template that runs or grows without end is refused", () => {
   const jinja: Record<string, string> = {
     "a long range": "{% for i in range(1000000000) %}x{% endfor %}",
     "a range that is never used": "{{ range(10 ** 15) }}",
@@ -125,7 +125,7 @@ describe("a template that would run or grow without end is refused", () => {
   }
 });
 
-describe("reading a long text again and again takes steps:", () => {
+describe("reading a long text repeatedly counts steps:", () => {
   const reads = ["s[5]", "s[5:6]", "s | length", "s.strip()", "s.isalpha()", "s.find('b')", "s.upper"];
   test.each(reads)("%s", (read) => {
     const source = `{% set s = 'a' * 900000 %}{% for i in range(50000) %}{% if ${read} %}{% endif %}{% endfor %}`;
@@ -133,7 +133,7 @@ describe("reading a long text again and again takes steps:", () => {
   });
 });
 
-describe("going through a large value again and again takes steps:", () => {
+describe("going through a large value repeatedly counts steps:", () => {
   const text = "'".repeat(100_000);
   const map = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, i]));
   const context = { text, texts: Array.from({ length: 100 }, (_, i) => "a".repeat(10_000) + i), map };
@@ -156,7 +156,7 @@ describe("going through a large value again and again takes steps:", () => {
   });
 });
 
-describe("a Go template pays for work that leaves no text:", () => {
+describe("a Go template counts steps without output:", () => {
   const texts = Array.from({ length: 2000 }, () => "a".repeat(100));
   const lists = { texts, tools: [{ schema: { texts } }], text: "<\u0001é".repeat(40_000) };
   const numbers = Array.from({ length: 198 }, (_, i) => ` := 1 }}{{ $v${i}`).join("");
@@ -182,7 +182,7 @@ describe("a Go template pays for work that leaves no text:", () => {
     expect(String(render())).toContain("did not finish within 1000000 steps");
   });
 
-  test("and goes through a map in its order without sorting it again", () => {
+  test("a loop over a map does not sort it again", () => {
     const map = goFrom({
       map: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${(i * 7919) % 20_011}`, i])),
     });
@@ -192,13 +192,13 @@ describe("a Go template pays for work that leaves no text:", () => {
     expect(cpuMs() - start).toBeLessThan(2000);
   });
 
-  test("and prints no more with one call than a prompt may have", () => {
+  test("one printf is limited to the size of a prompt", () => {
     const template = parseGoTemplate(`{{ printf "${"%[1]s".repeat(500)}" .text }}`);
     expect(() => template.render(goFrom(lists), { now })).toThrow("printf: expected at most");
   });
 });
 
-test("a template that runs out of steps is the model's fault, not the request's", () => {
+test("a template that runs out of steps is an error of the model's file", () => {
   const endless = [
     runJinja("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),
     runGo("{{ range 1000000000 }}{{ end }}"),
@@ -209,7 +209,7 @@ test("a template that runs out of steps is the model's fault, not the request's"
   }
 });
 
-test("text that nobody prints is bounded too", () => {
+test("text that is not printed is bounded too", () => {
   const tight = { outputLength: 1000, steps: 1e9 };
   const go = parseGoTemplate(`{{ $x := "ab" }}${twice("{{ $x = print $x $x }}", 20)}`);
   expect(() => go.render(null, { now, limits: tight })).toThrow("texts of at most 1000");
@@ -223,7 +223,7 @@ test("text that nobody prints is bounded too", () => {
   }
 });
 
-describe("a template reaches nothing but its values", () => {
+describe("a template reads no properties beyond its values", () => {
   for (const source of [
     "{{ messages.constructor }}",
     "{{ a.__class__ }}",
@@ -248,7 +248,7 @@ describe("a template reaches nothing but its values", () => {
   }
 });
 
-describe("a long Go template is read or refused at once:", () => {
+describe("a long Go template is parsed or refused within 1.5 seconds of processor time:", () => {
   const long: Record<string, string> = {
     "variables, declared and used": Array.from(
       { length: 38_000 },
@@ -263,7 +263,7 @@ describe("a long Go template is read or refused at once:", () => {
     expect(cpuMs() - start).toBeLessThan(1500);
   });
 
-  test("as many variables as anybody needs are fine, and more are too large", () => {
+  test("200 variables in a scope are accepted, and more are too large", () => {
     const declaring = (count: number) => Array.from({ length: count }, (_, i) => `{{ $v${i} := ${i} }}`).join("");
     expect(runGo(`${declaring(200)}{{ $v0 }} {{ $v199 }}`)).toBe("0 199");
     expect(runGo(declaring(201))).toMatchObject({
@@ -275,7 +275,7 @@ describe("a long Go template is read or refused at once:", () => {
   });
 });
 
-test("long numbers take time in proportion to their length, whether they are any or not", () => {
+test("long numbers, valid or not, take time linear in their length", () => {
   for (const body of ["1", "1_", "1.", "0x1", "0x1.1"]) {
     const digits = body + body.slice(-1).repeat(200_000).replaceAll(".", "1");
     for (const end of ["e", "i", "p", "_x", ""]) runGo(`{{ ${digits}${end} }}`);

@@ -43,7 +43,7 @@ describe("cogito", () => {
   const called = (name: string, args: string): string =>
     `<｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${args}\n\`\`\`<｜tool▁call▁end｜>`;
 
-  test("says who it is, then what it is told; thinks where it is asked to", () => {
+  test("renders its own system text before the given one, and thinks if asked", () => {
     const turns = [system("Be brief."), user("Hello")];
     expect(render("cogito", turns, { think: false })).toBe(`${BOS}${NAMED}\n\nBe brief.<｜User｜>Hello<｜Assistant｜>`);
     expect(render("cogito", turns, { think: true })).toBe(
@@ -54,7 +54,7 @@ describe("cogito", () => {
     );
   });
 
-  test("tools stand as indented JSON behind the system text, calls and results line by line", () => {
+  test("renders tools as indented JSON behind the system text, and calls and results line by line", () => {
     const json = JSON.stringify(FORECAST, null, 4);
     expect(render("cogito", [user("Oslo?"), BOTH, result("4"), result("6")], { tools: [FORECAST], think: false })).toBe(
       `${BOS}${NAMED}\nYou have the following functions available:\n\`\`\`json\n${json}\n\`\`\`\n<｜User｜>Oslo?<｜Assistant｜>` +
@@ -65,7 +65,7 @@ describe("cogito", () => {
   });
 });
 
-test("ornith: thoughts of all answers stay, empty ones too, whether it is to think or not", () => {
+test("ornith renders the thoughts of all answers, even empty ones, with thinking on and off", () => {
   const turns = (thinking: string): PromptMessage[] => [user("Hi"), assistant("Hello.", { thinking }), user("Bye")];
   const said = (thoughts: string, end: string): string =>
     `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n${thoughts}\n</think>\n\nHello.<|im_end|>\n` +
@@ -74,7 +74,7 @@ test("ornith: thoughts of all answers stay, empty ones too, whether it is to thi
   expect(render("ornith", turns("Short."), { think: false })).toBe(said("Short.", "\n</think>\n\n"));
 });
 
-test("glm-ocr: a line break behind each role, an empty thought before each answer", () => {
+test("glm-ocr renders a line break behind each role, and an empty thought before each answer", () => {
   expect(render("glm-ocr", [user("One"), assistant("Done."), user("Two")])).toBe(
     "[gMASK]<sop><|user|>\nOne<|assistant|>\n<think></think>\nDone.\n<|user|>\nTwo<|assistant|>\n",
   );
@@ -88,14 +88,14 @@ describe("functiongemma", () => {
     "required:[<escape>place<escape>],type:<escape>OBJECT<escape>}}<end_function_declaration>";
   const ask = `<start_of_turn>user\nOslo?<end_of_turn>\n<start_of_turn>model\n`;
 
-  test("tools and what it is told are the developer's", () => {
+  test("renders tools and the system text as a developer's turn", () => {
     expect(render("functiongemma", [user("Oslo?")])).toBe(`${BOS}${ask}`);
     expect(render("functiongemma", [system("Be brief."), user("Oslo?")], { tools: [FORECAST] })).toBe(
       `${BOS}<start_of_turn>developer\nBe brief.\n${DEFAULT}${declared}<end_of_turn>\n${ask}`,
     );
   });
 
-  test("results stand in the model's turn, and so does the question behind them", () => {
+  test("renders results and the next question in the model's turn", () => {
     const turns = [user("Oslo?"), BOTH, result("4"), result("6")];
     const expected =
       `${BOS}<start_of_turn>developer\n${DEFAULT}${declared}<end_of_turn>\n${ask}` +
@@ -119,7 +119,7 @@ describe("olmo3", () => {
   const asked = turn("user", "Hi");
   const ANSWER = "<|im_start|>assistant\n";
 
-  test("each name has a system text of its own where none is given", () => {
+  test("has a default system text for each name", () => {
     const first = (renderer: string): string => render(renderer, [user("Hi")]);
     const plain = `You are a helpful function-calling AI assistant. ${NONE}`;
     expect(first("olmo3")).toBe(turn("system", plain) + asked + ANSWER);
@@ -130,7 +130,7 @@ describe("olmo3", () => {
     );
   });
 
-  test("calls are Python, results come from an environment; models that think have neither", () => {
+  test("renders calls in Python's syntax and results as an environment's turn", () => {
     const turns = [system("Be brief."), user("Hi"), { ...BOTH, content: "So." }, result("4")];
     const tools =
       '[{"type": "function", "function": {"name": "forecast", "description": "Tomorrow\'s weather", ' +

@@ -39,21 +39,21 @@ const ADD: PromptTool = {
 describe("qwen3-vl-instruct", () => {
   const instruct = (...messages: PromptMessage[]): string => render("qwen3-vl-instruct", messages);
 
-  test("a system text and a question", () => {
+  test("renders a system text and a question", () => {
     expect(instruct(system("You are a helpful assistant."), user("Hello, how are you?"))).toBe(
       "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nHello, how are you?<|im_end|>\n" +
         "<|im_start|>assistant\n",
     );
   });
 
-  test("an answer that is to be gone on with, and thoughts that are part of its text", () => {
+  test("leaves a last answer open, with thoughts inside its text", () => {
     const begun = "abc<think>To make this story interesting, I will speak in poetry.</think>";
     expect(instruct(user("Tell me a story in two sentences."), assistant(begun))).toBe(
       `<|im_start|>user\nTell me a story in two sentences.<|im_end|>\n<|im_start|>assistant\n${begun}`,
     );
   });
 
-  test("calls behind a text, results side by side", () => {
+  test("renders calls behind a text, and results side by side", () => {
     const calls = [call("add", { a: 2, b: 3 }), call("multiply", { x: 4, y: 5 })];
     expect(
       render(
@@ -107,19 +107,19 @@ Thanks! What are the results?<|im_end|>
 `);
   });
 
-  test("thinks where it is asked to", () => {
+  test("begins a thought if asked to think", () => {
     expect(render("qwen3-vl-instruct", [user("Hello")], { think: true })).toEndWith("<|im_start|>assistant\n<think>\n");
   });
 });
 
 describe("qwen3-vl-thinking", () => {
-  test("begins to think, unless told not to", () => {
+  test("begins a thought unless told not to", () => {
     const question = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
     expect(render("qwen3-vl-thinking", [user("Hello")])).toBe(`${question}<think>\n`);
     expect(render("qwen3-vl-thinking", [user("Hello")], { think: false })).toBe(question);
   });
 
-  test("thoughts of answers before the last question are gone, those behind it stay", () => {
+  test("drops thoughts before the last question, and keeps those behind it", () => {
     const thinking = "To make this story interesting, I will speak in poetry.";
     const before = render("qwen3-vl-thinking", [user("Tell me."), assistant("abc", { thinking }), user("And?")]);
     expect(before).toContain("<|im_start|>assistant\nabc<|im_end|>\n");
@@ -155,7 +155,7 @@ Reminder:
 </IMPORTANT>`;
 
 describe("qwen3-coder", () => {
-  test("tools with their fields as tags, a call behind a text, and its result", () => {
+  test("renders tools with their fields as tags, and a call behind a text with its result", () => {
     const unit = { type: "string", enum: ["celsius", "fahrenheit"], description: "The unit of temperature" };
     const weather: PromptTool = {
       type: "function",
@@ -221,7 +221,7 @@ That sounds nice! What about New York?<|im_end|>
 `);
   });
 
-  test("a call without a text, whose argument is an object", () => {
+  test("renders a call without text and with an object as argument", () => {
     const messages = [user("call tool"), assistant("", { tool_calls: [call("echo", { payload: { foo: "bar" } })] })];
     expect(render("qwen3-coder", [...messages, tool("x", "echo")])).toContain(
       '<|im_start|>assistant\n\n<tool_call>\n<function=echo>\n<parameter=payload>\n{"foo":"bar"}\n</parameter>\n</function>\n</tool_call><|im_end|>',
@@ -230,7 +230,7 @@ That sounds nice! What about New York?<|im_end|>
 });
 
 describe("qwen3.5", () => {
-  test("the system text stands behind the tools; calls side by side, results too", () => {
+  test("renders the system text behind the tools, and calls and results side by side", () => {
     const text = render(
       "qwen3.5",
       [
@@ -259,7 +259,7 @@ describe("qwen3.5", () => {
     expect(text).toEndWith("<|im_start|>assistant\n<think>\n");
   });
 
-  test("thoughts behind the last question stay, and thinking that is off leaves an empty thought", () => {
+  test("keeps thoughts behind the last question, and renders an empty thought with thinking off", () => {
     const thinking = "Need weather before giving advice.";
     const calls = [call("get_weather", { location: "Paris" })];
     const messages = [user("Plan a picnic."), assistant("Checking weather first.", { thinking, tool_calls: calls })];
@@ -273,8 +273,8 @@ describe("qwen3.5", () => {
   });
 });
 
-describe("names of a configuration", () => {
-  test("win over what the model brings, except a TEMPLATE that somebody gave it here", () => {
+describe("names of a model's configuration", () => {
+  test("take precedence over its templates, except a TEMPLATE from create", () => {
     const jinja = "{{ messages[0].content }}";
     const hi = { messages: [user("hi")], now };
     expect(renderChat(choosePrompt({ jinja, go: "{{ .Prompt }}", renderer: "qwen3-vl-instruct" }), hi)).toContain(
@@ -286,7 +286,7 @@ describe("names of a configuration", () => {
     expect(renderChat(choosePrompt({ jinja, renderer: "from-the-future" }), hi)).toBe("hi");
   });
 
-  test("a model that has nothing but a name which is unknown is refused, never prompted barely", () => {
+  test("refuse a model whose only renderer is unknown", () => {
     for (const go of [undefined, "{{ .Prompt }}"]) {
       expect(() => choosePrompt({ go, renderer: "from-the-future" })).toThrow(
         "the renderer 'from-the-future', which is not known here",
@@ -294,7 +294,7 @@ describe("names of a configuration", () => {
     }
   });
 
-  test("a parser says what a model can do, and how its calls and thoughts are read", () => {
+  test("set capabilities and the format of calls and thoughts by the parser", () => {
     const prompt = choosePrompt({ renderer: "qwen3-vl-instruct" });
     expect(templateFacts(prompt, "qwen3-vl-instruct")).toMatchObject({
       capabilities: { tools: true, thinking: false, insert: false },
@@ -305,7 +305,7 @@ describe("names of a configuration", () => {
     expect(templateFacts(prompt, "from-the-future").capabilities.tools).toBe(true);
   });
 
-  test("gemma4 is for two kinds of model, told apart by name, else by size", () => {
+  test("tell small and large gemma4 apart by the model's name, or else its size", () => {
     const of = (name: string, size?: string): string | undefined => rendererOf("gemma4", { name, size });
     expect(of("gemma4:e4b")).toBe("gemma4-small");
     expect(of("gemma4:26b-a4b-it-q4_K_M")).toBe("gemma4-large");
@@ -357,7 +357,7 @@ describe("every renderer", () => {
     });
   }
 
-  test("takes a conversation of thousands of messages", () => {
+  test("renders a conversation of 2,001 messages", () => {
     const turn = (id: string): PromptMessage[] => [
       user("question"),
       assistant("", { tool_calls: [{ id, ...call("look", { city: "Oslo" }) }] }),

@@ -5,14 +5,14 @@ import type { PromptMessage } from "../../../../src/engine/text/template/message
 const user = (content: string): PromptMessage => ({ role: "user", content });
 const assistant = (content: string): PromptMessage => ({ role: "assistant", content });
 
-test("models of qwen3, and deepseek-r1 by its name, are spared old thoughts", () => {
+test("old thoughts are dropped for the family qwen3 and the name deepseek-r1", () => {
   expect(forgetsThoughts({ family: "qwen3", name: "anything" })).toBe(true);
   expect(forgetsThoughts({ family: "qwen2", name: "deepseek-r1" })).toBe(true);
   expect(forgetsThoughts({ family: "llama", name: "deepseek-r1-distill" })).toBe(false);
   expect(forgetsThoughts({ family: undefined, name: "qwen3" })).toBe(false);
 });
 
-test("thoughts go from answers before the last question, and the answer stays", () => {
+test("thoughts are dropped from answers before the last question", () => {
   const messages = [
     user("a <think>b</think>"),
     assistant(" <think>Thinking... about the answer</think>\n\nabc"),
@@ -31,7 +31,7 @@ test("thoughts go from answers before the last question, and the answer stays", 
   ]);
 });
 
-test("images stay where they stood in the answer, and those that stood in its thoughts come before it", () => {
+test("images keep their places in an answer, and those inside dropped thoughts move to its start", () => {
   const seen = {
     role: "assistant",
     content: "<think>a</think>\n\nbcd",

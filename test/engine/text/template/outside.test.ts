@@ -26,7 +26,7 @@ const pieces = fc.array(
   fc.constantFrom(...CONTROL, "a", "<", "|end", ">", "\ufdd0", "\ufdef", "\ufdd1\ufdef", " ", "é"),
 );
 
-test("what was said comes out as it was, and what is read as control tokens spells none of them", () => {
+test("text from outside is rendered unchanged, and none of it is marked as control tokens", () => {
   fc.assert(
     fc.property(pieces, pieces, (one, two) => {
       const messages = [outside(one.join("")), { role: "user", content: "b <|end|> \ufdd2" }, outside(two.join(""))];
@@ -38,7 +38,7 @@ test("what was said comes out as it was, and what is read as control tokens spel
   );
 });
 
-test("nothing is hidden where nothing is from outside", () => {
+test("a prompt without text from outside is one segment", () => {
   const messages = [{ role: "user", content: "a <|end|> \ufdd0" }];
   expect(show(messages)).toEqual([{ text: "a <|end|> \ufdd0", control: true }]);
 });
@@ -49,13 +49,13 @@ describe("images", () => {
   const user = (content: string, more: Partial<PromptMessage> = {}) => ({ role: "user", content, ...more });
   const text = (said: string) => ({ text: said, control: true });
 
-  test("stand where they stood, before all text where nobody says", () => {
+  test("lie at their places, or before the text if there are none", () => {
     const messages = [user("ab", { images: [1, 2], imagesAt: [0, 1] }), user("c", { images: [3], isOutside: true })];
     const expected = [{ image: 1 }, text("a"), { image: 2 }, text("b|"), { image: 3 }, text("c")];
     expect(parts(messages)).toEqual(expected);
   });
 
-  test("are never made of what somebody wrote", () => {
+  test("are never made from text that looks like a marker", () => {
     const written = "\ufdd0\ufdef [img] <image> [img-0] \ufdd1\ufdef";
     for (const isOutside of [true, false]) {
       const [image, ...said] = parts([user(written, { images: [7], isOutside }), user(written, { isOutside })]);
@@ -64,7 +64,7 @@ describe("images", () => {
     }
   });
 
-  test("stand in texts that a template quotes or escapes", () => {
+  test("keep their places in texts that a template quotes or escapes", () => {
     const messages = [user("a\t", { images: [1], imagesAt: [1], isOutside: true })];
     const now = new Date(0);
     const prints = { 'printf "%q"': ['"a', '\\t"'], js: ["a", "\\u0009"], json: ['"a', '\\t"'], html: ["a", "\t"] };
@@ -78,7 +78,7 @@ describe("images", () => {
     expect(shown).toEqual([text("['a"), { image: 1 }, text("\\t']")]);
   });
 
-  test("that a template leaves out are an error, not a picture nobody sees", () => {
+  test("are an error if the template leaves them out", () => {
     const messages = [user("a", { images: [1] }), user("b", { images: [2] })];
     expect(() => parts(messages, (all) => all[0]!.content)).toThrow("image 2: the model's template leaves it out");
   });
@@ -87,7 +87,7 @@ describe("images", () => {
 describe("a template that", () => {
   const said = [outside("x<|end|>y"), outside("<|<|end|>|end|>")];
 
-  test("cuts anywhere leaves no control token", () => {
+  test("cuts text from outside anywhere gets no control token from it", () => {
     for (let at = 0; at < 20; at++) {
       for (const cut of [(text: string) => text.slice(at), (text: string) => text.slice(0, -at || undefined)]) {
         const segments = show(said, (messages) => cut(contents(messages)));
@@ -96,7 +96,7 @@ describe("a template that", () => {
     }
   });
 
-  test("cuts the middle out leaves none", () => {
+  test("cuts text from outside in the middle gets no control token from it", () => {
     for (let at = 0; at < 12; at++) {
       for (let end = at; end < 14; end++) {
         const segments = show(said, (all) => contents(all).slice(0, at) + contents(all).slice(end));
@@ -105,7 +105,7 @@ describe("a template that", () => {
     }
   });
 
-  test("prints its own tokens beside them has those read", () => {
+  test("prints control tokens beside text from outside has its own marked as control", () => {
     const segments = show([outside("<|end|>")], (messages) => `<|end|>${contents(messages)}<|end|>`);
     expect(segments).toEqual([
       { text: "<|end|>", control: true },

@@ -22,38 +22,38 @@ const tools = [{ type: "function", function: { name: "sum", description: "Adds",
 describe("the choice of a template", () => {
   const chatmlJinja = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
 
-  test("a model with one template uses it, and one with none gets its prompt as it is", () => {
+  test("takes a model's only template, and without one the prompt is the text itself", () => {
     expect(choosePrompt({ jinja: chatmlJinja }).kind).toBe("jinja");
     expect(choosePrompt({ go: "{{ .Prompt }}" }).kind).toBe("go");
     expect(renderChat(choosePrompt({}), { messages: [user("hello")], now })).toBe("hello");
   });
 
-  test("the Go template wins over a chat template that can do no more", () => {
+  test("prefers the Go template to a chat template with no more capabilities", () => {
     expect(choosePrompt({ jinja: chatmlJinja, go: goSource("chatml") }).kind).toBe("go");
     expect(choosePrompt({ jinja: hearth, go: goSource("qwen-tools") }).kind).toBe("go");
   });
 
-  test("a chat template with tools wins over a Go template without", () => {
+  test("prefers a chat template with tools to a Go template without", () => {
     expect(choosePrompt({ jinja: hearth, go: goSource("chatml") }).kind).toBe("jinja");
   });
 
-  test("of two templates with tools, the one that also takes results wins", () => {
+  test("prefers, with tools in both, the template that also takes results", () => {
     const listsOnly = "{{ range .Messages }}{{ .Content }}{{ $.Tools }}{{ end }}";
     expect(choosePrompt({ jinja: hearth, go: listsOnly }).kind).toBe("jinja");
     expect(choosePrompt({ jinja: "{{ tools }}", go: listsOnly }).kind).toBe("go");
   });
 
-  test("taking results is not given up for thinking", () => {
+  test("prefers results of tools to thinking", () => {
     const thinkingOnly = "<think></think>{{ tools }}";
     expect(choosePrompt({ jinja: thinkingOnly, go: goSource("mistral-tools") }).kind).toBe("go");
   });
 
-  test("a stated preference decides", () => {
+  test("follows a stated preference", () => {
     expect(choosePrompt({ jinja: hearth, go: goSource("chatml"), prefersGo: true }).kind).toBe("go");
     expect(choosePrompt({ jinja: chatmlJinja, go: goSource("chatml"), prefersGo: false }).kind).toBe("jinja");
   });
 
-  test("a template that does not parse is an error with its place", () => {
+  test("is an error with its place for a template that does not parse", () => {
     expect(() => choosePrompt({ go: "{{ if .Prompt }}\n{{ .Prompt }" })).toThrow(
       'template:2:12: unexpected "}" in operand',
     );
@@ -61,14 +61,14 @@ describe("the choice of a template", () => {
 });
 
 describe("capabilities", () => {
-  test("come from what a template has a place for", () => {
+  test("follow the fields that a Go template uses", () => {
     const of = (name: string) => capabilitiesOf(choosePrompt({ go: goSource(name) }));
     expect(of("chatml")).toEqual({ tools: false, thinking: false, insert: false });
     expect(of("qwen-tools")).toEqual({ tools: true, thinking: true, insert: false });
     expect(of("codellama-fim")).toEqual({ tools: false, thinking: false, insert: true });
   });
 
-  test("of a chat template come from its text", () => {
+  test("follow the text of a chat template", () => {
     const of = (jinja: string) => capabilitiesOf(choosePrompt({ jinja }));
     expect(of(hearth)).toEqual({ tools: true, thinking: false, insert: false });
     expect(of("<think></think>").thinking).toBe(true);
@@ -76,7 +76,7 @@ describe("capabilities", () => {
     expect(of("{{ content.split('</think>')[-1] }}{{ reasoning_content }}").thinking).toBe(false);
   });
 
-  test("thinking tags stand around past reasoning, and the tool tag in front of past calls", () => {
+  test("include the tags around past thoughts, and the tag in front of past calls", () => {
     expect(thinkingTags(parseGoPrompt(goSource("qwen-tools")))).toEqual({ open: "<think>", close: "</think>" });
     expect(thinkingTags(parseGoPrompt(goSource("llama3")))).toBeUndefined();
     expect(toolCallTag(parseGoPrompt(goSource("qwen-tools")))).toBe("<tool_call>");
@@ -89,13 +89,13 @@ describe("capabilities", () => {
 describe("a chat through the embedded model's template", () => {
   const prompt = choosePrompt({ jinja: hearth });
 
-  test("opens the model's answer", () => {
+  test("opens the model's turn", () => {
     expect(renderChat(prompt, { messages: [{ role: "system", content: "Be kind." }, user("Hi")], now })).toBe(
       "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     );
   });
 
-  test("lists tools, and gives back calls and results", () => {
+  test("renders tools, calls and results", () => {
     const messages: PromptMessage[] = [
       user("1+2?"),
       { ...assistant(""), tool_calls: [{ function: { index: 0, name: "sum", arguments: { b: 2, a: 1 } } }] },
@@ -109,7 +109,7 @@ describe("a chat through the embedded model's template", () => {
     );
   });
 
-  test("ends inside a last message of the model, for it to go on", () => {
+  test("leaves a last message of the model open", () => {
     expect(renderChat(prompt, { messages: [user("Count"), assistant("One, two,")], now })).toEndWith(
       "<|im_start|>assistant\nOne, two,",
     );
@@ -122,7 +122,7 @@ describe("a chat through the embedded model's template", () => {
     );
   });
 
-  test("without a generation prompt ends behind the last message", () => {
+  test("ends behind the last message without a generation prompt", () => {
     expect(renderChat(prompt, { messages: [user("Hi")], addGenerationPrompt: false, now })).toBe(
       "<|im_start|>user\nHi<|im_end|>\n",
     );
@@ -130,7 +130,7 @@ describe("a chat through the embedded model's template", () => {
 });
 
 describe("a chat template", () => {
-  test("prints the special tokens, and not a BOS that the tokenizer adds", () => {
+  test("has the special tokens, without a BOS that the tokenizer adds", () => {
     const jinja = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}";
     const render = (addsBos: boolean) =>
       renderChat(choosePrompt({ jinja, tokens: { bos: "<s>", eos: "</s>", addsBos } }), { messages: [user("x")], now });
@@ -138,7 +138,7 @@ describe("a chat template", () => {
     expect(render(true)).toBe("x</s>");
   });
 
-  test("knows whether to think, and how much", () => {
+  test("has enable_thinking and reasoning_effort", () => {
     const jinja = "{{ enable_thinking is defined }} {{ enable_thinking }} {{ reasoning_effort }}";
     const prompt = choosePrompt({ jinja });
     const render = (think?: boolean | string) =>
@@ -148,7 +148,7 @@ describe("a chat template", () => {
     expect(render("high")).toBe("True True high");
   });
 
-  test("knows by its own names whether to think, and how much; without a wish it decides itself", () => {
+  test("has thinking and thinking_effort if it uses these names, and neither by default", () => {
     const jinja =
       "{% if thinking is undefined %}{% set thinking = 'own' %}{% endif %}{{ thinking }} {{ thinking_effort }}" +
       "{% if thinking_effort not in ['low', 'high', 'max'] %}?{% endif %}";
@@ -159,7 +159,7 @@ describe("a chat template", () => {
     expect(rendered).toEqual(["own ?", "own ?", "False ?", "own high"]);
   });
 
-  test("never sees the bytes of an image, and calls tools by name", () => {
+  test("has no bytes of images, and the tool's name in results", () => {
     const jinja = "{{ messages[0] | tojson }}";
     const messages = [{ role: "tool", content: "c", tool_name: "sum", images: [new Uint8Array(9)] }];
     expect(renderChat(choosePrompt({ jinja }), { messages, now })).toBe(
@@ -167,7 +167,7 @@ describe("a chat template", () => {
     );
   });
 
-  test("that refuses a conversation says why, in its own words", () => {
+  test("gives its own error text if it refuses a conversation", () => {
     const prompt = choosePrompt({ jinja: "{{ raise_exception('roles must alternate') }}" });
     expect(() => renderChat(prompt, { messages: [], now })).toThrow(
       new AppError("bad_request", "roles must alternate"),
@@ -184,13 +184,13 @@ describe("one question", () => {
     );
   });
 
-  test("can come with the beginning of its answer", () => {
+  test("can have the beginning of its answer", () => {
     const request = { prompt: "P", response: "Sure:", now };
     expect(renderGenerate(choosePrompt({ go: goSource("vicuna") }), request)).toBe("USER: P\nASSISTANT: Sure:");
     expect(renderGenerate(choosePrompt({ jinja: hearth }), request)).toEndWith("<|im_start|>assistant\nSure:");
   });
 
-  test("between two texts needs a template with a place for the second", () => {
+  test("with a suffix needs a template with a place for it", () => {
     const request = { prompt: "def f(", suffix: "return x", now };
     expect(renderGenerate(choosePrompt({ go: goSource("codellama-fim") }), request)).toBe(
       "<PRE> def f( <SUF>return x <MID>",
@@ -201,7 +201,7 @@ describe("one question", () => {
   });
 });
 
-test("neighbours of one role, which a Go template sees as one message, keep their calls and thoughts", () => {
+test("neighbouring messages of one role are one message in a Go template, with calls and thoughts kept", () => {
   const go =
     "{{ range .Messages }}{{ .Role }}({{ .Thinking }}|{{ .Content }}" +
     "{{ range .ToolCalls }}|{{ .Function.Name }}{{ end }}){{ end }}";
@@ -217,13 +217,13 @@ test("neighbours of one role, which a Go template sees as one message, keep thei
   expect(renderChat(choosePrompt({ go }), { messages, now })).toBe(text);
 });
 
-describe("a Go template of the older way", () => {
-  test("without a response gets one at its end", () => {
+describe("a Go template without messages", () => {
+  test("without .Response gets it at its end", () => {
     const prompt = choosePrompt({ go: "[{{ .Prompt }}]" });
     expect(renderChat(prompt, { messages: [user("a"), assistant("b"), user("c")], now })).toBe("[a]b[c]");
   });
 
-  test("is cut where the answer begins, conditions and all", () => {
+  test("ends at .Response in the last turn, conditions included", () => {
     const go =
       "{{ if .Prompt }}<{{ .Prompt }}>{{ end }}{{ if .Response }}={{ end }}({{ .Response }}){{ if true }}.{{ end }}!";
     const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
@@ -232,7 +232,7 @@ describe("a Go template of the older way", () => {
     expect(render(user("a"), assistant("b"), user("c"))).toBe("<a>=(b).!<c>(");
   });
 
-  test("is cut in both sides of a branch", () => {
+  test("ends at .Response in both branches of a condition", () => {
     const go =
       "{{ if .System }}{{ .System }}|{{ .Prompt }}>{{ .Response }}.{{ else }}{{ .Prompt }}>{{ .Response }}.{{ end }}!";
     const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
@@ -241,7 +241,7 @@ describe("a Go template of the older way", () => {
   });
 });
 
-test("a request's variables reach a Jinja template, and override ours", () => {
+test("a request's variables reach a Jinja template, and override the built-in ones", () => {
   const jinja = "{{ flavour.sweet }} {{ enable_thinking }} {{ messages[0].content }}";
   const request = { messages: [{ role: "user", content: "Hi" }], now: new Date(0), think: true };
   const variables = { flavour: { sweet: 3 }, enable_thinking: false };

@@ -7,7 +7,7 @@ const MARKERS = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"] as const;
 const special = (...pieces: string[]) => pieces.map((piece) => [piece, TYPE.normal] as const);
 const ID = 256; // id of the first special token
 
-test("markers are known by their text, all three of them or none", () => {
+test("markers are found by their text, all three or none", () => {
   const whole = bpeMetadata([], special(...MARKERS));
   expect(loadTokenizer(whole, "m").fill).toEqual({ prefix: ID, suffix: ID + 1, middle: ID + 2 });
   expect(canFill(whole)).toBe(true);
@@ -17,7 +17,7 @@ test("markers are known by their text, all three of them or none", () => {
   expect(canFill(new Map())).toBe(false);
 });
 
-test("what the file names wins over texts, under the old names of the keys too", () => {
+test("marker ids in the metadata win over marker texts, under both spellings of the keys", () => {
   for (const names of [
     ["fim_pre_token_id", "fim_suf_token_id", "fim_mid_token_id"],
     ["prefix_token_id", "suffix_token_id", "middle_token_id"],
@@ -29,7 +29,7 @@ test("what the file names wins over texts, under the old names of the keys too",
   }
 });
 
-test("a prompt is prefix, suffix, middle; markup inside the texts is text", () => {
+test("a prompt is prefix, suffix, middle, and control tokens inside the texts are text", () => {
   const tokenizer = loadTokenizer(bpeMetadata([], special(...MARKERS)), "m");
   const encode = (text: string) => tokenizer.encode(text, { addSpecial: false, parseSpecial: false });
   const before = `a = "${MARKERS[2]}"`;
@@ -39,7 +39,7 @@ test("a prompt is prefix, suffix, middle; markup inside the texts is text", () =
   expect(truncated).toBe(false);
 });
 
-test("BOS comes first where the model wants one", () => {
+test("BOS comes first if the model adds one", () => {
   const metadata = bpeMetadata([], special(...MARKERS, "<s>"), {
     "tokenizer.ggml.add_bos_token": true,
     "tokenizer.ggml.bos_token_id": ID + 3,
@@ -49,7 +49,7 @@ test("BOS comes first where the model wants one", () => {
   expect([...ids]).toEqual([ID + 3, ID, ID + 1, ID + 2]);
 });
 
-test("too long a prompt loses what is furthest from the gap", () => {
+test("a prompt that is too long loses the text furthest from the gap", () => {
   const tokenizer = loadTokenizer(bpeMetadata([], special(...MARKERS)), "m");
   const text = (before: string, after: string, room: number): string => {
     const { ids, truncated } = encodeFill(tokenizer, tokenizer.fill!, { before, after, room });
@@ -75,7 +75,7 @@ describe("other files", () => {
     return [tokenizer.detokenize(ids, { special: true }).replaceAll(/<\|fim_(\w)\w*\|>/g, "<$1>"), truncated];
   };
 
-  test("stand before the gap under their names, where the model has the markers", () => {
+  test("come before the gap, with their names if the model has the markers", () => {
     expect(textOf(["<|repo_name|>", "<|file_sep|>"])).toEqual([
       "<|repo_name|>myproject\n<|file_sep|>a.py\none<|file_sep|>b.py\ntwo<|file_sep|>filename\n<p>012<s>ab<m>",
       false,
@@ -83,13 +83,13 @@ describe("other files", () => {
     expect(textOf([])).toEqual(["\n\n--- snippet ---\n\none\n\n--- snippet ---\n\ntwo<p>012<s>ab<m>", false]);
   });
 
-  test("give way to the gap's own texts, the first ones first", () => {
+  test("are cut before the gap's own texts, the first ones first", () => {
     expect(textOf([], 5 + 7)).toEqual(["---\n\ntwo".slice(-7) + "<p>012<s>ab<m>", true]);
     expect(textOf([], 5)).toEqual(["<p>012<s>ab<m>", true]);
     expect(textOf([], 4)).toEqual(["<p>02<s>a<m>".replace("02", "012"), true]);
   });
 
-  test("none: the prompt is as without", () => {
+  test("may be none, which does not change the prompt", () => {
     const tokenizer = loadTokenizer(bpeMetadata([], special(...MARKERS, "<|file_sep|>")), "m");
     const texts = { before: "0", after: "a", room: undefined };
     const ids = encodeFill(tokenizer, tokenizer.fill!, { ...texts, files: [] }).ids;

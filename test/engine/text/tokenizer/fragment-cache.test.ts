@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { makeFragmentEncoder } from "../../../../src/engine/text/tokenizer/fragment-cache.ts";
 import { makeIdList, pushId } from "../../../../src/engine/text/tokenizer/id-list.ts";
 
-test("a text that was met is not encoded again; long ones are, and a full cache starts anew", () => {
+test("a short text is encoded once, a long one each time, and a full cache is cleared", () => {
   const encoded: string[] = [];
   const encode = makeFragmentEncoder((text, out) => {
     encoded.push(text);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { loadTokenizer, vocabularyForGrammar } from "../../../../src/engine/text/tokenizer/load.ts";
 import { bpeMetadata, spmMetadata, TYPE } from "./fixtures.ts";
 
-test("a grammar sees pieces as stored, plain ones in the same alphabet, and control tokens as nothing", () => {
+test("a grammar's vocabulary has pieces as stored, user-defined ones in the same alphabet, and empty control tokens", () => {
   const special = [
     ["<|im_end|>", TYPE.control],
     ["é x", TYPE.userDefined],
@@ -14,7 +14,7 @@ test("a grammar sees pieces as stored, plain ones in the same alphabet, and cont
   expect({ kind, prependSpace, stopIds }).toEqual({ kind: "byte_level", prependSpace: false, stopIds: [257] });
 });
 
-test("SentencePiece is byte fallback, with a space in front", () => {
+test("a SentencePiece vocabulary has byte fallback and a prefix space", () => {
   const { tokens, ...rest } = vocabularyForGrammar(loadTokenizer(spmMetadata(["▁a"]), "m"));
   expect([...tokens.slice(0, 4), tokens.at(-1)]).toEqual(["", "", "", "<0x00>", "▁a"]);
   expect(rest).toEqual({ kind: "byte_fallback", prependSpace: true, stopIds: [2] });

@@ -35,7 +35,7 @@ const SPECIAL = [
   ["<|pad|>", TYPE.unknown],
 ] as const;
 
-test("further ends that a file lists end an answer too, and one that is no id is an error", () => {
+test("eos_token_ids end an answer too, and a number outside the vocabulary is an error", () => {
   const ends = (ids: Int32Array) => load(bpeMetadata(MERGES, SPECIAL, { "tokenizer.ggml.eos_token_ids": ids }));
   const plain = load(bpeMetadata(MERGES, SPECIAL, {})).endOfGeneration;
   expect([plain.has(3), plain.has(5)]).toEqual([false, false]);
@@ -43,7 +43,7 @@ test("further ends that a file lists end an answer too, and one that is no id is
   expect(() => ends(Int32Array.of(-1))).toThrow("metadata 'tokenizer.ggml.eos_token_ids': expected ids from 0 to");
 });
 
-test("suppressed tokens are distinct ids of the vocabulary, never all of it", () => {
+test("suppressed tokens are distinct ids of the vocabulary, and never all of it", () => {
   const suppressed = (value: MetadataValue) =>
     load(bpeMetadata(MERGES, SPECIAL, { "tokenizer.ggml.suppress_tokens": value })).suppressed;
   expect([...suppressed(Int32Array.of(5, 3, 5, -1, 1 << 30))]).toEqual([5, 3]);
@@ -58,13 +58,13 @@ test("BPE joins the earliest merge first and leaves unknown words as bytes", () 
   expect(show(tokenizer, "hello the whell é")).toBe("he|ll|o|Ġthe|Ġw|he|ll|Ġ|Ã|©");
 });
 
-test("merges of pieces that the vocabulary lacks change nothing", () => {
+test("merges of pieces outside the vocabulary are ignored", () => {
   const merges = ["a b", "b c", "ab c"];
   const more = { "tokenizer.ggml.merges": ["no piece", "a nothing", ...merges] };
   expect(show(load(bpeMetadata(merges, [], more)), "abcab")).toBe(show(load(bpeMetadata(merges)), "abcab"));
 });
 
-test("where a merge is listed twice, the first counts", () => {
+test("the first of two equal merges counts", () => {
   const rule = { "tokenizer.ggml.pre": "gpt-2" };
   expect(show(load(bpeMetadata(["a b", "b c", "a b"], [], rule)), "abc")).toBe("ab|c");
 });
@@ -85,25 +85,25 @@ test("Gemma 4 merges text with ▁ for spaces, takes a run of line feeds whole, 
   expect(tokenizer.detokenize(tokenizer.encode(" a> b\n\né", PLAIN))).toBe(" a> b\n\né");
 });
 
-test("half a surrogate pair is U+FFFD", () => {
+test("a lone surrogate is encoded as U+FFFD", () => {
   expect(show(load(spmMetadata(["▁", "\uFFFD"])), "\uD800")).toBe("▁|\uFFFD");
 });
 
-test("a word that is a piece is taken whole where its rule ignores merges, and merged elsewhere", () => {
+test("a word that is a piece is one token if its pre-tokenizer ignores merges, and is merged otherwise", () => {
   const merges = ["a b", "b c", "ab c"]; // "bcd" is a piece that no merge makes
   const special = [["bcd", TYPE.normal]] as const;
   expect(show(load(bpeMetadata(merges, special)), "bcd")).toBe("bcd");
   expect(show(load(bpeMetadata(merges, special, { "tokenizer.ggml.pre": "gpt-2" })), "bcd")).toBe("bc|d");
 });
 
-test("user-defined tokens are always cut out, control and unknown ones only when parsed, the longest first", () => {
+test("user-defined tokens are always recognised, control and unknown ones only with parseSpecial, the longest first", () => {
   const tokenizer = load(bpeMetadata(["< |"], SPECIAL));
   expect(show(tokenizer, "a<tool>xb<|im_end|>")).toBe("a|<tool>x|b|<||i|m|_|e|n|d|||>");
   expect(show(tokenizer, "<tool>a<|im_end|><|pad|>", PARSED)).toBe("<tool>|a|<|im_end|>|<|pad|>");
   expect(show(tokenizer, "<tool><tool>x<tool>")).toBe("<tool>|<tool>x|<tool>");
 });
 
-test("BOS and EOS are added where the file or the family says so, and only when asked for", () => {
+test("BOS and EOS are added if the file or the family says so, and only with addSpecial", () => {
   const ids = { "tokenizer.ggml.bos_token_id": 256, "tokenizer.ggml.eos_token_id": 257 };
   const quiet = load(bpeMetadata([], SPECIAL, ids));
   expect(show(quiet, "a", WHOLE)).toBe("a");
@@ -117,7 +117,7 @@ test("BOS and EOS are added where the file or the family says so, and only when 
   expect(show(load(wpmMetadata(["▁a"])), "a", WHOLE)).toBe("[CLS]|▁a|[SEP]");
 });
 
-test("a turn's end ends the generation whatever the file calls it, and gives no text", () => {
+test("a known end of turn ends the generation, and gives no text", () => {
   const tokenizer = load(bpeMetadata([], SPECIAL));
   const id = tokenizer.encode("<|im_end|>", PARSED)[0]!;
   expect([...tokenizer.endOfGeneration]).toEqual([id]);
@@ -140,7 +140,7 @@ test("phi-3 swallows white space after a special token", () => {
   expect(show(load(spmMetadata(["▁", "a"], special)), "<|user|>\na", PARSED)).toBe("<|user|>|▁|<0x0A>|a");
 });
 
-test("SentencePiece joins the best score first, falls back to bytes, and puts one space before a text", () => {
+test("SentencePiece joins the best score first, falls back to bytes, and puts a space before a text", () => {
   const tokenizer = load(spmMetadata(["▁", "a", "b", "c", "bc", "ab", "▁ab"]));
   expect(show(tokenizer, "abc é")).toBe("▁|a|bc|▁|<0xC3>|<0xA9>");
   expect(show(tokenizer, "ab")).toBe("▁ab");
@@ -155,18 +155,18 @@ test("SentencePiece pieces that span a space are found", () => {
   expect(show(tokenizer, "a b")).toBe("▁|a▁b");
 });
 
-test("two characters that are no pieces still join to one that is", () => {
+test("two characters without pieces join to a piece", () => {
   expect(show(load(spmMetadata(["▁", "xy"])), "xy x")).toBe("▁|xy|▁|<0x78>");
 });
 
-test("WordPiece takes the longest pieces, folds case and accents, and gives up on a word as a whole", () => {
+test("WordPiece takes the longest pieces, folds case and accents, and makes a whole word unknown", () => {
   const tokenizer = load(wpmMetadata(["▁un", "aff", "able", "▁!", "▁中", "▁ca", "fe"]));
   expect(show(tokenizer, "UNaffable!  Café中 unx cafe\u0301")).toBe("▁un|aff|able|▁!|▁ca|fe|▁中|[UNK]|▁ca|fe");
   const strict = load(wpmMetadata(["▁Ca", "fé"], { "tokenizer.ggml.normalizer.lowercase": false }));
   expect(show(strict, "Café café")).toBe("▁Ca|fé|[UNK]");
 });
 
-test("WordPiece normalises as the models' own tokenizer does, in every script", () => {
+test("WordPiece normalises every script as the models' own tokenizer does", () => {
   const tokenizer = load(wpmMetadata(["▁\u1112", "\u1161", "\u11ab", "▁\u0915", "\u093e", "▁σ", "σ", "▁a", "a"]));
   expect(show(tokenizer, "한")).toBe("▁\u1112|\u1161|\u11ab"); // a syllable is its letters
   expect(show(tokenizer, "\u0915\u093e\u094d")).toBe("▁\u0915|\u093e"); // a vowel sign stays, a mark does not
@@ -175,7 +175,7 @@ test("WordPiece normalises as the models' own tokenizer does, in every script", 
   expect(show(tokenizer, `${"a".repeat(100)} ${"a".repeat(101)} a`)).toBe(`▁a|${"a|".repeat(99)}[UNK]|▁a`);
 });
 
-test("any text comes back from byte-level BPE", () => {
+test("byte-level BPE decodes to the text it encoded", () => {
   const tokenizer = load(bpeMetadata(trainMerges(makeProse(5000), 300), SPECIAL));
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 200 }), fc.boolean(), (text, parseSpecial) => {
@@ -186,7 +186,7 @@ test("any text comes back from byte-level BPE", () => {
   );
 });
 
-test("long runs and much prose take time in proportion to their length", () => {
+test("200,000 equal characters and 500,000 of prose take time linear in their length", () => {
   const merges = trainMerges(makeProse(5000), 300);
   const runs = ["a a", "aa aa", "aaaa aaaa", "Ġ Ġ", "ĠĠ ĠĠ"];
   const models = [
@@ -202,7 +202,7 @@ test("long runs and much prose take time in proportion to their length", () => {
   }
 }, 120_000);
 
-test("a model without a tokenizer knows its ids and refuses text", () => {
+test("a model without a tokenizer has its vocabulary's size, and refuses text", () => {
   const none: Metadata = new Map<string, MetadataValue>([
     ["general.architecture", "llama"],
     ["tokenizer.ggml.model", "none"],

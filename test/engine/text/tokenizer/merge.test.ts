@@ -28,7 +28,7 @@ function makeMerges(pairs: readonly (readonly [number, number])[], ties: boolean
   };
 }
 
-test("scan and heap merge as the definition does, also where ranks are equal", () => {
+test("merging by scan and by heap gives the definition's result, also for equal ranks", () => {
   const scratch = makeMergeScratch();
   const pairs = fc.array(fc.tuple(fc.nat(7), fc.nat(7)), { minLength: 12, maxLength: 40 });
   const short = fc.array(fc.nat(3), { maxLength: 24 });

@@ -9,7 +9,7 @@ import {
   indexPieces,
 } from "../../../../src/engine/text/tokenizer/piece-index.ts";
 
-test("every piece is found by its text, inside of another text, and from its halves; nothing else is", () => {
+test("every piece is found by its text, inside another text and from its halves, and no other text is", () => {
   const pieces = fc.uniqueArray(fc.string({ unit: fc.constantFrom(..."ab▁é🙂"), minLength: 1, maxLength: 6 }), {
     minLength: 1,
   });
@@ -45,7 +45,7 @@ function findCollision(): [string, string] {
   }
 }
 
-test("pieces with one hash are all found, and too many of them are refused", () => {
+test("pieces with equal hashes are all found, and more than 1,024 are refused", () => {
   const [x, y] = findCollision();
   /** Every chain of x and y has the same hash. */
   const chains = (count: number): string[] =>

@@ -115,12 +115,12 @@ test.each([
   ["😀\u0301", [245, 164, 157, 133, 209, 134]],
   ["a\ufeffb", [296, 244, 192, 196, 303]],
   ["\t\r\n", [14, 18, 280]],
-])("%j gives llama.cpp's ids, with nothing around them, and its text again", (text, ids) => {
+])("%j has llama.cpp's ids, without added tokens, and decodes to itself", (text, ids) => {
   expect([...tokenizer.encode(text, plain)]).toEqual(ids);
   expect(tokenizer.detokenize(Int32Array.from(ids))).toBe(text.replace(/^\ufeff/, ""));
 });
 
-test("special tokens are found where they are asked for, and those of users always", () => {
+test("control tokens are recognised only with parseSpecial, and user-defined ones always", () => {
   const parsed = { addSpecial: false, parseSpecial: true };
   const [mark, bos] = [4, 1];
   expect([...tokenizer.encode("<mark><|plamo:bos|>", parsed)]).toEqual([mark, bos]);
@@ -128,7 +128,7 @@ test("special tokens are found where they are asked for, and those of users alwa
   expect(tokenizer.encode("<|plamo:bos|>", plain).length).toBeGreaterThan(5);
 });
 
-test("no other cut into pieces and bytes has a larger sum", () => {
+test("no other segmentation has a larger sum of scores", () => {
   const cost = new Map(PIECES.map(([piece, score]) => [piece, -Math.round(score * 1e4)]));
   const best = (text: string): number => {
     if (text === "") return 0;
@@ -151,7 +151,7 @@ test("no other cut into pieces and bytes has a larger sum", () => {
   );
 });
 
-test("a score that is no number is never taken; a byte without a piece is an error", () => {
+test("a piece with NaN as score is not used, and a byte without a piece is an error", () => {
   const odd = loadTokenizer(
     metadataOf([
       ["ab", NaN],

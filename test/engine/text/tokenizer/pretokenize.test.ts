@@ -40,7 +40,7 @@ for (const [pre, text, words] of CASES) {
   });
 }
 
-test("the words of a text are the text, whatever the rule", () => {
+test("the words of a text join to the text under every rule", () => {
   const letters = fc.constantFrom(..."aZé中1٣ \t\n\r'.,~$한ก\u2003\u0301🙂", "'s", "123", "  ");
   const texts = fc.array(fc.oneof(letters, fc.string({ unit: "grapheme" }))).map((parts) => parts.join(""));
   for (const rule of PRE_TOKENIZERS) {
@@ -52,7 +52,7 @@ test("the words of a text are the text, whatever the rule", () => {
   }
 });
 
-test("60,000 equal characters take no rule long", () => {
+test("60,000 equal characters are split in linear time by every rule", () => {
   const hard = ["a", "A", "aA", " ", "\n", " \n", "7", "é", "e\u0301", "漢", "🙂", "'", "'s", "a ", "\t"];
   for (const rule of PRE_TOKENIZERS) {
     const cut = makeSplit(rule);
@@ -62,7 +62,7 @@ test("60,000 equal characters take no rule long", () => {
   }
 });
 
-test("200,000 blanks take no rule long, whatever stands behind them", () => {
+test("200,000 spaces are split in linear time by every rule, with any text behind them", () => {
   for (const rule of PRE_TOKENIZERS) {
     const cut = makeSplit(rule);
     const start = cpuMs();
@@ -71,11 +71,11 @@ test("200,000 blanks take no rule long, whatever stands behind them", () => {
   }
 });
 
-test("no name belongs to two rules", () => {
+test("no pre-tokenizer name belongs to two rules", () => {
   const names = PRE_TOKENIZERS.flatMap((rule) => rule.names);
   expect(new Set(names).size).toBe(names.length);
 });
 
-test("an unknown name is unsupported, and the message lists the known ones", () => {
+test("an unknown pre-tokenizer is an error that lists the known ones", () => {
   expect(() => findPreTokenizer("gpt-9")).toThrow(/afmoe, bailingmoe.*youtu\), got 'gpt-9'/);
 });

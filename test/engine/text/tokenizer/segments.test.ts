@@ -21,7 +21,7 @@ const words = fc.array(fc.constantFrom("one", " two", "\n", "  ", "é", mark, ma
   maxLength: 12,
 });
 
-test("plain segments are one text, wherever it is cut", () => {
+test("a text without control tokens has the same ids in segments, cut anywhere", () => {
   fc.assert(
     fc.property(words, fc.nat(40), (made, cut) => {
       const text = made.join("").replaceAll(mark, "");
@@ -34,7 +34,7 @@ test("plain segments are one text, wherever it is cut", () => {
   );
 });
 
-test("a segment without control tokens has none, and is encoded as it is without markup", () => {
+test("a segment with control false has the ids of plain text, and no control token", () => {
   fc.assert(
     fc.property(words, (made) => {
       const text = made.join("");
@@ -45,7 +45,7 @@ test("a segment without control tokens has none, and is encoded as it is without
   );
 });
 
-test("control tokens beside such a segment are tokens", () => {
+test("segments with control true keep their control tokens beside such a segment", () => {
   const segments = [mark, mark, mark].map((text, i) => ({ text, control: i !== 1 }));
   const ids = Array.from(tokenizer.encode(segments, { ...special, addSpecial: false }));
   expect([ids[0], ids.at(-1)]).toEqual([control, control]);
@@ -53,7 +53,7 @@ test("control tokens beside such a segment are tokens", () => {
 });
 
 describe("findControl", () => {
-  test("finds every one, and what may begin one at the end", () => {
+  test("finds every control token, and a possible beginning of one at the end", () => {
     const found = tokenizer.findControl(`a${mark}b${mark.slice(0, -1)}`);
     const texts = found.map(({ start, end }) => `a${mark}b${mark.slice(0, -1)}`.slice(start, end));
     expect(texts).toContain(mark);

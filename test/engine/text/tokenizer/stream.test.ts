@@ -15,11 +15,11 @@ function stream(ids: Iterable<number>): string[] {
   return [...Array.from(ids, (id) => detokenizer.push(id)), detokenizer.end()];
 }
 
-test("a character appears when its last byte does, and not before", () => {
+test("a character is emitted with its last byte", () => {
   expect(stream(idsOf(Buffer.from("a🙂é")))).toEqual(["a", "", "", "", "🙂", "", "é", ""]);
 });
 
-test("bytes that never complete a character become U+FFFD at the end", () => {
+test("an incomplete character becomes U+FFFD at the end", () => {
   expect(stream(idsOf(Uint8Array.of(0x61, 0xf0, 0x9f)))).toEqual(["a", "", "", "\uFFFD"]);
 });
 
@@ -33,7 +33,7 @@ test("a control token gives no text, and does not complete a character", () => {
   expect(stream([first!, 256, ...rest])).toEqual(["", "", "é", ""]);
 });
 
-test("streamed text is the text of all ids at once, for any bytes and any text", () => {
+test("streamed text equals the text of all ids at once", () => {
   const same = (ids: number[]): void => {
     expect(stream(ids).join("")).toBe(bytes.detokenize(ids));
   };

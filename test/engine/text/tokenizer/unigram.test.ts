@@ -60,12 +60,12 @@ function bestSum(text: string): number {
   return Math.max(...sums);
 }
 
-test("the cut with the largest sum wins, also where it takes shorter pieces", () => {
+test("the segmentation with the largest sum wins, even with shorter pieces", () => {
   expect(show(load(), "ab  aab ")).toBe("▁ab|▁a|ab");
   expect(show(load(), "aba")).toBe("▁a|ba");
 });
 
-test("no cut is better than the one that is taken", () => {
+test("no other segmentation has a larger sum of scores", () => {
   const tokenizer = load();
   const scores = new Map(PIECES);
   fc.assert(
@@ -79,13 +79,13 @@ test("no cut is better than the one that is taken", () => {
   );
 });
 
-test("neighbouring unknown characters are one token; ends are added where the file says so", () => {
+test("adjacent unknown characters are one token, and EOS is added if the file says so", () => {
   expect(show(load(), "xyz a")).toBe("▁|<unk>|▁a");
   expect(show(load(), "a", WHOLE)).toBe("▁a|</s>");
   expect(show(load(), " <mark>a")).toBe("<mark>|▁a");
 });
 
-test("without merging, every space is a piece, and the prefix stands before the first word", () => {
+test("without remove_extra_whitespaces, every space is a piece, and the prefix precedes the first word", () => {
   const tokenizer = load({ "tokenizer.ggml.remove_extra_whitespaces": false });
   expect(show(tokenizer, "  a b")).toBe("▁|▁|▁a|▁|b");
   expect(
@@ -93,7 +93,7 @@ test("without merging, every space is a piece, and the prefix stands before the 
   ).toBe("ab");
 });
 
-test("ids give the text back", () => {
+test("ids decode to the text", () => {
   const tokenizer = load();
   expect(tokenizer.detokenize(tokenizer.encode("ab a é🙂", PLAIN))).toBe("ab a é🙂");
 });
@@ -139,13 +139,13 @@ function makeCharsmap(map: Readonly<Record<string, string>>): Uint8Array {
 const CHARSMAP = "tokenizer.ggml.precompiled_charsmap";
 const normalizeWith = (map: Uint8Array) => readCharsmap(new Map<string, MetadataValue>([[CHARSMAP, map]]));
 
-test("the longest prefix that the map knows is replaced, the rest stays", () => {
+test("the longest prefix in the character map is replaced, and other text stays", () => {
   const normalize = normalizeWith(makeCharsmap({ "\t": " ", Ａ: "A", ﬁ: "fi", "e\u0301": "é", x: "" }));
   expect(normalize("Ａ\tﬁne\u0301xe 🙂")).toBe("A finée 🙂");
   expect(show(load({ [CHARSMAP]: makeCharsmap({ "\t": " ", ａ: "a" }) }), "ａb\ta")).toBe("▁ab|▁a");
 });
 
-test("a map whose sizes or replacements do not fit is a bad file", () => {
+test("a character map with wrong sizes or missing replacements is a bad file", () => {
   expect(failure(() => normalizeWith(Uint8Array.of(8, 0, 0, 0, 1)))).toMatch(/^bad_file: .*got 8 of 5 bytes/);
   expect(failure(() => normalizeWith(Uint8Array.of(1, 0, 0)))).toMatch(/^bad_file: /);
   const cut = makeCharsmap({ a: "b" }).slice(0, -2);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { makeIdList, pushId } from "../../../../src/engine/text/tokenizer/id-list.ts";
 import { makeWordsEncoder } from "../../../../src/engine/text/tokenizer/word-cache.ts";
 
-test("a word that was met is not encoded again; long ones are, and a full cache starts anew", () => {
+test("a short word is encoded once, a long one each time, and a full cache is cleared", () => {
   const encoded: string[] = [];
   const encode = makeWordsEncoder((word, out) => {
     encoded.push(word);

@@ -21,14 +21,14 @@ const IDS: readonly (readonly number[])[] = [
 ];
 
 test.each(TEXTS.map((text, i) => [text, IDS[i]!] as const))(
-  "%j gives llama.cpp's ids, and its text again",
+  "%j has llama.cpp's ids, and decodes to itself",
   (text, ids) => {
     expect([...tokenizer.encode(text, WHOLE)]).toEqual([...ids]);
     expect(tokenizer.detokenize(Int32Array.from(ids))).toBe(text);
   },
 );
 
-test("the end of text is found where it is asked for, and stays text in a user's", () => {
+test("the end of text is recognised with parseSpecial, and is plain text without", () => {
   expect([...tokenizer.encode("<s>", WHOLE)]).toEqual([0]);
   expect([...tokenizer.encode("<s>", PLAIN)]).toEqual([..."<s>"].map((each) => each.charCodeAt(0) + 1));
   expect(tokenizer.endOfGeneration).toEqual(new Set([0, 257]));
@@ -56,7 +56,7 @@ test("every token is the longest piece that fits", () => {
   );
 });
 
-test("escapes are bytes; anything else after a backslash is itself", () => {
+test("escapes are bytes, and other text after a backslash is kept", () => {
   const text = (piece: string): string => Buffer.from(worldBytes(piece)).toString("latin1");
   expect(text("\\t\\n\\r\\\\\\'\\\"")).toBe("\t\n\r\\'\"");
   expect(text("\\xe9\\x41b")).toBe("\xe9Ab");
@@ -74,7 +74,7 @@ test("a byte without a piece is an error, or the unknown token", () => {
   expect(failure(() => loadTokenizer(twice, "m.gguf"))).toContain('"a" is there twice');
 });
 
-test("a grammar sees the bytes of pieces", () => {
+test("a grammar's vocabulary has the bytes of pieces", () => {
   const { tokens, kind, stopIds } = vocabularyForGrammar(tokenizer);
   expect([kind, tokens[0], tokens[11], tokens[268], tokens[258]]).toEqual(["byte_level", "", "Ċ", "Ã©t", "Ġworld"]);
   expect(stopIds.toSorted((a, b) => a - b)).toEqual([0, 257]);

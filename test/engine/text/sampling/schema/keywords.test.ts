@@ -213,7 +213,7 @@ const CASES: Readonly<Record<string, readonly [Schema, yes: readonly string[], n
 
 const ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9 });
 
-describe("is held:", () => {
+describe("a grammar accepts exactly the values of", () => {
   test.each(Object.entries(CASES))("%s", async (_, [schema, yes, no]) => {
     const check = ajv.compile(schema);
     for (const [texts, fits] of [
@@ -247,7 +247,7 @@ test.each<[Schema, string]>([
   [{ $dynamicRef: "#x", type: "string" }, "$.$dynamicRef"],
   [object({ x_a: { enum: [1, "t"] } }, { patternProperties: { "^x_": { type: "integer" } } }), "$.patternProperties"],
   [{ type: "object", patternProperties: { "a*": { type: "integer" }, "^b": { minimum: 2 } } }, "$.patternProperties"],
-])("what is not held is told, and the rest is held (%#)", async (schema, place) => {
+])("a keyword that is not enforced is reported by its place (%#)", async (schema, place) => {
   expect(schemaGrammar(schema).left).toEqual([place]);
   (await compiler.matcher(schema)).dispose();
 });
@@ -260,12 +260,12 @@ test.each<[Schema, yes: string, no: readonly string[]]>([
   [{ maxLength: 3 }, '"abc"', ["1", "null"]],
   [{ pattern: "^a+$" }, '"aa"', ["1", "[]"]],
   [{ format: "date" }, '"2026-11-27"', ["1", "null"]],
-])("keywords that people write instead of a type imply it (%#)", async (schema, yes, no) => {
+])("keywords of one type imply that type (%#)", async (schema, yes, no) => {
   expect(await takes(schema, yes)).toBe(true);
   for (const text of no) expect([text, await takes(schema, text)]).toEqual([text, false]);
 });
 
-test("`if` and `contains` say what is evaluated", async () => {
+test("unevaluatedItems counts items that `if` and `contains` evaluate", async () => {
   const allowed = (schema: Schema, texts: readonly string[]): Promise<boolean[]> =>
     Promise.all(texts.map((text) => takes(schema, text)));
   // Ajv evaluates nothing by an `if` alone, and all items by `contains`
@@ -275,7 +275,7 @@ test("`if` and `contains` say what is evaluated", async () => {
   expect(await allowed(list, ['["a",1]', "[1,1]", '["a"]', "[1,3]"])).toEqual([true, true, false, false]);
 });
 
-test("conditions that nothing fits are not held, and a schema that refers to itself ends", async () => {
+test("a condition that no value meets is not enforced, and a recursive schema compiles", async () => {
   expect(schemaGrammar({ enum: ["a"], not: { const: "a" } }).left).toEqual(["$.not"]);
   const node = {
     ...object({ next: { $ref: "#/$defs/node" }, kind: { enum: ["leaf", "inner"] } }, { required: ["kind"] }),

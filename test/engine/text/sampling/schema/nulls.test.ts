@@ -17,7 +17,7 @@ const withNulls = {
   properties: { name: { ...NULLS, type: "string" }, tags: { ...NULLS, type: "array", items: { ...NULLS } } },
 };
 
-test("every keyword that is null is absent, however deep", () => {
+test("a keyword that is null is absent, at any depth", () => {
   expect(withoutNulls(withNulls)).toEqual(person);
   expect(schemaGrammar(withNulls)).toEqual(schemaGrammar(person));
   const tool = (parameters: object) => [{ type: "function", function: { name: "f", parameters } }];
@@ -26,7 +26,7 @@ test("every keyword that is null is absent, however deep", () => {
   expect(grammarOf(withNulls)).toBe(grammarOf(person));
 });
 
-test("null stays where it is a value, and a property that is null may be anything", () => {
+test("null stays as a value of const, default and enum, and a property that is null accepts any value", () => {
   const schema = { const: null, default: null, enum: [null, 1], properties: { required: null, a: { items: null } } };
   expect(withoutNulls(schema)).toEqual({ ...schema, properties: { required: {}, a: {} } });
 });

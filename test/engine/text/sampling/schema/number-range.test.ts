@@ -14,7 +14,7 @@ const fits = (x: number, { min, max }: { min?: Bound; max?: Bound }): boolean =>
 const boundOf = (value: fc.Arbitrary<number>): fc.Arbitrary<Bound> => fc.record({ value, open: fc.boolean() });
 const nothing: (text: string) => boolean = () => false;
 
-test("integers are accepted exactly where they lie between the bounds", () => {
+test("integers are accepted exactly if they lie between the bounds", () => {
   const near = fc.integer({ min: -1200, max: 1200 });
   const bound = fc.option(boundOf(fc.oneof(near, fc.constantFrom(0, 0.5, -0.5, 99, 100, -100, 999.5))), {
     nil: undefined,
@@ -38,7 +38,7 @@ test("integers have no leading zero, no sign on zero, and fit a double", () => {
   expect(["-0", "01", "1.0", "", "-", "1e3", "9999999999999999999"].some(any)).toBe(false);
 });
 
-test("numbers are accepted exactly where they lie between the bounds", () => {
+test("numbers are accepted exactly if they lie between the bounds", () => {
   const decimal = fc
     .tuple(fc.integer({ min: -4000, max: 4000 }), fc.integer({ min: 0, max: 3 }))
     .map(([n, d]) => n / 10 ** d);

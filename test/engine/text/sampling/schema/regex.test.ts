@@ -66,14 +66,14 @@ test("a pattern's grammar accepts the strings that the pattern matches", () => {
   }
 });
 
-test("a few characters beyond ASCII are told apart, a whole script counts as any", () => {
+test("a small range beyond ASCII is exact, and a whole script accepts any character beyond ASCII", () => {
   const accented = acceptorOf(grammarOf("^[à-ü]$"));
   expect(["é", "中", "a"].map(accented)).toEqual([true, false, false]);
   const script = acceptorOf(grammarOf("^[一-龥]$"));
   expect(["中", "é", "a"].map(script)).toEqual([true, true, false]);
 });
 
-test("what needs an escape in JSON is escaped where the pattern asks for it, and left out of classes", () => {
+test("quotes, backslashes and controls are escaped in a pattern, and excluded from its classes", () => {
   expect(acceptorOf(grammarOf('^"\\\\\\n$'))('\\"\\\\\\n')).toBe(true);
   const dot = acceptorOf(grammarOf("^.$"));
   expect(['"', "\\", "\n", "\t"].some(dot)).toBe(false);
@@ -100,7 +100,7 @@ test.each([
   expect(() => grammarOf(pattern)).toThrow(reason);
 });
 
-test("counts beyond the budget become 'or more' instead of a slow grammar", () => {
+test("counts beyond the budget become 'or more'", () => {
   expect(grammarOf("^[a-z]{1,500}$")).toBe("(([a-z])+)");
   expect(grammarOf("^((a{9}){99}){99}$").length).toBeLessThan(200);
 });
@@ -113,13 +113,13 @@ test.each([
   ["uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567-e89b-02d3-a456-426614174000", "123e4567"]],
   ["ipv4", ["0.0.0.0", "255.249.199.9"], ["256.0.0.1", "1.2.3", "01.2.3.4"]],
   ["uri", ["https://example.org/a/b?c=d", "http://a.bc"], ["example.org", "ftp://a.bc"]],
-])("format %s takes what its standard allows and nothing else", (format, good, bad) => {
+])("format %s accepts its standard's values and no others", (format, good, bad) => {
   const accepts = acceptorOf(grammarOf(FORMATS[format]!));
   expect(good.filter((text) => !accepts(text))).toEqual([]);
   expect(bad.filter(accepts)).toEqual([]);
 });
 
-test("formats that nobody knows are annotations, whatever objects inherit under their names", () => {
+test("unknown formats do not constrain a string, even if named like properties of Object", () => {
   const plain = schemaGrammar({ type: "string" });
   for (const format of ["constructor", "toString", "__proto__", "valueOf", "hasOwnProperty", "card", ""])
     expect(schemaGrammar({ type: "string", format })).toEqual(plain);
