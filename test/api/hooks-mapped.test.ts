@@ -35,7 +35,7 @@ describe("POST {hooks.path}/<name>", () => {
     expect((await agents(api))[0]).toMatchObject({ name: "Alerts", channel: "telegram" });
   });
 
-  test("response: the mapping's status and body are sent, whatever the outcome", async () => {
+  test("response: the mapping's status and body answer runs, repeats and excluded requests", async () => {
     const twiml = "<Response/>";
     const own = [
       { match: { path: "teams" }, messageTemplate: "x", response: { body: { type: "message", text: "On it." } } },

@@ -89,7 +89,7 @@ const head = (path: string, ...lines: string[]): string =>
 
 describe("slow senders:", () => {
   test.each([
-    ["announced", `Content-Length: 100`, '{"text"'],
+    ["with Content-Length", `Content-Length: 100`, '{"text"'],
     ["in chunks", "Transfer-Encoding: chunked", '7\r\n{"text"\r\n'],
   ])("a body that never ends, %s, gets 408, and its connection is closed", async (_, line, start) => {
     const { text, closed } = await send([head("/hooks/wake", `Authorization: Bearer ${TOKEN}`, line) + start]);
@@ -106,7 +106,7 @@ describe("slow senders:", () => {
   });
 
   test.each([
-    ["announced", "Content-Length: 1000000", "x"],
+    ["with Content-Length", "Content-Length: 1000000", "x"],
     ["in chunks", "Transfer-Encoding: chunked", "1\r\nx\r\n"],
   ])(
     "a sender without a token gets 401 before its body ends, %s, and its connection is closed",
@@ -138,7 +138,7 @@ describe("slow senders:", () => {
     expect(closed).toBe(true);
   });
 
-  describe("bodies of senders without a valid signature yet", () => {
+  describe("unauthenticated bodies", () => {
     const begun = (address: string, path = "/hooks/signed"): string =>
       head(path, `X-Forwarded-For: ${address}`, "Content-Length: 100") + "{";
     const signedFrom = (address: string): Promise<Response> =>

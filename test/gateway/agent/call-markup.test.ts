@@ -23,7 +23,7 @@ test.each([
   ["cohere", `<|START_ACTION|>[${CALL}]<|END_ACTION|>`],
   ["mistral", `[TOOL_CALLS]send[ARGS]{"to": "x"}`],
   ["llama3", `<|python_tag|>${CALL}`],
-])("call markup is removed from a text: %s", (_, call) => {
+])("call markup is removed from a text, also beside other words: %s", (_, call) => {
   expect(withoutCalls(call)).toBe("");
   expect(withoutCalls(`It burns.\n\n${call}`)).toBe("It burns.");
 });

@@ -87,7 +87,7 @@ describe("events", () => {
     expect((await waiting(HOOK)).length).toBe(1);
   });
 
-  test("merged after a turn saw the event wait for the next turn", async () => {
+  test("merged into an event that a turn already saw wait for the next turn", async () => {
     await put("a");
     await put("a");
     const seen = await waiting();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { EVERY, testHeart, withHeartbeat } from "./hearts.ts";
 
 describe("while turns are paused", () => {
-  test("the timer runs no turn, and does so again afterwards", async () => {
+  test("the timer starts no turn until the pause ends", async () => {
     const test = testHeart(() => ({ text: "On it" }), { settings: withHeartbeat({ prompt: "Is all well?" }) });
     await test.heart.start();
     await test.peers.setPaused(true);

@@ -102,7 +102,7 @@ describe("a turn that fails", () => {
   });
 
   test.each([
-    ["a bug of ours, which may not happen again", new TypeError("undefined is not"), true],
+    ["a bug, which may not happen again,", new TypeError("undefined is not"), true],
     ["a registry that is away", new AppError("registry", "away"), true],
     ["a bad request", new AppError("bad_request", "no"), false],
   ])("by %s reports whether it may be tried again", async (_, error, isTemporary) => {

@@ -11,7 +11,7 @@ test("a text that fits is one unchanged message", () => {
   expect(cut("  short\n\n\nand\n")).toEqual(["  short\n\n\nand\n"]);
 });
 
-test("a blank text is no message", () => {
+test("a blank text becomes no message", () => {
   for (const text of ["", "   ", "\n".repeat(500)]) expect(cut(text)).toEqual([]);
 });
 

@@ -122,10 +122,14 @@ describe("plugins", () => {
   });
 
   test.each([
-    ["no function", "export default 5;", "expected a function as the default export"],
-    ["no channel", "export default () => ({ id: 'x' });", "expected it to make { id, aliases, schema, make }"],
-    ["a throw", "throw new Error('at import');", "at import"],
-    ["no code", "export default (", ""],
+    ["no function as its export", "export default 5;", "expected a function as the default export"],
+    [
+      "an object that is not a channel",
+      "export default () => ({ id: 'x' });",
+      "expected it to make { id, aliases, schema, make }",
+    ],
+    ["an exception at import", "throw new Error('at import');", "at import"],
+    ["a syntax error", "export default (", ""],
     ["a name that is taken", plugin("telegram"), "its name is taken by 'telegram'"],
     ["an alias that is taken", plugin("pigeon", '["tg"]'), "its name is taken by 'telegram'"],
     ["the name of a setting", plugin("plugins"), "expected it to make"],

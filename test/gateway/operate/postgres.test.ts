@@ -114,8 +114,8 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
   }, 120_000);
 
   test.each([
-    ["that are new", "full"],
-    ["of which one came before", "fuller"],
+    ["with new keys", "full"],
+    ["with one repeated key", "fuller"],
   ])(
     "accepts webhooks %s with few reads of full tables, although the plan was made for empty ones",
     async (_, schema) => {

@@ -183,7 +183,7 @@ test("a part that fails ends its text, and no other text", async () => {
   expect(await put("h", "next")).toMatchObject({ kind: "sent" });
 });
 
-test("a part of unknown outcome is not repeated if the platform keeps repeats, and later parts are sent", async () => {
+test("a part of unknown outcome is not repeated if the platform does not drop repeats, and later parts are sent", async () => {
   const sent: string[] = [];
   await start([
     scripted(({ text }) => {
@@ -240,7 +240,7 @@ test("an exception of a channel makes the outcome of its message unknown", async
   });
 });
 
-test("a message to a channel that is not there waits for that channel", async () => {
+test("a message to a channel that is not configured waits until it is", async () => {
   const channels = new Map<string, Channel>();
   await start([], { channels: () => channels });
   const done = put("g", "hello");

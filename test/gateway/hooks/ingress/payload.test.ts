@@ -32,15 +32,15 @@ describe("a body", () => {
     ["JSON behind a byte order mark", '\ufeff{"a":1}', JSON_TYPE, { a: 1 }],
     ["nothing", "", null, {}],
     ["blanks", " \r\n", JSON_TYPE, {}],
-    ["a key twice, of which the last counts", '{"a":1,"a":2}', JSON_TYPE, { a: 2 }],
+    ["a repeated key, the last of which counts", '{"a":1,"a":2}', JSON_TYPE, { a: 2 }],
     ["text", "disk full", "text/plain; charset=utf-8", "disk full"],
     ["text that only begins like JSON", "[warn] disk full", "text/plain", "[warn] disk full"],
     ["a form", "a=1&b=x+y%21&a=2", FORM, { a: ["1", "2"], b: "x y!" }],
     ["a form around JSON", `payload=${encodeURIComponent('{"a":[1]}')}`, FORM, { a: [1] }],
-    ["a form with a payload that is none", "payload=hello&x=1", FORM, { payload: "hello", x: "1" }],
+    ["a form with a payload that is not JSON", "payload=hello&x=1", FORM, { payload: "hello", x: "1" }],
     ["lines of JSON", '{"a":1}\r\n\n[2]\n', "application/x-ndjson", [{ a: 1 }, [2]]],
     ["a sequence of JSON", '\x1e{"a":1}\n\x1e2\n', "application/json-seq", [{ a: 1 }, 2]],
-  ])("contains %s", (_, body, contentType, expected) => {
+  ])("with %s is parsed", (_, body, contentType, expected) => {
     expect(parse(body, contentType)).toEqual(expected);
   });
 
@@ -61,9 +61,9 @@ describe("a body", () => {
 
   test.each([
     ["an id beyond 2^53", '{"id":9007199254740993}', { id: "9007199254740993" }],
-    ["a negative one", "[-12345678901234567890]", ["-12345678901234567890"]],
-    ["a number without end", '{"a":{"b":1e400}}', { a: { b: "1e400" } }],
-    ["the last whole number that is exact", "[9007199254740991, 1.5, 1e21]", [9_007_199_254_740_991, 1.5, 1e21]],
+    ["a negative integer beyond 2^53", "[-12345678901234567890]", ["-12345678901234567890"]],
+    ["a number beyond the range of doubles", '{"a":{"b":1e400}}', { a: { b: "1e400" } }],
+    ["the largest safe integer", "[9007199254740991, 1.5, 1e21]", [9_007_199_254_740_991, 1.5, 1e21]],
     ["a long fraction", "[0.12345678901234567890]", JSON.parse("[0.12345678901234567890]")],
     ["long digits in a text", '{"a":"9007199254740993","b":1}', { a: "9007199254740993", b: 1 }],
     [
@@ -92,12 +92,12 @@ describe("a body", () => {
     ["text where JSON is expected", "hello", "application/xml", "invalid_json"],
     ["a line that is not JSON", '{"a":1}\noops', "application/x-ndjson", "invalid_json"],
     ["bytes that are not UTF-8", Uint8Array.of(0x22, 0xff, 0x22), JSON_TYPE, "invalid_utf8"],
-    ["half a character", Uint8Array.of(0x22, 0xc3, 0x22), "text/plain", "invalid_utf8"],
-    ["half a surrogate", Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), JSON_TYPE, "invalid_utf8"],
-    ["lists in lists", "[".repeat(129) + "]".repeat(129), JSON_TYPE, "too_deep"],
-    ["objects without end", '{"a":'.repeat(100_000), JSON_TYPE, "too_deep"],
-    ["lists in text", "[".repeat(200_000), "text/plain", "too_deep"],
-    ["lists in a form", `payload=${"[".repeat(1000)}`, FORM, "too_deep"],
+    ["an incomplete character", Uint8Array.of(0x22, 0xc3, 0x22), "text/plain", "invalid_utf8"],
+    ["a lone surrogate", Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), JSON_TYPE, "invalid_utf8"],
+    ["nested lists", "[".repeat(129) + "]".repeat(129), JSON_TYPE, "too_deep"],
+    ["endlessly nested objects", '{"a":'.repeat(100_000), JSON_TYPE, "too_deep"],
+    ["nested lists as text", "[".repeat(200_000), "text/plain", "too_deep"],
+    ["nested lists in a form", `payload=${"[".repeat(1000)}`, FORM, "too_deep"],
   ])("with %s is refused", (_, body, contentType, problem) => {
     expect(problemOf(() => parse(body, contentType))).toBe(problem);
   });

@@ -87,15 +87,15 @@ describe("a hostile mail becomes bounded text:", () => {
     ["UTF-7", `${HEAD}Content-Type: text/plain; charset=utf-7\r\n\r\nHi Mom -+Jjo--!`],
     ["broken base64", `${HEAD}Content-Transfer-Encoding: base64\r\n\r\nSGVsbG8*&^gV29ybGQ=== x`],
     ["NUL", "From: a\0@b\r\nSubject: s\0s\r\nMessage-ID: <1\0@b>\r\n\r\nbo\0dy"],
-    ["no end of its boundary", `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbody`],
+    ["an unclosed boundary", `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbody`],
     ["nothing", ""],
     [
       "tags that open and never close",
       `${HEAD}Content-Type: text/html\r\n\r\n${"<div><b><table><tr><td>".repeat(40_000)}`,
     ],
     ["comments that never end", `${HEAD}Content-Type: text/html\r\n\r\n${"<!--".repeat(200_000)}`],
-    ["lists in lists", `${HEAD}Content-Type: text/html\r\n\r\n${"<ul><li>".repeat(100_000)}`],
-    ["quotes in quotes", `${HEAD}Content-Type: text/html\r\n\r\n${"<blockquote>x".repeat(60_000)}`],
+    ["nested lists", `${HEAD}Content-Type: text/html\r\n\r\n${"<ul><li>".repeat(100_000)}`],
+    ["nested quotes", `${HEAD}Content-Type: text/html\r\n\r\n${"<blockquote>x".repeat(60_000)}`],
   ])("with %s", async (_, source) => {
     const mail = await read(source);
     expect(JSON.stringify(mail).length).toBeLessThan(50_000);

@@ -73,12 +73,12 @@ describe("the configuration refuses a condition with", () => {
   let deep: Condition = { at: "a" };
   for (let i = 0; i < 20; i++) deep = { not: deep };
   test.each<[string, Condition, string]>([
-    ["no pattern", { at: "a", matches: "(" }, "pattern '(': error parsing regexp: missing closing )"],
-    ["looking back", { at: "a", matches: "(a)\\1" }, "invalid escape sequence"],
-    ["looking ahead", { at: "a", matches: "(?=a)" }, "invalid or unsupported Perl syntax"],
-    ["a huge program", { at: "a", matches: "[a-z]{999}".repeat(9) }, "is too large"],
-    ["no path", { at: " " }, "a path is empty"],
-    ["depth", deep, "nest deeper than 16"],
+    ["an invalid pattern", { at: "a", matches: "(" }, "pattern '(': error parsing regexp: missing closing )"],
+    ["a back-reference", { at: "a", matches: "(a)\\1" }, "invalid escape sequence"],
+    ["a lookahead", { at: "a", matches: "(?=a)" }, "invalid or unsupported Perl syntax"],
+    ["a pattern whose program is too large", { at: "a", matches: "[a-z]{999}".repeat(9) }, "is too large"],
+    ["an empty path", { at: " " }, "a path is empty"],
+    ["too deep nesting", deep, "nest deeper than 16"],
   ])("%s", (_, condition, problem) => expect(() => makeQuestion(condition)).toThrow(problem));
 
   test("a pattern of more than 512 characters", () =>

@@ -214,7 +214,7 @@ describe("a signature in the body", () => {
     ["another time", { ...fields, timestamp: String(NOW / 1000 + 1) }],
     ["an old time", { ...fields, timestamp: "1", signature: hmac("key-1", `1${token}`) }],
     ["no signature", { ...fields, signature: undefined }],
-    ["no text", { ...fields, signature: { a: 1 } }],
+    ["a signature that is not text", { ...fields, signature: { a: 1 } }],
     ["no token", { timestamp: SECONDS, signature: hmac("key-1", SECONDS), token: undefined }],
   ])("is refused with %s", (name, given) => {
     // without a token the content is only the time, which its sender did sign

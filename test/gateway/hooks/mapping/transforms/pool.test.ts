@@ -179,29 +179,29 @@ describe("the next call uses", () => {
 describe("a fault stays within its process:", () => {
   test.each<[string, string, string, number]>([
     ["throws", "export default () => { throw new Error('boom') };", "transform 'a.ts': boom", GENEROUS_MS],
-    ["throws what is no error", "export default () => { throw 5 };", "transform 'a.ts': 5", GENEROUS_MS],
+    ["throws a value that is not an error", "export default () => { throw 5 };", "transform 'a.ts': 5", GENEROUS_MS],
     ["fails to load", "throw new Error('at load'); export default () => 1;", "at load", GENEROUS_MS],
     ["exports no function", "export const other = 1;", "no function is exported as default or transform", GENEROUS_MS],
-    ["loops for ever", "export default () => { for (;;) {} };", "it took more than 300 ms", 300],
-    ["loops for ever when loaded", "for (;;) {}", "it took more than 300 ms", 300],
+    ["loops without end", "export default () => { for (;;) {} };", "it took more than 300 ms", 300],
+    ["loops without end when loaded", "for (;;) {}", "it took more than 300 ms", 300],
     ["never answers", "export default () => new Promise(() => {});", "it took more than 300 ms", 300],
     ["exits", "export default () => process.exit(3);", "it ended its process (status 3)", GENEROUS_MS],
     ["kills itself", "export default () => process.kill(process.pid, 'SIGKILL');", "SIGKILL", GENEROUS_MS],
     [
-      "rejects behind its own back",
+      "rejects a promise that it does not await",
       "export default () => { Promise.reject(new Error('x')); return new Promise(() => {}) };",
       "it ended its process (status 1)",
       GENEROUS_MS,
     ],
     [
-      "returns what JSON cannot say",
+      "returns a cyclic object",
       "export default () => { const a: any = {}; a.a = a; return a };",
       "cyclic",
       GENEROUS_MS,
     ],
     ["returns too much", "export default () => 'x'.repeat(5e6);", "more than 4194304 characters", GENEROUS_MS],
     [
-      "answers in another's name",
+      "writes a forged answer to its output",
       `export default () => { process.stdout.write('{"id":"1","kind":"done","output":1}\\n'); return 2 };`,
       "it wrote to its standard output",
       GENEROUS_MS,
@@ -213,7 +213,7 @@ describe("a fault stays within its process:", () => {
       GENEROUS_MS,
     ],
   ])(
-    "a module that %s",
+    "a module that %s ends with an error",
     async (_, text, problem, timeoutMs) => {
       write("a.ts", text);
       expect(await run("a.ts", { timeoutMs }).catch((error: Error) => error.message)).toContain(problem);

@@ -6,14 +6,19 @@ const parts = { outcome: "ok", answer: "done", reason: null } as const;
 
 test.each([
   ["Hook <name>: <summary>", "Email", parts, "Hook Email: done"],
-  ["the default name is not said twice", "Hook", parts, "Hook: done"],
+  ["the default name is not repeated", "Hook", parts, "Hook: done"],
   ["the answer is trimmed", "Email", { ...parts, answer: "\n done \n" }, "Hook Email: done"],
-  ["without an answer, how it ended", "Email", { ...parts, answer: "  " }, "Hook Email: ok"],
-  ["an error", "CI", { outcome: "error", answer: null, reason: "no such model" }, "Hook CI (error): no such model"],
-  ["given up", "CI", { outcome: "dead", answer: null, reason: "busy" }, "Hook CI (error): busy"],
-  ["a timeout", "CI", { outcome: "timeout", answer: null, reason: "too long" }, "Hook CI (timeout): too long"],
+  ["an empty answer is replaced by the outcome", "Email", { ...parts, answer: "  " }, "Hook Email: ok"],
   [
-    "an end on request",
+    "an error is named",
+    "CI",
+    { outcome: "error", answer: null, reason: "no such model" },
+    "Hook CI (error): no such model",
+  ],
+  ["a dead run is an error", "CI", { outcome: "dead", answer: null, reason: "busy" }, "Hook CI (error): busy"],
+  ["a timeout is named", "CI", { outcome: "timeout", answer: null, reason: "too long" }, "Hook CI (timeout): too long"],
+  [
+    "a cancellation is named",
     "CI",
     { outcome: "cancelled", answer: null, reason: "stopped" },
     "Hook CI (cancelled): stopped",

@@ -233,9 +233,9 @@ test("a run waits as long as the model server asks, and is dead after a day", as
 });
 
 test.each([
-  ["a bad model", new AppError("bad_request", "no such model"), "failed", 1],
-  ["a busy model", new AppError("busy", "the queue is full"), "dead", 3],
-  ["a surprise", new TypeError("undefined is not a function"), "dead", 3],
+  ["bad_request", new AppError("bad_request", "no such model"), "failed", 1],
+  ["busy", new AppError("busy", "the queue is full"), "dead", 3],
+  ["a TypeError", new TypeError("undefined is not a function"), "dead", 3],
 ])("a turn that throws %s ends or is retried by the kind of error", async (_, error, state, attempts) => {
   await using at = makeWorkerBench();
   at.parts.answer = () => Promise.reject(error);
