@@ -56,7 +56,7 @@ async function run(url: string, files: readonly string[]): Promise<{ failed: str
 }
 
 test.skipIf(!hasPostgres)(
-  "on PostgreSQL (Debian's postgresql)",
+  "the drawn database tests pass on PostgreSQL (Debian's postgresql)",
   async () => {
     const server = await startPostgres({ syncs: false }); // other tests cover durability
     try {

@@ -40,7 +40,7 @@ describe("the list of models", () => {
   });
 });
 
-describe("whether a model fits", () => {
+describe("fit of a model on a machine:", () => {
   const model = { size: 5 * GB, memory: 6 * GB };
   test.each([
     [machine(16, 12), false, { fits: "yes" }],

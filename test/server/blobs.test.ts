@@ -130,7 +130,7 @@ describe("POST /api/blobs/:digest", () => {
   test.each([
     ["an announced length", "content-length: 1000000\r\n\r\n", "half of it"],
     ["chunks", "transfer-encoding: chunked\r\n\r\n", "8\r\nhalf of \r\n"],
-  ])("a client that goes away in the middle of %s leaves nothing", async (_, header, part) => {
+  ])("a client that disconnects in the middle of %s leaves nothing", async (_, header, part) => {
     const before = await blobs();
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);

@@ -54,7 +54,7 @@ describe("tool calls", () => {
     { type: "function", function: { name: "f", parameters: { type: "object", properties: { z: {}, a: {} } } } },
   ];
 
-  test("come in chunks of their own, numbered and named", async () => {
+  test("come in separate chunks with an index and a name", async () => {
     harness.runtime.script = play([{ kind: "text", text: "Well" }, call("f", { z: 1, a: 2 }), call("g", {}), DONE]);
     const lines = await linesOf(await chat({ tools }));
     expect(lines[1]).toEqual({

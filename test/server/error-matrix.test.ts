@@ -161,7 +161,7 @@ describe.each(Object.entries(MODEL_ROUTES))("%s", (route, { rest, missing, blank
   });
 
   if (absent)
-    test(`an absent model: ${absent.join(" ")}`, async () => {
+    test(`a missing model: ${absent.join(" ")}`, async () => {
       expect(await ask("nope")).toEqual(absent);
       const [method = "", path = ""] = route.split(" ");
       expect(await (await harness.call(method, path, { ...rest, model: "nope" })).json()).toMatchObject(shapeOf(path));

@@ -99,7 +99,7 @@ describe("bodies", () => {
   });
 });
 
-describe("requests that contradict themselves", () => {
+describe("contradicting or invalid fields", () => {
   test.each([[{ template: "x" }], [{ system: "x" }], [{ context: [1] }]])("are refused: raw with %j", async (extra) => {
     const error = "raw mode does not support template, system, or context";
     expect(await failure("/api/generate", { model: "m", prompt: "x", raw: true, ...extra })).toEqual([400, { error }]);
@@ -125,7 +125,7 @@ describe("requests that contradict themselves", () => {
   });
 });
 
-describe("a runtime that fails", () => {
+describe("an error of the runtime", () => {
   const failing = (error: Error, before: InferenceEvent[] = []): Script =>
     async function* () {
       yield* before;
@@ -140,7 +140,7 @@ describe("a runtime that fails", () => {
     [new AppError("bad_file", "m.gguf: truncated"), 500],
     [new AppError("cancelled", "request canceled"), 499],
     [new Error("invariant: a bug"), 500],
-  ])("%s before the first piece: %d, streaming or not", async (error, status) => {
+  ])("%s before the first piece gives %d, streaming or not", async (error, status) => {
     harness.runtime.script = failing(error);
     for (const stream of [true, false]) {
       const body = { model: "m", messages: [{ content: "x" }], stream };

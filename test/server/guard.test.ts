@@ -194,7 +194,7 @@ describe("the Host header", () => {
     });
   });
 
-  test("an OPTIONS request to one of our names is answered at once", async () => {
+  test("an OPTIONS request to one of the server's names is answered at once", async () => {
     expect((await (await caller())({ host: "localhost" }, "OPTIONS")).status).toBe(204);
   });
 });

@@ -281,7 +281,7 @@ describe("the list of models in memory", () => {
   const UNKNOWN = expect.objectContaining({ format: "gguf", families: null });
   test("is empty at first", async () => expect(await get("/api/ps")).toEqual({ models: [] }));
 
-  test("has all fields", async () => {
+  test("has all fields of a loaded model", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     const loaded = { name: "m:latest", digest: "d1", paths, sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
     const places = [

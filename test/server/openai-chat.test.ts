@@ -376,7 +376,7 @@ describe("errors", () => {
     expect((await fetch(`${url}/v1/chat/completions`)).status).toBe(405);
   });
 
-  test("before the first chunk: a status, streaming or not", async () => {
+  test("an error before the first chunk: a status, streaming or not", async () => {
     harness.runtime.script = async function* () {
       yield* [];
       throw new AppError("busy", "server busy");
@@ -390,7 +390,7 @@ describe("errors", () => {
     }
   });
 
-  test("after the first chunk: an error frame, and no [DONE]", async () => {
+  test("an error after the first chunk: an error frame, and no [DONE]", async () => {
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "a" };
       throw new AppError("runner", "model runner has unexpectedly stopped");

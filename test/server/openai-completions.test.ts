@@ -96,7 +96,7 @@ describe("reply", () => {
     expect(await choiceOf({ prompt: "", keep_alive: 0 })).toMatchObject({ finish_reason: "unload" });
   });
 
-  test("after the first chunk: an error frame, and no [DONE]", async () => {
+  test("an error after the first chunk: an error frame, and no [DONE]", async () => {
     harness.runtime.script = async function* () {
       yield { kind: "text", text: "a" };
       throw new AppError("runner", "gone");

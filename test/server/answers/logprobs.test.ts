@@ -56,7 +56,7 @@ describe.each([
     expect(asked()).not.toHaveProperty("logprobs");
   });
 
-  test("top_logprobs outside of 0 to 20: 400, before the model is looked for", async () => {
+  test("top_logprobs outside of 0 to 20: 400, also for a missing model", async () => {
     for (const count of [-1, 21]) {
       const response = await post({ model: "nobody", logprobs: true, top_logprobs: count });
       expect([response.status, await response.json()]).toEqual([

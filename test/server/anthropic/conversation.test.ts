@@ -37,7 +37,7 @@ describe("tool results", () => {
   const after = (...content: unknown[]) => readConversation({ messages: [assistant(use), user(...content)] }).slice(1);
   const told = (content: string) => ({ role: "tool", content, tool_call_id: "c1", tool_name: "weather" });
 
-  test("come before the user's text, in any order of the blocks", () => {
+  test("precede the user's text, in any order of the blocks", () => {
     expect(after(text("and now?"), result("sunny"))).toEqual([told("sunny"), { role: "user", content: "and now?" }]);
     expect(after(result("sunny"))).toEqual([told("sunny")]);
   });
@@ -47,18 +47,18 @@ describe("tool results", () => {
     expect(after(result(undefined))).toEqual([told("")]);
   });
 
-  test('of failed tools begin with "Error", which is added if missing', () => {
+  test('begin with "Error" if the tool failed, without repeating one that is there', () => {
     expect(after(result("no network", { is_error: true }))).toEqual([told("Error: no network")]);
     expect(after(result("Error 404", { is_error: true }))).toEqual([told("Error 404")]);
   });
 
-  test("for an unknown call have no tool name", () => {
+  test("have no tool name if no call has their id", () => {
     expect(readConversation({ messages: [user(result("x"))] })).toEqual([
       { role: "tool", content: "x", tool_call_id: "c1" },
     ]);
   });
 
-  test("inside an assistant's turn split it into call, result and the text that follows", () => {
+  test("split an assistant's turn into the call, the result and the text that follows", () => {
     const search = { type: "server_tool_use", id: "s1", name: "web_search", input: { query: "q" } };
     const found = [{ type: "web_search_result", title: "T", url: "http://t", encrypted_content: "…" }];
     const turn = assistant(search, { type: "web_search_tool_result", tool_use_id: "s1", content: found }, text("So"));
@@ -87,7 +87,7 @@ test("text documents and search results become text", () => {
   ]);
 });
 
-describe("what others' histories hold", () => {
+describe("old messages of other servers", () => {
   const hi = { role: "user", content: "hi" };
   const answer = { role: "assistant", content: "Hello" };
 

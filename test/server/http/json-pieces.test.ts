@@ -67,7 +67,7 @@ test("timers run while a large value is written", async () => {
   expect(turns).toBeGreaterThan(2);
 });
 
-test("writing stops when the client has gone", async () => {
+test("writing stops if the client has disconnected", async () => {
   const gone = new AbortController();
   const writing = encodeJson(
     Array.from({ length: 2_000_000 }, () => "word"),

@@ -54,7 +54,7 @@ test("a model counts under one name, however requests write it", async () => {
   expect(text.match(/^hearth_tokens_total\{.*kind="prompt"\}/gm)).toHaveLength(1);
 });
 
-test("an answer that fails counts as a request, and as no tokens", async () => {
+test("a failed answer counts as a request, without tokens", async () => {
   harness.runtime.script = async function* () {
     yield* [];
     throw new AppError("runner", "it stopped");
