@@ -76,7 +76,7 @@ test("a port alone is not taken for a host", () => {
   expect(() => withEnv({ HEARTH_HOST: "8080" })).toThrow("a port alone is ':11434', got '8080'");
 });
 
-test("HEARTH_CONFIG names the file, else hearth.json5 in the home folder is read if it is there", async () => {
+test("HEARTH_CONFIG names the file, and without it hearth.json5 in the home folder is read if it exists", async () => {
   const { path } = await withFile("{ maxQueue: 9 }");
   expect(readConfig({ env: { HEARTH_CONFIG: path }, flags: {}, home }).maxQueue).toBe(9);
   await writeFile(join(home, ".hearth", "hearth.json5"), "{ maxQueue: 11 }");

@@ -71,7 +71,7 @@ describe("places", () => {
 });
 
 describe("includes", () => {
-  test("merge objects, join lists, and give way to what stands beside them", () => {
+  test("merge objects, join lists, and are overridden by the keys beside them", () => {
     write("base.json5", "{ a: { x: 1, y: 2 }, list: [1], z: 'base' }");
     write("more/extra.json5", "{ a: { y: 3 }, list: [2], w: 4 }");
     const document = read("{ $include: ['base.json5', './more/extra.json5'], a: { x: 9 }, list: [3], z: 'own' }");

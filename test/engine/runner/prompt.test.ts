@@ -161,7 +161,7 @@ describe("a conversation that does not fit", () => {
   });
 });
 
-test("a template that does not parse fails its requests, and a dropped one asks for another try", () => {
+test("a template that does not parse fails its requests, and a dropped one fails them with 'please try again'", () => {
   expect(templates.define(2, { go: "{{ .Prompt", prefersGo: true })).toMatchObject({ code: "bad_request" });
   expect(() => idsOf(chat({ template: 2 }))).toThrow(/template/);
   templates.drop(2);

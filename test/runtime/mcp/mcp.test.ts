@@ -46,7 +46,7 @@ describe("example servers", () => {
     expect(await server.call("echo", { message: 3 })).toMatchObject({ isError: true });
   }, 30_000);
 
-  test("'filesystem' reads what it may and reports what it may not", async () => {
+  test("'filesystem' reads an allowed file, and gives an error for another", async () => {
     await writeFile(join(folder, "note.txt"), "hello from a file");
     const server = await open([example("filesystem"), folder]);
     expect(await server.call("read_text_file", { path: join(folder, "note.txt") })).toEqual({

@@ -154,14 +154,14 @@ describe("invalid metadata", () => {
     `);
   });
 
-  test("with a string over 16 MiB is refused, also in a list and if the file holds it", () => {
+  test("with a string over 16 MiB is refused, also in a list and even if the file holds it", () => {
     const long = "x".repeat(2 ** 24 + 1);
     for (const value of [long, [long]]) {
       expect(fail(encodeGguf({ metadata: { long: value }, tensors: [] }))).toEndWith("at most 16777216, got 16777217");
     }
   });
 
-  test("with more than 4,194,304 strings is refused, also if the file holds them", () => {
+  test("with more than 4,194,304 strings is refused, even if the file holds them", () => {
     const many = 4 * 2 ** 20 + 1;
     const head = encodeGguf({ metadata: { list: [""] }, tensors: [] }).subarray(0, 24 + 8 + 4 + 4 + 4);
     const bytes = Buffer.concat([head, new Uint8Array(8 + many * 8)]);

@@ -159,45 +159,47 @@ function tokensWith(file: Gguf): WriteTensor {
 }
 
 describe.skipIf(!hasGolden)("a projector in the layout of", () => {
-  test.each(LAYOUTS.map((layout) => [layout.arch, layout] as const))("%s is read as it was", (_, layout) =>
-    withFolder(async (path) => {
-      const { projector, arch, names, keys = {}, tensors = () => [], without = [] } = layout;
-      const original = openGguf(golden(`vision/${projector}.mmproj.gguf`));
-      const metadata: Record<string, WriteValue> = { "general.architecture": arch };
-      for (const [key, value] of original.metadata) {
-        const name = /^clip\.vision\.(.*)$/.exec(key)?.[1];
-        if (name === undefined || without.includes(name)) continue;
-        metadata[`${arch}.vision.${name}`] =
-          typeof value === "number" ? (Number.isInteger(value) ? u32(value) : { f32: value }) : (value as WriteValue);
-      }
-      const named = (name: string): string => names.reduce((to, [from, other]) => to.replace(from, other), name);
-      const kept = [...original.tensors.values()].flatMap(({ name, shape }): WriteTensor[] => {
-        const to = named(name);
-        return to.includes(GONE) ? [] : [tensor(to, shape, floats(original, name))];
-      });
-      await writeGguf(path("m.gguf"), {
-        metadata: { ...metadata, ...keys },
-        tensors: [...kept, ...tensors(original), tensor("output.weight", [4], new Float32Array(4))],
-      });
-      const file = openGguf(path("m.gguf"));
-      const read = projectorGguf(file)!;
-      expect(projectorKind(read.metadata)).toBe(projector);
-      for (const [key, value] of original.metadata) {
-        const isRead = /^clip\.(use_|vision\.(block|embedding|feed|patch|spatial|projector\.|attention|n_wa))/.test(
-          key,
-        );
-        const got = read.metadata.get(key);
-        if (isRead && value !== false)
-          expect([key, got]).toEqual([key, typeof value === "number" ? expect.closeTo(value, 8) : value]);
-      }
-      expect([...read.tensors.keys()].toSorted()).toEqual([...original.tensors.keys()].toSorted());
-      for (const name of original.tensors.keys()) {
-        expect([name, floats(read, name)]).toEqual([name, floats(original, name)]);
-        const { byteLength } = read.tensors.get(name)!;
-        expect(read.readRange(name, byteLength - 4, 4)).toEqual(read.read(name).subarray(byteLength - 4));
-      }
-      for (const each of [file, original]) each.close();
-    }),
+  test.each(LAYOUTS.map((layout) => [layout.arch, layout] as const))(
+    "%s is read as the original projector",
+    (_, layout) =>
+      withFolder(async (path) => {
+        const { projector, arch, names, keys = {}, tensors = () => [], without = [] } = layout;
+        const original = openGguf(golden(`vision/${projector}.mmproj.gguf`));
+        const metadata: Record<string, WriteValue> = { "general.architecture": arch };
+        for (const [key, value] of original.metadata) {
+          const name = /^clip\.vision\.(.*)$/.exec(key)?.[1];
+          if (name === undefined || without.includes(name)) continue;
+          metadata[`${arch}.vision.${name}`] =
+            typeof value === "number" ? (Number.isInteger(value) ? u32(value) : { f32: value }) : (value as WriteValue);
+        }
+        const named = (name: string): string => names.reduce((to, [from, other]) => to.replace(from, other), name);
+        const kept = [...original.tensors.values()].flatMap(({ name, shape }): WriteTensor[] => {
+          const to = named(name);
+          return to.includes(GONE) ? [] : [tensor(to, shape, floats(original, name))];
+        });
+        await writeGguf(path("m.gguf"), {
+          metadata: { ...metadata, ...keys },
+          tensors: [...kept, ...tensors(original), tensor("output.weight", [4], new Float32Array(4))],
+        });
+        const file = openGguf(path("m.gguf"));
+        const read = projectorGguf(file)!;
+        expect(projectorKind(read.metadata)).toBe(projector);
+        for (const [key, value] of original.metadata) {
+          const isRead = /^clip\.(use_|vision\.(block|embedding|feed|patch|spatial|projector\.|attention|n_wa))/.test(
+            key,
+          );
+          const got = read.metadata.get(key);
+          if (isRead && value !== false)
+            expect([key, got]).toEqual([key, typeof value === "number" ? expect.closeTo(value, 8) : value]);
+        }
+        expect([...read.tensors.keys()].toSorted()).toEqual([...original.tensors.keys()].toSorted());
+        for (const name of original.tensors.keys()) {
+          expect([name, floats(read, name)]).toEqual([name, floats(original, name)]);
+          const { byteLength } = read.tensors.get(name)!;
+          expect(read.readRange(name, byteLength - 4, 4)).toEqual(read.read(name).subarray(byteLength - 4));
+        }
+        for (const each of [file, original]) each.close();
+      }),
   );
 });
 

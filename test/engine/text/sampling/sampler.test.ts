@@ -146,7 +146,7 @@ test("typical-p keeps the tokens whose surprise is nearest to the entropy", () =
   expectShares(shares({ typical_p: 0.8 }, logits), [5 / 9, 2.5 / 9, 1.5 / 9, 0]);
 });
 
-test("temperature flattens or sharpens what the cuts leave", () => {
+test("temperature flattens or sharpens the probabilities after the cuts", () => {
   const logits = logitsOf(0.64, 0.16, 0.2);
   expectShares(shares({ temperature: 2, top_k: 2 }, logits), [
     0.8 / (0.8 + Math.sqrt(0.2)),
