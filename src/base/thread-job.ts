@@ -24,7 +24,7 @@ export async function runInThread<Reply>(
     () => reject(new AppError("timeout", `${what}: expected to be decoded in ${timeoutMs / 1000} s, got nothing`)),
     timeoutMs,
   );
-  const onAbort = (): void => reject(new AppError("cancelled", `${what}: no longer wanted`));
+  const onAbort = (): void => reject(new AppError("cancelled", `${what}: cancelled by the caller`));
   worker.onmessage = ({ data }: MessageEvent<Reply>) => resolve(data);
   worker.onerror = ({ message }) => resolve({ problem: message });
   signal?.addEventListener("abort", onAbort);

@@ -194,7 +194,7 @@ describe("errors", () => {
     });
     const response = await api.post("/hooks/mail", mails(4));
     const { details } = await json(response.clone());
-    expect(details).toEqual([{ field: "items", reason: "4 in one request, at most 3" }]);
+    expect(details).toEqual([{ field: "items", reason: "expected at most 3 in one request, got 4" }]);
     expect(await refusal(response)).toEqual([413, "batch_too_large"]);
     expect(await api.world.actions()).toEqual([]);
     expect((await api.post("/hooks/mail", mails(3))).status).toBe(202);

@@ -152,7 +152,7 @@ test("a plugin that cannot be loaded disables its channel only; the server start
   const home = makeHome({ channels: { plugins: ["./pager.ts"], pager: { room: "7" } } });
   writeFileSync(join(home, ".hearth", "pager.ts"), "export default 5 +;");
   const hearth = await start(home);
-  const warned = () => hearth.log().filter((line) => line.includes("a channel is unusable"));
+  const warned = () => hearth.log().filter((line) => line.includes("a channel cannot be used"));
   expect(await eventually(() => warned().length > 0, WAIT_MS)).toBe(true);
   expect(JSON.parse(warned()[0]!)).toMatchObject({
     level: "warn",

@@ -325,7 +325,11 @@ describe("invalid requests are refused", () => {
       400,
       "messages.0.content.0: tool_use block missing required 'name' field",
     ],
-    [messages([{ type: "image" }]), 400, "messages.0.content.0.source: invalid image source"],
+    [
+      messages([{ type: "image" }]),
+      400,
+      "messages.0.content.0.source: invalid image source: expected an object of type base64, got none",
+    ],
     [
       messages([{ type: "image", source: { type: "url", url: "http://x" } }]),
       400,

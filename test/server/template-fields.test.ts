@@ -42,7 +42,7 @@ test.each(["/v1/chat/completions", "/api/chat", "/v1/responses", "/v1/messages"]
 
 test.each([
   [7, "chat_template_kwargs: expected an object, got 7"],
-  [{ messages: [] }, "chat_template_kwargs.messages: expected other variables: the request gives it"],
+  [{ messages: [] }, "chat_template_kwargs.messages: expected another name: the request itself sets this one"],
   [{ enable_thinking: "no" }, 'chat_template_kwargs.enable_thinking: expected true or false, got "no"'],
 ])("%j: 400", async (given, message) => {
   for (const path of ["/v1/chat/completions", "/v1/responses", "/v1/messages"]) {

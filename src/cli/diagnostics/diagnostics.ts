@@ -173,7 +173,7 @@ export async function quantize(terminal: Terminal, options: QuantizeOptions): Pr
 function parseTokens(text: string, vocabSize: number): Int32Array {
   const parts = text.split(",");
   if (parts.length > TOKENS_MAX)
-    throw new AppError("too_large", `--tokens: ${parts.length} ids, at most ${TOKENS_MAX}`);
+    throw new AppError("too_large", `--tokens: expected at most ${TOKENS_MAX} ids, got ${parts.length}`);
   return Int32Array.from(parts, (part) => {
     const id = /^\s*\d+\s*$/.test(part) ? Number(part) : NaN;
     if (id < vocabSize) return id;

@@ -97,7 +97,7 @@ function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
     async encode(samples, signal) {
       const check = async (): Promise<void> => {
         await pause?.();
-        if (signal?.aborted) throw new AppError("cancelled", "the recording is no longer wanted");
+        if (signal?.aborted) throw new AppError("cancelled", "recording: cancelled by the caller");
       };
       const all = await alone(async () => {
         const pieces: Float32Array[] = [];

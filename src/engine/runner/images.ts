@@ -80,7 +80,7 @@ export function makeImages({ isSingle = false, senseOf, close, onImage }: Images
   const start = (bytes: Uint8Array, { hash, sense }: Known): Encoding => {
     const abort = new AbortController();
     const media = last.then(async () => {
-      if (abort.signal.aborted) throw new AppError("cancelled", `the ${sense.name} is no longer wanted`);
+      if (abort.signal.aborted) throw new AppError("cancelled", `${sense.name}: cancelled by the caller`);
       const parts = await sense.encode(bytes, abort.signal);
       const runs = parts.filter((part) => part.kind === "rows");
       const made = runs.map((rows, i): Media => Object.assign({}, rows, { hash: `${hash}:${i}` }));
@@ -126,7 +126,7 @@ export function makeImages({ isSingle = false, senseOf, close, onImage }: Images
     async encode(images, signal) {
       const media: (readonly Media[])[] = [];
       for (const image of images) {
-        if (signal.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+        if (signal.aborted) throw new AppError("cancelled", "image: cancelled by the caller");
         media.push(await naming(knownOf(image).name, () => encode(image as Uint8Array, signal)));
       }
       return media;

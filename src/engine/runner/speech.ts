@@ -34,7 +34,7 @@ export async function openSpeechModel(
     if (signal.aborted) return;
     const pause = async (): Promise<void> => {
       await loop.nextTurn();
-      if (signal.aborted) throw new AppError("cancelled", "the transcription is no longer wanted");
+      if (signal.aborted) throw new AppError("cancelled", "transcription: cancelled by the caller");
     };
     try {
       const samples = await decode(audio, { signal, secondsMax: RECORDING_SECONDS_MAX });

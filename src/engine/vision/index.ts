@@ -154,7 +154,7 @@ function makeEncoder(model: ClipModel, projector: Projector, opened: Opened): Im
     async encode(image, signal) {
       const check = async (): Promise<void> => {
         await pause?.();
-        if (signal?.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+        if (signal?.aborted) throw new AppError("cancelled", "image: cancelled by the caller");
       };
       const run = last.then(async () => {
         const encoded: Float32Array[] = [];

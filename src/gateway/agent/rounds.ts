@@ -144,7 +144,7 @@ function otherCall(
   { request, offered, call, i }: { request: TurnRequest; offered: Offered | undefined; call: ToolCall; i: number },
 ): Promise<TaintedText> | TaintedText {
   const { sessionKey, signal, tools } = request;
-  if (i >= CALLS_MAX) return operator(`error: at most ${CALLS_MAX} calls at once`);
+  if (i >= CALLS_MAX) return operator(`error: expected at most ${CALLS_MAX} calls at once`);
   const tool = offered?.journal ? undefined : offered?.tools.get(call.function.name);
   if (tool) return makeRepeatable(call.function.arguments, tool, { signal, charsMax: RESULT_CHARS_MAX });
   return callTool(call, { allowed: tools, context: { store, sessionKey, now: clock.now(), signal } });

@@ -82,7 +82,7 @@ export async function runTurn(parts: TurnParts, request: TurnRequest): Promise<T
     if ("waitsUntil" in end) return { ...shown(progress), ...end, status: "waiting", record: NOTHING };
     return { ...shown(progress), status: "ok", record: end };
   } catch (error) {
-    if (request.signal.aborted) return failedTurn(new AppError("cancelled", "told to stop"), progress);
+    if (request.signal.aborted) return failedTurn(new AppError("cancelled", "the turn was cancelled"), progress);
     const failed = failedTurn(error, progress);
     if (!timeout.signal.aborted) return failed;
     return { ...failed, status: "timeout", error: `the turn took longer than ${timeoutMs / 1000} s` };

@@ -40,7 +40,7 @@ export class LiveChannels {
     };
     for (const { path, message } of [...problems, ...made.problems]) {
       const why = stay.has(String(path[1])) ? " as configured now: its old settings stay in force" : "";
-      this.#deps.log.warn(`a channel is unusable${why}`, {
+      this.#deps.log.warn(`a channel cannot be used${why}`, {
         key: describePath(path),
         where: where(path),
         problem: message,

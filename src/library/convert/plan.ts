@@ -72,7 +72,7 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
       parts.set(each.name, others);
       if (each.rule.part) counts.set(each.name, each.rule.part.of);
       if (others.has(each.expert ?? WHOLE)) {
-        throw new AppError("bad_file", `${label}: tensor '${tensor.name}': there is another '${name}'`);
+        throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected one tensor for '${name}', got two`);
       }
       others.set(each.expert ?? WHOLE, planned(tensor, each));
     }

@@ -90,7 +90,7 @@ export function makeClient(parts: ClientParts): RegistryClient {
       await discard(response);
       url = locationOf(response.headers, { from: url, address });
     }
-    throw new AppError("registry", `${address.base.host}: more than ${REDIRECTS_MAX} redirects`);
+    throw new AppError("registry", `${address.base.host}: expected at most ${REDIRECTS_MAX} redirects`);
   };
   const exchange: RegistryClient["exchange"] = (request, { what, bytesMax, messages = {} }) =>
     retry(

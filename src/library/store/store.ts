@@ -199,7 +199,8 @@ export async function manifestFiles(root: string): Promise<string[][]> {
       return names.filter((name) => !name.startsWith(".")).map((name) => [...path, name]);
     });
     paths = below.flat();
-    if (paths.length > MODELS_MAX) throw new AppError("bad_file", `${root}: more than ${MODELS_MAX} manifests`);
+    if (paths.length > MODELS_MAX)
+      throw new AppError("bad_file", `${root}: expected at most ${MODELS_MAX} manifests, got ${paths.length}`);
   }
   return paths;
 }

@@ -52,7 +52,7 @@ export async function decodeImage(bytes: Uint8Array, signal: AbortSignal): Promi
       if (bitmap.width !== width || bitmap.height !== height) {
         throw new Error(`expected ${sizeText(size)}, got ${sizeText(bitmap)}`);
       }
-      if (signal.aborted) throw new AppError("cancelled", "the image is no longer wanted");
+      if (signal.aborted) throw new AppError("cancelled", "image: cancelled by the caller");
       return { ...size, data: await pixelsOf(bitmap) };
     } finally {
       bitmap.close();

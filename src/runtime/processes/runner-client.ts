@@ -220,7 +220,7 @@ export class RunnerClient {
 
   #dropOldest(): void {
     const [oldest] = this.#templates;
-    assert(oldest, "there are too many templates, and none");
+    assert(oldest, "expected a template to drop, got none");
     this.#templates.delete(oldest[0]);
     this.#send({ kind: "drop", number: oldest[1].number });
   }

@@ -28,7 +28,10 @@ export function readTemplateFields(body: {
   }
   const own = names.find((name) => OWN.has(name));
   if (own !== undefined)
-    throw new AppError("bad_request", `chat_template_kwargs.${own}: expected other variables: the request gives it`);
+    throw new AppError(
+      "bad_request",
+      `chat_template_kwargs.${own}: expected another name: the request itself sets this one`,
+    );
   const { enable_thinking: enabled } = given;
   if (enabled !== undefined && typeof enabled !== "boolean") {
     throw unexpected("chat_template_kwargs.enable_thinking", "true or false", enabled);

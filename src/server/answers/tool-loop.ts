@@ -89,7 +89,7 @@ async function* rounds(
   }
 }
 
-const TOO_MANY = { text: `the tool was not called: at most ${CALLS_MAX} calls at once`, isError: true };
+const TOO_MANY = { text: `the tool was not called: expected at most ${CALLS_MAX} calls at once`, isError: true };
 
 /** Makes a call. A failure becomes its result, unless the client has gone. */
 async function run({ offer, name, call }: Called, signal: AbortSignal): Promise<{ text: string; isError: boolean }> {

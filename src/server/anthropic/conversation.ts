@@ -206,7 +206,8 @@ function readContentBlock(block: Fields, path: string): readonly ContentPart[] {
 }
 
 function readImage(value: unknown, path: string): Uint8Array {
-  if (value === undefined || value === null) throw new AppError("bad_request", `${path}: invalid image source`);
+  if (value === undefined || value === null)
+    throw new AppError("bad_request", `${path}: invalid image source: expected an object of type base64, got none`);
   const { type, data } = readFields(value, path);
   if (type === "base64") return decodeBase64(readText(data, `${path}.data`), `${path}.data`);
   throw new AppError("bad_request", `invalid image source type: ${String(type)}. Only base64 images are supported.`);

@@ -49,7 +49,7 @@ export async function findWithLevel(
   if (think !== undefined && (!facts || facts.capabilities.includes("thinking"))) return { ref, think };
   if (said !== undefined && said !== "") {
     const level = JSON.stringify(said).slice(0, LEVEL_SHOWN);
-    log.debug("ignored the thinking level", { model, think: level });
+    log.debug("ignored the thinking level: the model cannot think", { model, think: level });
   }
   return { ref };
 }

@@ -5,5 +5,5 @@ export function warnUnknown(
   log: Logger,
   { model, unknown }: { model: string | undefined; unknown: readonly string[] },
 ): void {
-  if (unknown.length > 0) log.warn("unknown options", { model, options: unknown.slice(0, 16) });
+  if (unknown.length > 0) log.warn("ignored unknown options", { model, options: unknown.slice(0, 16) });
 }

@@ -295,7 +295,7 @@ describe("tools", () => {
     const { turn, runtime } = testAgent((_, i) => (i === 0 ? { calls: many } : { text: "ok" }));
     await turn({ tools: ["current_time"] });
     const results = runtime.requests[1]!.messages.filter(({ role }) => role === "tool");
-    expect(results.map(({ content }) => content.startsWith("error: at most 8"))).toEqual([
+    expect(results.map(({ content }) => content.startsWith("error: expected at most 8"))).toEqual([
       ...Array.from({ length: 8 }, () => false),
       true,
       true,

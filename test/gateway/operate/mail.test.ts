@@ -319,6 +319,6 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     };
     expect(await eventually(isGivenUp, WAIT_MS)).toBe(true);
     expect((await bench.events()).some((text) => text.includes("does not take it"))).toBe(true);
-    expect(bench.logs.filter(({ msg }) => msg === "postponed a mail").length).toBe(1);
+    expect(bench.logs.filter(({ msg }) => msg === "a mail was postponed and will be handed over later").length).toBe(1);
   });
 });

@@ -125,8 +125,8 @@ test("a channel with unusable new settings keeps its old ones, and one without o
   const told = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
   expect(await eventually(() => told("channels.slack") !== undefined, WAIT_MS)).toBe(true);
   expect([told("channels.telegram"), told("channels.slack")]).toEqual([
-    "a channel is unusable as configured now: its old settings stay in force",
-    "a channel is unusable",
+    "a channel cannot be used as configured now: its old settings stay in force",
+    "a channel cannot be used",
   ]);
   const ask = async (body: object): Promise<string> => {
     const answer = await bench.post("agent", { message: "hi", wakeMode: "next-heartbeat", ...body });

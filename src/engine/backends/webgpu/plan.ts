@@ -377,12 +377,12 @@ function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weight
   for (const { kernel, grid, operands } of dispatches) {
     const isShort = operands.some((operand) => operand.kind === "batch" && operand.uniform);
     if (isShort && capacity.all > UNIFORM_BATCH.rowsMax) {
-      const text = `${weights.path}: ${kernel}: at most ${UNIFORM_BATCH.rowsMax} rows at once, got ${capacity.all}`;
+      const text = `${weights.path}: ${kernel}: expected at most ${UNIFORM_BATCH.rowsMax} rows at once, got ${capacity.all}`;
       throw new AppError("unsupported", text);
     }
     const groups = groupsOf(grid, capacity);
     if (groups <= GRID_MAX) continue;
-    const text = `${weights.path}: ${kernel}: at most ${GRID_MAX} workgroups of rows, got ${groups}: shorten the context`;
+    const text = `${weights.path}: ${kernel}: expected at most ${GRID_MAX} workgroups, got ${groups}: shorten the context`;
     throw new AppError("too_large", text);
   }
 }

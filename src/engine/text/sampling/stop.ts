@@ -79,7 +79,10 @@ export function compileStops(all: readonly string[]): StopStrings {
   const stops = all.filter((stop) => stop !== "");
   const chars = stops.reduce((sum, stop) => sum + stop.length, 0);
   if (chars > MAX_STOP_CHARS) {
-    throw new AppError("bad_request", `option "stop": at most ${MAX_STOP_CHARS} characters in all, got ${chars}`);
+    throw new AppError(
+      "bad_request",
+      `option "stop": expected at most ${MAX_STOP_CHARS} characters in all, got ${chars}`,
+    );
   }
   const next: Map<number, number>[] = [new Map()];
   const depth = new Int32Array(chars + 1);

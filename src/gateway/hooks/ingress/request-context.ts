@@ -56,7 +56,7 @@ export async function acceptActions(
   });
   if (accepted.kind === "conflict") throw new Refusal("idempotency_conflict");
   if (accepted.kind === "too_many") {
-    const reason = `${actions.length} in one request, at most ${accepted.limit}`;
+    const reason = `expected at most ${accepted.limit} in one request, got ${actions.length}`;
     throw new Refusal("batch_too_large", { reason, details: [{ field: "items", reason }] });
   }
   if (accepted.kind === "full") {

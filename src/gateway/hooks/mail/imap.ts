@@ -74,7 +74,7 @@ export async function openMailbox(
       throw translated(error, account, names);
     });
   try {
-    if (signal.aborted) throw new AppError("cancelled", "stopped");
+    if (signal.aborted) throw new AppError("cancelled", "the mail listener was stopped");
     await named(client.connect());
     const { uidValidity, uidNext } = await named(selectMailbox(client, account));
     const news = watchNews(client);
@@ -148,7 +148,7 @@ async function selectMailbox(client: ImapFlow, { mailbox }: MailAccount) {
 
 async function search(client: ImapFlow, uid: number, since: Date | undefined): Promise<readonly number[]> {
   const found = await client.search({ uid: `${uid + 1}:*`, ...(since ? { since } : {}) }, { uid: true });
-  if (!found) throw new AppError("upstream", "the server did not answer a search");
+  if (!found) throw new AppError("upstream", "the mail server did not answer a search for new mails");
   // `7:*` matches the last mail, even if its number is 6
   return found.filter((each) => each > uid).toSorted((a, b) => a - b);
 }

@@ -249,7 +249,11 @@ export class MailListener {
       if (outcome.kind !== "later") return outcome;
       if (outcome.isFailure) failures++;
       if (this.#status.waitsFor !== outcome.reason) {
-        this.#deps.log.warn("postponed a mail", { account: this.#name, uid, reason: outcome.reason });
+        this.#deps.log.warn("a mail was postponed and will be handed over later", {
+          account: this.#name,
+          uid,
+          reason: outcome.reason,
+        });
       }
       this.#become("waiting", { waitsFor: outcome.reason });
       if (outcome.isFailure && (before > 0 || !this.#postponed.isFull)) {

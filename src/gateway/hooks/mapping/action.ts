@@ -41,13 +41,19 @@ export function buildAction(parts: ActionParts): Built | undefined {
   const content = contentOf(parts, config.action);
   if (!content) return undefined;
   if (plain(content).trim() === "") {
-    throw new AppError("bad_request", `mapping '${mapping.id}': the ${config.action} text is empty`);
+    throw new AppError(
+      "bad_request",
+      `mapping '${mapping.id}': expected a text for the ${config.action} action, got an empty one`,
+    );
   }
   if (config.action === "wake") {
     return { action: { kind: "wake", text: content, mode: config.wakeMode, ...shared } satisfies WakeAction, warnings };
   }
   if (config.channel !== "last" && !parts.isChannel(config.channel)) {
-    throw new AppError("bad_request", `mapping '${mapping.id}': the requested channel does not exist`);
+    throw new AppError(
+      "bad_request",
+      `mapping '${mapping.id}': channel: expected a configured channel, got '${config.channel}'`,
+    );
   }
   const { timeoutSeconds, agentId, callbackUrl, fallbackChannels } = config;
   const optional = {
@@ -116,11 +122,11 @@ function word(key: keyof typeof CHARS_MAX, { mapping, plan, view, given }: Actio
   if (text === "") return undefined;
   if (key === "itemId") return idOf(text);
   if (text.length > CHARS_MAX[key]) {
-    const got = `${text.length} characters, at most ${CHARS_MAX[key]}`;
-    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} has ${got}`);
+    const limit = `expected at most ${CHARS_MAX[key]} characters, got ${text.length}`;
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key}: ${limit}`);
   }
   if (key !== "name" && !isOneLine(text)) {
-    throw new AppError("bad_request", `mapping '${mapping.id}': ${key} holds control characters`);
+    throw new AppError("bad_request", `mapping '${mapping.id}': ${key}: expected a text without control characters`);
   }
   return text;
 }

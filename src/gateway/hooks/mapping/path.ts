@@ -29,7 +29,7 @@ const SCALARS: readonly Root[] = ["path", "now", "index"];
  */
 export function parsePath(source: string, roots: readonly Root[] = ROOTS): ValuePath {
   const text = source.trim();
-  if (text === "") throw new AppError("bad_request", "a path is empty");
+  if (text === "") throw new AppError("bad_request", "path: expected a key, got an empty text");
   if (text.length > PATH_CHARS_MAX) throw tooLong(`${text.slice(0, 40)}…`, `${PATH_CHARS_MAX} characters`);
   const keys = keysOf(text);
   if (keys.length > KEYS_MAX) throw tooLong(text, `${KEYS_MAX} keys`);
@@ -40,7 +40,7 @@ export function parsePath(source: string, roots: readonly Root[] = ROOTS): Value
 }
 
 const tooLong = (text: string, most: string): AppError =>
-  new AppError("bad_request", `path '${text}': at most ${most}`);
+  new AppError("bad_request", `path '${text}': expected at most ${most}`);
 
 /** A sequence of `.key`, `[0]`, `["key"]` or `['key']`. */
 const KEY = /\.?([^.[\]]+)|\[\s*(?:"([^"]*)"|'([^']*)'|([^\]"']+))\s*\]/y;

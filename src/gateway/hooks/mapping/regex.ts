@@ -16,13 +16,20 @@ const PROGRAM_MAX = 5000;
  */
 export function makeMatcher(pattern: string): (text: string) => boolean {
   if (pattern.length > PATTERN_CHARS_MAX) {
-    throw new AppError("bad_request", `a pattern has ${pattern.length} characters, at most ${PATTERN_CHARS_MAX}`);
+    throw new AppError(
+      "bad_request",
+      `pattern: expected at most ${PATTERN_CHARS_MAX} characters, got ${pattern.length}`,
+    );
   }
   const compiled = compile(pattern);
-  if (compiled.programSize() > PROGRAM_MAX) throw new AppError("bad_request", `pattern '${pattern}' is too large`);
+  if (compiled.programSize() > PROGRAM_MAX)
+    throw new AppError("bad_request", `pattern '${pattern}': expected a shorter one: its program is too large`);
   return (text) => {
     if (text.length <= INPUT_CHARS_MAX) return compiled.matcher(text).find();
-    throw new AppError("too_large", `a text has ${text.length} characters, at most ${INPUT_CHARS_MAX} for a pattern`);
+    throw new AppError(
+      "too_large",
+      `pattern: expected a text of at most ${INPUT_CHARS_MAX} characters, got ${text.length}`,
+    );
   };
 }
 

@@ -33,7 +33,7 @@ export interface TemplateOptions {
 /** Throws `bad_request` for unbalanced braces, an invalid path or filter, and for too many tags. */
 export function makeTemplate(source: string, options: TemplateOptions): (view: View) => Rendered {
   const parts = split(source).map((part) => (typeof part === "string" ? part : parseTag(part, options)));
-  if (parts.length > 2 * TAGS_MAX) throw new AppError("bad_request", `a template has more than ${TAGS_MAX} tags`);
+  if (parts.length > 2 * TAGS_MAX) throw new AppError("bad_request", `template: expected at most ${TAGS_MAX} tags`);
   return (view) => render(parts, { view, missing: options.missing });
 }
 
@@ -78,7 +78,7 @@ function parseTag({ tag }: { tag: string }, { roots = ROOTS }: TemplateOptions):
   if (quoted) return quoted[1] ?? quoted[2] ?? "";
   const [path = "", ...filters] = splitOutsideQuotes(tag, "|");
   if (filters.length > FILTERS_MAX) {
-    throw new AppError("bad_request", `'{{${tag}}}': at most ${FILTERS_MAX} filters, got ${filters.length}`);
+    throw new AppError("bad_request", `'{{${tag}}}': expected at most ${FILTERS_MAX} filters, got ${filters.length}`);
   }
   try {
     return { source: `{{${tag}}}`, path: parsePath(path, roots), filters: filters.map(parseFilter) };
@@ -130,7 +130,7 @@ function render(
   const add = (part: Part): void => {
     chars += part.text.length;
     if (chars > OUTPUT_CHARS_MAX) {
-      throw new AppError("too_large", `a template made more than ${OUTPUT_CHARS_MAX} characters`);
+      throw new AppError("too_large", `template: expected at most ${OUTPUT_CHARS_MAX} characters of output`);
     }
     const before = tainted.at(-1);
     if (before?.from === part.from) tainted[tainted.length - 1] = { ...part, text: before.text + part.text };

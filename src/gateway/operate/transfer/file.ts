@@ -56,7 +56,7 @@ export function* linesOf(path: string): Generator<Line, void, void> {
       }
       rest.push(chunk.subarray(from));
       length += chunk.length - from;
-      if (length > LINE_BYTES_MAX) throw badFile(path, number, `a line of more than ${LINE_BYTES_MAX} bytes`);
+      if (length > LINE_BYTES_MAX) throw badFile(path, number, `expected lines of at most ${LINE_BYTES_MAX} bytes`);
     }
     if (length > 0) throw badFile(path, number, "no end: the file is cut");
   } finally {

@@ -20,7 +20,7 @@ test("every kind of layer agrees with the reference on a device of the least lim
 });
 
 test("runs of more rows than a uniform buffer describes are refused", () => {
-  expect(report.refused).toEndWith("wkv: at most 1365 rows at once, got 1366");
+  expect(report.refused).toEndWith("wkv: expected at most 1365 rows at once, got 1366");
 });
 
 test("the default context and the memories of slots fit the least bindings, and more slots are refused", () => {

@@ -76,8 +76,8 @@ describe("the configuration refuses a condition with", () => {
     ["an invalid pattern", { at: "a", matches: "(" }, "pattern '(': error parsing regexp: missing closing )"],
     ["a back-reference", { at: "a", matches: "(a)\\1" }, "invalid escape sequence"],
     ["a lookahead", { at: "a", matches: "(?=a)" }, "invalid or unsupported Perl syntax"],
-    ["a pattern whose program is too large", { at: "a", matches: "[a-z]{999}".repeat(9) }, "is too large"],
-    ["an empty path", { at: " " }, "a path is empty"],
+    ["a pattern whose program is too large", { at: "a", matches: "[a-z]{999}".repeat(9) }, "its program is too large"],
+    ["an empty path", { at: " " }, "path: expected a key, got an empty text"],
     ["too deep nesting", deep, "nest deeper than 16"],
   ])("%s", (_, condition, problem) => expect(() => makeQuestion(condition)).toThrow(problem));
 
@@ -96,7 +96,7 @@ describe("a text that is too long for a pattern", () => {
   test.each<Condition>([matches, { not: matches }, { any: [matches, { at: "payload.y" }] }, { all: [matches] }])(
     "fails the condition %j",
     (condition) => {
-      expect(() => makeQuestion(condition)(padded)).toThrow("a text has 65537 characters, at most 65536 for a pattern");
+      expect(() => makeQuestion(condition)(padded)).toThrow("expected a text of at most 65536 characters, got 65537");
     },
   );
 

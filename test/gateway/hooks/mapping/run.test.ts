@@ -167,13 +167,18 @@ describe("an action", () => {
   });
 
   test.each<[string, object, unknown, string]>([
-    ["an empty message", { messageTemplate: "{{x}}" }, { x: " \n" }, "the agent text is empty"],
-    ["no template", {}, { x: 1 }, "the agent text is empty"],
-    ["an empty event", { action: "wake", messageTemplate: "only the other kind" }, {}, "the wake text is empty"],
+    ["an empty message", { messageTemplate: "{{x}}" }, { x: " \n" }, "text for the agent action"],
+    ["no template", {}, { x: 1 }, "text for the agent action"],
+    ["an empty event", { action: "wake", messageTemplate: "only the other kind" }, {}, "text for the wake action"],
     ["a missing required value", { messageTemplate: "{{x}}", missing: "error" }, {}, "'x' has no value"],
-    ["a long session key", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "k".repeat(257) }, "257 characters"],
+    [
+      "a long session key",
+      { messageTemplate: "a", sessionKey: "{{x}}" },
+      { x: "k".repeat(257) },
+      "most 256 characters, got 257",
+    ],
     ["a session key of two lines", { messageTemplate: "a", sessionKey: "{{x}}" }, { x: "a\nb" }, "control characters"],
-    ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "the requested channel does not exist"],
+    ["an unknown channel", { messageTemplate: "a", channel: "pigeon" }, {}, "got 'pigeon'"],
   ])("is refused as a bad request for %s", async (_, mapping, payload, reason) => {
     expect(await runOne(mapping, { payload })).toMatchObject({
       kind: "failed",

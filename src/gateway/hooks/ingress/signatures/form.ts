@@ -124,7 +124,7 @@ function formPiece(request: SignedRequest): string {
   if (isForm(request)) return formContent(request.rawBody);
   const named = URL.parse(request.url)?.searchParams.get("bodySHA256")?.toLowerCase();
   if (named === Bun.CryptoHasher.hash("sha256", request.rawBody, "hex")) return "";
-  throw new AppError("unauthorized", "the address holds no digest of this body");
+  throw new AppError("unauthorized", "expected the body's SHA-256 in the URL's bodySHA256");
 }
 
 /** The URL as its sender wrote it. */

@@ -44,7 +44,7 @@ export function findModule(folder: string, module: string): ModuleVersion {
     const stats = statSync(path, { bigint: true });
     if (!stats.isFile()) throw badFile(module, `'${relative(root, path)}' is not a file`);
     if (stats.size > FILE_BYTES_MAX) {
-      throw badFile(module, `'${relative(root, path)}' has ${stats.size} bytes, at most ${FILE_BYTES_MAX}`);
+      throw badFile(module, `'${relative(root, path)}': expected at most ${FILE_BYTES_MAX} bytes, got ${stats.size}`);
     }
     stamps.set(path, stampOf(stats));
     const source = readFileSync(path);

@@ -32,7 +32,7 @@ export function* replayDelivery(
 ): Transaction<{ replayed: Replayed; after: () => void }> {
   const old = yield* runsOf(id);
   const [first] = old;
-  if (!first) throw new AppError("not_found", `no delivery or run '${id}' with something to run again`);
+  if (!first) throw new AppError("not_found", `no run of '${id}' that can be replayed`);
   const open = old.find((run) => !isFinal(run.state));
   if (open) throw new AppError("conflict", `run '${open.id}' is ${open.state}: it can run again once it is over`);
   const over = (yield* openRuns()) + old.length - maxQueued;

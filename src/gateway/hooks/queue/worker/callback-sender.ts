@@ -96,7 +96,11 @@ export class CallbackSender {
     if (outcome.kind === "sent") {
       if (attempts > 0) log.info("hooks: a callback arrived after a retry", { runId, attempts: attempts + 1 });
     } else if (state === "failed") {
-      log.warn("hooks: gave up a callback", { runId, attempts: attempts + 1, reason: outcome.reason });
+      log.warn("hooks: a callback failed for the last time and will not be retried", {
+        runId,
+        attempts: attempts + 1,
+        reason: outcome.reason,
+      });
     } else if (attempts === 0) {
       log.warn("hooks: a callback failed; it will be retried", { runId, reason: outcome.reason });
     }

@@ -300,7 +300,7 @@ export class Worker {
     const taken = await store.write(() => this.#takeUp(me));
     this.#registeredAs = me;
     if (taken.length === 0) return;
-    log.warn("hooks: recovered orphaned runs", { runs: taken.length });
+    log.warn("hooks: took over runs of a server that ended", { runs: taken.length });
     for (const run of taken) {
       if (isFinal(run.state)) this.#announce(run);
       else this.#tell(run.id);

@@ -92,7 +92,10 @@ test("callbackUrl: repeated failures and their end are logged once each", async 
   const never = await send(at, agent("y", { callbackUrl: closed.url }));
   await callback(at, never, "failed");
   await eventually(() => told().length >= 4, 30_000);
-  expect(told().slice(2)).toEqual(["hooks: a callback failed; it will be retried", "hooks: gave up a callback"]);
+  expect(told().slice(2)).toEqual([
+    "hooks: a callback failed; it will be retried",
+    "hooks: a callback failed for the last time and will not be retried",
+  ]);
 });
 
 test("callbackUrl: Retry-After may have a fraction of a millisecond", async () => {
