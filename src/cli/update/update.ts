@@ -130,10 +130,7 @@ function mayInstall(terminal: Terminal, version: string, { downgrade = false }: 
     return false;
   }
   if (downgrade) return true;
-  throw new AppError(
-    "conflict",
-    `the release is ${version}, older than ${VERSION}: --downgrade installs it all the same`,
-  );
+  throw new AppError("conflict", `the release is ${version}, older than ${VERSION}: --downgrade installs it`);
 }
 
 /** Throws `not_found`. */

@@ -20,9 +20,9 @@ function turn(model: Model, step: Step): Step {
   switch (step.op) {
     case "attention": {
       const { window, softCap, sinks, chunked, valueDim = step.headDim } = step;
-      if (window > 0) throw oneWay(model, "with a window");
+      if (window > 0) throw oneWay(model, "attention with a window");
       if (softCap > 0 || sinks || chunked || step.chosen || valueDim !== step.headDim)
-        throw oneWay(model, "of such attention");
+        throw oneWay(model, "this kind of attention");
       const { out, q, k, v, nHeads, nKvHeads, headDim, scale, alibi } = step;
       const shape = { nHeads, nKvHeads, headDim, scale, ...(alibi !== undefined && { alibi }) };
       return { op: "bidirectionalAttention", out, q, k, v, ...shape };
@@ -30,14 +30,14 @@ function turn(model: Model, step: Step): Step {
     case "sharedAttention":
     case "latentAttention":
     case "choosePositions":
-      throw oneWay(model, "of such attention");
+      throw oneWay(model, "this kind of attention");
     case "causalConv":
       return centered(model, step);
     case "previousRow":
     case "deltaRule":
     case "wkv":
     case "selectiveScan":
-      throw oneWay(model, "that remember what came before");
+      throw oneWay(model, "a recurrent layer");
     default:
       return step;
   }
@@ -45,12 +45,12 @@ function turn(model: Model, step: Step): Step {
 
 /** The convolution centred on each row; an even number of taps has no centre. */
 function centered(model: Model, { x, out, w, b, act }: Extract<Step, { op: "causalConv" }>): Step {
-  if (w.inDim % 2 === 0 || out.name === x.name) throw oneWay(model, "of such convolutions");
+  if (w.inDim % 2 === 0 || out.name === x.name) throw oneWay(model, "this kind of convolution");
   return { op: "centeredConv", out, x, w, ...(b && { b }), ...(act && { act }) };
 }
 
 const oneWay = ({ path, keys }: Model, what: string): AppError =>
   new AppError(
     "unsupported",
-    `${path}: '${keys.arch}.attention.causal': expected true, since layers ${what} only look back here; got false`,
+    `${path}: '${keys.arch}.attention.causal': expected true, got false: ${what} cannot be bidirectional`,
   );

@@ -220,7 +220,7 @@ async function backendOf(message: LoadMessage, host: RunnerHost): Promise<Backen
   const { files = [], adapters, draft, gpuLayers: layers, gpuMemory: memory, gpu: adapter } = message;
   if (files.length === 0) return host.chooseBackend(message.backend, { layers, memory, adapter });
   const more = adapters.length > 0 ? "adapters" : draft === undefined ? undefined : "a draft model";
-  if (more) throw new AppError("unsupported", `${more}: only models that are GGUF files can have such`);
+  if (more) throw new AppError("unsupported", `${more}: expected a GGUF model, got one of another format`);
   if (host.openFiles) return host.openFiles(files, message);
   throw new AppError("unsupported", "the model is not a GGUF: it runs on the server only");
 }

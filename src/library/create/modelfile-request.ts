@@ -98,7 +98,7 @@ interface CommandPlace extends ModelfilePlace {
 async function resolveAdapter(value: string, place: CommandPlace): Promise<Source | ModelFolder> {
   const found = await resolveFrom(value, place);
   if (typeof found === "string") {
-    throw new AppError("bad_request", `ADAPTER ${value}: expected a path or a blob, got what may be a name`);
+    throw new AppError("bad_request", `ADAPTER ${value}: expected a path or a blob, got a model name`);
   }
   const [source, ...more] = Array.isArray(found) ? found : [found];
   if (!source || more.length > 0) throw new AppError("bad_request", "only one adapter is currently supported");

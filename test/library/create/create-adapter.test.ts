@@ -177,7 +177,7 @@ describe("ADAPTER of a Modelfile", () => {
     await mkdir(join(allowed, "two"));
     for (const name of ["a.gguf", "b.gguf"]) await writeFile(join(allowed, "two", name), bytesOf(ADAPTER));
     for (const [value, code, message] of [
-      ["some-model", "bad_request", "ADAPTER some-model: expected a path or a blob, got what may be a name"],
+      ["some-model", "bad_request", "ADAPTER some-model: expected a path or a blob, got a model name"],
       ["./lora.gguf", "bad_request", "ADAPTER ./lora.gguf: expected an absolute path or a blob, got a relative path"],
       ["/etc/passwd", "forbidden", /^ADAPTER \/etc\/passwd: outside the folders/],
       ["ALLOWED/none.gguf", "bad_request", /^ADAPTER .*none\.gguf: no such file$/],

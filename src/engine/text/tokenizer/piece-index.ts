@@ -52,7 +52,7 @@ function insert({ pieces, hashes, slots }: PieceIndex, id: number, key: string):
     if (slots[at] === hash && pieces[other] === piece) {
       throw new AppError(
         "bad_file",
-        `metadata '${key}': ${JSON.stringify(piece)} is there twice, as ${other} and ${id}`,
+        `metadata '${key}': expected each piece once, got ${JSON.stringify(piece)} as ${other} and ${id}`,
       );
     }
     if (probes === MAX_PROBES) {

@@ -220,7 +220,7 @@ const HOSTILE: readonly (readonly [what: string, metadata: Metadata, message: Re
   ["an unknown pre-tokenizer", bpeMetadata([], [], { "tokenizer.ggml.pre": "x" }), /tokenizer\.ggml\.pre'.*got 'x'/],
   ["no pieces", bpeMetadata([], [], { "tokenizer.ggml.tokens": [] }), /tokenizer\.ggml\.tokens'.*got 0/],
   ["pieces of a wrong type", bpeMetadata([], [], { "tokenizer.ggml.tokens": 3 }), /tokenizer\.ggml\.tokens'/],
-  ["two equal pieces", bpeMetadata([], [["a", TYPE.normal]]), /"a" is there twice, as 97 and 256/],
+  ["two equal pieces", bpeMetadata([], [["a", TYPE.normal]]), /each piece once, got "a" as 97 and 256/],
   ["too few types", bpeMetadata([], [], { "tokenizer.ggml.token_type": new Int32Array(3) }), /token_type'.*256.*got 3/],
   [
     "too many scores",

@@ -29,7 +29,9 @@ test("every piece is found by its text, inside another text and from its halves,
 });
 
 test("two equal pieces are refused by name", () => {
-  expect(() => indexPieces(["a", "b", "a"], "tokens")).toThrow(`metadata 'tokens': "a" is there twice, as 0 and 2`);
+  expect(() => indexPieces(["a", "b", "a"], "tokens")).toThrow(
+    `metadata 'tokens': expected each piece once, got "a" as 0 and 2`,
+  );
 });
 
 /** Two texts of equal length and hash, by the birthday paradox. */

@@ -71,7 +71,7 @@ test("a byte without a piece is an error, or the unknown token", () => {
   const known = loadTokenizer(new Map([...worldMetadata(lacking), ["tokenizer.ggml.unknown_token_id", 2]]), "m.gguf");
   expect([...known.encode("az", PLAIN)]).toEqual([98, 2]);
   const twice = worldMetadata([...PIECES, "\\x61"]);
-  expect(failure(() => loadTokenizer(twice, "m.gguf"))).toContain('"a" is there twice');
+  expect(failure(() => loadTokenizer(twice, "m.gguf"))).toContain('each piece once, got "a"');
 });
 
 test("a grammar's vocabulary has the bytes of pieces", () => {
