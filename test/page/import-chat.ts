@@ -3,8 +3,9 @@ import type { Page } from "playwright-core";
 import { fileOf } from "../../src/page/app/chat/transfer.ts";
 import type { Chat, Message } from "../../src/page/app/chat/tree.ts";
 
-/** With equally likely tokens, the limit ends the answer. */
-const LONG = 4000;
+/** With equally likely tokens and this seed, the limit ends the answer, after seconds of the server's time. */
+const LONG = 12_000;
+const SEED = 10;
 
 /** Brings a chat of these messages in, by a file, and opens it. */
 export async function importChat(
@@ -14,7 +15,7 @@ export async function importChat(
   more: (content: string) => Partial<Message> = () => ({}),
   model = "hearth:latest",
 ): Promise<void> {
-  const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: LONG, seed: 6 };
+  const options = { temperature: 100, top_k: 0, top_p: 1, num_predict: LONG, seed: SEED };
   const about = { model, place: "server", system: "", tools: "", options } as const;
   const chat: Chat = { id: "x", title, at: 1, updated: 1, ...about, leaf: `m${texts.length - 1}` };
   const messages = texts.map((content, i): Message => {
