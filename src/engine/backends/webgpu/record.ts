@@ -196,7 +196,10 @@ export function replay(
   if (gives && counts.given === 0) return false;
   if (pipeline !== set) pass.setPipeline(pipeline);
   pass.setBindGroup(0, bindings);
-  pass.dispatchWorkgroups(x, groups, splits === undefined ? z : Math.min(splits, most));
+  const depth = splits === undefined ? z : Math.min(splits, most);
+  if (groups === 1 && depth === 1)
+    pass.dispatchWorkgroups(x); // the runtime converts each argument
+  else pass.dispatchWorkgroups(x, groups, depth);
   return true;
 }
 

@@ -137,7 +137,7 @@ test("a run dispatches the splits that its longest row needs, and no join if no 
   const encoder = {
     setPipeline: () => {},
     setBindGroup: () => {},
-    dispatchWorkgroups: (...sizes: number[]) => void calls.push(sizes),
+    dispatchWorkgroups: (x: number, y = 1, z = 1) => void calls.push([x, y, z]),
   } as unknown as GPUComputePassEncoder; // the part that a replay uses
   const base = { x: 4, rows: "all", times: 1, rowsEach: 1 } as const;
   const [split, join] = [
