@@ -74,10 +74,12 @@ const wide = makeCase("a wide cache", { dim: 32 }, (draft) =>
   attention(draft, { nHeads: 8, nKvHeads: 8, headDim: 128 }),
 );
 /** Images of four tiles of 1,601 rows. */
-const seeing = memoryCase("images", { heads: { nHeads: 32, nKvHeads: 8, headDim: 128 }, rowsMax: 6404 });
+const imagesOf = (nKvHeads: number): Case =>
+  memoryCase("images", { heads: { nHeads: 4 * nKvHeads, nKvHeads, headDim: 128 }, rowsMax: 6404 });
+const seeing = imagesOf(8);
 const memory = memoryOf("image", 6404);
 const rowsOf = (slot: number, count: number): Rows => ({ ...rows(slot, 0, count, "last"), memory });
-differences["images of 6,404 rows"] = await largestOf({ ...seeing, batches: [[rowsOf(0, 2)], [rowsOf(1, 34)]] });
+differences["images of 6,404 rows"] = await largestOf({ ...imagesOf(1), batches: [[rowsOf(0, 2)], [rowsOf(1, 34)]] });
 const { once, slotsMax } = await webGpuBackend.slotBytes!(seeing.program, { precise: false });
 const { images: _images, ...more } = { ...tooMany, slots: slotsMax! + 1, precise: false };
 const memoriesRefused = await webGpuBackend.load(seeing.program, more).then(() => "ran", messageOf);

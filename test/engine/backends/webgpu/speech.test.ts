@@ -28,7 +28,7 @@ async function heard(backend: Backend) {
   const window = await speech.hear(Float32Array.from({ length: 80 * 3000 }, (_, i) => Math.sin(i * i)));
   let logits = await window.extend([1, 5]);
   const tokens: number[] = [];
-  while (tokens.length < 24) {
+  while (tokens.length < 8) {
     tokens.push(logits.indexOf(Math.max(...logits)));
     logits = await window.extend(tokens.slice(-1));
   }
