@@ -2,7 +2,7 @@
  * Diffusion language models: every row attends to all others, and the logits of a masked position predict its token.
  * Semantics: the files of the same names in llama.cpp's src/models.
  */
-import type { DiffusionTraits } from "../program/backend.ts";
+import type { DiffusionTraits } from "../program/diffusion.ts";
 import type { Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import type { Gguf } from "../formats/gguf/gguf.ts";

@@ -2,7 +2,7 @@
  * An answer that is filled in. A pass reads prompt and answer, masks included, and gives logits for the masks of a
  * block. Each mask gets a candidate; the best candidates, as many as the plan says, become tokens.
  */
-import type { DiffusionTraits } from "../program/backend.ts";
+import type { DiffusionTraits } from "../program/diffusion.ts";
 import type { DiffusionAlgorithm } from "../text/sampling/diffusion-options.ts";
 import type { DiffusionPass } from "./diffusion-plan.ts";
 

@@ -3,7 +3,8 @@
  * some masks into tokens. Requests alternate, one pass each. There is no KV cache: a token that appears changes the
  * keys and values of all rows, also in the prompt. Text is sent as soon as all tokens before it are known.
  */
-import type { DiffusionTraits, Session } from "../program/backend.ts";
+import type { Session } from "../program/backend.ts";
+import type { DiffusionTraits } from "../program/diffusion.ts";
 import { AppError } from "../../base/index.ts";
 import type { DiffusionAlgorithm } from "../text/sampling/diffusion-options.ts";
 import { makeBreakers } from "../text/sampling/dry-breakers.ts";

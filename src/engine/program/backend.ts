@@ -7,6 +7,7 @@ import type { ByteSource, FilePlace } from "../formats/gguf/source.ts";
 import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
 import type { Checkpoints, Growth, KvBlocks } from "./kept-slots.ts";
+import type { DiffusionTraits } from "./diffusion.ts";
 import type { Place } from "./places.ts";
 import type { SpeechModel } from "./speech.ts";
 import type { Buf, Step } from "./step.ts";
@@ -38,16 +39,6 @@ interface ModelShape {
   readonly dim: number;
   readonly nLayers: number;
   readonly vocabSize: number;
-}
-
-/** Traits of a model that answers by filling in masks. */
-export interface DiffusionTraits {
-  /** The token of a position that is not known yet. */
-  readonly mask: number;
-  /** A position has the logits of the row before. */
-  readonly shifts: boolean;
-  /** The model was trained to fill in one block of the answer after the other. */
-  readonly blocks: boolean;
 }
 
 /** Rows of an image or a recording, which a sequence attends to besides its own. */
