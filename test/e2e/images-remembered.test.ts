@@ -14,6 +14,7 @@ import { picture } from "../engine/vision/vision-model.ts";
 import { encodeSafetensors, writeFolder } from "../library/convert/hugging-face.ts";
 import { readOriginals, tensorsOf } from "../library/convert/originals.ts";
 import { runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { mediaCounts } from "./media-counts.ts";
 
 setDefaultTimeout(60_000);
 
@@ -77,15 +78,7 @@ async function chat(...messages: Message[]): Promise<readonly [text: string, tok
 }
 
 /** Images encoded, and found in the cache, since the last call. */
-const before = { encoded: 0, reused: 0 };
-async function counted(): Promise<string> {
-  const text = await (await fetch(`${hearth.url}/metrics`)).text();
-  const read = (how: string): number => Number(new RegExp(`^hearth_images_${how}_total (\\d+)$`, "m").exec(text)?.[1]);
-  const now = { encoded: read("encoded"), reused: read("reused") };
-  const said = `${now.encoded - before.encoded} encoded, ${now.reused - before.reused} reused`;
-  Object.assign(before, now);
-  return said;
-}
+const counted = mediaCounts(() => hearth.url);
 
 const QUESTION = "what is this? ".repeat(6);
 

@@ -11,6 +11,7 @@ import OpenAI from "openai";
 import { writeGguf, type WriteModel } from "../../src/engine/formats/files/write.ts";
 import { IMAGE_ROWS, makeOneFile, makeProjector, makeVisionText, picture } from "../engine/vision/vision-model.ts";
 import { runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { mediaCounts } from "./media-counts.ts";
 
 setDefaultTimeout(60_000);
 
@@ -36,15 +37,7 @@ const cli = (args: string[], stdin = "") =>
   runHearth(args, { home: hearth.home, stdin, env: { HEARTH_HOST: hearth.url } });
 
 /** Number of images encoded, and found in the cache, since the last call. */
-const before = { encoded: 0, reused: 0 };
-async function counted(): Promise<string> {
-  const text = await (await fetch(`${hearth.url}/metrics`)).text();
-  const read = (how: string): number => Number(new RegExp(`^hearth_images_${how}_total (\\d+)$`, "m").exec(text)?.[1]);
-  const now = { encoded: read("encoded"), reused: read("reused") };
-  const said = `${now.encoded - before.encoded} encoded, ${now.reused - before.reused} reused`;
-  Object.assign(before, now);
-  return said;
-}
+const counted = mediaCounts(() => hearth.url);
 
 const base64 = (seed: number): string => picture(seed).toString("base64");
 const url = (seed: number): string => `data:image/png;base64,${base64(seed)}`;

@@ -9,6 +9,7 @@ import { writeGguf } from "../../src/engine/formats/files/write.ts";
 import { makeListener, silence, wav } from "../engine/hearing/audio-model.ts";
 import { IMAGE_ROWS, makeVisionText, picture } from "../engine/vision/vision-model.ts";
 import { runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { mediaCounts } from "./media-counts.ts";
 
 setDefaultTimeout(60_000);
 
@@ -39,15 +40,7 @@ const cli = (args: string[], stdin = "") =>
 const base64 = (seconds: number): string => wav(seconds).toString("base64");
 
 /** Number of files encoded, and found in the cache, since the last call. */
-const before = { encoded: 0, reused: 0 };
-async function counted(): Promise<string> {
-  const text = await (await fetch(`${hearth.url}/metrics`)).text();
-  const read = (how: string): number => Number(new RegExp(`^hearth_images_${how}_total (\\d+)$`, "m").exec(text)?.[1]);
-  const now = { encoded: read("encoded"), reused: read("reused") };
-  const said = `${now.encoded - before.encoded} encoded, ${now.reused - before.reused} reused`;
-  Object.assign(before, now);
-  return said;
-}
+const counted = mediaCounts(() => hearth.url);
 
 test("show, list and /props have the audio capability", async () => {
   const client = new Ollama({ host: hearth.url });
