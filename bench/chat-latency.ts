@@ -2,10 +2,12 @@
  * Time to the first token of each turn of a long chat, streamed by the real server: the delay between sending a message
  * and the first word of the answer. Several source trees are measured alternately, A B A B, on the same machine.
  *
- *   bun bench/chat-latency.ts [TREE…] [--rounds 5] [--turns 20] [--words 24] [--tokens 16] [--model FILE.gguf]
+ *   bun bench/chat-latency.ts [TREE…] [--starts 5] [--rounds 5] [--turns 20] [--words 24] [--tokens 16]
+ *     [--model FILE.gguf]
  *
  * A tree is a folder with src/main.ts; the first is the baseline. Default: this one. Without --model it uses the
- * embedded model.
+ * embedded model. Two starts of one tree differ by up to 10 %, whatever the number of rounds: compare trees by the
+ * median of several starts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +19,7 @@ import { installFile } from "./install-file.ts";
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    starts: { type: "string", default: "5" },
     rounds: { type: "string", default: "5" },
     turns: { type: "string", default: "20" },
     words: { type: "string", default: "24" },
@@ -24,12 +27,9 @@ const { values: flags, positionals } = parseArgs({
     model: { type: "string" },
   },
 });
-const [rounds, turns, words, tokens] = [flags.rounds, flags.turns, flags.words, flags.tokens].map(Number) as [
-  number,
-  number,
-  number,
-  number,
-];
+const trees = positionals.length > 0 ? positionals : [resolve(import.meta.dir, "..")];
+const [starts, rounds, turns] = [Number(flags.starts), Number(flags.rounds), Number(flags.turns)];
+const [words, tokens] = [Number(flags.words), Number(flags.tokens)];
 const VOCABULARY =
   "the fox went to a small house near river and saw two red birds that sang about rain sun boats".split(" ");
 
@@ -41,25 +41,35 @@ interface Side {
   readonly chats: number[][];
 }
 
-const sides: Side[] = [];
 let model = "hearth";
-try {
-  for (const tree of positionals.length > 0 ? positionals : [resolve(import.meta.dir, "..")]) {
-    const home = mkdtempSync(join(tmpdir(), "hearth-chat-latency-"));
-    const root = join(home, ".hearth", "models");
-    if (flags.model) model = await installFile({ root, file: resolve(flags.model), name: "bench" });
-    sides.push({ tree, home, hearth: await startHearth({ home, main: resolve(tree, "src/main.ts") }), chats: [] });
-  }
-  for (const side of sides) await chat(side, 0); // loads the model
-  for (const side of sides) side.chats.length = 0;
-  for (let round = 1; round <= rounds; round++) {
-    for (const side of round % 2 === 0 ? sides.toReversed() : sides) await chat(side, round);
-  }
-  report();
-} finally {
-  for (const { hearth, home } of sides) {
-    await hearth.stop();
-    rmSync(home, { recursive: true, force: true });
+/** For each tree, the times of each start: milliseconds to the first token of each turn of each chat. */
+const measured = new Map<string, number[][][]>(trees.map((tree) => [tree, []]));
+for (let start = 0; start < starts; start++) {
+  for (const { tree, chats } of await measureStart(start)) measured.get(tree)!.push(chats);
+}
+report();
+
+/** Starts a server for each tree, lets all of them chat alternately, and stops them. */
+async function measureStart(start: number): Promise<Side[]> {
+  const sides: Side[] = [];
+  try {
+    for (const tree of start % 2 === 0 ? trees : trees.toReversed()) {
+      const home = mkdtempSync(join(tmpdir(), "hearth-chat-latency-"));
+      const root = join(home, ".hearth", "models");
+      if (flags.model) model = await installFile({ root, file: resolve(flags.model), name: "bench" });
+      sides.push({ tree, home, hearth: await startHearth({ home, main: resolve(tree, "src/main.ts") }), chats: [] });
+    }
+    for (const side of sides) await chat(side, 0); // loads the model
+    for (const side of sides) side.chats.length = 0;
+    for (let round = 1; round <= rounds; round++) {
+      for (const side of round % 2 === 0 ? sides.toReversed() : sides) await chat(side, round);
+    }
+    return sides;
+  } finally {
+    for (const { hearth, home } of sides) {
+      await hearth.stop();
+      rmSync(home, { recursive: true, force: true });
+    }
   }
 }
 
@@ -102,22 +112,27 @@ async function ask(hearth: Hearth, messages: readonly object[]): Promise<{ first
 }
 
 function report(): void {
-  const rows = sides.map(({ tree, chats }) => {
+  const rows = [...measured].map(([tree, all]) => {
+    const chats = all.flat();
     const perTurn = Array.from({ length: turns }, (_, turn) => median(chats.map((firsts) => firsts[turn]!)));
-    const wholes = chats.map((firsts) => firsts.reduce((sum, ms) => sum + ms, 0) / turns);
-    return { tree, perTurn, wholes };
+    const perStart = all.map((ofStart) =>
+      median(ofStart.map((firsts) => firsts.reduce((sum, ms) => sum + ms) / turns)),
+    );
+    return { tree, perTurn, perStart };
   });
   const base = rows[0]!;
-  for (const { tree, perTurn, wholes } of rows) {
-    const ratio = median(base.wholes.map((ms, i) => ms / wholes[i]!));
+  for (const { tree, perTurn, perStart } of rows) {
+    const ratios = base.perStart.map((ms, start) => ms / perStart[start]!).toSorted((a, b) => a - b);
     const shown = [1, 5, 10, 20]
       .filter((turn) => turn <= turns)
       .map((turn) => `${turn}: ${perTurn[turn - 1]!.toFixed(1)}`);
     console.log(
-      `${tree}: first token after ${median(wholes).toFixed(2)} ms (median chat of ${turns} turns, n ${wholes.length})`,
+      `${tree}: first token after ${median(perStart).toFixed(2)} ms ` +
+        `(median of ${starts} starts, ${rounds} chats of ${turns} turns each)`,
     );
     console.log(`  by turn, ms  ${shown.join("  ")}   last ten ${median(perTurn.slice(-10)).toFixed(1)}`);
-    console.log(`  ${ratio.toFixed(2)} times as fast as the first tree`);
+    const range = `${ratios[0]!.toFixed(2)} to ${ratios.at(-1)!.toFixed(2)}`;
+    console.log(`  ${median(ratios).toFixed(2)} times as fast as the first tree (starts: ${range})`);
   }
 }
 
