@@ -32,6 +32,13 @@ test("a server starts without importing readers of model files, templates, image
   expect(early.filter((path) => late.test(path))).toEqual([]);
 });
 
+test("a server starts without importing the other commands", async () => {
+  const early = await earlyOf("cli/command-line.ts");
+  expect(early).toContain("cli/usage.ts");
+  const others = /^cli\/(index|hooks|(client|commands)\/.*)\.ts$/;
+  expect(early.filter((path) => others.test(path))).toEqual([]);
+});
+
 test("a runner starts without importing image encoders", async () => {
   const early = await earlyOf("engine/runner/process.ts");
   expect(early).toContain("engine/architectures/index.ts");

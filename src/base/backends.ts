@@ -26,6 +26,9 @@ export const BACKEND_CHOICES: readonly ("auto" | BackendName)[] = [
   ...(Object.keys(BACKENDS) as BackendName[]), // keys of the object above
 ];
 
+/** "auto, webgpu, … or cpu". */
+export const BACKENDS_IN_WORDS = BACKEND_CHOICES.join(", ").replace(/, (\w+)$/, " or $1");
+
 /** The traits of a backend, or of two that share a model (`webgpu+simd`). */
 export function backendTraits(name: string): Traits {
   const traits = Object.entries<Traits>(BACKENDS).flatMap(([each, own]) =>

@@ -12,6 +12,7 @@ import {
   testMapping,
   type ListOptions,
 } from "./commands/hooks.ts";
+import { wholeNumber } from "./developers.ts";
 import { nodes } from "./commands/nodes.ts";
 import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./terminal/context.ts";
@@ -44,8 +45,7 @@ function addPause(hooks: Command, remote: Remote): void {
   }
 }
 
-/** @param wholeNumber parses a flag's number */
-export function addHooksCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
+export function addHooksCommands(program: Command, parts: CliParts): void {
   const hooks = program
     .command("hooks")
     .description("manage webhooks")

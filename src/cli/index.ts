@@ -1,9 +1,10 @@
-/** The commands that talk to a server, with their flags. */
+/** All commands but `serve`, with their flags. */
 import { Argument, InvalidArgumentError, type Command } from "commander";
 import { clientSettings } from "./client/address.ts";
 import { addChannelsCommands } from "./channels.ts";
 import { Client } from "./client/client.ts";
 import { addGatewayCommands } from "./commands/gateway.ts";
+import { addDeveloperCommands, wholeNumber } from "./developers.ts";
 import { COMPLETION_SCRIPTS, SHELLS, type Shell } from "./completion-scripts.ts";
 import type { ToolName } from "./run/launch.ts";
 import { addInstallationCommands } from "./installation.ts";
@@ -14,11 +15,10 @@ import { addMcpCommands } from "./mcp.ts";
 import { THINK_VALUES } from "./terminal/think.ts";
 import { MissingArgument } from "./usage.ts";
 
-/** @param wholeNumber parses a flag's number */
-export function addCommands(program: Command, parts: CliParts, wholeNumber: (text: string) => number): void {
+/** Adds them in the order of the help; `serve` is there already. */
+export function addCommands(program: Command, parts: CliParts): void {
   const does: Does = (load) => withContext(parts, load);
-  program.commandsGroup(GROUPS.everyday);
-  addRun(program, { does, wholeNumber, parts });
+  addRun(program, parts, does);
   addLists(program, does);
   addLaunch(program, parts, does);
   program.commandsGroup(GROUPS.models);
@@ -26,12 +26,15 @@ export function addCommands(program: Command, parts: CliParts, wholeNumber: (tex
   program.commandsGroup(GROUPS.tools);
   addMcpCommands(program, parts);
   program.commandsGroup(GROUPS.gateway);
-  addHooksCommands(program, parts, wholeNumber);
+  addHooksCommands(program, parts);
   addChannelsCommands(program, parts);
   addGatewayCommands(program, parts);
   program.commandsGroup(GROUPS.installation);
   addInstallationCommands(program, parts);
   addElsewhere(program, parts);
+  program.commandsGroup(GROUPS.developers).helpCommand("help [command]", "show the help of a command");
+  addDeveloperCommands(program, parts);
+  addCompletion(program, parts);
 }
 
 /** Headings of the help, the most used commands first. */
@@ -45,7 +48,7 @@ export const GROUPS = {
 } as const;
 
 /** `completion`, and the hidden command that its scripts call. */
-export function addCompletion(program: Command, parts: CliParts): void {
+function addCompletion(program: Command, parts: CliParts): void {
   program
     .command("completion")
     .description("print the completion script of a shell")
@@ -177,13 +180,7 @@ type Work<Args extends unknown[]> = (context: CliContext, ...args: Args) => Prom
 /** An action whose code is imported on demand. */
 type Does = <Args extends unknown[]>(load: () => Promise<Work<Args>>) => (...args: Args) => Promise<void>;
 
-interface RunParts {
-  readonly does: Does;
-  readonly wholeNumber: (text: string) => number;
-  readonly parts: CliParts;
-}
-
-function addRun(program: Command, { does, wholeNumber, parts }: RunParts): void {
+function addRun(program: Command, parts: CliParts, does: Does): void {
   const { env, terminal } = parts;
   const act = does(async () => {
     const { run } = await import("./run/run.ts");

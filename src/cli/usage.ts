@@ -1,7 +1,6 @@
 /** Errors of incomplete commands: their usage, and the available models. */
 import { Command } from "commander";
-import { Client, type ServerAddress } from "./client/client.ts";
-import { modelNames } from "./client/missing.ts";
+import type { ConfigSources } from "../base/config/index.ts";
 
 const NAMES_SHOWN = 8;
 
@@ -29,25 +28,25 @@ export class HearthCommand extends Command {
   }
 }
 
-/**
- * Usage lines for a missing argument.
- * @param server throws if the settings are invalid
- */
+/** Usage lines for a missing argument. */
 export async function usageLines(
   { message, command, argument }: MissingArgument,
-  server: () => ServerAddress,
+  sources: ConfigSources,
 ): Promise<string[]> {
   const lines = [`Error: ${message}`, `Usage: ${pathOf(command)} ${command.usage()}`];
   if (!/^(--model|models?|source)$/.test(argument) || command.name() === "create") return lines;
-  const names = await namesAt(server);
+  const names = await namesAt(sources);
   if (names.length === 0) return lines;
   const more = names.length > NAMES_SHOWN ? `, and ${names.length - NAMES_SHOWN} more: hearth list` : "";
   return [...lines, `Models: ${names.slice(0, NAMES_SHOWN).join(", ")}${more}`];
 }
 
-async function namesAt(server: () => ServerAddress): Promise<string[]> {
+async function namesAt(sources: ConfigSources): Promise<string[]> {
+  const { clientSettings } = await import("./client/address.ts");
+  const { Client } = await import("./client/client.ts");
+  const { modelNames } = await import("./client/missing.ts");
   try {
-    return await modelNames(new Client(server()));
+    return await modelNames(new Client(clientSettings(sources).server));
   } catch {
     return []; // print the usage without models
   }
