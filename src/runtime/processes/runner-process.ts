@@ -51,13 +51,22 @@ export class RunnerProcess extends RunnerClient {
   }
 }
 
+/**
+ * The real environment of a runner, because native code reads it there: disables usage reports, returns freed weights
+ * to the system, and keeps the many small blocks of a GPU's step at hand between steps, in place of glibc's 7 a size.
+ */
+export const runnerEnvironment = (env: RunnerCommand["env"]): RunnerCommand["env"] => ({
+  GLIBC_TUNABLES: "glibc.malloc.tcache_count=500",
+  ...env,
+  ORT_DISABLE_TELEMETRY: "1",
+  MALLOC_MMAP_THRESHOLD_: "65536",
+});
+
 /** Starts a process without a model. */
 export function spawnRunner({ command, env }: RunnerCommand): StartedRunner {
   let hear: (message: FromRunner) => void = () => {};
   const child = Bun.spawn([...command], {
-    // In the real environment, because native code reads it there: disables usage reports, and returns freed weights to
-    // the system.
-    env: { ...env, ORT_DISABLE_TELEMETRY: "1", MALLOC_MMAP_THRESHOLD_: "65536" },
+    env: runnerEnvironment(env),
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",

@@ -1,9 +1,9 @@
 /** The process of a runner, with a fake inside that answers at once. */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { messageOf } from "../../../src/base/errors.ts";
-import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts";
+import { RunnerProcess, runnerEnvironment } from "../../../src/runtime/processes/runner-process.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
 import { childPids, eventually, isAlive } from "../../e2e/hearth.ts";
 
@@ -51,6 +51,14 @@ test("a loaded runner may be silent for longer than the load timeout", async () 
   expect(await ask(runner, "hello")).toBe("ok");
   await Bun.sleep(loadTimeoutMs * 1.2);
   expect(await ask(runner, "hello")).toBe("ok");
+});
+
+test("a runner starts with the settings of native code, and keeps the user's own", async () => {
+  const runner = await start(10_000);
+  const own = readFileSync(`/proc/${runner.pid}/environ`, "latin1").split("\0");
+  expect(own).toContain("ORT_DISABLE_TELEMETRY=1");
+  expect(own).toContain("GLIBC_TUNABLES=glibc.malloc.tcache_count=500");
+  expect(runnerEnvironment({ GLIBC_TUNABLES: "own" })["GLIBC_TUNABLES"]).toBe("own");
 });
 
 test("a runner that closed its channel is killed, and its requests fail with the signal", async () => {
