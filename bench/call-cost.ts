@@ -51,7 +51,7 @@ const WAYS: Readonly<Record<string, LazyGrammar | undefined>> = {
   "inside a call": { ...closed, triggers: letters },
 };
 
-let heard: (event: SequenceEvent) => void = () => {};
+let onEvent: (event: SequenceEvent) => void = () => {};
 const { engine, tokenizer, info } = await loadEngine(flags.model, {
   backend: await chooseBackend(flags.backend),
   ctxLen: PROMPT + answerLen + 1,
@@ -62,7 +62,7 @@ const { engine, tokenizer, info } = await loadEngine(flags.model, {
   cacheDir: undefined,
   loop: systemLoop(),
   open: mapFile,
-  emit: (events) => events.forEach((event) => heard(event)),
+  emit: (events) => events.forEach((event) => onEvent(event)),
   onEmbed() {},
 });
 interface Step {
@@ -96,7 +96,7 @@ process.exit(0);
 function decode(turn: number, calls: LazyGrammar | undefined): Promise<Step> {
   const { promise, resolve, reject } = Promise.withResolvers<Step>();
   let before = process.cpuUsage();
-  heard = (event) => {
+  onEvent = (event) => {
     if (event.kind === "error") return reject(new Error(event.message));
     if (event.kind === "prompt") before = process.cpuUsage();
     if (event.kind !== "done") return;

@@ -47,7 +47,7 @@ let session: Session | undefined;
 const backend: Backend = { ...chosen, load: async (...args) => (session = watched(await chosen.load(...args))) };
 const gaps: number[] = [];
 let endedMs = 0;
-let heard: (event: SequenceEvent) => void = () => {};
+let onEvent: (event: SequenceEvent) => void = () => {};
 const { engine, tokenizer, info } = await loadEngine(flags.model, {
   backend,
   ctxLen: promptLen + answerLen + 1,
@@ -58,7 +58,7 @@ const { engine, tokenizer, info } = await loadEngine(flags.model, {
   cacheDir: undefined,
   loop: systemLoop(),
   open: mapFile,
-  emit: (events) => events.forEach((event) => heard(event)),
+  emit: (events) => events.forEach((event) => onEvent(event)),
   onEmbed() {},
 });
 
@@ -78,7 +78,7 @@ process.exit(0);
 async function throughEngine(turn: number): Promise<Turn> {
   const { promise, resolve, reject } = Promise.withResolvers<Turn>();
   let [open, prefill] = [streams, 0];
-  heard = (event) => {
+  onEvent = (event) => {
     if (event.kind === "error") return reject(new Error(event.message));
     if (event.kind !== "done") return;
     const { promptEvalNs, evalNs, evalCount } = event.statistics;

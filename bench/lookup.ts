@@ -59,8 +59,8 @@ const backendOf = (guesses: boolean): Backend => ({
   ...simdBackend,
   async load(program, options) {
     const session = { ...(await simdBackend.load(program, options)) };
-    const told = flags.own ? session : scripted(session, program.shape.vocabSize);
-    return guesses ? told : { ...told, verifies: false };
+    const chosen = flags.own ? session : scripted(session, program.shape.vocabSize);
+    return guesses ? chosen : { ...chosen, verifies: false };
   },
 });
 

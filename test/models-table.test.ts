@@ -41,8 +41,10 @@ describe("the table of models", () => {
   });
 
   test("has every audio encoder of the registry", () => {
-    const heard = new Set(Object.values(FAMILIES).flatMap(({ hears = [] }) => hears));
-    expect([...earKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual([...heard].toSorted());
+    const encoders = new Set(Object.values(FAMILIES).flatMap(({ hears = [] }) => hears));
+    expect([...earKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual(
+      [...encoders].toSorted(),
+    );
   });
 
   goldenTest("describes the reference models correctly", () => {

@@ -179,11 +179,11 @@ export function judge({ files, ended, output, xml, seconds, cpuSeconds }: Ended)
   const count = (what: string): number => Number(output.match(new RegExp(`^ *(\\d+) ${what}$`, "m"))?.[1] ?? 0);
   const suites = [...xml.matchAll(/^ {2}<testsuite name="([^"]+)"[^>]* tests="(\d+)"[^>]* time="([\d.]+)"/gm)];
   const tests = new Map(suites.map(([, file, number]) => [file!, Number(number)]));
-  const told = failuresIn(output);
-  const failures = [...told];
+  const named = failuresIn(output);
+  const failures = [...named];
   const isWhole = /^Ran \d+ tests? across \d+ files?\./m.test(output) && xml !== "";
   if (!isWhole) failures.push(`the process ended with ${ended} before its summary:\n${tail(output)}`);
-  else if (ended !== "code 0" && told.length === 0) failures.push(`the process ended with ${ended}:\n${tail(output)}`);
+  else if (ended !== "code 0" && named.length === 0) failures.push(`the process ended with ${ended}:\n${tail(output)}`);
   if (isWhole) for (const file of files) if (!tests.get(file)) failures.push(`${file}: no test of it ran`);
   return {
     files,

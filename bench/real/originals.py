@@ -369,12 +369,12 @@ def main(folder, *names):
             second = LENGTH // 2 if name in RANKERS else None
             types = {"token_type_ids": torch.tensor([[int(i >= second) for i in range(LENGTH)]])} if name == "Bert ranker" else {}
             with torch.no_grad():
-                heard = {"input_features": torch.from_numpy(weights("features", (1, 80, 3000), 0.0, 1.0))} if name == "Whisper" else {}
+                media = {"input_features": torch.from_numpy(weights("features", (1, 80, 3000), 0.0, 1.0))} if name == "Whisper" else {}
                 if name in SEES:
-                    heard = seen(model, to)
+                    media = seen(model, to)
                     ids[0] = VOCAB  # the token of a picture
                 said = {"decoder_input_ids" if name == "Whisper" else "input_ids": torch.tensor([ids])}
-                out = model(**said, **heard, **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
+                out = model(**said, **media, **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if is_encoder else out.logits
             words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
             words.save_pretrained(to)

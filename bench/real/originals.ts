@@ -181,9 +181,9 @@ async function writeOriginals(): Promise<void> {
     const logits = await Bun.file(join(folder, name, "original.f32")).bytes();
     const recorded = typeof second === "number" ? logits : logits.subarray(-ROWS * (logits.length / ids.length));
     const last = Buffer.from(recorded).toString("base64");
-    const heard = Bun.file(join(folder, name, "sound.f32"));
+    const soundFile = Bun.file(join(folder, name, "sound.f32"));
     const sound =
-      (await heard.exists()) && Buffer.from((await heard.bytes()).subarray(-SOUND_BYTES)).toString("base64");
+      (await soundFile.exists()) && Buffer.from((await soundFile.bytes()).subarray(-SOUND_BYTES)).toString("base64");
     const pictures = await picturesIn(join(folder, name));
     const more = { ...(sound && { sound }), ...(pictures.length > 0 && { pictures }) };
     originals[name] = { config, ids, tensors, last, ...secondOf({ second }), ...more };

@@ -30,9 +30,9 @@ try {
     const spoken = await Bun.spawn(command).exited;
     if (spoken !== 0) throw new Error(`espeak-ng ended with ${spoken}`);
   }
-  const { heard, figure } = await compareOriginal(python);
+  const { transcripts, figure } = await compareOriginal(python);
   const figures: Figure[] = [figure];
-  for (const kind of Object.keys(KINDS) as Kind[]) figures.push(...(await measure(kind, texts, heard)));
+  for (const kind of Object.keys(KINDS) as Kind[]) figures.push(...(await measure(kind, texts, transcripts)));
   for (const { what, measure: name, ours, unit } of figures) console.log(`${what}: ${name} ${ours[0]} ${unit}`);
   if (values.record) writeRecord("speech", { title: "Whisper base", figures });
 } finally {
@@ -40,7 +40,7 @@ try {
 }
 
 /** transformers' transcript of each recording, and how near our spectrograms are to its. */
-async function compareOriginal(program: string): Promise<{ heard: string[]; figure: Figure }> {
+async function compareOriginal(program: string): Promise<{ transcripts: string[]; figure: Figure }> {
   const paths = SPOKEN.map((_, i) => join(sounds, `${i + 1}.f32`));
   const ours: Float32Array[] = [];
   for (const path of paths) {
@@ -60,16 +60,19 @@ async function compareOriginal(program: string): Promise<{ heard: string[]; figu
     if (theirs.length !== ours[i]!.length) throw new Error(`${theirs.length} features, expected ${ours[i]!.length}`);
     for (const [at, value] of theirs.entries()) worst = Math.max(worst, Math.abs(value - ours[i]![at]!));
   }
-  const heard = lines
+  const transcripts = lines
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as string);
   const what = `${SPOKEN.length} sentences of espeak-ng, spectrograms`;
   const goal = { of: "value", atMost: 1e-4 } as const;
-  return { heard, figure: { what, measure: "largest difference to transformers'", unit: "", ours: [worst], goal } };
+  return {
+    transcripts,
+    figure: { what, measure: "largest difference to transformers'", unit: "", ours: [worst], goal },
+  };
 }
 
-async function measure(kind: Kind, texts: readonly string[], heard: readonly string[]): Promise<Figure[]> {
+async function measure(kind: Kind, texts: readonly string[], transcripts: readonly string[]): Promise<Figure[]> {
   const folder = await fetchReal(kind);
   const hearth = await startHearth();
   try {
@@ -85,8 +88,8 @@ async function measure(kind: Kind, texts: readonly string[], heard: readonly str
       const errors = wordErrors(text, answer.text);
       words += errors.words;
       wrong += errors.wrong;
-      theirs += wordErrors(text, heard[i - 1]!).wrong;
-      equal += Number(answer.text === heard[i - 1]);
+      theirs += wordErrors(text, transcripts[i - 1]!).wrong;
+      equal += Number(answer.text === transcripts[i - 1]);
       seconds += answer.duration;
       took += ms / 1000;
       console.log(`${errors.wrong}/${errors.words} ${answer.text}`);

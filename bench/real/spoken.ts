@@ -25,8 +25,8 @@ export const SPOKEN: readonly string[] = [
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/[a-z0-9']+/g) ?? [];
 
 /** The words of a text, and the number of insertions, omissions and replacements in its transcript. */
-export function wordErrors(said: string, heard: string): { readonly words: number; readonly wrong: number } {
-  const [from, to] = [wordsOf(heard), wordsOf(said)];
+export function wordErrors(said: string, transcript: string): { readonly words: number; readonly wrong: number } {
+  const [from, to] = [wordsOf(transcript), wordsOf(said)];
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (const [i, word] of from.entries()) {
     const next = [i + 1];

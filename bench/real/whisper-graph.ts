@@ -103,8 +103,8 @@ function encoderGraph(sizes: WhisperSizes, weight: WeightOf): Graph {
       linear(n, `${own}/self_attention/linear_0`, { from: dim, to: dim, part, of: 3 }),
     );
     const attention = { domain: MICROSOFT, attributes: { num_heads: heads } };
-    const heard = node("MultiHeadAttention", qkv, `${own}/attended`, attention);
-    x = node("Add", [x, linear(heard, `${own}/self_attention/linear_1`, { from: dim, to: dim })], `${own}/x`);
+    const attended = node("MultiHeadAttention", qkv, `${own}/attended`, attention);
+    x = node("Add", [x, linear(attended, `${own}/self_attention/linear_1`, { from: dim, to: dim })], `${own}/x`);
     x = feedForward(x, own, { node, norm, linear, dim, ffn });
   }
   const states = node("Identity", [norm(x, "encoder/layer_norm")], "last_hidden_state");
@@ -144,8 +144,8 @@ function decoderLayer(x: string, i: number, parts: Parts & { sound: string; spli
     return node("Concat", both, `${presentOf}.encoder.${kind}`, { attributes: { axis: 2 } });
   });
   const attention = { domain: MICROSOFT, attributes: { num_heads: heads } };
-  const heard = node("MultiHeadAttention", [q, k!, v!], `${own}/heard`, attention);
-  y = node("Add", [y, linear(heard, `${own}/attention/linear_2`, { from: dim, to: dim })], `${own}/z`);
+  const crossAttended = node("MultiHeadAttention", [q, k!, v!], `${own}/heard`, attention);
+  y = node("Add", [y, linear(crossAttended, `${own}/attention/linear_2`, { from: dim, to: dim })], `${own}/z`);
   return feedForward(y, own, parts);
 }
 

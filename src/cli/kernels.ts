@@ -31,11 +31,11 @@ interface KernelOptions {
 export function makeKernels(config: Pick<Config, "backend" | "simd">, { command, env, log }: KernelOptions): Kernels {
   const forced = forcedLevel(config);
   const trust = new Trust({ cacheDir: machineCache(), command, env });
-  const told = new Set<string>();
+  const logged = new Set<string>();
   const tell = (verdicts: readonly Verdict[]): Verdict | undefined => {
     for (const { level, fault } of verdicts) {
-      if (fault === undefined || told.has(level.level)) continue;
-      told.add(level.level);
+      if (fault === undefined || logged.has(level.level)) continue;
+      logged.add(level.level);
       log.warn("CPU kernels failed their self-test and are not used", { level: level.title, fault });
     }
     return verdicts.find(({ fault }) => fault === undefined);

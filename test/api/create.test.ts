@@ -118,11 +118,11 @@ describe("POST /api/create", () => {
   });
   test("quantize: the statuses are both quantizations, new or existing layers, manifest, success", async () => {
     const modelfile = `FROM @${await upload(half(2))}`;
-    const told = "quantizing F16 model to Q4_K_M";
+    const quantizing = "quantizing F16 model to Q4_K_M";
     const end = ["writing manifest", "success"];
     const body = { modelfile, quantize: "q4_K_M" };
-    expect(await statuses({ model: "small", ...body })).toEqual([told, "creating new layer <digest>", ...end]);
-    expect(await statuses({ model: "small2", ...body })).toEqual([told, "using existing layer <digest>", ...end]);
+    expect(await statuses({ model: "small", ...body })).toEqual([quantizing, "creating new layer <digest>", ...end]);
+    expect(await statuses({ model: "small2", ...body })).toEqual([quantizing, "using existing layer <digest>", ...end]);
   });
   test.each(LEVELS)("quantize: %s is allowed, and becomes the model's quantization_level", async (quantize) => {
     await create({ model: `q-${quantize}`, modelfile: `FROM @${await upload(half(1))}`, quantize });

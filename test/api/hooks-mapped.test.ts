@@ -49,19 +49,19 @@ describe("POST {hooks.path}/<name>", () => {
       },
     ];
     const api = await startHooks({ hooks: { mappings: own } });
-    const heard = async (path: string, headers = {}): Promise<unknown[]> => {
+    const answerTo = async (path: string, headers = {}): Promise<unknown[]> => {
       const response = await api.post(`/hooks/${path}`, {}, headers);
       return [response.status, response.headers.get("content-type"), await response.text()];
     };
     const json = "application/json; charset=utf-8";
     const key = { "idempotency-key": "one" };
     const teams = [200, json, '{"type":"message","text":"On it."}'];
-    expect(await heard("teams", key)).toEqual(teams);
-    expect(await heard("teams", key)).toEqual(teams); // a repeat too
-    expect(await heard("sms")).toEqual([200, "text/xml", twiml]);
-    expect(await heard("mail")).toEqual([200, "text/plain; charset=utf-8", ""]);
-    expect((await heard("none"))[0]).toBe(204);
-    expect(await heard("left")).toEqual([200, "text/plain; charset=utf-8", "ok"]); // accepted without action
+    expect(await answerTo("teams", key)).toEqual(teams);
+    expect(await answerTo("teams", key)).toEqual(teams); // a repeat too
+    expect(await answerTo("sms")).toEqual([200, "text/xml", twiml]);
+    expect(await answerTo("mail")).toEqual([200, "text/plain; charset=utf-8", ""]);
+    expect((await answerTo("none"))[0]).toBe(204);
+    expect(await answerTo("left")).toEqual([200, "text/plain; charset=utf-8", "ok"]); // accepted without action
     expect((await agents(api)).length).toBe(4);
     expect((await api.post("/hooks/teams", {}, { authorization: "Bearer x" })).status).toBe(401);
   });

@@ -118,12 +118,12 @@ test("a failure is logged again after a minute, and at once if the clock was set
     tracer.end(tracer.begin(undefined), ONE);
     await tracer.close();
   };
-  const told: number[] = [];
+  const counts: number[] = [];
   for (const passedMs of [0, 59_999, 1, -3_600_000]) {
     nowMs += passedMs;
     await send(400);
-    told.push(logs.length);
+    counts.push(logs.length);
     await send(200);
   }
-  expect(told).toEqual([1, 1, 2, 3]);
+  expect(counts).toEqual([1, 1, 2, 3]);
 });

@@ -44,24 +44,24 @@ const call = (hearth: Hearth, path: string, body?: unknown): Promise<Response> =
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 
-interface Heard {
+interface Received {
   readonly headers: Record<string, string>;
   readonly body: string;
 }
 
 /** Receives callbacks on the loopback interface; answers with these statuses, repeating the last one. */
 function listen(...statuses: number[]) {
-  const heard: Heard[] = [];
+  const received: Received[] = [];
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request) {
-      heard.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
-      return new Response(null, { status: statuses[Math.min(heard.length, statuses.length) - 1]! });
+      received.push({ headers: Object.fromEntries(request.headers), body: await request.text() });
+      return new Response(null, { status: statuses[Math.min(received.length, statuses.length) - 1]! });
     },
   });
   cleanups.push(() => server.stop(true));
-  return { url: `http://127.0.0.1:${server.port}/done`, heard };
+  return { url: `http://127.0.0.1:${server.port}/done`, received };
 }
 
 async function runOf(hearth: Hearth, body: object, path = "agent"): Promise<string> {
@@ -88,22 +88,22 @@ test("callbackUrl gets the signed outcome of a run, success or failure, and gets
     bad: await runOf(hearth, { message: "Hello!", deliver: false, model: "broken", callbackUrl: bad.url }),
     slow: await runOf(hearth, { message: "Hello!", deliver: false, callbackUrl: slow.url }),
   };
-  const isDone = (): boolean => good.heard.length >= 1 && bad.heard.length >= 1 && slow.heard.length >= 3;
+  const isDone = (): boolean => good.received.length >= 1 && bad.received.length >= 1 && slow.received.length >= 3;
   expect(await eventually(isDone, WAIT_MS)).toBe(true);
-  const verified = ({ headers, body }: Heard): any => new Webhook(SECRET).verify(body, headers);
+  const verified = ({ headers, body }: Received): any => new Webhook(SECRET).verify(body, headers);
   const answer = (await statusOf(hearth, ids.good)).answer;
   expect(answer.trim()).not.toBe("");
-  expect(verified(good.heard[0]!)).toMatchObject({
+  expect(verified(good.received[0]!)).toMatchObject({
     type: "run.succeeded",
     data: { runId: ids.good, state: "succeeded", answer, reply: "none" },
   });
-  const failed = verified(bad.heard[0]!);
+  const failed = verified(bad.received[0]!);
   expect(failed).toMatchObject({ data: { runId: ids.bad, answer: null } });
   expect([failed.type, failed.data.reason]).toEqual([`run.${failed.data.state}`, expect.stringMatching(/./)]);
   expect(["failed", "dead"]).toContain(failed.data.state);
-  for (const each of slow.heard) expect(verified(each)).toMatchObject({ type: "run.succeeded" });
-  expect(new Set(slow.heard.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set([ids.slow]));
-  const { headers, body } = good.heard[0]!;
+  for (const each of slow.received) expect(verified(each)).toMatchObject({ type: "run.succeeded" });
+  expect(new Set(slow.received.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set([ids.slow]));
+  const { headers, body } = good.received[0]!;
   expect(() => new Webhook(SECRET).verify(body.replace("succeeded", "failed"), headers)).toThrow();
   expect(await eventually(async () => (await statusOf(hearth, ids.slow)).callback === "sent", WAIT_MS)).toBe(true);
 });
@@ -137,7 +137,7 @@ test("callbackUrl with an address of this machine is refused in a request, and n
     expect(await eventually(async () => (await statusOf(hearth, runId)).callback === "failed", WAIT_MS)).toBe(true);
     expect((await statusOf(hearth, runId)).state).toBe("succeeded");
   }
-  expect(secretService.heard).toEqual([]);
+  expect(secretService.received).toEqual([]);
 });
 
 test("a second server with the same home does not start, and names the process of the first", async () => {

@@ -120,8 +120,8 @@ test("hearth run reads the path of a recording", async () => {
   const path = join(folder, "said.wav");
   writeFileSync(path, wav(0.47));
   await counted();
-  const heard = await cli(["run", MODEL, "what", "is", "this?", path]);
-  expect([heard.code, heard.stderr]).toEqual([0, expect.stringContaining(`Added recording '${path}'`)]);
+  const answered = await cli(["run", MODEL, "what", "is", "this?", path]);
+  expect([answered.code, answered.stderr]).toEqual([0, expect.stringContaining(`Added recording '${path}'`)]);
   expect(await counted()).toBe("1 encoded, 0 reused");
   const deaf = await cli(["run", "hearth", "hello", path]);
   expect(deaf.stderr).toContain(`Warning: 'hearth' cannot hear recordings: it gets '${path}' as text`);

@@ -68,9 +68,9 @@ test("start-up prints one line with the address, the backend that auto selects, 
   const { backend, gpu } = JSON.parse(stdout);
   expect(["webgpu", "simd", "onnx", "cpu"]).toContain(backend);
   const device = gpu ?? `CPU (${availableParallelism()} cores)`;
-  const told = greeting.replace(/ cores, [\w.+ -]+\)/, " cores)"); // kernels that are tested already are named
+  const normalized = greeting.replace(/ cores, [\w.+ -]+\)/, " cores)"); // kernels that are tested already are named
   const store = join(home, ".hearth", "models");
-  expect(told).toBe(`Hearth ${VERSION} listens on ${url} · backend ${backend} · ${device} · models ${store}`);
+  expect(normalized).toBe(`Hearth ${VERSION} listens on ${url} · backend ${backend} · ${device} · models ${store}`);
 });
 
 test("a streamed answer comes in pieces and ends with true statistics", async () => {

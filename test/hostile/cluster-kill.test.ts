@@ -29,11 +29,11 @@ const post = (node: Node, body: object): Promise<Response> =>
   });
 
 /** The remains of a run. */
-async function tracesOf({ sql, told }: Cluster): Promise<string> {
+async function tracesOf({ sql, sentTexts }: Cluster): Promise<string> {
   const tables = ["runs", "session_entries", "session_events", "outbox"].map((name) =>
     sql.unsafe(`SELECT * FROM ${SCHEMA}.${name} ORDER BY seq`),
   );
-  return JSON.stringify([await Promise.all(tables), [...told]]);
+  return JSON.stringify([await Promise.all(tables), [...sentTexts]]);
 }
 
 test.skipIf(!hasPostgres)(
@@ -49,7 +49,7 @@ test.skipIf(!hasPostgres)(
       expect(await eventually(() => has(first.pid, "begins"), WAIT_MS)).toBe(true);
       first.signal("SIGSTOP");
       const second = await cluster.startNode();
-      expect(await eventually(() => has(second.pid, "ends") && cluster.told.size === 1, WAIT_MS)).toBe(true);
+      expect(await eventually(() => has(second.pid, "ends") && cluster.sentTexts.size === 1, WAIT_MS)).toBe(true);
       const isSettled = async (): Promise<boolean> => {
         const [run] = await cluster.sql.unsafe(`SELECT state, reply, attempts FROM ${SCHEMA}.runs`);
         return Bun.deepEquals(

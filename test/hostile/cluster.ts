@@ -24,7 +24,7 @@ export interface Cluster {
   readonly sql: SQL;
   readonly folder: string;
   /** Number of times that the chat got each text. */
-  readonly told: ReadonlyMap<string, number>;
+  readonly sentTexts: ReadonlyMap<string, number>;
   /** A separate network for one node's connection to the database; absent: none. */
   readonly network: Network | undefined;
   startNode(how?: Start): Promise<Node>;
@@ -57,13 +57,13 @@ export async function makeCluster({ hasNetwork = false } = {}): Promise<Cluster>
   const network = hasNetwork ? makeNetwork() : undefined;
   const here = network?.front.here ?? "127.0.0.1";
   const server = await startPostgres(network && { address: network.back.here });
-  const told = new Map<string, number>();
+  const sentTexts = new Map<string, number>();
   const chat = Bun.serve({
     port: 0,
     hostname: here,
     async fetch(request) {
       const { text } = (await request.json()) as { text: string };
-      told.set(text, (told.get(text) ?? 0) + 1);
+      sentTexts.set(text, (sentTexts.get(text) ?? 0) + 1);
       return Response.json({ ok: true, result: { message_id: 1 } });
     },
   });
@@ -82,7 +82,7 @@ export async function makeCluster({ hasNetwork = false } = {}): Promise<Cluster>
     server,
     sql,
     folder,
-    told,
+    sentTexts,
     network,
     async startNode({ clock = 0, isFar, program = PROGRAM } = {}) {
       const log = join(folder, `${children.length}.log`);

@@ -296,7 +296,7 @@ interface RunRow {
 }
 
 async function examine(
-  { sql, told, notes }: Cluster,
+  { sql, sentTexts, notes }: Cluster,
   ledger: Ledger,
   silences: readonly Silence[],
 ): Promise<Omit<ClusterReport, "accepted" | "refused" | "kills" | "stops" | "cuts">> {
@@ -311,7 +311,7 @@ async function examine(
   const byKey = Map.groupBy(runs, ({ key }) => key);
   const isWhole = (run: RunRow): boolean => run.state === "succeeded" && run.reply !== "pending";
   const lost = [...ledger].filter(([key, id]) => !byKey.get(key)?.some((run) => run.id === id && isWhole(run)));
-  const unsent = runs.filter(({ key, reply }) => reply === "sent" && !told.has(`answer to ${key}`));
+  const unsent = runs.filter(({ key, reply }) => reply === "sent" && !sentTexts.has(`answer to ${key}`));
   const outcomes = Map.groupBy(runs, ({ state, reply }) => `${state}, reply ${reply}`);
   const orderOf = (rows: readonly { session: string; id: string }[], session: string): string =>
     rows.flatMap((row) => (row.session === session ? [row.id] : [])).join();
@@ -323,7 +323,7 @@ async function examine(
     twice: [
       ...[...byKey].flatMap(([key, { length }]) => (length > 1 ? [`runs of ${key}`] : [])),
       ...stored.flatMap(({ run, asked }) => (Number(asked) > 1 ? [`turns of ${run}`] : [])),
-      ...[...told].flatMap(([text, n]) => (n > 1 ? [`${n} times '${text}'`] : [])),
+      ...[...sentTexts].flatMap(([text, n]) => (n > 1 ? [`${n} times '${text}'`] : [])),
     ],
     disordered: sessions.filter((session) => orderOf(runs, session) !== orderOf(turns, session)),
     overlaps,

@@ -100,9 +100,9 @@ describe("creating from a folder", () => {
       const place = { root, importDirs: [allowed] };
       const { text, folder: at } = await readModelfileAt(path, place);
       const request = await requestOfModelfile(text, { ...place, folder: at, name: parseName("new") });
-      const told = await create(request);
-      expect(told.slice(0, 3)).toEqual(steps.slice(0, 3));
-      expect(told.slice(-2)).toEqual(["writing manifest", "success"]);
+      const statuses = await create(request);
+      expect(statuses.slice(0, 3)).toEqual(steps.slice(0, 3));
+      expect(statuses.slice(-2)).toEqual(["writing manifest", "success"]);
       expect((await storedTensors()).length).toBe(MODEL.tensors.length);
     }
   });

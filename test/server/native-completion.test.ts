@@ -71,9 +71,9 @@ test("settings have the names of llama-server, in the request and in the answer"
   const wanted = { ...same, num_predict: n_predict, num_keep: 2, stop: ["a"], logit_bias: { 5: 1.5, 7: -100 } };
   expect(request).toMatchObject({ options: wanted });
   const { generation_settings } = await json(biased);
-  const told = { ...settings, max_tokens: 9, n_keep: 2, stop: ["a"] };
+  const echoed = { ...settings, max_tokens: 9, n_keep: 2, stop: ["a"] };
   expect(generation_settings).toMatchObject({
-    ...told,
+    ...echoed,
     logit_bias: [
       { bias: 1.5, token: 5 },
       { bias: -100, token: 7 },

@@ -82,8 +82,8 @@ describe("the tool loop", () => {
     const [first, second] = asked();
     expect(first!.tools?.map((tool) => tool.function.name)).toEqual(["all__echo"]);
     expect(second!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
-    const [, answer, told] = second!.messages;
-    expect(told).toMatchObject({ tool_name: "all__echo", tool_call_id: answer!.tool_calls![0]!.id });
+    const [, answer, toolResult] = second!.messages;
+    expect(toolResult).toMatchObject({ tool_name: "all__echo", tool_call_id: answer!.tool_calls![0]!.id });
   }, 30_000);
 
   test("marks results as untrusted text", async () => {

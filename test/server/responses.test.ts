@@ -208,11 +208,11 @@ describe("a stream", () => {
     const frames = await stream({ include: ["message.output_text.logprobs"] });
     checkStream(frames);
     const deltas = frames.filter(({ event }) => event === "response.output_text.delta");
-    const told = deltas.map(({ data }) => [
+    const calls = deltas.map(({ data }) => [
       data.delta,
       data.logprobs.map((item: { token: string }) => item.token).join(""),
     ]);
-    expect(told).toEqual([
+    expect(calls).toEqual([
       ["He", "He"],
       ["llo", "llo"],
     ]);

@@ -45,8 +45,8 @@ async function auditRunning(sources: ConfigSources, found: readonly Finding[]): 
   const gateway = await fetch(`${url}/health`, { signal: AbortSignal.timeout(ANSWER_MS), ...(tls ? { tls } : {}) })
     .then(async (response) => ((await response.json()) as Health).gateway)
     .catch(() => undefined);
-  const told = Array.isArray(gateway?.findings) ? gateway.findings.map(String) : [];
-  const running = told
+  const reported = Array.isArray(gateway?.findings) ? gateway.findings.map(String) : [];
+  const running = reported
     .filter((message) => !found.some((each) => each.message === message))
     .map((message): Finding => ({ id: "running", severity: "warn", key: "", where: server.url, message }));
   const { state } = gateway?.mail ?? {};

@@ -19,12 +19,12 @@ export function makeResampler(from: number, to: number): Resampler {
   const { up, down, half, taps } = filterOf(from, to);
   const width = 2 * half;
   let held = new Float32Array(half - 1); // silence before the beginning
-  let [heldFrom, next, heard] = [1 - half, 0, 0];
+  let [heldFrom, next, given] = [1 - half, 0, 0];
 
   /** Output `n` lies between the inputs `floor(n · down / up)` and the one after it. */
   const take = (isLast: boolean): Float32Array => {
     const ready = heldFrom + held.length - 1 - half; // the last input whose neighbours are all known
-    const end = isLast ? Math.ceil((heard * up) / down) : Math.ceil(((ready + 1) * up) / down);
+    const end = isLast ? Math.ceil((given * up) / down) : Math.ceil(((ready + 1) * up) / down);
     const out = new Float32Array(Math.max(0, end - next));
     for (let i = 0; i < out.length; i++, next++) {
       const position = next * down;
@@ -48,7 +48,7 @@ export function makeResampler(from: number, to: number): Resampler {
   return {
     add(samples) {
       append(samples);
-      heard += samples.length;
+      given += samples.length;
       return take(false);
     },
     end() {

@@ -42,7 +42,7 @@ interface Answer {
   readonly sequence: Sequence;
   readonly denoising: Denoising;
   /** The prompt's event is out. */
-  told: boolean;
+  isPromptReported: boolean;
 }
 
 /** Owns both sessions; `close` releases them. */
@@ -125,7 +125,7 @@ export class DiffusionEngine implements TextEngine {
       choose: (logits) => sequence.sampler.sample(logits),
       rank: rankBy(algorithm, () => rng.float()),
     });
-    return { sequence, denoising, told: false };
+    return { sequence, denoising, isPromptReported: false };
   }
 
   async #run(): Promise<void> {
@@ -189,10 +189,10 @@ export class DiffusionEngine implements TextEngine {
     const { sequence, denoising } = answer;
     const { generated, prompt, predictMax } = sequence;
     const { tokenizer } = this.#parts;
-    if (!answer.told) {
+    if (!answer.isPromptReported) {
       tellProgress(sequence, events);
       events.push(promptEvent(sequence));
-      answer.told = true;
+      answer.isPromptReported = true;
     }
     while (generated.length < denoising.known) {
       const id = denoising.tokens[prompt.length + generated.length]!;

@@ -76,7 +76,7 @@ export class Heartbeat {
   #checkedAt: number | undefined;
   #failures = 0;
   /** Reason of the last failure; the log states each reason once. */
-  #toldFailure: string | undefined;
+  #loggedFailure: string | undefined;
   #stopListening = (): void => {};
   #cancelTick: Cancel | undefined;
   #cancelWake: Cancel | undefined;
@@ -283,8 +283,8 @@ export class Heartbeat {
     const at = clock.now();
     this.#last = { ...outcome, reasons, at, durationMs: at - startedAt };
     const { preview: _, ...fields } = this.#last;
-    const isNews = outcome.kind === "failed" && outcome.reason !== this.#toldFailure;
-    if (outcome.kind !== "skipped") this.#toldFailure = outcome.kind === "failed" ? outcome.reason : undefined;
+    const isNews = outcome.kind === "failed" && outcome.reason !== this.#loggedFailure;
+    if (outcome.kind !== "skipped") this.#loggedFailure = outcome.kind === "failed" ? outcome.reason : undefined;
     log[isNews ? "warn" : "debug"]("heartbeat", fields);
     for (const listener of this.#listeners) listener(this.#last);
   }

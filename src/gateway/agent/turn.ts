@@ -153,7 +153,7 @@ async function converse(
   const fitted = await fitTurn(runtime, {
     chat,
     system: settings.systemPrompt,
-    ...(await store.read(() => told(sessionKey))),
+    ...(await store.read(() => sessionState(sessionKey))),
     prompt: `${request.prompt}\n\nCurrent time: ${new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z")}`,
     compactAt: session.compactAt,
   });
@@ -194,7 +194,7 @@ async function offerTools(
 }
 
 /** Reads the session's history and waiting events. */
-function* told(sessionKey: string) {
+function* sessionState(sessionKey: string) {
   return {
     history: yield* historyOf(sessionKey),
     events: yield* waitingEvents({ sessionKey, limit: EVENTS_SHOWN_MAX }),

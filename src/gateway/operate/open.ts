@@ -74,12 +74,12 @@ export async function openGateway(parts: OpenParts): Promise<Gateway | undefined
 
 /** Logs findings; later calls log only new ones. */
 function makeTeller(log: Logger): (findings: readonly Finding[]) => void {
-  let told = new Set<string>();
+  let logged = new Set<string>();
   return (findings) => {
     const texts = findings.map(({ id, key, message }) => JSON.stringify([id, key, message]));
     for (const [i, { severity, id, key, where, message }] of findings.entries()) {
-      if (!told.has(texts[i]!)) log[severity](`configuration: ${message}`, { finding: id, key, where });
+      if (!logged.has(texts[i]!)) log[severity](`configuration: ${message}`, { finding: id, key, where });
     }
-    told = new Set(texts);
+    logged = new Set(texts);
   };
 }

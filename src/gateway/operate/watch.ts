@@ -31,7 +31,7 @@ export class ConfigWatch {
   #seen = "";
   #readAt = 0;
   /** Stamps of the files of tokens and passwords at the last change of the snapshot. */
-  #told: string;
+  #lastSecrets: string;
   /** The current error; undefined: none. */
   #problem: string | undefined;
 
@@ -42,7 +42,7 @@ export class ConfigWatch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#current = options.first;
-    this.#told = this.#secretsStamp();
+    this.#lastSecrets = this.#secretsStamp();
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
     this.#timer.unref();
   }
@@ -77,17 +77,17 @@ export class ConfigWatch {
       this.#current = next;
     } catch (error) {
       const problem = messageOf(error);
-      const isTold = isSame && problem === this.#problem;
+      const isLogged = isSame && problem === this.#problem;
       this.#problem = problem;
-      if (!isTold)
+      if (!isLogged)
         log.error("reloading the configuration failed; the last valid one stays in force", { error: problem });
       return;
     }
     if (!Bun.deepEquals(before.document.files, this.#current.document.files)) this.#read = this.#seen = "";
     const changed = changedKeys(before, this.#current);
     const secrets = this.#secretsStamp();
-    if (changed.length === 0 && secrets === this.#told) return;
-    this.#told = secrets;
+    if (changed.length === 0 && secrets === this.#lastSecrets) return;
+    this.#lastSecrets = secrets;
     if (changed.length > 0) log.info("configuration reloaded", { changed });
     else log.info("a file with a token or a password has changed");
     const fixed = changed.filter((key) => !LIVE.includes(key));

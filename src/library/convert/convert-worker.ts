@@ -29,13 +29,13 @@ async function run(job: ConvertJob, reply: (reply: ConvertReply) => void): Promi
     await convertAdapter(job);
     return { notes: [] };
   }
-  let toldMs = -Infinity;
+  let reportedMs = -Infinity;
   return convertModel({
     ...job,
     onProgress: (progress) => {
       const nowMs = performance.now();
-      if (nowMs - toldMs < PROGRESS_MS && progress.completed < progress.total) return;
-      toldMs = nowMs;
+      if (nowMs - reportedMs < PROGRESS_MS && progress.completed < progress.total) return;
+      reportedMs = nowMs;
       reply({ progress });
     },
   });

@@ -240,12 +240,12 @@ function watched(model: WriteModel, onProgress: (progress: ConvertProgress) => v
     0,
   );
   let completed = 0;
-  async function* told(data: WriteTensor["data"]): AsyncGenerator<Uint8Array, void, void> {
+  async function* counted(data: WriteTensor["data"]): AsyncGenerator<Uint8Array, void, void> {
     for await (const chunk of data instanceof Uint8Array ? [data] : data) {
       yield chunk;
       completed += chunk.length;
       onProgress({ completed, total });
     }
   }
-  return { ...model, tensors: model.tensors.map((tensor) => ({ ...tensor, data: told(tensor.data) })) };
+  return { ...model, tensors: model.tensors.map((tensor) => ({ ...tensor, data: counted(tensor.data) })) };
 }

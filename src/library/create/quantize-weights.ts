@@ -70,11 +70,11 @@ export async function* quantizeWeights(
   yield { status, digest: NO_DIGEST, total: await tensorBytes(weights) }; // now: the work may have to wait
   return yield* reports<QuantizeProgress, StoredBlob>(
     (report, ended) => {
-      let told = -1;
+      let reported = -1;
       const onProgress = ({ completed, total }: { completed: number; total: number }): void => {
         const now = Math.floor((REPORTS_MAX * completed) / Math.max(1, total));
-        if (now > told) report({ status, digest: NO_DIGEST, total, completed });
-        told = now;
+        if (now > reported) report({ status, digest: NO_DIGEST, total, completed });
+        reported = now;
       };
       return inTurn(() => writeQuantized(root, { weights, type, claims, signal: ended, onProgress }));
     },

@@ -12,9 +12,9 @@ import type { FromWorker, ToWorker } from "./worker.ts";
 /** The used part of a Worker. */
 export interface PageWorker {
   postMessage(message: ToWorker): void;
-  addEventListener(kind: "message", heard: (event: { readonly data: FromWorker }) => void): void;
-  addEventListener(kind: "error", heard: (event: { readonly message?: string }) => void): void;
-  removeEventListener(kind: "message", heard: (event: { readonly data: FromWorker }) => void): void;
+  addEventListener(kind: "message", listener: (event: { readonly data: FromWorker }) => void): void;
+  addEventListener(kind: "error", listener: (event: { readonly message?: string }) => void): void;
+  removeEventListener(kind: "message", listener: (event: { readonly data: FromWorker }) => void): void;
   terminate(): void;
 }
 

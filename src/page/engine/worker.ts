@@ -44,7 +44,7 @@ export type FromWorker =
 /** The used part of a Worker's global scope. */
 export interface WorkerScope {
   postMessage(message: FromWorker): void;
-  addEventListener(kind: "message", heard: (event: { readonly data: ToWorker }) => void): void;
+  addEventListener(kind: "message", listener: (event: { readonly data: ToWorker }) => void): void;
   close(): void;
 }
 
@@ -52,11 +52,11 @@ export interface WorkerScope {
 export function startWorkerRunner(scope: WorkerScope): void {
   const files = new Map<string, ByteSource>();
   const backends = makePageBackends();
-  let told: (message: ToRunner) => void = () => {};
+  let handleMessage: (message: ToRunner) => void = () => {};
   startRunner(
     {
       send: (message) => scope.postMessage(message),
-      onMessage: (handle) => void (told = handle),
+      onMessage: (handle) => void (handleMessage = handle),
       onDisconnect: () => {}, // a page ends its Workers with it
       exit() {
         scope.postMessage({ kind: "ended" });
@@ -105,7 +105,7 @@ export function startWorkerRunner(scope: WorkerScope): void {
         await removeModel(message.name);
         return scope.postMessage({ kind: "removed", name: message.name });
       default:
-        told(message);
+        handleMessage(message);
     }
   }
 }

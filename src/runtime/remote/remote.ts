@@ -140,7 +140,7 @@ async function open(options: RemoteOptions, server: string, asked: RemoteRequest
   const { url, key, silenceMs, fetch: ask } = options;
   const ending = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const heard = (): void => {
+  const resetTimer = (): void => {
     clearTimeout(timer);
     if (silenceMs !== Infinity) timer = setTimeout(() => ending.abort(), silenceMs);
   };
@@ -159,7 +159,7 @@ async function open(options: RemoteOptions, server: string, asked: RemoteRequest
     clearTimeout(timer);
     ending.abort(); // tells the server that the reader has left
   };
-  heard();
+  resetTimer();
   try {
     const response = await ask(url + asked.path, {
       method: asked.method,
@@ -174,7 +174,7 @@ async function open(options: RemoteOptions, server: string, asked: RemoteRequest
       signal: AbortSignal.any([asked.signal, ending.signal]),
       timeout: false, // a model may take minutes to load
     } as RequestInit);
-    const body = alive(response, { heard, explained });
+    const body = readBody(response, { resetTimer, explained });
     const exchange = { response, body, [Symbol.dispose]: close };
     if (!response.ok) throw await refusal(exchange, server, asked.path);
     return exchange;
@@ -185,13 +185,13 @@ async function open(options: RemoteOptions, server: string, asked: RemoteRequest
   }
 }
 
-async function* alive(
+async function* readBody(
   response: Response,
-  { heard, explained }: { heard: () => void; explained: (error: unknown) => AppError },
+  { resetTimer, explained }: { resetTimer: () => void; explained: (error: unknown) => AppError },
 ): AsyncGenerator<Uint8Array, void, void> {
   try {
     for await (const bytes of response.body ?? []) {
-      heard();
+      resetTimer();
       yield bytes;
     }
   } catch (error) {

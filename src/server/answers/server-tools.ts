@@ -122,6 +122,6 @@ export const toolOf = (server: string, { name, description, inputSchema }: McpTo
 
 /** A result in the form that the model sees: outside text behind the safety boundary. */
 export function resultContent({ text, isError }: McpResult, source: string): string {
-  const told = text === "" ? "(no output)" : renderTainted(external(text), { isWrapped: true, source });
-  return isError ? `error: ${told}` : told;
+  const shown = text === "" ? "(no output)" : renderTainted(external(text), { isWrapped: true, source });
+  return isError ? `error: ${shown}` : shown;
 }

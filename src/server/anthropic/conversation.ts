@@ -20,7 +20,7 @@ import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { resultContent } from "../answers/server-tools.ts";
 import { joinParts, type ContentPart } from "../answers/content-parts.ts";
 import { decodeBase64 } from "../http/base64.ts";
-import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
+import { PartReader, readArguments, toolResultText, type LeftOut } from "../requests/history.ts";
 
 /**
  * Throws `bad_request`.
@@ -158,7 +158,7 @@ function readResult(block: Fields, path: string, left: LeftOut): ToolResult {
   const reader = readerOf({ isNew: false, left });
   const given = Array.isArray(content)
     ? content.flatMap((each, i) => reader.read(each, `${path}.content.${i}`))
-    : [toldOf(content)];
+    : [toolResultText(content)];
   if (block["type"] === "mcp_tool_result") {
     return { id, parts: [resultContent({ text: textOf(given), isError }, "a tool server")] };
   }

@@ -79,10 +79,10 @@ export class PartReader {
 const WORD_LENGTH_MAX = 2048;
 
 /** The result of another provider's tool, as text. */
-export function toldOf(value: unknown): string {
+export function toolResultText(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return isData(value) ? placeholder("data") : value.toWellFormed();
-  if (Array.isArray(value)) return value.map(toldOf).join("\n");
+  if (Array.isArray(value)) return value.map(toolResultText).join("\n");
   if (!isObject(value)) return String(value);
   const text = value["text"] ?? value["logs"];
   if (typeof text === "string") return text.toWellFormed();

@@ -5,7 +5,7 @@
 import { isObject, type Fields } from "../../base/index.ts";
 import { mcpName } from "../../runtime/mcp/names.ts";
 import { resultContent } from "../answers/server-tools.ts";
-import { readArguments, toldOf, type LeftOut } from "../requests/history.ts";
+import { readArguments, toolResultText, type LeftOut } from "../requests/history.ts";
 
 interface ForeignCall {
   readonly id: string | undefined;
@@ -16,7 +16,7 @@ interface ForeignCall {
 }
 
 /** Calls without a result that a model can read. */
-const UNTOLD: ReadonlySet<string> = new Set(["image_generation_call", "tool_search_call", "web_search_call"]);
+const OMITTED: ReadonlySet<string> = new Set(["image_generation_call", "tool_search_call", "web_search_call"]);
 
 const CALL = /^(\w+)_call$/;
 
@@ -30,10 +30,10 @@ export const isForeignOutput = (type: string): boolean => type.endsWith("_call_o
 /** Undefined if the item is not a call with readable content. */
 export function foreignCall(item: Fields, type: string, left: LeftOut): ForeignCall | undefined {
   const tool = CALL.exec(type)?.[1];
-  if (tool === undefined || UNTOLD.has(type)) return undefined;
+  if (tool === undefined || OMITTED.has(type)) return undefined;
   const { call_id, id, name } = item;
   const result = [item["output"], item["outputs"], item["results"], item["error"]]
-    .map(toldOf)
+    .map(toolResultText)
     .filter(Boolean)
     .join("\n");
   return {

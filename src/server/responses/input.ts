@@ -14,7 +14,7 @@ import {
   type Fields,
 } from "../../base/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
-import { PartReader, readArguments, toldOf, type LeftOut } from "../requests/history.ts";
+import { PartReader, readArguments, toolResultText, type LeftOut } from "../requests/history.ts";
 import { customArguments } from "../answers/custom-tools.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { readAudio, readImage } from "../openai/messages.ts";
@@ -136,7 +136,7 @@ class Conversation {
     const { id, name, arguments: args, result } = call;
     if (id !== undefined) this.#callNames.set(id, name);
     this.#assistant().calls.push({ ...(id === undefined ? {} : { id }), function: { name, arguments: args } });
-    if (result !== undefined) this.#told({ content: result }, id);
+    if (result !== undefined) this.#addToolMessage({ content: result }, id);
     return true;
   }
 
@@ -190,11 +190,14 @@ class Conversation {
     const output = item["output"] ?? item["status"];
     const parts = Array.isArray(output) ? output : isObject(output) ? [output] : undefined;
     const about = { isNew: false, left: this.#left };
-    this.#told(parts?.some(hasReader) ? readContent(parts, `${path}.output`, about) : { content: toldOf(output) }, id);
+    this.#addToolMessage(
+      parts?.some(hasReader) ? readContent(parts, `${path}.output`, about) : { content: toolResultText(output) },
+      id,
+    );
     return true;
   }
 
-  #told(result: ReturnType<typeof joinParts>, id: string | undefined): void {
+  #addToolMessage(result: ReturnType<typeof joinParts>, id: string | undefined): void {
     const name = id === undefined ? undefined : this.#callNames.get(id);
     this.finish();
     this.#messages.push({

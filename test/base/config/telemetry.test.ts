@@ -16,13 +16,13 @@ test("traces and metrics are sent only if a variable names an endpoint or OTLP, 
 
 test("traces and metrics have separate switches, endpoints and headers", () => {
   const both = { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: "k=all", OTEL_EXPORTER_OTLP_METRICS_HEADERS: "k=own" };
-  const heard = (env: Record<string, string>) => [readTracing(env)?.url, readMetricExport(env)?.url];
+  const urlsOf = (env: Record<string, string>) => [readTracing(env)?.url, readMetricExport(env)?.url];
   const [traces, metrics] = ["http://collector:4318/v1/traces", "http://collector:4318/v1/metrics"];
-  expect(heard(both)).toEqual([traces, metrics]);
-  expect(heard({ ...both, OTEL_METRICS_EXPORTER: "none" })).toEqual([traces, undefined]);
-  expect(heard({ ...both, OTEL_TRACES_EXPORTER: "none" })).toEqual([undefined, metrics]);
-  expect(heard({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t/x" })).toEqual(["http://t/x", undefined]);
-  expect(heard({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://m/x" })).toEqual([undefined, "http://m/x"]);
+  expect(urlsOf(both)).toEqual([traces, metrics]);
+  expect(urlsOf({ ...both, OTEL_METRICS_EXPORTER: "none" })).toEqual([traces, undefined]);
+  expect(urlsOf({ ...both, OTEL_TRACES_EXPORTER: "none" })).toEqual([undefined, metrics]);
+  expect(urlsOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t/x" })).toEqual(["http://t/x", undefined]);
+  expect(urlsOf({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://m/x" })).toEqual([undefined, "http://m/x"]);
   expect([readTracing(both)?.headers, readMetricExport(both)?.headers]).toEqual([{ k: "all" }, { k: "own" }]);
 });
 

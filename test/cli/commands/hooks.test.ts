@@ -30,8 +30,8 @@ test("show prints an answer without control sequences and direction marks", asyn
     response: { status: 202 },
   };
   const run = { id: "r", kind: "agent", state: "succeeded", attempts: 1, startedAt: 0, finishedAt: 1, answer: EVIL };
-  const told = { ...delivery, title: EVIL, runs: [{ ...run, prompt: `first\n${EVIL}` }] };
-  const text = await printed(told, (context) => showHook(context, "d", {}));
+  const hostile = { ...delivery, title: EVIL, runs: [{ ...run, prompt: `first\n${EVIL}` }] };
+  const text = await printed(hostile, (context) => showHook(context, "d", {}));
   expect(text).toContain("bell [31mred back on");
   expect(text).toMatch(/^about +bell \[31mred back on$/m);
   expect(text).toContain("prompt\n    first\n    bell");

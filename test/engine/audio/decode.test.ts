@@ -60,10 +60,10 @@ describe("WAV", () => {
 
   test("in A-law and µ-law has the values of the standard's tables", async () => {
     const codes = Uint8Array.of(0x00, 0x55, 0x80, 0xd5, 0xaa, 0xff, 0x7f);
-    const heard = async (encoding: number): Promise<number[]> =>
+    const decoded = async (encoding: number): Promise<number[]> =>
       [...(await decodeAudio(wav(codes, { bits: 8, encoding })))].map((value) => value * 32_768);
-    expect(await heard(6)).toEqual([-5504, -8, 5504, 8, 32_256, 848, -848]);
-    expect(await heard(7)).toEqual([-32_124, -716, 32_124, 716, 5372, 0, 0].map((value) => value + 0));
+    expect(await decoded(6)).toEqual([-5504, -8, 5504, 8, 32_256, 848, -848]);
+    expect(await decoded(7)).toEqual([-32_124, -716, 32_124, 716, 5372, 0, 0].map((value) => value + 0));
   });
 
   test("with two channels is their mean, and at 44.1 kHz keeps its tone and its length", async () => {

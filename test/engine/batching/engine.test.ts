@@ -254,10 +254,10 @@ test("requests beyond the number of slots wait and are answered", async () => {
 test("log-probabilities are reported for every token of an answer, and only if they are requested", async () => {
   const { engine, ask } = makeBench();
   const { text, pieces } = await ask(LONG, { temperature: 1, seed: 3, top_k: 1 }, { logprobs: 3 });
-  const told = pieces.flatMap(({ logprobs = [] }) => logprobs);
-  expect(told.map(({ token }) => token).join("")).toBe(text);
+  const reported = pieces.flatMap(({ logprobs = [] }) => logprobs);
+  expect(reported.map(({ token }) => token).join("")).toBe(text);
   const expected = 10 - Math.log(Math.exp(10) + 256); // one logit of 10 among 257 of 0
-  for (const { logprob, top, token } of told) {
+  for (const { logprob, top, token } of reported) {
     expect(logprob).toBeCloseTo(expected, 5);
     expect(top).toHaveLength(3);
     expect(top[0]).toMatchObject({ token });

@@ -3,13 +3,13 @@ import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
 
 test("a pending message is handled between turns", async () => {
   const { port1, port2 } = new MessageChannel();
-  const heard: string[] = [];
-  port1.onmessage = () => void heard.push("message");
+  const events: string[] = [];
+  port1.onmessage = () => void events.push("message");
   port2.postMessage(1);
   const loop = systemLoop();
   for (let i = 0; i < 3; i++) await loop.nextTurn();
   port1.close();
-  expect(heard).toEqual(["message"]);
+  expect(events).toEqual(["message"]);
 });
 
 test("turns come in order without setImmediate, as in a page", async () => {

@@ -88,8 +88,8 @@ export function makeListener(): WriteModel {
   const made = makeTensors();
   made.matrix("mm.a.input_projection", 640, TEXT_DIM);
   const { "clip.projector_type": sees, ...rest } = metadata;
-  const heard = makeEar("gemma4ua").metadata;
-  const audio = Object.entries(heard).filter(([key]) => /^clip\.(audio\.|has_audio)/.test(key));
+  const listening = makeEar("gemma4ua").metadata;
+  const audio = Object.entries(listening).filter(([key]) => /^clip\.(audio\.|has_audio)/.test(key));
   return {
     metadata: {
       ...rest,

@@ -21,13 +21,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 async function startVision() {
   const path = join(folder, "sees.gguf");
   await writeGguf(path, makeOneFile());
-  const heard: FromRunner[] = [];
+  const received: FromRunner[] = [];
   let tell: (message: ToRunner) => void = () => {};
   const host = { loop: systemLoop(), open: mapFile, chooseBackend };
   const ended = Promise.withResolvers<void>();
   startRunner(
     {
-      send: (message) => void heard.push(message),
+      send: (message) => void received.push(message),
       onMessage: (handle) => void (tell = handle),
       onDisconnect() {},
       exit: () => ended.resolve(),
@@ -36,7 +36,7 @@ async function startVision() {
   );
   const until = async <K extends FromRunner["kind"]>(...kinds: K[]): Promise<Extract<FromRunner, { kind: K }>> => {
     for (;;) {
-      const found = heard.find(({ kind }) => (kinds as string[]).includes(kind));
+      const found = received.find(({ kind }) => (kinds as string[]).includes(kind));
       if (found) return found as Extract<FromRunner, { kind: K }>;
       await Bun.sleep(1);
     }

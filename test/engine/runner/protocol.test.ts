@@ -17,22 +17,22 @@ describe("a load", () => {
     ["from a file that is no GGUF", { path: resolve(import.meta.dir, "spawned.ts") }, { code: "bad_file" }],
     ["onto an unknown backend", { backend: "abacus" }, { code: "unsupported" }],
   ])("%s fails with a code and a message, and the process ends", async (_, wrong, expected) => {
-    const { child, heard, send } = spawnRunner();
+    const { child, received, send } = spawnRunner();
     send({ ...LOAD, ...wrong });
     expect(await child.exited).toBe(1);
-    expect(heard.filter(({ kind }) => kind !== "progress")).toEqual([
+    expect(received.filter(({ kind }) => kind !== "progress")).toEqual([
       { kind: "failed", message: expect.any(String), ...expected } as FromRunner,
     ]);
   });
 
   test("reports progress and then ready, and requests before that get no answer", async () => {
-    const { child, heard, send, hear } = spawnRunner();
+    const { child, received, send, hear } = spawnRunner();
     send(probe(1), generate(2, "Hi"), LOAD);
     const { info, template } = await hear(isOf("ready"));
     expect([info.ctxLen, "facts" in template]).toEqual([256, true]);
     send(probe(3));
     await hear(isOf("text", 3));
-    expect(heard.map(({ kind }) => kind).filter((kind) => kind !== "progress")).toEqual(["ready", "text"]);
+    expect(received.map(({ kind }) => kind).filter((kind) => kind !== "progress")).toEqual(["ready", "text"]);
     send({ kind: "close" });
     expect(await child.exited).toBe(0);
   });
@@ -69,10 +69,10 @@ describe("a loaded runner", () => {
     expect(await eventually(() => [20, 21].every((id) => textOf(events(id)) !== ""), 60_000)).toBe(true);
     send({ kind: "cancel", id: 20 }, generate(22, "Hi"));
     expect((await end(22)).kind).toBe("done"); // there are two slots, and the other one is still taken
-    const told = events(20).length;
+    const eventCount = events(20).length;
     send(generate(23, "Hi"));
     await end(23);
-    expect(events(20)).toHaveLength(told);
+    expect(events(20)).toHaveLength(eventCount);
     send({ kind: "cancel", id: 21 }, { kind: "cancel", id: 21 }, { kind: "cancel", id: 999 });
     send(generate(24, "Hi"));
     expect((await end(24)).kind).toBe("done");
@@ -112,11 +112,11 @@ describe("a loaded runner", () => {
   });
 
   test("ignores an unknown message", async () => {
-    const { send, hear, heard } = runner;
-    const before = heard.length;
+    const { send, hear, received } = runner;
+    const before = received.length;
     send({ kind: "dance", id: 60 } as unknown as ToRunner, probe(61));
     await hear(isOf("text", 61));
-    expect(heard).toHaveLength(before + 1);
+    expect(received).toHaveLength(before + 1);
   });
 });
 

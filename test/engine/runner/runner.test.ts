@@ -23,14 +23,14 @@ const load: LoadMessage = {
 };
 
 test("a runner that gets close while it loads onto a GPU cancels the load and exits", async () => {
-  const heard: FromRunner[] = [];
+  const messages: FromRunner[] = [];
   const child = Bun.spawn([...RUNNER], {
     env: { ...process.env, ...(await swiftShaderEnv()), ORT_DISABLE_TELEMETRY: "1" },
     stdio: ["ignore", "ignore", "inherit"],
     serialization: "json",
-    ipc: (received) => void heard.push(fromWire(received as FromRunner)), // the child is this same program
+    ipc: (received) => void messages.push(fromWire(received as FromRunner)), // the child is this same program
   });
   for (const message of [load, { kind: "close" }] satisfies ToRunner[]) child.send(toWire(message));
   await child.exited;
-  expect(heard).toEqual([{ kind: "failed", code: "cancelled", message: "request canceled" }]);
+  expect(messages).toEqual([{ kind: "failed", code: "cancelled", message: "request canceled" }]);
 }, 120_000);

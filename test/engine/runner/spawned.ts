@@ -29,7 +29,7 @@ export const LOAD: LoadMessage = {
 export interface Spawned {
   readonly child: Bun.Subprocess;
   /** All its messages, in order. */
-  readonly heard: FromRunner[];
+  readonly received: FromRunner[];
   send(...messages: readonly ToRunner[]): void;
   /** The first message that matches; throws if it does not arrive, or the process ends before it. */
   hear<T extends FromRunner>(what: (message: FromRunner) => message is T): Promise<T>;
@@ -45,27 +45,29 @@ export const isOf =
     message.kind === kind && (id === undefined || ("id" in message && message.id === id));
 
 export function spawnRunner(): Spawned {
-  const heard: FromRunner[] = [];
+  const received: FromRunner[] = [];
   const child = Bun.spawn([...RUNNER], {
     env: RUNNER_ENV,
     stdio: ["ignore", "ignore", "ignore"],
     serialization: "json",
-    ipc: (received) => void heard.push(fromWire(received as FromRunner)), // the child is this same program
+    ipc: (received) => void received.push(fromWire(received as FromRunner)), // the child is this same program
   });
   const events = (id: number): SequenceEvent[] =>
-    heard.flatMap((message) => (message.kind === "events" ? message.events.filter((event) => event.id === id) : []));
+    received.flatMap((message) => (message.kind === "events" ? message.events.filter((event) => event.id === id) : []));
   const wait = async (check: () => boolean, what: string): Promise<void> => {
     const found = await eventually(() => check() || child.exitCode !== null, WAIT_MS);
     if (!found || !check())
-      throw new Error(`no ${what}; exit code ${child.exitCode}; heard ${heard.map(({ kind }) => kind).join(" ")}`);
+      throw new Error(
+        `no ${what}; exit code ${child.exitCode}; received ${received.map(({ kind }) => kind).join(" ")}`,
+      );
   };
   return {
     child,
-    heard,
+    received,
     send: (...messages) => messages.forEach((message) => child.send(toWire(message))),
     async hear<T extends FromRunner>(what: (message: FromRunner) => message is T): Promise<T> {
-      await wait(() => heard.some(what), "such message");
-      return heard.find(what)!;
+      await wait(() => received.some(what), "such message");
+      return received.find(what)!;
     },
     events,
     async end(id) {

@@ -17,11 +17,11 @@ const call = (name: string, args: Record<string, unknown> = {}, id?: string) => 
 describe("a turn", () => {
   test("answers, and reports its usage", async () => {
     const { turn, runtime } = testAgent(() => ({ text: "good day to you" }));
-    const heard: string[] = [];
-    const result = await turn({ prompt: "hello there", onText: (text) => heard.push(text) });
+    const texts: string[] = [];
+    const result = await turn({ prompt: "hello there", onText: (text) => texts.push(text) });
     expect(result).toMatchObject({ text: "good day to you", status: "ok", model: "hearth:latest", isTruncated: false });
     expect(result.usage).toEqual({ promptTokens: 6, completionTokens: 4, rounds: 1, toolCalls: 0 });
-    expect(heard.join("")).toBe("good day to you");
+    expect(texts.join("")).toBe("good day to you");
     expect(runtime.requests[0]).toMatchObject({
       isOutside: true,
       messages: [{ role: "user", content: `hello there${NOW_LINE}` }],
@@ -166,7 +166,7 @@ describe("a turn that fails", () => {
       yield { kind: "text", text: "words" };
     };
     const agent = makeAgent({ ...parts, runtime: { ...parts.runtime, chat } });
-    const heard: string[] = [];
+    const texts: string[] = [];
     const begun = Promise.withResolvers<void>();
     const running = agent.run({
       runId: "r",
@@ -175,7 +175,7 @@ describe("a turn that fails", () => {
       tools: [],
       signal: NEVER,
       timeoutMs: 1000,
-      onText: (text) => begun.resolve(void heard.push(text)),
+      onText: (text) => begun.resolve(void texts.push(text)),
     });
     await begun.promise;
     clock.advance(1000);
@@ -183,7 +183,7 @@ describe("a turn that fails", () => {
     expect(await running).toMatchObject({ status: "timeout", error: "the turn took longer than 1 s" });
     resolve();
     await Bun.sleep(1);
-    expect(heard).toEqual(["slow "]);
+    expect(texts).toEqual(["slow "]);
   });
 
   test("by cancellation stops the model, and does not start it if cancelled before", async () => {

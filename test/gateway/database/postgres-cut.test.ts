@@ -73,13 +73,13 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
     const { store, proxy: silenced } = await openThroughProxy();
     await store.writeEach(note, "before");
     silenced.isSilent = true;
-    const told = [0, 50, 5000].map(async (ms, i) => {
+    const outcome = [0, 50, 5000].map(async (ms, i) => {
       await Bun.sleep(ms);
       return store.writeEach(note, `word ${i}`).catch((error: Error) => error);
     });
     const late = Bun.sleep(20_000).then(() => []); // 12 s, also for callers that arrived meanwhile
     const refused = { code: "storage", message: "the database does not answer", retryAfterMs: 5000 };
-    expect(await Promise.race([Promise.all(told), late])).toMatchObject([refused, refused, refused]);
+    expect(await Promise.race([Promise.all(outcome), late])).toMatchObject([refused, refused, refused]);
     expect(store.failure).toMatchObject(refused);
     silenced.isSilent = false;
     const isBack = (): Promise<boolean> =>
@@ -101,11 +101,11 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
       for (let n = 0; n < 20; n++) await server.run(`INSERT INTO ${schema}.notes VALUES ('of another')`);
     };
     const unknown = "the outcome of a commit is unknown";
-    const told = await store.writeEach(note, "lost").catch((error: Error) => error.message);
+    const outcome = await store.writeEach(note, "lost").catch((error: Error) => error.message);
     // if the server has just logged its next id, ours is not reused: the rollback is certain
-    expect([unknown, "lost stored"]).toContain(told);
+    expect([unknown, "lost stored"]).toContain(outcome);
     expect(await store.writeEach(note, "after")).toBe("after stored");
-    const stored = ["after", "before", ...(told === unknown ? [] : ["lost"]), "of another"];
+    const stored = ["after", "before", ...(outcome === unknown ? [] : ["lost"]), "of another"];
     expect((await store.read(words)).map(({ word }) => word)).toEqual(stored);
     await store.close();
   }, 60_000);
@@ -118,9 +118,9 @@ describe.skipIf(!hasPostgres)("commits whose connection breaks (Debian's postgre
       setSystemTime(Date.now() - 3_600_000);
     };
     try {
-      const told = store.writeEach(note, "unknown").catch((error: Error) => error.message);
+      const outcome = store.writeEach(note, "unknown").catch((error: Error) => error.message);
       const late = Bun.sleep(30_000).then(() => "nothing said");
-      expect(await Promise.race([told, late])).toBe("the outcome of a commit is unknown");
+      expect(await Promise.race([outcome, late])).toBe("the outcome of a commit is unknown");
     } finally {
       setSystemTime();
     }

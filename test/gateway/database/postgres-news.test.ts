@@ -15,18 +15,18 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
 
   test("reaches the other node and not the sender; texts of any length arrive whole and in order", async () => {
     const [first, second] = [makeWire(), makeWire()];
-    const heard: string[] = [];
+    const received: string[] = [];
     const own: string[] = [];
     let text = "";
     let textAtEnd: string | undefined;
     first.listen((topic, id) => own.push(`${topic} ${id}`));
     second.listen((topic, id, piece) => {
       if (topic === "text") text += piece;
-      else heard.push(`${topic} ${id}`);
+      else received.push(`${topic} ${id}`);
       if (topic === "run" && id === "end") textAtEnd = text;
     });
     await Promise.all([first.open(), second.open()]);
-    expect([...own, ...heard]).toEqual(["all ", "all "]); // both have just begun to listen
+    expect([...own, ...received]).toEqual(["all ", "all "]); // both have just begun to listen
     const said = `a "quote",\nline two \u2028 \u{1f600}${"\u0001".repeat(2500)}${"é".repeat(9000)}`;
     for (let i = 0; i < said.length; i += 700) first.tell("text", "one", said.slice(i, i + 700));
     for (let i = 0; i < 300; i++) first.tell("run", `${i}`);
@@ -35,8 +35,8 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     first.tell("run", "end");
     expect(await eventually(() => textAtEnd !== undefined, WAIT_MS)).toBe(true);
     expect(textAtEnd === said).toBe(true);
-    expect(heard.filter((news) => news === "turns ")).toHaveLength(1);
-    expect(heard).toHaveLength(1 + 300 + 2);
+    expect(received.filter((news) => news === "turns ")).toHaveLength(1);
+    expect(received).toHaveLength(1 + 300 + 2);
     expect(own).toEqual(["all "]);
     await Promise.all([first.close(), second.close()]);
   });
@@ -67,13 +67,13 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     const proxy = startProxy(server);
     const speaker = makeWire();
     const listener = makeWire(proxy.url);
-    let heard = 0;
-    listener.listen((topic) => (heard += Number(topic === "turns")));
+    let received = 0;
+    listener.listen((topic) => (received += Number(topic === "turns")));
     await Promise.all([speaker.open(), listener.open()]);
     const hears = async (): Promise<boolean> => {
-      const before = heard;
+      const before = received;
       speaker.tell("turns");
-      return eventually(() => heard > before, 500);
+      return eventually(() => received > before, 500);
     };
     expect(await eventually(hears, WAIT_MS)).toBe(true);
     await server.stop("immediate");

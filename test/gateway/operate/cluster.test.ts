@@ -188,8 +188,8 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     expect(prompts()).toEqual([]);
     await second.gateway.worker.setPaused(false);
     expect(await eventually(async () => (await stateOf(first, runId)) === "succeeded", WAIT_MS)).toBe(true);
-    const isHeard = (): boolean => prompts().some((prompt) => prompt.includes("deploy failed"));
-    expect(await eventually(isHeard, WAIT_MS)).toBe(true);
+    const isAnswered = (): boolean => prompts().some((prompt) => prompt.includes("deploy failed"));
+    expect(await eventually(isAnswered, WAIT_MS)).toBe(true);
   }, 120_000);
 
   test("counts different configurations at once, and reports them as a finding after a minute", async () => {

@@ -72,13 +72,13 @@ test("rounds run a minute after the start and then every hour, also after errors
   const clock = manualClock();
   const gateway = (await startGateway({ agents: quiet })).gateway;
   const rounds: number[] = [];
-  const told: string[] = [];
+  const logged: string[] = [];
   const start = clock.now();
   const prune = async (): Promise<number> => {
     rounds.push(clock.now() - start);
     throw new Error("no disk");
   };
-  const listening = { ...log, error: (message: string) => void told.push(message) };
+  const listening = { ...log, error: (message: string) => void logged.push(message) };
   const end = keepHouse({ ...gateway, deliveries: { prune }, clock, log: listening }, alone().lease("house"));
   bench.defer(end);
   for (const round of [1, 2, 3]) {
@@ -88,7 +88,7 @@ test("rounds run a minute after the start and then every hour, also after errors
   await end();
   clock.advance(DAY_MS);
   expect(rounds).toEqual([60_000, 60_000 + HOUR_MS, 60_000 + 2 * HOUR_MS]);
-  expect(told).toHaveLength(3);
+  expect(logged).toHaveLength(3);
 }, 120_000);
 
 test("the end aborts a running round, waits for it, and lets it write nothing more", async () => {

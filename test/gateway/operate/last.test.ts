@@ -98,9 +98,9 @@ describe("a message of the main session", () => {
       agents: heartbeat({ target: "telegram", to: "5" }),
     });
     await bench.post("wake", { text: "look" });
-    const isTold = async (): Promise<boolean> =>
+    const isReported = async (): Promise<boolean> =>
       (await bench.events()).some((text) => /could not be delivered\. Reason: .*chat not/.test(text));
-    expect(await eventually(isTold, WAIT_MS)).toBe(true);
+    expect(await eventually(isReported, WAIT_MS)).toBe(true);
     expect(await bench.route()).toBeUndefined();
   }, 120_000);
 

@@ -101,15 +101,15 @@ test("a file that the next start would refuse is refused and reported at run tim
 
 test("only the new findings of a changed file are logged", async () => {
   const at = await opened(right);
-  const told = (id: string): number => at.said("warn").filter((line) => line.includes(`"${id}"`)).length;
+  const warnings = (id: string): number => at.said("warn").filter((line) => line.includes(`"${id}"`)).length;
   at.write(JSON.stringify({ ...right, hooks: { ...hooks, token: "short-token" } }));
-  expect(await eventually(() => told("token-short") === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(() => warnings("token-short") === 1, WAIT_MS)).toBe(true);
   const mappings = [{ match: { path: "a" }, messageTemplate: "x", deliver: false, allowUnsafeExternalContent: true }];
   at.write(JSON.stringify({ ...right, hooks: { ...hooks, token: "short-token", mappings } }));
-  expect(await eventually(() => told("unsafe-content") === 1, WAIT_MS)).toBe(true);
-  expect(told("token-short")).toBe(1);
+  expect(await eventually(() => warnings("unsafe-content") === 1, WAIT_MS)).toBe(true);
+  expect(warnings("token-short")).toBe(1);
   at.write(`{ session: {}, ${JSON.stringify(right).slice(1, -1)}, session: {} }`);
-  expect(await eventually(() => told("repeated-key") === 1, WAIT_MS)).toBe(true);
+  expect(await eventually(() => warnings("repeated-key") === 1, WAIT_MS)).toBe(true);
 }, 120_000);
 
 test("a missing model is a finding, and its runs wait without using attempts until it exists", async () => {
@@ -188,8 +188,8 @@ test("replies that fail repeatedly are a finding until one is sent", async () =>
   };
   const found = async (): Promise<string> => String((await at.gateway.status()).findings);
   for (let i = 0; i < 3; i++) await replied("failed");
-  const told = "the last 3 replies to channel 'telegram' failed";
-  expect(await eventually(async () => (await found()).includes(told), WAIT_MS)).toBe(true);
+  const finding = "the last 3 replies to channel 'telegram' failed";
+  expect(await eventually(async () => (await found()).includes(finding), WAIT_MS)).toBe(true);
   chat.answer = () => Response.json({ ok: true, result: { message_id: 1 } });
   await replied("sent");
   expect(await eventually(async () => (await found()) === "undefined", WAIT_MS)).toBe(true);

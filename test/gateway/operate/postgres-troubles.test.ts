@@ -56,7 +56,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
       isAccepted,
       isRefused: async () => !(await isAccepted()),
       /** The answer to the last refused one. */
-      heard: async () => ({
+      answer: async () => ({
         status: last!.status,
         isToRepeat: Number(last!.headers.get("retry-after")) > 0,
         ...((await last!.json()) as object),
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () 
   ): Promise<void> {
     await begin();
     expect(await eventually(sender.isRefused, WAIT_MS)).toBe(true);
-    expect(await sender.heard()).toMatchObject(REFUSAL);
+    expect(await sender.answer()).toMatchObject(REFUSAL);
     if (message) await expect(bench.gateway.check()).rejects.toThrow(message);
     await end();
     expect(await eventually(sender.isAccepted, WAIT_MS)).toBe(true);

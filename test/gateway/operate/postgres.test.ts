@@ -109,8 +109,8 @@ describe.skipIf(!hasPostgres)("database.url (Debian's postgresql)", () => {
     expect((await bench.post("wake", { text: "back", mode: "next-heartbeat" })).status).toBe(200);
     await bench.gateway.check();
     expect((await metrics.text()).match(waiting)).toHaveLength(2);
-    const told = (await bench.events()).join();
-    expect([told.includes("back"), told.includes("lost")]).toEqual([true, false]);
+    const events = (await bench.events()).join();
+    expect([events.includes("back"), events.includes("lost")]).toEqual([true, false]);
   }, 120_000);
 
   test.each([

@@ -64,8 +64,8 @@ test("a missing file keeps the last settings", async () => {
   bench.configure({ hooks: { ...hooks, token: OTHER }, agents: quiet });
   expect(await eventually(async () => (await bench.post("wake", wake, OTHER)).status === 200, WAIT_MS)).toBe(true);
   rmSync(join(bench.folder, "hearth.json5"));
-  const isTold = () => bench.logs.some(({ msg }) => String(msg).includes("the configuration file is gone"));
-  expect(await eventually(isTold, WAIT_MS)).toBe(true);
+  const isLogged = () => bench.logs.some(({ msg }) => String(msg).includes("the configuration file is gone"));
+  expect(await eventually(isLogged, WAIT_MS)).toBe(true);
   expect((await bench.post("wake", wake, OTHER)).status).toBe(200);
   expect((await bench.post("wake", wake)).status).toBe(401);
 }, 120_000);
@@ -107,9 +107,9 @@ test("an invalid section of a plugin is logged with key and line, and disables o
   mattermost: { baseUrl: "${chat.url}",
     botTokne: "x" } } }`,
   );
-  const told = () => bench.logs.find(({ key }) => key === "channels.mattermost.botTokne");
-  expect(await eventually(() => told() !== undefined, WAIT_MS)).toBe(true);
-  expect(told()).toMatchObject({
+  const logged = () => bench.logs.find(({ key }) => key === "channels.mattermost.botTokne");
+  expect(await eventually(() => logged() !== undefined, WAIT_MS)).toBe(true);
+  expect(logged()).toMatchObject({
     problem: "unknown key; did you mean 'botToken'?",
     where: expect.stringContaining("hearth.json5:3"),
   });
@@ -122,9 +122,9 @@ test("a channel with unusable new settings keeps its old ones, and one without o
   const bench = await startGateway({ hooks, agents: quiet, channels: telegram({ defaultTo: "42" }) });
   const slack = { botToken: "xoxb-1", baseUrl: chat.url, defaultTo: "#general" };
   bench.configure({ hooks, agents: quiet, channels: { ...telegram({ defaultTo: "no chat" }), slack } });
-  const told = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
-  expect(await eventually(() => told("channels.slack") !== undefined, WAIT_MS)).toBe(true);
-  expect([told("channels.telegram"), told("channels.slack")]).toEqual([
+  const logged = (key: string) => bench.logs.find((line) => line["key"] === key)?.["msg"];
+  expect(await eventually(() => logged("channels.slack") !== undefined, WAIT_MS)).toBe(true);
+  expect([logged("channels.telegram"), logged("channels.slack")]).toEqual([
     "a channel cannot be used as configured now: its old settings stay in force",
     "a channel cannot be used",
   ]);

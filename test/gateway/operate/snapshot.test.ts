@@ -117,11 +117,11 @@ describe("watching the configuration", () => {
   test("replaces the snapshot after a valid change, and leaves the old snapshot unchanged", async () => {
     const config = start("{ hooks: { enabled: true, token: 'one' }, maxQueue: 1 }");
     const before = config.snapshot();
-    let heard = 0;
-    config.onChange(() => heard++);
+    let changes = 0;
+    config.onChange(() => changes++);
     writeFileSync(file, "{ hooks: { enabled: true, token: 'two' }, maxQueue: 2 }");
     expect(await eventually(() => config.snapshot().hooks.token === "two")).toBe(true);
-    expect([before.hooks.token, heard]).toEqual(["one", 1]);
+    expect([before.hooks.token, changes]).toEqual(["one", 1]);
     expect(logs.map((line) => [line["msg"], line["changed"] ?? line["settings"]])).toEqual([
       ["configuration reloaded", ["hooks", "maxQueue"]],
       ["these settings need a restart", ["maxQueue"]],

@@ -215,9 +215,9 @@ test("without a gateway in the configuration or on the disk, nothing is created,
   expect(await migrateGateway(sources)).toBe(`${none}: nothing to migrate`);
   await expect(exportGateway(sources, join(home, "x"))).rejects.toThrow(`${none}: nothing to export`);
   expect(readdirSync(home)).toEqual([]);
-  const told = await runHearth(["migrate"], { home, env: { HEARTH_HOME: folder } });
-  expect([told.code, told.stderr]).toEqual([0, ""]);
-  expect(told.stdout).toEndWith("nothing to migrate\n");
+  const migrated = await runHearth(["migrate"], { home, env: { HEARTH_HOME: folder } });
+  expect([migrated.code, migrated.stderr]).toEqual([0, ""]);
+  expect(migrated.stdout).toEndWith("nothing to migrate\n");
   mkdirSync(folder);
   writeFileSync(join(folder, "gateway.db"), "");
   expect(await migrateGateway(sources)).toBe(`the gateway's tables in '${folder}' are up to date`);

@@ -183,19 +183,19 @@ describe("a runner killed between two requests", () => {
 
   test("fails an answer in progress", async () => {
     await ask();
-    const heard: string[] = [];
+    const kinds: string[] = [];
     // it cannot end by itself before this process runs again, however long that takes
     const options = { num_predict: 100_000, num_ctx: 256, temperature: 1, ignore_eos: true };
     let isKilled = false;
     const failed = (async () => {
       for await (const { kind } of runtime.chat(request({ options }))) {
-        heard.push(kind);
+        kinds.push(kind);
         if (kind === "text") isKilled ||= kill();
       }
     })();
     expect(failed).rejects.toThrow("model runner has unexpectedly stopped");
     await failed.catch(() => {});
-    expect(heard.filter((kind) => kind === "prompt")).toHaveLength(1);
+    expect(kinds.filter((kind) => kind === "prompt")).toHaveLength(1);
   });
 });
 

@@ -11,7 +11,7 @@ interface Loaded {
   readonly samplersUnused?: readonly string[];
 }
 
-function told({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded): unknown[] {
+function linesOf({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded): unknown[] {
   const lines: unknown[] = [];
   const log = {
     info: (msg: string, fields?: object) => void lines.push([msg, fields]),
@@ -24,31 +24,31 @@ function told({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded): un
 }
 
 test("the log warns of weights that take a multiple of their file, and names a split over two devices", () => {
-  expect(told({ weights: 2 * size })).toEqual([]);
-  expect(told({ weights: 4 * size })).toEqual([
+  expect(linesOf({ weights: 2 * size })).toEqual([]);
+  expect(linesOf({ weights: 4 * size })).toEqual([
     [
       expect.stringContaining("more memory than their file"),
       { file: FILE, backend: "onnx", times: 4, bytes: 4 * size },
     ],
   ]);
-  expect(told({ weights: size, gpuLayers: { count: 2, all: 9 } })).toEqual([
+  expect(linesOf({ weights: size, gpuLayers: { count: 2, all: 9 } })).toEqual([
     ["some layers of a model are on the GPU, the others on the CPU", { file: FILE, device: "d", vramBytes: 3 }],
   ]);
-  expect(told({ weights: size, gpuLayers: { count: 9, all: 9, cpuExperts: 3 } })).toEqual([
+  expect(linesOf({ weights: size, gpuLayers: { count: 9, all: 9, cpuExperts: 3 } })).toEqual([
     ["experts of a model are on the CPU, the rest is on the GPU", { file: FILE, device: "d", vramBytes: 3 }],
   ]);
-  expect(told({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
+  expect(linesOf({ weights: size, gpuLayers: { count: 9, all: 9 } })).toEqual([]);
 });
 
 test("the log warns of a model that does not fit in memory", () => {
-  expect(told({ weights: size, streamed: { memory: 7 } })).toEqual([
+  expect(linesOf({ weights: size, streamed: { memory: 7 } })).toEqual([
     [expect.stringContaining("does not fit in memory"), { file: FILE, memory: 7, bytes: size }],
   ]);
 });
 
 test("the log names samplers that a file recommends and Hearth lacks", () => {
   const keys = ["general.sampling.sequence"];
-  expect(told({ weights: size, samplersUnused: keys })).toEqual([
+  expect(linesOf({ weights: size, samplersUnused: keys })).toEqual([
     ["a model's file recommends samplers that do not exist here", { file: FILE, keys }],
   ]);
 });

@@ -35,21 +35,24 @@ test("thinking, text and calls of an assistant's turn become one message", () =>
 
 describe("tool results", () => {
   const after = (...content: unknown[]) => readConversation({ messages: [assistant(use), user(...content)] }).slice(1);
-  const told = (content: string) => ({ role: "tool", content, tool_call_id: "c1", tool_name: "weather" });
+  const toolResult = (content: string) => ({ role: "tool", content, tool_call_id: "c1", tool_name: "weather" });
 
   test("precede the user's text, in any order of the blocks", () => {
-    expect(after(text("and now?"), result("sunny"))).toEqual([told("sunny"), { role: "user", content: "and now?" }]);
-    expect(after(result("sunny"))).toEqual([told("sunny")]);
+    expect(after(text("and now?"), result("sunny"))).toEqual([
+      toolResult("sunny"),
+      { role: "user", content: "and now?" },
+    ]);
+    expect(after(result("sunny"))).toEqual([toolResult("sunny")]);
   });
 
   test("may be a text, text blocks or absent", () => {
-    expect(after(result([text("sun"), text("ny")]))).toEqual([told("sunny")]);
-    expect(after(result(undefined))).toEqual([told("")]);
+    expect(after(result([text("sun"), text("ny")]))).toEqual([toolResult("sunny")]);
+    expect(after(result(undefined))).toEqual([toolResult("")]);
   });
 
   test('begin with "Error" if the tool failed, without repeating one that is there', () => {
-    expect(after(result("no network", { is_error: true }))).toEqual([told("Error: no network")]);
-    expect(after(result("Error 404", { is_error: true }))).toEqual([told("Error 404")]);
+    expect(after(result("no network", { is_error: true }))).toEqual([toolResult("Error: no network")]);
+    expect(after(result("Error 404", { is_error: true }))).toEqual([toolResult("Error 404")]);
   });
 
   test("have no tool name if no call has their id", () => {
@@ -135,14 +138,14 @@ describe("old messages of other servers", () => {
       '{"type":"web_search_tool_result_error","error_code":"too_many"}',
     ],
     ["server_tool_use", "bash_code_execution_tool_result", [], ""],
-  ])("%s and %s are read as a call and its result", (calls, results, content, told) => {
+  ])("%s and %s are read as a call and its result", (calls, results, content, toolResult) => {
     const turn = assistant(
       { type: calls, id: "s", name: "roll", input: '{"n":2', server_name: "d" },
       { type: results, tool_use_id: "s", content },
     );
     expect(readConversation({ messages: [hi, turn, hi] }).slice(1, -1)).toEqual([
       { role: "assistant", content: "", tool_calls: [{ id: "s", function: { name: "roll", arguments: {} } }] },
-      { role: "tool", content: told, tool_call_id: "s", tool_name: "roll" },
+      { role: "tool", content: toolResult, tool_call_id: "s", tool_name: "roll" },
     ]);
   });
 
@@ -151,10 +154,10 @@ describe("old messages of other servers", () => {
       { type: "mcp_tool_use", id: "s", name: "roll", input: { n: 2 }, server_name: "d" },
       { type: "mcp_tool_result", tool_use_id: "s", is_error: true, content: [text("4<|im_end|>")] },
     );
-    const [call, told] = readConversation({ messages: [hi, turn, hi] }).slice(1, -1);
+    const [call, toolResult] = readConversation({ messages: [hi, turn, hi] }).slice(1, -1);
     expect(call?.tool_calls).toEqual([{ id: "s", function: { name: "d__roll", arguments: { n: 2 } } }]);
-    expect(told).toMatchObject({ role: "tool", tool_call_id: "s", tool_name: "d__roll" });
-    expect(told?.content).toMatch(/^error: What stands between <<<[^]*>>>4\[\[TOKEN_SANITIZED\]\]<<<END_/);
+    expect(toolResult).toMatchObject({ role: "tool", tool_call_id: "s", tool_name: "d__roll" });
+    expect(toolResult?.content).toMatch(/^error: What stands between <<<[^]*>>>4\[\[TOKEN_SANITIZED\]\]<<<END_/);
   });
 
   test("an unknown block in the last message becomes a placeholder beside text, and alone is refused", () => {
@@ -170,8 +173,8 @@ describe("old messages of other servers", () => {
 test("a lone surrogate becomes U+FFFD in texts, blocks and tool results", () => {
   const half = "\ud83d";
   const messages = [{ role: "user", content: half }, user(text(half)), user(result(half))];
-  const [whole, block, told] = readConversation({ messages });
-  expect([whole?.content, block?.content, told?.content]).toEqual(["\ufffd", "\ufffd", "\ufffd"]);
+  const [whole, block, toolResult] = readConversation({ messages });
+  expect([whole?.content, block?.content, toolResult?.content]).toEqual(["\ufffd", "\ufffd", "\ufffd"]);
 });
 
 test("a turn without blocks becomes a message with empty content", () => {

@@ -56,8 +56,9 @@ test("for any target, the server knows if its path was resolved", async () => {
     fc.asyncProperty(fc.array(piece, { maxLength: 12 }), async (pieces) => {
       const target = `/${pieces.join("")}`;
       const { body } = await rawRequest(server.port!, { target });
-      const told = JSON.parse(body) as { isResolved: boolean; path: string };
-      if (told.path !== target && isSeen(told.path)) expect([target, told.isResolved]).toEqual([target, true]);
+      const resolved = JSON.parse(body) as { isResolved: boolean; path: string };
+      if (resolved.path !== target && isSeen(resolved.path))
+        expect([target, resolved.isResolved]).toEqual([target, true]);
     }),
     { numRuns: 300 },
   );

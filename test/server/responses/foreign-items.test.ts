@@ -21,7 +21,7 @@ const called = (name: string, args: object, id?: string) => ({
 /** The text `4` between the markers of outside text. */
 const OUTSIDE_4 = /^What stands between <<<[^]*>>>4<<<END_/;
 
-const told = (content: string, id: string, name?: string) => ({
+const toolResult = (content: string, id: string, name?: string) => ({
   role: "tool",
   content,
   tool_call_id: id,
@@ -41,7 +41,10 @@ test.each<[string, object[], object[]]>([
       },
       { type: "local_shell_call_output", call_id: "c", output: '{"output":"a.txt"}' },
     ],
-    [called("local_shell", { type: "exec", command: ["ls"] }, "c"), told('{"output":"a.txt"}', "c", "local_shell")],
+    [
+      called("local_shell", { type: "exec", command: ["ls"] }, "c"),
+      toolResult('{"output":"a.txt"}', "c", "local_shell"),
+    ],
   ],
   [
     "a shell",
@@ -55,7 +58,7 @@ test.each<[string, object[], object[]]>([
     ],
     [
       called("shell", { commands: ["ls"] }, "c"),
-      told('{"stdout":"a\\n","stderr":"","outcome":{"type":"exit","exit_code":0}}', "c", "shell"),
+      toolResult('{"stdout":"a\\n","stderr":"","outcome":{"type":"exit","exit_code":0}}', "c", "shell"),
     ],
   ],
   [
@@ -64,7 +67,7 @@ test.each<[string, object[], object[]]>([
       { type: "apply_patch_call", call_id: "c", operation: { type: "delete_file", path: "a" }, status: "completed" },
       { type: "apply_patch_call_output", call_id: "c", status: "completed" },
     ],
-    [called("apply_patch", { type: "delete_file", path: "a" }, "c"), told("completed", "c", "apply_patch")],
+    [called("apply_patch", { type: "delete_file", path: "a" }, "c"), toolResult("completed", "c", "apply_patch")],
   ],
   [
     "a search of files",
@@ -77,7 +80,7 @@ test.each<[string, object[], object[]]>([
         results: [{ filename: "a", text: "found" }],
       },
     ],
-    [called("file_search", { queries: ["q"] }, "fs"), told("found", "fs", "file_search")],
+    [called("file_search", { queries: ["q"] }, "fs"), toolResult("found", "fs", "file_search")],
   ],
   [
     "a code interpreter",
@@ -90,7 +93,10 @@ test.each<[string, object[], object[]]>([
         outputs: [{ type: "logs", logs: "1" }],
       },
     ],
-    [called("code_interpreter", { code: "print(1)", container_id: "k" }, "ci"), told("1", "ci", "code_interpreter")],
+    [
+      called("code_interpreter", { code: "print(1)", container_id: "k" }, "ci"),
+      toolResult("1", "ci", "code_interpreter"),
+    ],
   ],
   [
     "a server of MCP",
@@ -98,7 +104,7 @@ test.each<[string, object[], object[]]>([
       { type: "mcp_list_tools", id: "l", server_label: "s", tools: [] },
       { type: "mcp_call", id: "m", server_label: "s", name: "roll", arguments: '{"n":2}', output: "4", error: null },
     ],
-    [called("s__roll", { n: 2 }, "m"), told(expect.stringMatching(OUTSIDE_4), "m", "s__roll")],
+    [called("s__roll", { n: 2 }, "m"), toolResult(expect.stringMatching(OUTSIDE_4), "m", "s__roll")],
   ],
   [
     "a screen",
@@ -110,7 +116,10 @@ test.each<[string, object[], object[]]>([
         output: { type: "computer_screenshot", image_url: "data:image/png;base64,AQ==" },
       },
     ],
-    [called("computer", { type: "screenshot" }, "c"), { ...told("", "c", "computer"), images: [new Uint8Array([1])] }],
+    [
+      called("computer", { type: "screenshot" }, "c"),
+      { ...toolResult("", "c", "computer"), images: [new Uint8Array([1])] },
+    ],
   ],
   [
     "an image in a result that is elsewhere",
@@ -122,7 +131,7 @@ test.each<[string, object[], object[]]>([
         output: [{ type: "input_image", image_url: "https://a.example/b" }, { type: "new" }],
       },
     ],
-    [called("f", { a: "b" }, "c"), told("[input_image left out]\n[new left out]", "c", "f")],
+    [called("f", { a: "b" }, "c"), toolResult("[input_image left out]\n[new left out]", "c", "f")],
   ],
 ])("%s becomes calls and results", (_, items, expected) => {
   expect(read(...items).messages).toEqual(expected as never);

@@ -32,7 +32,7 @@ export interface ShiftParts {
   readonly cacheType: CacheType;
   readonly pipeline: GPUComputePipeline;
   /** The intermediate buffer for moves. */
-  readonly passage: GPUBuffer;
+  readonly staging: GPUBuffer;
   /** Cosines and sines of one rotation per layer, and its parameters. */
   readonly turns: readonly {
     readonly angles: GPUBuffer;
@@ -57,7 +57,7 @@ export async function makeShift(
       device.gpu.createBuffer({ label: "turn parameters", size: PARAMS_STRIDE, usage: uniform | copyDst }),
     ]),
   ]);
-  const [passage, ...rest] = buffers;
+  const [staging, ...rest] = buffers;
   const turns = layers.map((_, i) => ({ angles: rest[2 * i]!, params: rest[2 * i + 1]! })); // two per layer
   const destroy = (): void => buffers.forEach((buffer) => buffer.destroy());
   return {
@@ -66,7 +66,7 @@ export async function makeShift(
     ctxLen,
     cacheType: plan.cacheType,
     pipeline,
-    passage: passage!,
+    staging: staging!,
     turns,
     destroy,
   };
@@ -127,15 +127,15 @@ export function cachedSides({ buffers }: Pick<CacheLayer, "buffers">) {
 /** Moves tokens piece by piece, the lowest first, so that a move never overwrites tokens still to move. */
 function moveTokens(
   encoder: GPUCommandEncoder,
-  { passage }: ShiftParts,
+  { staging }: ShiftParts,
   { buffer, tokenBytes }: { buffer: GPUBuffer; tokenBytes: number },
   { from, to, count }: { from: number; to: number; count: number },
 ): void {
   const each = Math.max(1, Math.floor(MOVED_BYTES / tokenBytes));
   for (let done = 0; done < count; done += each) {
     const size = Math.min(each, count - done) * tokenBytes;
-    encoder.copyBufferToBuffer(buffer, (from + done) * tokenBytes, passage, 0, size);
-    encoder.copyBufferToBuffer(passage, 0, buffer, (to + done) * tokenBytes, size);
+    encoder.copyBufferToBuffer(buffer, (from + done) * tokenBytes, staging, 0, size);
+    encoder.copyBufferToBuffer(staging, 0, buffer, (to + done) * tokenBytes, size);
   }
 }
 

@@ -126,14 +126,14 @@ function conformer(given: Given, width: number): Stage {
     throw new AppError("bad_file", `${path}: 'clip.audio.attention.head_count': expected ${expected}, got ${nHeads}`);
   }
   const { x } = streamOf(model);
-  const heard = { name: "heard", dim: width };
+  const frames = { name: "frames", dim: width };
   const hasOut = model.has("a.pre_encode.out.weight");
   const wide = { name: "wide", dim: hasOut ? widthOf(model, "a.pre_encode.out") : dim };
   const projected = { name: "projected", dim: widthOf(model, "mm.a.input_projection") };
   const last = hasOut ? wide : x;
   const steps: Step[] = [
-    { op: "input", out: heard },
-    ...project(model, "a.input_projection", { out: x, x: heard }),
+    { op: "input", out: frames },
+    ...project(model, "a.input_projection", { out: x, x: frames }),
     ...Array.from({ length: nLayers }, (_, layer) => layerSteps(given, layer)).flat(),
     ...(hasOut ? project(model, "a.pre_encode.out", { out: wide, x }) : []),
     model.has("mm.a.soft_emb_norm.weight")

@@ -72,8 +72,8 @@ function conv(model: EncoderModel, { name, from, to }: { name: string; from: num
 function tower(model: EncoderModel, width: number): Stage {
   const { dim } = model;
   const { x } = streamOf(model);
-  const [heard, added] = [
-    { name: "heard", dim: width },
+  const [frames, added] = [
+    { name: "frames", dim: width },
     { name: "added", dim },
   ];
   const projected = { name: "projected", dim: widthOf(model, "mm.a.mlp.2") };
@@ -89,8 +89,8 @@ function tower(model: EncoderModel, width: number): Stage {
   const normed = (name: string): Step[] =>
     model.has(`${name}.weight`) ? [norm(model, "layer", { out: x, x, name })] : [];
   const steps: Step[] = [
-    ...inputSteps(heard, added),
-    ...project(model, "a.conv_out", { out: x, x: heard }),
+    ...inputSteps(frames, added),
+    ...project(model, "a.conv_out", { out: x, x: frames }),
     { op: "add", out: x, a: x, b: added, scale: 1 },
     ...normed("a.pre_ln"),
     ...layers(model, { norm: "layer" }),

@@ -30,7 +30,7 @@ export function qwen2a(model: EncoderModel): Ear {
   return {
     before: "<|audio_bos|>",
     after: "<|audio_eos|>",
-    ...heard(model, (rows) => Math.floor(rows / 2)),
+    ...melInput(model, (rows) => Math.floor(rows / 2)),
     stages: [
       ...tower(model, { hasNorm: false }),
       {
@@ -54,7 +54,7 @@ export function qwen2a(model: EncoderModel): Ear {
 export const whisper = (model: EncoderModel): Ear => ({
   before: "",
   after: "",
-  ...heard(model, (rows) => rows),
+  ...melInput(model, (rows) => rows),
   stages: tower(model, { hasNorm: true }),
 });
 
@@ -69,7 +69,7 @@ export function voxtral(model: EncoderModel): Ear {
   return {
     before: "[BEGIN_AUDIO]",
     after: "",
-    ...heard(model, (rows) => Math.ceil(rows / stack)),
+    ...melInput(model, (rows) => Math.ceil(rows / stack)),
     stages: [...tower(model, { hasNorm: true }), stacking({ steps, result: projected }, stack)],
   };
 }
@@ -102,7 +102,7 @@ export function ultravox(model: EncoderModel): Ear {
   return {
     before: "",
     after: "",
-    ...heard(model, (rows) => Math.ceil(rows / stack)),
+    ...melInput(model, (rows) => Math.ceil(rows / stack)),
     stages: [...tower(model, { hasNorm: true }), stacking({ steps, result: projected }, stack)],
   };
 }
@@ -111,7 +111,7 @@ const stackOf = ({ keys }: EncoderModel): number =>
   keys.count("audio.projector.stack_factor", { min: 1, max: STACK_MAX });
 
 /** @param rowsOf the text model's rows for a number of the tower's rows */
-function heard({ keys }: EncoderModel, rowsOf: (rows: number) => number): Pick<Ear, "rowsOf" | "listen"> {
+function melInput({ keys }: EncoderModel, rowsOf: (rows: number) => number): Pick<Ear, "rowsOf" | "listen"> {
   const bins = keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   return {
     rowsOf: (samples) => Array.from({ length: pieceCount(samples) }, () => rowsOf(towerRows)),

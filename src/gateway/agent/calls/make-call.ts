@@ -92,8 +92,8 @@ async function tryCall(
 function resultOf({ text, isError }: McpResult, charsMax: number): TaintedText {
   const cut = text.length > charsMax ? `${text.slice(0, charsMax)}… (cut)` : text;
   // no text of a result is ours, and U+0000 cannot be stored
-  const told = cut === "" ? operator("(no output)") : external(neutralize(cut.replaceAll("\0", "\ufffd")));
-  return isError ? [...operator("error: "), ...told] : told;
+  const shown = cut === "" ? operator("(no output)") : external(neutralize(cut.replaceAll("\0", "\ufffd")));
+  return isError ? [...operator("error: "), ...shown] : shown;
 }
 
 /** A note for the turn's own text: its calls whose effect is unknown. */

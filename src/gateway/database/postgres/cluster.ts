@@ -271,7 +271,7 @@ export class Cluster implements Peers {
       const isHeld = taken.includes(name);
       return lease.become(isHeld, isHeld ? begun + LEASE_SURE_MS : 0) && isHeld;
     });
-    if (removed.length > 0) this.#told(removed);
+    if (removed.length > 0) this.#reportRemoved(removed);
     else if (isNews.length > 0) this.#wire.say("all");
   }
 
@@ -291,7 +291,7 @@ export class Cluster implements Peers {
     return { number, taken, removed, offset, isPaused: yield* isPaused() };
   }
 
-  #told(removed: readonly number[]): void {
+  #reportRemoved(removed: readonly number[]): void {
     this.#options.log.warn("cluster: removed dead nodes; their work is free to take", { nodes: removed.join(", ") });
     this.#wire.tell("all");
     this.#wire.say("all");
@@ -369,7 +369,7 @@ export class Cluster implements Peers {
     if (dead.length === 0) return;
     const space = `${NODE_LOCK} ${this.#options.schema}`;
     const removed = await this.#store.write(() => removeFree(dead, space));
-    if (removed.length > 0) this.#told(removed);
+    if (removed.length > 0) this.#reportRemoved(removed);
   }
 
   /** Drops leases, and finally all claims, as time passes without an update. */

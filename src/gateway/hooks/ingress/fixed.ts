@@ -15,11 +15,11 @@ export async function answerFixed(
   endpoint: "wake" | "agent",
   context: RequestContext,
 ): Promise<EndpointReply> {
-  const { settings, request, client, note, tell } = context;
+  const { settings, request, client, note, addHeaders } = context;
   const { hooks } = settings;
   const pass = deps.authenticator.admit(hooks, client);
   note({ auth: pass.auth.id });
-  tell(deps.limits.take([["hooks", hooks.rateLimit]]));
+  addHeaders(deps.limits.take([["hooks", hooks.rateLimit]]));
   const timeoutMs = deps.readMs?.proved ?? READ_MS;
   const rawBody = await readBody(request, { limitBytes: hooks.maxBodyBytes, timeoutMs });
   note({ bytes: rawBody.length });

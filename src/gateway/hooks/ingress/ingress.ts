@@ -53,7 +53,7 @@ export interface Ingress {
 }
 
 /** Collects fields of the log line, and headers of the answer. */
-type Collector = Pick<RequestContext, "note" | "tell">;
+type Collector = Pick<RequestContext, "note" | "addHeaders">;
 
 export function makeIngress(deps: IngressDeps): Ingress {
   let backAtMs: number | undefined; // set while draining
@@ -102,12 +102,12 @@ export function makeIngress(deps: IngressDeps): Ingress {
     async receive(request) {
       const trace = parseTraceparent(request.headers.get("traceparent"));
       const notes: Record<string, unknown> = { request_id: request.id, ...(trace && { trace_id: trace.traceId }) };
-      const told: Record<string, string> = {};
+      const extraHeaders: Record<string, string> = {};
       const note: RequestContext["note"] = (fields) => void Object.assign(notes, fields);
-      const tell: RequestContext["tell"] = (headers) => void Object.assign(told, headers);
+      const addHeaders: RequestContext["addHeaders"] = (headers) => void Object.assign(extraHeaders, headers);
       const reply = await replyTo(request, async () => {
         checkOpen();
-        return answer(parts, begin(request, deps.settings(), { note, tell }));
+        return answer(parts, begin(request, deps.settings(), { note, addHeaders }));
       }).catch((error: unknown) => {
         deps.log.error("bug", { error: messageOf(error), stack: (error as Error)?.stack, request_id: request.id });
         return refusalReply(new Refusal("internal"), request.id);
@@ -115,7 +115,7 @@ export function makeIngress(deps: IngressDeps): Ingress {
       const closing = reply.status >= 400 ? await dismiss(request.body) : {};
       return {
         ...reply,
-        headers: { ...told, ...closing, ...reply.headers, "x-request-id": request.id },
+        headers: { ...extraHeaders, ...closing, ...reply.headers, "x-request-id": request.id },
         notes: { ...notes, ...reply.notes },
         route: routeOf(deps, pathBelow(request.url, deps.settings().hooks), notes["mapping"]),
       };

@@ -49,7 +49,7 @@ export async function answerMapped(
   candidates: readonly Mapping[],
   context: RequestContext,
 ): Promise<EndpointReply> {
-  const { settings, request, client, note, tell } = context;
+  const { settings, request, client, note, addHeaders } = context;
   const { hooks } = settings;
   const { rawBody, proofs } = await prove(deps, candidates, context);
   note({ bytes: rawBody.length });
@@ -68,7 +68,7 @@ export async function answerMapped(
   if ("reason" in pass) throw deps.authenticator.refusal(client, pass.reason);
   note({ auth: pass.auth.id });
   const own = [`mapping ${mapping.id}`, mapping.config.rateLimit] as const;
-  tell(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
+  addHeaders(deps.limits.take([own, ["hooks", hooks.rateLimit]]));
   if (rawBody.length > bodyLimit(mapping, hooks.maxBodyBytes)) throw new Refusal("payload_too_large");
   const reply = claim.answer ?? (await answerProved(deps, context, { mapping, asked, pass, rawBody }));
   const isOutcome = Object.hasOwn(reply.headers, "preference-applied"); // true if the request waited for its outcome

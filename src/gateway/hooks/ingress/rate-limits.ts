@@ -11,7 +11,7 @@ import type { Peers, Spent } from "../../database/peers.ts";
 import type { RateLimit } from "../config.ts";
 import { Refusal } from "./problems.ts";
 
-const TELL_MS = 250;
+const REPORT_MS = 250;
 
 /** A limit with its name; undefined: unlimited. */
 export type NamedLimit = readonly [name: string, limit: RateLimit | undefined];
@@ -37,8 +37,8 @@ export class RateLimits {
   readonly #kind: string;
   readonly #buckets = new WeakMap<RateLimit, Bucket>();
   /** Spent tokens not yet reported. */
-  #untold = new Map<RateLimit, Spent>();
-  #isTelling = false;
+  #unreported = new Map<RateLimit, Spent>();
+  #isReporting = false;
 
   constructor(kind: string, parts: RateLimitParts) {
     this.#kind = kind;
@@ -79,35 +79,35 @@ export class RateLimits {
 
   #note({ name, limit, burst, perMs }: State & { readonly name: string }): void {
     const id = JSON.stringify([this.#kind, name, burst, perMs]); // a changed limit is a new bucket
-    const taken = (this.#untold.get(limit)?.taken ?? 0) + 1;
-    this.#untold.set(limit, { id, taken, burst, perMs });
-    if (!this.#isTelling) this.#tellSoon();
+    const taken = (this.#unreported.get(limit)?.taken ?? 0) + 1;
+    this.#unreported.set(limit, { id, taken, burst, perMs });
+    if (!this.#isReporting) this.#reportSoon();
   }
 
-  #tellSoon(): void {
-    this.#isTelling = true;
-    setTimeout(() => void this.#tell(), TELL_MS).unref();
+  #reportSoon(): void {
+    this.#isReporting = true;
+    setTimeout(() => void this.#report(), REPORT_MS).unref();
   }
 
   /** Reports spent tokens; after a failure they are added to the next report. */
-  async #tell(): Promise<void> {
-    const told = this.#untold;
-    this.#untold = new Map();
+  async #report(): Promise<void> {
+    const all = this.#unreported;
+    this.#unreported = new Map();
     try {
-      const left = await this.#parts.spend!([...told.values()]);
-      for (const [i, limit] of [...told.keys()].entries()) {
-        const since = this.#untold.get(limit)?.taken ?? 0;
+      const left = await this.#parts.spend!([...all.values()]);
+      for (const [i, limit] of [...all.keys()].entries()) {
+        const since = this.#unreported.get(limit)?.taken ?? 0;
         this.#buckets.set(limit, { tokens: left[i]! - since, atMs: this.#parts.now() });
       }
     } catch (error) {
       this.#parts.log.debug("sharing the rate limits failed", { error: messageOf(error) });
-      for (const [limit, spent] of told) {
-        const since = this.#untold.get(limit)?.taken ?? 0;
-        this.#untold.set(limit, { ...spent, taken: spent.taken + since });
+      for (const [limit, spent] of all) {
+        const since = this.#unreported.get(limit)?.taken ?? 0;
+        this.#unreported.set(limit, { ...spent, taken: spent.taken + since });
       }
     }
-    this.#isTelling = false;
-    if (this.#untold.size > 0) this.#tellSoon();
+    this.#isReporting = false;
+    if (this.#unreported.size > 0) this.#reportSoon();
   }
 }
 

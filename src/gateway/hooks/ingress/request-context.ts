@@ -18,7 +18,7 @@ export interface RequestContext {
   /** Adds fields to the log line: names and counts, never text of the request. */
   readonly note: (fields: Readonly<Record<string, unknown>>) => void;
   /** Adds headers to the answer. */
-  readonly tell: (headers: Readonly<Record<string, string>>) => void;
+  readonly addHeaders: (headers: Readonly<Record<string, string>>) => void;
 }
 
 export interface Acceptable {

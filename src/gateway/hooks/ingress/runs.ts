@@ -39,13 +39,13 @@ export interface RunDeps extends IngressDeps {
 export async function answerRun(
   { authenticator, questions, runs, waits }: RunDeps,
   { id, wantsEvents }: AskedRun,
-  { settings, client, note, tell }: RequestContext,
+  { settings, client, note, addHeaders }: RequestContext,
 ): Promise<EndpointReply> {
   authenticator.admitSomewhere(settings.hooks, client); // no database access for strangers
   const origin = await runs.origin(id);
   const pass = authenticator.admit(settings.hooks, origin ? { ...client, path: origin.path } : client);
   note({ auth: pass.auth.id });
-  tell(questions.take([["hooks", settings.hooks.rateLimit]]));
+  addHeaders(questions.take([["hooks", settings.hooks.rateLimit]]));
   const status = origin && mayRead(pass.auth, origin) ? await runs.status(id) : undefined;
   if (!status) throw new Refusal("not_found", { reason: "no such run, or another token's" });
   const headers = pass.headers ?? {};

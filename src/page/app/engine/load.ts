@@ -35,7 +35,8 @@ export function eventsOf(runtime: PageRuntime, asking: Asking): AsyncGenerator<A
   return pushed(async (push) => {
     listen(push);
     try {
-      for await (const event of runtime.chat(requestOf(question, signal))) for (const each of told(event)) push(each);
+      for await (const event of runtime.chat(requestOf(question, signal)))
+        for (const each of answerEvents(event)) push(each);
     } catch (error) {
       throw explained(error, advice);
     }
@@ -68,7 +69,7 @@ function readMessage({ images, tool_calls, ...message }: WireMessage): Message {
   };
 }
 
-function told(event: InferenceEvent): AnswerEvent[] {
+function answerEvents(event: InferenceEvent): AnswerEvent[] {
   switch (event.kind) {
     case "prompt":
     case "progress":

@@ -28,14 +28,14 @@ export async function* uploadSteps({ api, name, files, signal }: UploadParts): A
   const digests = new Map<string, string>();
   for (const file of files) yield startOf("checking", file);
   for (const file of files) {
-    yield* told("checking", file, async (onProgress) => {
+    yield* progressOf("checking", file, async (onProgress) => {
       const task = { kind: "digest", file } as const;
       digests.set(file.name, await work<string>(task, { signal, onProgress }));
     });
   }
   for (const file of files) yield startOf("uploading", file);
   for (const file of files) {
-    yield* told("uploading", file, async (onProgress) => {
+    yield* progressOf("uploading", file, async (onProgress) => {
       const path = `/api/blobs/${digests.get(file.name)}`;
       if (!(await has(api, path, signal))) await api.upload(path, file, { signal, onProgress });
       onProgress(file.size);
@@ -53,7 +53,7 @@ const startOf = (phase: Phase, file: File): Step => ({
 });
 
 /** Yields the progress of a piece of work. */
-async function* told(
+async function* progressOf(
   phase: Phase,
   file: File,
   run: (onProgress: (done: number) => void) => Promise<void>,

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The likeliest tokens about a window, and the logits after them. */
-async function heard(backend: Backend) {
+async function transcribe(backend: Backend) {
   const { model, speech } = await openWhisper(path, { backend, encoder: backend });
   const window = await speech.hear(Float32Array.from({ length: 80 * 3000 }, (_, i) => Math.sin(i * i)));
   let logits = await window.extend([1, 5]);
@@ -38,7 +38,7 @@ async function heard(backend: Backend) {
 }
 
 test("encoder and decoder give the CPU's tokens and logits for a window", async () => {
-  const [expected, got] = [await heard(simdBackend), await heard(gpu)];
+  const [expected, got] = [await transcribe(simdBackend), await transcribe(gpu)];
   expect(got.tokens).toEqual(expected.tokens);
   expect(new Set(got.tokens).size).toBeGreaterThan(1);
   expect(nmse(got.logits, expected.logits)).toBeLessThan(1e-9);

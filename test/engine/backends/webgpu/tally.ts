@@ -43,11 +43,11 @@ export function tallyOf(gpu: GPUDevice): Tally {
     }
   };
   type Method = (this: unknown, ...args: unknown[]) => unknown;
-  const listen = (owner: object, name: string, heard: (made: unknown, args: readonly unknown[]) => void): void => {
+  const listen = (owner: object, name: string, onCall: (made: unknown, args: readonly unknown[]) => void): void => {
     const own = Reflect.get(owner, name) as Method; // a method of WebGPU, by its name
     const value = function (this: unknown, ...args: unknown[]): unknown {
       const made = own.apply(this, args);
-      heard(made, args);
+      onCall(made, args);
       return made;
     };
     Object.defineProperty(owner, name, { value });

@@ -9,36 +9,36 @@ import { makeBox, scripted } from "../fixtures.ts";
 function recording() {
   const lines: Record<string, unknown>[] = [];
   const log = makeLogger({ write: (line) => void lines.push(JSON.parse(line)), now: () => 0, debug: true });
-  const told = () =>
+  const logged = () =>
     lines.map(({ level, channel, reason, seconds, attempts }) => ({ level, channel, reason, seconds, attempts }));
-  return { log, lines, told };
+  return { log, lines, logged };
 }
 
 const on = (lane: string, channel = "slack") => ({ channel, lane });
 
 test("an outage is logged once at its start, and once at its end with its duration", () => {
-  const { log, told } = recording();
+  const { log, logged } = recording();
   let now = 5000;
   const outages = new Outages({ log, now: () => now });
   for (let i = 0; i < 100; i++) outages.failed(on(i % 2 === 0 ? "a" : "b"), "answered 500");
   now = 65_000;
   outages.settled(on("a"));
   outages.settled(on("c")); // another recipient that never failed
-  expect(told()).toEqual([{ level: "warn", channel: "slack", reason: "answered 500" }] as never);
+  expect(logged()).toEqual([{ level: "warn", channel: "slack", reason: "answered 500" }] as never);
   outages.settled(on("b"));
   outages.settled(on("b"));
-  expect(told().slice(1)).toEqual([{ level: "info", channel: "slack", seconds: 60, attempts: 100 }] as never);
+  expect(logged().slice(1)).toEqual([{ level: "info", channel: "slack", seconds: 60, attempts: 100 }] as never);
   outages.failed(on("a"), "again");
-  expect(told()).toHaveLength(3);
+  expect(logged()).toHaveLength(3);
 });
 
 test("the outages of different channels are logged separately", () => {
-  const { log, told } = recording();
+  const { log, logged } = recording();
   const outages = new Outages({ log, now: () => 0 });
   outages.failed(on("a"), "x");
   outages.failed(on("a", "telegram"), "y");
   outages.settled(on("a"));
-  expect(told().map(({ level, channel }) => `${String(level)} ${String(channel)}`)).toEqual([
+  expect(logged().map(({ level, channel }) => `${String(level)} ${String(channel)}`)).toEqual([
     "warn slack",
     "warn telegram",
     "info slack",

@@ -269,15 +269,15 @@ test("a text that is too long is cut, with a note of how much is missing", async
 });
 
 test("onSettle runs once, inside the transaction that ends a text", async () => {
-  const heard: Settled[] = [];
+  const received: Settled[] = [];
   const onSettle: NonNullable<OutboxDeps["onSettle"]> = function* (settled) {
-    heard.push(settled);
+    received.push(settled);
     yield* execute("CREATE TABLE IF NOT EXISTS notes (id TEXT PRIMARY KEY)");
     yield* execute("INSERT INTO notes VALUES ($1)", settled.groupId);
   };
   await start([scripted(() => ({ kind: "sent" }))], { onSettle });
   await put("g", lines(3));
-  expect(heard).toEqual([{ groupId: "g", kind: "sent", messageIds: [] }]);
+  expect(received).toEqual([{ groupId: "g", kind: "sent", messageIds: [] }]);
   expect(await box.store.read(() => queryAll("SELECT id FROM notes"))).toEqual([{ id: "g" }]);
 });
 
@@ -304,17 +304,17 @@ test("a message that is found due during a stop is not sent", async () => {
   await store.write(() => box.outbox.add(text));
   const read = store.read.bind(store);
   const found = Promise.withResolvers<void>();
-  const told = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
   store.read = async (script) => {
     const heads = await read(script);
     found.resolve();
-    await told.promise;
+    await released.promise;
     return heads;
   };
   await run(box.outbox);
   await found.promise;
   const stopped = box.outbox.stop();
-  told.resolve();
+  released.resolve();
   await stopped;
   store.read = read;
   expect([await states("g"), sent]).toEqual([["queued"], []]);

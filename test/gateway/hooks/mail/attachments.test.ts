@@ -5,7 +5,7 @@ import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
 import { makeMappings, runMapping } from "../../../../src/gateway/hooks/mapping/index.ts";
 import { parseMail } from "../../../../src/gateway/hooks/mail/message.ts";
 import { makeRequest } from "../mapping/view.ts";
-import { told } from "../mapping/presets/run.ts";
+import { promptOf } from "../mapping/presets/run.ts";
 
 const ALL = { includeBody: true, maxBytes: 20_000, isCut: false };
 const HEAD = "From: z@x.org\r\nTo: me@example.org\r\nSubject: Invoice\r\nMessage-ID: <s9@x>\r\nMIME-Version: 1.0\r\n";
@@ -23,7 +23,7 @@ const mixed = (parts: readonly [headers: string, body: string | Uint8Array][], {
   ]);
 const read = (source: Uint8Array, options = ALL) => parseMail(source, options);
 const prompt = async (source: Uint8Array, options = ALL) =>
-  told("mail", { source: "imap", messages: [await read(source, options)] });
+  promptOf("mail", { source: "imap", messages: [await read(source, options)] });
 
 const PDF: [string, string] = [
   "Content-Type: application/pdf; name=invoice.pdf\r\nContent-Disposition: attachment; filename=invoice.pdf\r\n" +
@@ -177,7 +177,7 @@ describe("attachments of mail programs", () => {
 
 test("malformed attachments from a watcher are ignored, and long ones are cut", async () => {
   const posted = (attachments: unknown) =>
-    told("mail", { source: "x", messages: [{ from: "a", subject: "s", snippet: "n", attachments }] });
+    promptOf("mail", { source: "x", messages: [{ from: "a", subject: "s", snippet: "n", attachments }] });
   for (const attachments of [null, 7, "x", {}, [null, 7, "x", []], [{ name: {}, size: "many", text: [] }]]) {
     expect(await posted(attachments)).toContain("From: a");
   }

@@ -80,7 +80,7 @@ describe.skipIf(!hasDovecot)("opening a mailbox", () => {
   });
 
   test("fails on a server without STARTTLS before the password is sent in clear", async () => {
-    const heard: string[] = [];
+    const sent: string[] = [];
     const listener = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -88,7 +88,7 @@ describe.skipIf(!hasDovecot)("opening a mailbox", () => {
         open: (socket) => void socket.write("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] hello\r\n"),
         data(socket, bytes) {
           const line = bytes.toString();
-          heard.push(line);
+          sent.push(line);
           socket.write(`${line.split(" ")[0]} OK done\r\n`);
         },
       },
@@ -99,7 +99,7 @@ describe.skipIf(!hasDovecot)("opening a mailbox", () => {
       message: expect.stringContaining("STARTTLS"),
     });
     listener.stop(true);
-    expect(heard.join("")).not.toMatch(/AUTHENTICATE|LOGIN/i);
+    expect(sent.join("")).not.toMatch(/AUTHENTICATE|LOGIN/i);
   });
 
   test("fails at once if it is aborted, and so do later operations", async () => {

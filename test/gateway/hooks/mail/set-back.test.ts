@@ -42,9 +42,9 @@ test("a refused password is tried again after a minute although the clock was se
 
 test("a short outage of a mailbox is not reported as a long one after the clock was set ahead", async () => {
   let nowMs = systemClock.now();
-  let told = 0;
+  let reports = 0;
   const deps = { store: openStore([]), log: silent, random: () => 0, mails: noMails(), now: () => (nowMs += HOUR_MS) };
-  const accept = () => Promise.resolve({ kind: "full", retryAfterMs: (told++, 1) });
+  const accept = () => Promise.resolve({ kind: "full", retryAfterMs: (reports++, 1) });
   const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
   const { port } = closed;
   closed.stop(true);
@@ -55,5 +55,5 @@ test("a short outage of a mailbox is not reported as a long one after the clock 
   listener.start();
   afterTest(() => listener.stop());
   expect(await eventually(() => listener.status.state === "down", 20_000)).toBe(true);
-  expect(told).toBe(0);
+  expect(reports).toBe(0);
 });

@@ -45,7 +45,7 @@ export const alertmanager: Preset = {
     const isEmpty = typeof payload !== "object" || payload === null || Object.keys(payload).length === 0;
     if (text === "" && isEmpty) return undefined;
     const about = isResolved ? "Alerts of the monitoring were resolved." : "Alerts of the monitoring are firing.";
-    const told = text === "" ? jsonText(payload, OTHER_CHARS_MAX) : text; // Grafana's own alerts before its version 8
-    return summary(`${about} Tell what is affected, and what to look at first.`, told.slice(0, BODY_CHARS_MAX));
+    const shown = text === "" ? jsonText(payload, OTHER_CHARS_MAX) : text; // Grafana's own alerts before its version 8
+    return summary(`${about} Tell what is affected, and what to look at first.`, shown.slice(0, BODY_CHARS_MAX));
   },
 };

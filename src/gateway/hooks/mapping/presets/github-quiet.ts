@@ -42,17 +42,20 @@ const QUIET_ACTIONS = new Set(
 );
 
 /** Runs of programs: the path of their state, and the states worth a turn. */
-const CHECKS: Readonly<Record<string, { readonly at: string; readonly told: readonly string[] }>> = {
+const CHECKS: Readonly<Record<string, { readonly at: string; readonly reported: readonly string[] }>> = {
   workflow_run: {
     at: "workflow_run.conclusion",
-    told: ["success", "failure", "timed_out", "action_required", "startup_failure"],
+    reported: ["success", "failure", "timed_out", "action_required", "startup_failure"],
   },
-  workflow_job: { at: "workflow_job.conclusion", told: ["failure", "timed_out", "action_required"] },
-  check_run: { at: "check_run.conclusion", told: ["failure", "timed_out", "action_required"] },
-  check_suite: { at: "check_suite.conclusion", told: ["failure", "timed_out", "action_required", "startup_failure"] },
-  deployment_status: { at: "deployment_status.state", told: ["success", "failure", "error"] },
-  status: { at: "state", told: ["failure", "error"] },
-  page_build: { at: "build.status", told: ["errored"] },
+  workflow_job: { at: "workflow_job.conclusion", reported: ["failure", "timed_out", "action_required"] },
+  check_run: { at: "check_run.conclusion", reported: ["failure", "timed_out", "action_required"] },
+  check_suite: {
+    at: "check_suite.conclusion",
+    reported: ["failure", "timed_out", "action_required", "startup_failure"],
+  },
+  deployment_status: { at: "deployment_status.state", reported: ["success", "failure", "error"] },
+  status: { at: "state", reported: ["failure", "error"] },
+  page_build: { at: "build.status", reported: ["errored"] },
 };
 /** A request to repeat a check: its conclusion is still the previous one. */
 const ASKS_ANEW: readonly string[] = ["rerequested", "requested_action"];
@@ -64,7 +67,7 @@ export function isQuiet(kind: string, fields: Fields): boolean {
   if (KINDS.includes(kind)) return true;
   const check = Object.hasOwn(CHECKS, kind) ? CHECKS[kind] : undefined;
   const action = fields.text("action");
-  if (check) return ASKS_ANEW.includes(action) || !check.told.includes(fields.text(check.at));
+  if (check) return ASKS_ANEW.includes(action) || !check.reported.includes(fields.text(check.at));
   const byBot = isBot(fields.within("sender"));
   if (CONVERSATIONS.includes(kind)) {
     // a review of single lines is accompanied by a comment for each of them, which contains more

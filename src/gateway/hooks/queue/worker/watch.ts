@@ -59,7 +59,7 @@ export class RunWatchers {
     this.#byRun.set(runId, all.add(watcher));
     const wake = (): void => watcher.wake();
     signal?.addEventListener("abort", wake);
-    let told = "";
+    let lastSent = "";
     try {
       while (!signal?.aborted) {
         if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) };
@@ -69,8 +69,8 @@ export class RunWatchers {
           if (!status) return;
           if (watcher.text !== "") yield { kind: "text", text: takeText(watcher) }; // the text preceded the status
           const standing = JSON.stringify(status);
-          if (standing !== told) yield { kind: "status", status };
-          told = standing;
+          if (standing !== lastSent) yield { kind: "status", status };
+          lastSent = standing;
           if (isOver(status)) return;
         }
         await news(watcher, signal);

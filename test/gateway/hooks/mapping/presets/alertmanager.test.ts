@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { run, told } from "./run.ts";
+import { run, promptOf } from "./run.ts";
 
 describe("alertmanager", () => {
   const alert = (status: string, instance: string) => ({
@@ -21,7 +21,7 @@ describe("alertmanager", () => {
     alerts: [alert("firing", "east"), alert("resolved", "west")],
   };
   test("describes a firing group", async () => {
-    const text = await told("alertmanager", group);
+    const text = await promptOf("alertmanager", group);
     for (const each of [
       "are firing",
       "Group: LampDark",
@@ -32,12 +32,12 @@ describe("alertmanager", () => {
       expect(text).toContain(each);
   });
   test("describes a resolved group", async () =>
-    expect(await told("alertmanager", { ...group, status: "resolved" })).toContain("were resolved"));
+    expect(await promptOf("alertmanager", { ...group, status: "resolved" })).toContain("were resolved"));
   test("passes on alerts of another form as JSON", async () => {
     const panel = { title: "[Alerting] Lamp", ruleName: "Lamp", state: "alerting", message: "dark for 5m" };
     for (const each of ["are firing", "[Alerting] Lamp", "dark for 5m"])
-      expect(await told("alertmanager", panel)).toContain(each);
-    expect(await told("alertmanager", { ...panel, state: "ok" })).toContain("were resolved");
+      expect(await promptOf("alertmanager", panel)).toContain(each);
+    expect(await promptOf("alertmanager", { ...panel, state: "ok" })).toContain("were resolved");
   });
   test("runs nothing for an empty object", async () =>
     expect(await run("alertmanager", {})).toEqual({ kind: "nothing" }));

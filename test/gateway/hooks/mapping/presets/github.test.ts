@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { deliveryIdOf } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";
 import * as github from "./github-payloads.ts";
-import { mappingOf, run, told } from "./run.ts";
+import { mappingOf, run, promptOf } from "./run.ts";
 
 describe("github", () => {
   const event = (kind: string) => ({ "x-github-event": kind, "x-github-delivery": "72d3162e-cc78-11e3" });
@@ -38,7 +38,7 @@ describe("github", () => {
     ["workflow_run", github.workflow, ["A workflow ran", "Name: CI", "Branch: main", "Conclusion: failure"]],
     ["sponsorship", { action: "created", extra: { deep: "value" } }, ["Event: sponsorship", '"deep": "value"']],
   ])("describes %s in words", async (kind, payload, parts) => {
-    const text = await told("github", payload, event(kind));
+    const text = await promptOf("github", payload, event(kind));
     for (const each of parts) expect(text).toContain(each);
     expect(text).not.toContain("undefined");
   });
@@ -48,5 +48,5 @@ describe("github", () => {
   test("takes the delivery id from x-github-delivery", () =>
     expect(deliveryIdOf(mappingOf("github"), makeRequest({ headers: event("push") }))).toBe("72d3162e-cc78-11e3"));
   test("passes on an event named like a prototype's property as unknown", async () =>
-    expect(await told("github", {}, event("constructor"))).toContain("Event: constructor"));
+    expect(await promptOf("github", {}, event("constructor"))).toContain("Event: constructor"));
 });

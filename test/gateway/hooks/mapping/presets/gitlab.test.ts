@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { deliveryIdOf } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";
-import { mappingOf, told } from "./run.ts";
+import { mappingOf, promptOf } from "./run.ts";
 
 describe("gitlab", () => {
   const project = { path_with_namespace: "sea/lighthouse" };
@@ -57,7 +57,7 @@ describe("gitlab", () => {
     ],
     [{ object_kind: "feature_flag", project }, ["Event: feature_flag", "Project: sea/lighthouse"]],
   ])("describes event %#", async (payload, parts) => {
-    const text = await told("gitlab", payload);
+    const text = await promptOf("gitlab", payload);
     for (const each of parts) expect(text).toContain(each);
   });
   test("takes the delivery id from idempotency-key, else from the event's UUID", () => {

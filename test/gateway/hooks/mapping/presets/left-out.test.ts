@@ -5,7 +5,7 @@ import { hooksSchema, type PresetName } from "../../../../../src/gateway/hooks/c
 import { makeMappings, runMapping } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";
 import * as github from "./github-payloads.ts";
-import { run, told } from "./run.ts";
+import { run, promptOf } from "./run.ts";
 
 const quiet = async (name: PresetName, payload: unknown, headers: Record<string, string> = {}) =>
   expect(await run(name, payload, headers)).toEqual({ kind: "nothing" });
@@ -66,7 +66,7 @@ describe("slack", () => {
       envelope({ type: "message", ...said }, { authorizations: [{ user_id: "U2", is_bot: true }] }),
       "see",
     ],
-  ])("runs %s", async (_, payload, wanted) => expect(await told("slack", payload)).toContain(wanted));
+  ])("runs %s", async (_, payload, wanted) => expect(await promptOf("slack", payload)).toContain(wanted));
 
   test("uses one item id for a message and its edits, so that an edit is not run again", async () => {
     const idOf = async (payload: object) => {
@@ -142,7 +142,7 @@ describe("github", () => {
     ["release", github.release],
     ["push", github.push],
   ])("runs %s %#", async (kind, payload) =>
-    expect(await told("github", payload, { "x-github-event": kind })).toContain("GitHub"),
+    expect(await promptOf("github", payload, { "x-github-event": kind })).toContain("GitHub"),
   );
 });
 
@@ -189,7 +189,7 @@ describe("gitlab", () => {
     [about("pipeline", { status: "failed" })],
     [{ object_kind: "build", build_status: "failed", build_allow_failure: false }],
     [{ object_kind: "push", after: "a".repeat(40) }],
-  ])("runs %j", async (payload) => expect(await told("gitlab", payload)).toContain("GitLab"));
+  ])("runs %j", async (payload) => expect(await promptOf("gitlab", payload)).toContain("GitLab"));
 });
 
 describe("sentry, stripe, alertmanager", () => {
@@ -206,7 +206,7 @@ describe("sentry, stripe, alertmanager", () => {
     ["metric_alert", "resolved"],
     ["seer", "root_cause_completed"],
   ])("sentry: runs %s %s", async (kind, action) =>
-    expect(await told("sentry", { action }, { "sentry-hook-resource": kind })).toContain("Sentry"),
+    expect(await promptOf("sentry", { action }, { "sentry-hook-resource": kind })).toContain("Sentry"),
   );
 
   const event = (type: string, object: object = {}) => ({ id: "evt_1", type, data: { object } });
@@ -228,7 +228,7 @@ describe("sentry, stripe, alertmanager", () => {
   ])("stripe: ignores %s", (type) => quiet("stripe", event(type)));
   test("stripe: ignores a charge that belongs to a payment intent", async () => {
     await quiet("stripe", event("charge.succeeded", { payment_intent: "pi_1" }));
-    expect(await told("stripe", event("charge.succeeded", { payment_intent: null }))).toContain("charge");
+    expect(await promptOf("stripe", event("charge.succeeded", { payment_intent: null }))).toContain("charge");
   });
   test.each([
     "payment_intent.succeeded",
@@ -237,7 +237,7 @@ describe("sentry, stripe, alertmanager", () => {
     "payout.failed",
     "charge.dispute.created",
     "refund.failed",
-  ])("stripe: runs %s", async (type) => expect(await told("stripe", event(type))).toContain("Stripe"));
+  ])("stripe: runs %s", async (type) => expect(await promptOf("stripe", event(type))).toContain("Stripe"));
 
   const group = (...names: string[]) => ({
     status: "firing",
@@ -246,7 +246,7 @@ describe("sentry, stripe, alertmanager", () => {
   test("alertmanager: ignores groups of alerts that always fire", async () => {
     await quiet("alertmanager", group("Watchdog"));
     await quiet("alertmanager", group("Watchdog", "InfoInhibitor"));
-    expect(await told("alertmanager", group("Watchdog", "LampDark"))).toContain("LampDark");
+    expect(await promptOf("alertmanager", group("Watchdog", "LampDark"))).toContain("LampDark");
   });
 });
 

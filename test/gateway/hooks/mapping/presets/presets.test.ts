@@ -6,7 +6,7 @@ import { PRESETS } from "../../../../../src/gateway/hooks/config.ts";
 import { presets } from "../../../../../src/gateway/hooks/mapping/presets/index.ts";
 import { anyCharacter } from "../../../../characters.ts";
 import { makeView } from "../view.ts";
-import { mappingOf, told } from "./run.ts";
+import { mappingOf, promptOf } from "./run.ts";
 
 /** The name of its runs. */
 const NAMES: Readonly<Record<(typeof PRESETS)[number], string>> = {
@@ -40,7 +40,7 @@ describe("generic", () => {
     [{ a: { b: 1 } }, '"b": 1'],
     ["plain text", "plain text"],
     [[1, 2], "[\n  1,\n  2\n]"],
-  ])("shows %j unchanged", async (payload, wanted) => expect(await told("generic", payload)).toContain(wanted));
+  ])("shows %j unchanged", async (payload, wanted) => expect(await promptOf("generic", payload)).toContain(wanted));
 });
 
 test("a preset marks no text of a payload as the operator's, and throws only errors of the product", () => {

@@ -22,7 +22,11 @@ export async function run(name: PresetName, payload: unknown, headers: Record<st
 }
 
 /** The text that the one action of a request gives to a model. */
-export async function told(name: PresetName, payload: unknown, headers: Record<string, string> = {}): Promise<string> {
+export async function promptOf(
+  name: PresetName,
+  payload: unknown,
+  headers: Record<string, string> = {},
+): Promise<string> {
   const outcome = await run(name, payload, headers);
   if (outcome.kind !== "actions") return expect.unreachable(JSON.stringify(outcome));
   expect(outcome.actions).toHaveLength(1);

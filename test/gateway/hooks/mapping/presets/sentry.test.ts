@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { run, told } from "./run.ts";
+import { run, promptOf } from "./run.ts";
 
 describe("sentry", () => {
   test.each<[string, unknown, readonly string[]]>([
@@ -36,7 +36,7 @@ describe("sentry", () => {
     ],
     ["seer", { data: { x: "y" } }, ["Event: seer", '"x": "y"']],
   ])("describes %s", async (kind, payload, parts) => {
-    const text = await told("sentry", payload, { "sentry-hook-resource": kind });
+    const text = await promptOf("sentry", payload, { "sentry-hook-resource": kind });
     for (const each of parts) expect(text).toContain(each);
   });
   test("runs nothing for an installation", async () =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { deliveryIdOf } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";
-import { mappingOf, run, told } from "./run.ts";
+import { mappingOf, run, promptOf } from "./run.ts";
 
 describe("slack", () => {
   const event = (fields: object) => ({ type: "event_callback", team_id: "T1", event_id: "Ev1", event: fields });
@@ -27,7 +27,7 @@ describe("slack", () => {
     ],
     [event({ type: "team_rename", name: "New" }), ['"name": "New"']],
   ])("describes event %#", async (payload, parts) => {
-    const text = await told("slack", payload);
+    const text = await promptOf("slack", payload);
     for (const each of parts) expect(text).toContain(each);
   });
   test.each([

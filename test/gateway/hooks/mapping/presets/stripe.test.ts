@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { deliveryIdOf } from "../../../../../src/gateway/hooks/mapping/index.ts";
 import { makeRequest } from "../view.ts";
-import { mappingOf, told } from "./run.ts";
+import { mappingOf, promptOf } from "./run.ts";
 
 describe("stripe", () => {
   const event = (type: string, object: object) => ({
@@ -47,7 +47,7 @@ describe("stripe", () => {
     ],
     [{ ...event("charge.failed", {}), livemode: false }, ["Mode: test"]],
   ])("describes event %#", async (payload, parts) => {
-    const text = await told("stripe", payload);
+    const text = await promptOf("stripe", payload);
     for (const each of parts) expect(text).toContain(each);
   });
   test("takes the delivery id from the event's id", () =>

@@ -7,28 +7,28 @@ import { ended, makeWorkerBench, send, type WorkerBench } from "./parts.ts";
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two bytes ....").toString("base64")}`;
 const HOUR_MS = 3_600_000;
 
-interface Heard {
+interface Received {
   readonly headers: Record<string, string>;
   readonly body: string;
 }
 
 /** A server that receives callbacks and answers with the given statuses, repeating the last one. */
 function listen(...statuses: number[]) {
-  const heard: Heard[] = [];
-  const { promise: firstHeard, resolve } = Promise.withResolvers<void>();
+  const received: Received[] = [];
+  const { promise: firstReceived, resolve } = Promise.withResolvers<void>();
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(incoming) {
-      heard.push({ headers: Object.fromEntries(incoming.headers), body: await incoming.text() });
+      received.push({ headers: Object.fromEntries(incoming.headers), body: await incoming.text() });
       resolve();
-      return new Response(null, { status: statuses[Math.min(heard.length, statuses.length) - 1]! });
+      return new Response(null, { status: statuses[Math.min(received.length, statuses.length) - 1]! });
     },
   });
   return {
     url: `http://127.0.0.1:${server.port}/done`,
-    heard,
-    firstHeard,
+    received,
+    firstReceived,
     [Symbol.dispose]: () => void server.stop(true),
   };
 }
@@ -53,13 +53,13 @@ test("callbackUrl: gets the signed outcome once the reply has ended", async () =
   await at.until(runId, (status) => status.reply === "pending");
   expect((await at.deliveries.run(runId))?.callback).toBe(null);
   await at.parts.settle(runId, { kind: "sent" });
-  await server.firstHeard;
-  const [{ headers, body }] = server.heard as [Heard];
+  await server.firstReceived;
+  const [{ headers, body }] = server.received as [Received];
   const said = new Webhook(SECRET).verify(body, headers);
   expect(said).toMatchObject({ type: "run.succeeded", data: { runId, state: "succeeded", reply: "sent" } });
   expect(headers["webhook-id"]).toBe(runId);
   await callback(at, runId, "sent");
-  expect(server.heard).toHaveLength(1);
+  expect(server.received).toHaveLength(1);
 });
 
 test("callbackUrl: each attempt continues the request's trace with its own span", async () => {
@@ -71,28 +71,31 @@ test("callbackUrl: each attempt continues the request's trace with its own span"
   const accepted = await at.deliveries.accept(request({ actions, headers }));
   if (accepted.kind !== "accepted") throw new Error(accepted.kind);
   await callback(at, accepted.runIds[0]!, "sent");
-  const given = server.heard.map((each) => each.headers["traceparent"]!);
+  const given = server.received.map((each) => each.headers["traceparent"]!);
   expect(given.map((each) => each.replace(/-[0-9a-f]{16}-/, "-span-"))).toEqual([
     `00-${trace}-span-01`,
     `00-${trace}-span-01`,
   ]);
   expect(new Set([...given, headers.traceparent]).size).toBe(3);
-  expect(server.heard.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
+  expect(server.received.map((each) => each.headers["tracestate"])).toEqual([headers.tracestate, headers.tracestate]);
 });
 
 test("callbackUrl: repeated failures and their end are logged once each", async () => {
   await using at = makeWorkerBench();
-  const told = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
+  const loggedTexts = () => at.logged.map((line) => line.replace(/ \{.*/, ""));
   using server = listen(500, 500, 500, 500, 200);
   const late = await send(at, agent("x", { callbackUrl: server.url }));
   await callback(at, late, "sent");
-  await eventually(() => told().length >= 2, 30_000); // it is reported after it is stored
-  expect(told()).toEqual(["hooks: a callback failed; it will be retried", "hooks: a callback arrived after a retry"]);
+  await eventually(() => loggedTexts().length >= 2, 30_000); // it is reported after it is stored
+  expect(loggedTexts()).toEqual([
+    "hooks: a callback failed; it will be retried",
+    "hooks: a callback arrived after a retry",
+  ]);
   using closed = listen(500);
   const never = await send(at, agent("y", { callbackUrl: closed.url }));
   await callback(at, never, "failed");
-  await eventually(() => told().length >= 4, 30_000);
-  expect(told().slice(2)).toEqual([
+  await eventually(() => loggedTexts().length >= 4, 30_000);
+  expect(loggedTexts().slice(2)).toEqual([
     "hooks: a callback failed; it will be retried",
     "hooks: a callback failed for the last time and will not be retried",
   ]);
@@ -113,8 +116,8 @@ test("callbackUrl: is retried with the same id until it succeeds", async () => {
   using server = listen(500, 503, 200);
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
   await callback(at, runId, "sent");
-  expect(server.heard.map(({ headers }) => headers["webhook-id"])).toEqual([runId, runId, runId]);
-  expect(new Set(server.heard.map(({ body }) => body)).size).toBe(1);
+  expect(server.received.map(({ headers }) => headers["webhook-id"])).toEqual([runId, runId, runId]);
+  expect(new Set(server.received.map(({ body }) => body)).size).toBe(1);
 });
 
 test.each([
@@ -127,7 +130,7 @@ test.each([
     using server = listen(...statuses);
     const runId = await send(at, agent("x", { callbackUrl: server.url }));
     await callback(at, runId, "failed");
-    expect(server.heard).toHaveLength(times);
+    expect(server.received).toHaveLength(times);
   },
   60_000,
 );
@@ -138,7 +141,7 @@ test("callbackUrl: addresses of this machine are refused unless they are allowed
   at.settings.callbacks = { secret: undefined, allowPrivate: false };
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
   await callback(at, runId, "failed");
-  expect(server.heard).toEqual([]);
+  expect(server.received).toEqual([]);
 });
 
 test("callbackUrl: gets the outcome of a failed run, also after a restart", async () => {
@@ -146,14 +149,14 @@ test("callbackUrl: gets the outcome of a failed run, also after a restart", asyn
   using server = listen(500, 200);
   at.parts.answer = async () => ended({ status: "error", error: "no such model" });
   const runId = await send(at, agent("x", { callbackUrl: server.url }));
-  await server.firstHeard;
+  await server.firstReceived;
   await at.worker.stop(0);
   expect((await at.deliveries.run(runId))?.callback).toBe("pending");
   at.bench.clock.now += HOUR_MS;
   at.worker = at.anotherWorker();
   at.worker.start();
   await callback(at, runId, "sent");
-  expect(JSON.parse(server.heard.at(-1)!.body)).toMatchObject({
+  expect(JSON.parse(server.received.at(-1)!.body)).toMatchObject({
     type: "run.failed",
     data: { reason: "no such model" },
   });

@@ -67,7 +67,7 @@ test("after fifty kills at random moments, every accepted run ends, no stored tu
     const last = start(folder, KILLS);
     await last.hear();
     for (let key = 0; key < keys; key++) last.say({ accept: `${key}` });
-    for (let heard = 0; heard < keys; heard++) {
+    for (let answered = 0; answered < keys; answered++) {
       const line = await last.hear();
       const known = accepted.get(line.key);
       if (known === undefined) accepted.set(line.key, line.runIds[0]);

@@ -107,17 +107,17 @@ test("stop lets running turns finish within the grace period, and begins none", 
 /** Holds back the answer of the next read that `isIt` recognises. `found`: it has arrived; `tell` releases it. */
 function holdRead({ bench: { store } }: WorkerBench, isIt: (found: unknown) => boolean) {
   const found = Promise.withResolvers<void>();
-  const told = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
   const read = store.read.bind(store);
   store.read = async (script) => {
     const result = await read(script);
     if (!isIt(result)) return result;
     store.read = read;
     found.resolve();
-    await told.promise;
+    await released.promise;
     return result;
   };
-  return { found: found.promise, tell: told.resolve };
+  return { found: found.promise, tell: released.resolve };
 }
 
 test("stop begins no turn that is found due during the stop", async () => {

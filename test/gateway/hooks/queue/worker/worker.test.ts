@@ -200,8 +200,11 @@ test("a run waits while the model is unavailable, and uses none of its attempts"
   }
   expect(waited).toEqual([1000, 1000, 1000, 1500, 2250, 3375, 5063, 7594, 11_391]);
   expect(await at.settled(runId)).toMatchObject({ state: "succeeded", attempts: 1, answer: "there", reason: null });
-  const told = at.logged.filter((line) => line.includes("the model is"));
-  expect(told).toEqual([expect.stringContaining("the model is unavailable"), expect.stringContaining('"seconds":34')]);
+  const logged = at.logged.filter((line) => line.includes("the model is"));
+  expect(logged).toEqual([
+    expect.stringContaining("the model is unavailable"),
+    expect.stringContaining('"seconds":34'),
+  ]);
 });
 
 test("a model server's Retry-After may have a fraction of a millisecond", async () => {
