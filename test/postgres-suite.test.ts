@@ -15,7 +15,7 @@ const OF_ONE_DATABASE = [
   "test/gateway/channels/outbox/kill.test.ts",
   "test/gateway/operate/cluster.test.ts", // PostgreSQL only, like the next three
   "test/gateway/operate/postgres.test.ts",
-  "test/gateway/operate/postgres-troubles.test.ts",
+  "test/gateway/operate/postgres-outages.test.ts",
   "test/gateway/operate/transfer.test.ts",
   "test/gateway/operate/queries.test.ts", // SQLite's plans
   "test/gateway/operate/status.test.ts", // SQLite's files

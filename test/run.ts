@@ -49,7 +49,7 @@ const WAITING = [
   "test/gateway/database/postgres-news.test.ts",
   "test/gateway/channels/outbox/outbox.test.ts",
   "test/gateway/operate/mail.test.ts",
-  "test/gateway/operate/postgres-troubles.test.ts",
+  "test/gateway/operate/postgres-outages.test.ts",
   "test/gateway/operate/watch.test.ts",
   "test/hostile/cluster-kill.test.ts",
   "test/hostile/hooks.test.ts",

@@ -11,7 +11,7 @@ function belowPath(world: () => World): void {
       const nginx = await startNginx(`location /hearth/ { proxy_pass ${hearth.url}/; }`);
       try {
         const root = `http://127.0.0.1:${nginx.port}/hearth/`;
-        const { page, context, troubles } = await openPage(browser, root);
+        const { page, context, pageErrors } = await openPage(browser, root);
         const asked: string[] = [];
         context.on("response", (response) => asked.push(`${response.status()} ${new URL(response.url()).pathname}`));
         await page.goto(`${root}ui`);
@@ -25,7 +25,7 @@ function belowPath(world: () => World): void {
         await page.goto(`${root}docs`);
         await page.getByText("/api/chat").first().waitFor();
         expect(asked.filter((each) => !/^(20\d|304) \/hearth\//.test(each))).toEqual([]);
-        expect(troubles).toEqual([]);
+        expect(pageErrors).toEqual([]);
       } finally {
         await nginx.stop();
       }

@@ -37,7 +37,7 @@ async function answerPulls(page: Page): Promise<{ finish(): void; asked: string[
 function firstRun(world: () => World): void {
   test("an empty chat suggests three models that fit, each with a download button, if only the demo model is installed", async () => {
     for (const viewport of [WIDE, NARROW]) {
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, viewport);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, viewport);
       const pulls = await answerPulls(page);
       await page.reload();
       const cards = page.getByRole("list", { name: "Suggested models" }).getByRole("listitem");
@@ -62,7 +62,7 @@ function firstRun(world: () => World): void {
       pulls.finish();
       await cards.first().getByText("Downloaded.").waitFor();
       expect(pulls.asked.length).toBe(1);
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     }
   }, 60_000);
 }
@@ -70,7 +70,7 @@ function firstRun(world: () => World): void {
 function catalogue(world: () => World): void {
   test("the catalogue shows by purpose what models can do, whether they fit, and which are installed", async () => {
     for (const viewport of [WIDE, NARROW]) {
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, viewport);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, viewport);
       await page.route("**/api/catalogue", async (route) => {
         const list = (await (await route.fetch()).json()) as { models: { name: string }[] };
         const models = list.models.map((each, i) =>
@@ -117,7 +117,7 @@ function catalogue(world: () => World): void {
       };
       expect(await cards.count()).toBe(list.models.filter(({ purpose }) => purpose === "embedding").length);
       expect(await cards.count()).toBeLessThan(all);
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     }
   }, 60_000);
 }

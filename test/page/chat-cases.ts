@@ -4,7 +4,7 @@ import { ask, chooseModel, keepShot, NARROW, openPage, type World } from "./page
 
 function branches(world: () => World): void {
   test("an answer streams, is saved, has branches, and is found by a search", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/`);
     await keepShot(page, "welcome-1440");
     await ask(page, "Who are you?");
     const answer = page.locator(".message.assistant .body");
@@ -43,13 +43,13 @@ function branches(world: () => World): void {
     await keepShot(page, "search-1440");
     await page.keyboard.press("Enter");
     await page.locator("dialog").waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function goingOn(world: () => World): void {
   test("an answer that reached its length limit can be continued, and the chat's settings apply", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await page.getByRole("button", { name: "Settings of this chat" }).click();
     await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill("4");
     await page.getByRole("textbox", { name: "System prompt" }).fill("Answer as a pirate.");
@@ -68,7 +68,7 @@ function goingOn(world: () => World): void {
     expect((await page.locator(".message.assistant .markdown").innerText()).startsWith(begun)).toBe(true);
     await keepShot(page, "chat-390");
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(NARROW.width);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -77,7 +77,7 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwA
 
 function attachments(world: () => World): void {
   test("pictures and text files are shown and sent; another file is refused by name", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const sent: { messages: { content: string; images?: string[] }[] }[] = [];
     page.on("request", (request) => {
       if (request.url().endsWith("/api/chat")) sent.push(request.postDataJSON());
@@ -120,7 +120,7 @@ function attachments(world: () => World): void {
     await chooseModel(page, "hearth");
     await page.locator("#composer").fill("And now?");
     await page.getByRole("alert").getByText("hearth cannot see pictures.").waitFor(); // the chat has one
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

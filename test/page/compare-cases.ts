@@ -45,7 +45,7 @@ async function lookAt(page: Page): Promise<void> {
 function sideBySide(world: () => World): void {
   test("two models answer at once; the chosen answer continues the chat, the other is a branch", async () => {
     await withModels(world(), ["left", "right"]);
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await choose(page);
     await page.getByText("Also answers: right").waitFor();
 
@@ -81,7 +81,7 @@ function sideBySide(world: () => World): void {
     await page.locator(".about", { hasText: /^left/ }).waitFor();
     await ask(page, "And you?"); // the page was reloaded: one model answers
     expect(await page.locator(".message.assistant").count()).toBe(2);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
     await withoutModels(world(), ["left", "right"]);
   }, 90_000);
 }
@@ -89,7 +89,7 @@ function sideBySide(world: () => World): void {
 function ended(world: () => World): void {
   test("an error is shown beside the other model's answer; Stop ends both; the next question follows the first answer", async () => {
     await withModels(world(), ["left", "right"]);
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await choose(page);
     const isRight = (body: unknown): boolean => (body as { model: string }).model.startsWith("right");
     await page.route("**/api/chat", (route) =>
@@ -108,7 +108,7 @@ function ended(world: () => World): void {
     expect(await page.locator(".message.assistant").count()).toBe(3); // the first of before, and two
     await page.getByRole("button", { name: "Turn off" }).click();
     await page.getByText("Also answers").waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
     await withoutModels(world(), ["left", "right"]);
   }, 90_000);
 }

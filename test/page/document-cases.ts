@@ -17,7 +17,7 @@ const attachTo = (page: Page, files: Readonly<Record<string, Uint8Array | string
 function documents(world: () => World): void {
   test("PDF and Word files are attached as their text, with pages, size and tokens", async () => {
     for (const viewport of [WIDE, NARROW]) {
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, viewport);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, viewport);
       const asked: string[] = [];
       page.on("request", (request) => asked.push(request.url()));
       await attachTo(page, {
@@ -53,12 +53,12 @@ function documents(world: () => World): void {
       ]) {
         expect(messages[0]!.content).toContain(text);
       }
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     }
   }, 60_000);
 
   test("a document that is longer than the context gets a warning, and its first part can be kept", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await attachTo(page, { "long.docx": docx(paragraph("A sentence of a few words. ").repeat(800)) });
     await page.getByText(/^The files take [\d,]+ tokens\. The context of hearth has 2,048\./).waitFor();
     await page.emulateMedia({ colorScheme: "light" });
@@ -72,13 +72,13 @@ function documents(world: () => World): void {
     expect(await page.getByText(/^The files take/).count()).toBe(0);
     await page.locator(".notice", { hasText: "Shortened long.docx." }).getByRole("button", { name: "Undo" }).click();
     await page.getByText(/^The files take/).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function refused(world: () => World): void {
   test("documents that cannot be read are refused in plain words; a slow one is stopped", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     for (const [name, content, reason] of [
       ["scan.pdf", pdf([""]), /scan\.pdf has no text\. It may be scanned/],
       ["half.pdf", pdf(["x"]).slice(0, 40), /half\.pdf is damaged/],
@@ -92,7 +92,7 @@ function refused(world: () => World): void {
     await attachTo(page, { "slow.pdf": pdf(Array.from({ length: 3000 }, (_, i) => `Page ${i}`)) });
     await page.getByRole("button", { name: "Stop reading slow.pdf" }).click();
     await page.locator(".attachments").waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

@@ -5,7 +5,7 @@ import { openPage, type World } from "./page.ts";
 
 function asMarkdown(world: () => World): void {
   test("a chat is exported as Markdown, and a message is copied as such", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const pictures = [{ type: "image/png", base64: "" }];
     const ofText = (text: string) => (text === "Why?" ? { files: [{ name: "notes.txt", text: "…" }], pictures } : {});
@@ -22,7 +22,7 @@ function asMarkdown(world: () => World): void {
     await page.getByRole("menuitem", { name: "Copy as Markdown" }).click();
     await page.getByText("Copied the message as Markdown.").waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("## Answer\n\nBecause:\n\n```\nlight\n```");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

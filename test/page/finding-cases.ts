@@ -29,7 +29,7 @@ async function listModels(page: Page, others: readonly Listed[]): Promise<void> 
 
 function modelMenu(world: () => World): void {
   test("the model menu lists models that can chat, with their capabilities; a new chat uses the best", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.getByText(/^This is a demo model of 6\.3 MB\./).waitFor();
     await listModels(page, [
       { name: "embedder:latest", size: 45e6, capabilities: ["embedding"] },
@@ -55,24 +55,24 @@ function modelMenu(world: () => World): void {
     await page.getByRole("button", { name: "Model: hearth", exact: true }).waitFor();
     await page.reload();
     await page.getByRole("button", { name: "Model: hearth", exact: true }).waitFor(); // the one of the last choice
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("a chat whose model is missing or cannot chat offers others before a message is sent", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Left", ["Hello.", "Hello, too."], () => ({}), "gone:latest");
     await page.getByRole("alert").getByText("gone is no longer on the server.").waitFor();
     await listModels(page, [{ name: "gone:latest", size: 45e6, capabilities: ["embedding"] }]);
     await page.getByRole("alert").getByText("gone cannot chat: it makes embeddings.").waitFor();
     await page.getByRole("button", { name: "Use hearth" }).click();
     await page.getByRole("alert").waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function search(world: () => World): void {
   test("a search result opens at its message, and marks it", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = Array.from({ length: 1000 }, (_, i) => `Part number ${i}.\n\n${"Some words. ".repeat(20)}`);
     await importChat(page, "Found", texts);
     const find = async (number: number): Promise<void> => {
@@ -94,7 +94,7 @@ function search(world: () => World): void {
     await find(20); // in the open chat
     await page.getByRole("button", { name: "New chat" }).click();
     await find(700); // from elsewhere
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -102,7 +102,7 @@ function withoutTls(world: () => World): void {
   test("a failed download from a registry without TLS offers to retry without it", async () => {
     const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("none", { status: 404 }) });
     try {
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/models`);
       const name = `127.0.0.1:${registry.port}/owner/plain:1b`;
       await page.getByRole("textbox", { name: "Name of a model to download" }).fill(name);
       await page.keyboard.press("Enter");
@@ -115,7 +115,7 @@ function withoutTls(world: () => World): void {
       await page.getByRole("button", { name: "Remove" }).click();
       await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
       await page.getByRole("button", { name: "Resume" }).waitFor();
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       await registry.stop(true);
     }
@@ -127,7 +127,7 @@ function gatewayOff(world: () => World): void {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-off-"));
     const hearth = await startHearth({ home });
     try {
-      const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui#/gateway`);
+      const { page, pageErrors } = await openPage(world().browser, `${hearth.url}/ui#/gateway`);
       const refused: string[] = [];
       page.on("response", (response) => void (response.status() >= 400 && refused.push(response.url())));
       await page.getByRole("heading", { name: "Let other systems wake a model" }).waitFor();
@@ -146,7 +146,7 @@ function gatewayOff(world: () => World): void {
       expect(await violationsOf(page)).toEqual([]);
       await page.getByRole("dialog", { name: "Help" }).getByRole("button", { name: "Keyboard" }).click();
       await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       await hearth.stop();
       rmSync(home, { recursive: true, force: true });

@@ -73,13 +73,13 @@ function slowLine(registry: string): string {
   return `http://127.0.0.1:${line.port}`;
 }
 
-/** The page of a fresh browser; console errors count as troubles. */
+/** The page of a fresh browser; console errors count as errors of the page. */
 async function openFresh(url: string): Promise<Watched> {
   const browser = await startBrowser();
   cleanups.push(() => browser.close());
   const opened = await openPage(browser, url);
   opened.page.on("console", (message) => {
-    if (message.type() === "error") opened.troubles.push(`${message.text()} ${message.location().url}`);
+    if (message.type() === "error") opened.pageErrors.push(`${message.text()} ${message.location().url}`);
   });
   await opened.page.reload();
   return opened;
@@ -169,11 +169,11 @@ test.skipIf(refusal !== undefined)(
     const model = suggested[0]!;
     await publish(registry.host, model);
 
-    const { page, troubles } = await openFresh(hearth.url);
+    const { page, pageErrors } = await openFresh(hearth.url);
     for (const step of [takeModel, chatWithFile, branch, findIt, deleteAndUndo, reload]) {
       await step(page, model);
       expect([step.name, await page.locator(".problem, [role=alert]").allInnerTexts()]).toEqual([step.name, []]);
-      expect([step.name, troubles]).toEqual([step.name, []]);
+      expect([step.name, pageErrors]).toEqual([step.name, []]);
     }
   },
   120_000,

@@ -28,8 +28,8 @@ describe.skipIf(refusal !== undefined)(`the page before its style loads${refusal
     ["dark", "rgb(23, 21, 19)"],
   ] as const)("has its %s colours, and its name until the page is drawn", async (colorScheme, ground) => {
     const context = await browser.newContext({ colorScheme });
-    const troubles: string[] = [];
-    const page = await watched(context, troubles);
+    const pageErrors: string[] = [];
+    const page = await watched(context, pageErrors);
     const held = Promise.withResolvers<void>();
     await page.route(/\.(css|js)$/, async (route) => {
       await held.promise;
@@ -47,7 +47,7 @@ describe.skipIf(refusal !== undefined)(`the page before its style loads${refusal
     held.resolve();
     await page.locator("#main").waitFor();
     expect(await look()).toEqual([ground, "none"]);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
     await context.close();
   });
 });

@@ -22,7 +22,7 @@ const HOSTILE_FORMULAS = [
 
 function formulas(world: () => World): void {
   test("formulas are MathML in both colour schemes and widths, and are copied as their source", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
     await page.getByRole("button", { name: "Chats and views" }).click();
     await importChat(page, "Roots", ["What are the roots?", ANSWER]);
     const answer = page.locator(".message.assistant");
@@ -48,11 +48,11 @@ function formulas(world: () => World): void {
     expect(copied).toContain("The roots are $x_{1,2}$, which cost $5 and $10:\n");
     expect(copied).toContain("\\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}");
     expect(copied).toContain("\\[ A = \\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix} \\]");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("hostile formulas give no markup, no request and no endless loop", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
     await importChat(page, "Hostile formulas", ["?", HOSTILE_FORMULAS]);
@@ -62,11 +62,11 @@ function formulas(world: () => World): void {
       await page.locator(".message img, .message math [href], .message math [class], .message math [id]").count(),
     ).toBe(0);
     expect(asked.filter((url) => !url.startsWith(world().hearth.url))).toEqual([]);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("a formula that streams in is shown as its source until it is whole", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.route("**/api/chat", (route) => {
       const lines = "Sum:\n\n$$\na_1 + a_2 * a_3 * b_1\n".split(/(?<=\s)/).map((content) => ({
         message: { role: "assistant", content },
@@ -87,7 +87,7 @@ function formulas(world: () => World): void {
     await page.locator("button[type=submit].send:enabled").click();
     await page.locator(".message.assistant .formula.display math").waitFor();
     expect(await page.evaluate(() => [...(globalThis as unknown as { seen: Set<string> }).seen])).toEqual([]);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

@@ -58,7 +58,7 @@ function inPage(world: () => World): void {
   test("a model in the page gives the server's answer at temperature 0, and its file is downloaded once", async () => {
     const count = 16;
     const expected = await answerOfServer(world(), count);
-    const { page, context, troubles } = await openWith(world(), "wasm");
+    const { page, context, pageErrors } = await openWith(world(), "wasm");
     const fetched: string[] = [];
     context.on("request", (request) => fetched.push(new URL(request.url()).pathname));
     await chooseHere(page, count);
@@ -88,7 +88,7 @@ function inPage(world: () => World): void {
     await page.getByRole("group", { name: "Models in this page" }).getByRole("button", { name: "Unload" }).click();
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByText("No cached models.").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 
@@ -106,14 +106,14 @@ async function holdPieces(context: BrowserContext): Promise<{ ranges: string[]; 
 
 function closedInDownload(world: () => World): void {
   test("a tab that waits for another tab's download says so, and downloads the rest if that tab is closed", async () => {
-    const { page, context, troubles } = await openWith(world(), "wasm");
+    const { page, context, pageErrors } = await openWith(world(), "wasm");
     const pieces = await holdPieces(context);
     await chooseHere(page, 4);
     await send(page, QUESTION);
     await page.getByText(/Downloading the model into this page: 4.2 MB of/).waitFor();
     expect(await eventually(() => pieces.ranges.length === 2)).toBe(true);
 
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(`${world().hearth.url}/ui#/models`);
     expect(await keptIn(other)).toMatch(/^Part of: Weights of a model\s+Remove\s+4.2 MB/);
     await other.getByRole("button", { name: "New chat" }).click();
@@ -125,27 +125,27 @@ function closedInDownload(world: () => World): void {
     await page.close();
     await other.locator(".message.assistant .about").waitFor();
     expect(pieces.ranges).toEqual([expect.stringMatching(/^bytes=4194304-/)]); // the rest of it
-    const second = await watched(context, troubles);
+    const second = await watched(context, pageErrors);
     await second.goto(`${world().hearth.url}/ui`);
     await second.getByRole("link", { name: QUESTION }).last().click(); // the closed tab's chat
     await second.getByText("The page was closed before this answer was complete.").waitFor();
     await second.getByRole("button", { name: "Try again" }).click();
     await second.locator(".message.assistant .about", { hasText: "4 tokens" }).waitFor();
     expect(pieces.ranges).toHaveLength(1);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 
 function lostDevice(world: () => World): void {
   test("an answer whose GPU is lost keeps its text, and can be continued to the server's answer", async () => {
     const expected = await answerOfServer(world(), 16);
-    const { page, troubles } = await openWith(world(), "webgpu");
+    const { page, pageErrors } = await openWith(world(), "webgpu");
     await chooseHere(page, 4);
     await send(page, QUESTION);
     const answer = page.locator(".message.assistant .markdown");
     await answer.waitFor({ timeout: 90_000 }); // a processor plays the GPU
     await (await world().browser.newBrowserCDPSession()).send("Browser.crashGpuProcess");
-    const said = page.locator(".message.assistant .trouble p");
+    const said = page.locator(".message.assistant .warning p");
     await said.waitFor();
     expect(await said.innerText()).toMatch(/^GPU '.*' was lost: .* Continue or try again to load it\./);
     const begun = await answer.innerText();
@@ -158,7 +158,7 @@ function lostDevice(world: () => World): void {
     expect(expected).toStartWith(whole);
     await page.goto(`${world().hearth.url}/ui#/models`);
     await (await openInPage(page)).getByText(/ on webgpu · /).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 240_000);
 }
 
@@ -179,7 +179,7 @@ function seesInPage(world: () => World): void {
   test("a model in the page gives the server's answer about a picture", async () => {
     await makeSeer(world());
     try {
-      const { page, troubles } = await openWith(world(), "wasm");
+      const { page, pageErrors } = await openWith(world(), "wasm");
       await chooseModel(page, "seer");
       await chooseHere(page, 8);
       const buffer = picture(1);
@@ -197,7 +197,7 @@ function seesInPage(world: () => World): void {
       const { message } = (await said.json()) as { message: { content: string } };
       expect(message.content).not.toBe("");
       expect(await page.locator(".message.assistant .markdown").innerText()).toBe(message.content.trim());
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       const body = JSON.stringify({ model: "seer" });
       await fetch(`${world().hearth.url}/api/delete`, { method: "DELETE", body });

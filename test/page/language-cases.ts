@@ -51,7 +51,7 @@ const languages = drawn("languages of the page", CODES, 1).map((code) => (world:
   test(`${code}: the texts of every view fit at both widths, and axe finds no violation`, async () => {
     const { browser, hearth } = world();
     const words = await LANGUAGES[code].load();
-    const { page, troubles } = await openPage(browser, `${hearth.url}/ui`, WIDE, LOCALES[code]);
+    const { page, pageErrors } = await openPage(browser, `${hearth.url}/ui`, WIDE, LOCALES[code]);
     expect(await page.locator("html").getAttribute("lang")).toBe(code);
     await page.evaluate((token) => sessionStorage.setItem("hearth-gateway-token", token), GATEWAY_TOKEN);
     await page.getByRole("heading", { name: words.welcome.title }).waitFor();
@@ -71,7 +71,7 @@ const languages = drawn("languages of the page", CODES, 1).map((code) => (world:
       await lookAt(page, `${code}-settings`, size);
       await page.keyboard.press("Escape");
     }
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 180_000);
 });
 

@@ -17,10 +17,10 @@ const inSection = (page: Page, section: string, chat: string) =>
 
 function pins(world: () => World): void {
   test("a pinned chat is at the top in both tabs, also after a reload", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Old", ["Hello.", "Hello, too."]);
     await importChat(page, "Older", ["Hello.", "Hello, too."]);
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await fromMenu(page, "More about Old", "Pin to the top");
     await inSection(page, "Pinned", "Old").waitFor();
@@ -29,16 +29,16 @@ function pins(world: () => World): void {
     await inSection(page, "Pinned", "Old").waitFor();
     await fromMenu(other, "More about Old", "Unpin");
     await inSection(page, "Pinned", "Old").waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function folders(world: () => World): void {
   test("chats move to a folder by menu and drag; a folder can be renamed, and deleted without its chats", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soup", ["Hello.", "Hello, too."]);
     await importChat(page, "Bread", ["Hello.", "Hello, too."]);
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await page.getByRole("button", { name: "More about Soup" }).focus(); // by keyboard alone
     for (const key of ["Enter", "ArrowDown", "Enter"]) await page.keyboard.press(key);
@@ -77,11 +77,11 @@ function folders(world: () => World): void {
     await page.locator(".notice", { hasText: "Food" }).getByRole("button", { name: "Undo" }).click();
     await inSection(page, "Food", "Soup").waitFor();
     await inSection(other, "Food", "Bread").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("folders and pins are exported with all chats, and imported once", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soup", ["Hello.", "Hello, too."]);
     await fromMenu(page, "Folders, import and export", "New folder");
     await page.getByRole("textbox", { name: "Name of the folder" }).fill("Recipes");
@@ -97,14 +97,14 @@ function folders(world: () => World): void {
     await page.waitForFunction(() => document.querySelectorAll(".chat-item").length === 2);
     expect(await page.getByRole("button", { name: /^Recipes/ }).count()).toBe(1);
     expect(await inSection(page, "Recipes", "Soup").count()).toBe(2);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function migration(world: () => World): void {
   test("chats of an earlier page without folders stay", async () => {
     const { browser, hearth } = world();
-    const { page, troubles } = await openPage(browser, `${hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(browser, `${hearth.url}/ui`);
     await page.goto(`${hearth.url}/api/version`); // the same origin, without the page
     await page.evaluate(
       () =>
@@ -127,7 +127,7 @@ function migration(world: () => World): void {
     await page.goto(`${hearth.url}/ui`);
     await fromMenu(page, "More about From before", "Pin to the top");
     await inSection(page, "Pinned", "From before").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

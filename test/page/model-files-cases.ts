@@ -47,7 +47,7 @@ function dropped(world: () => World): void {
     const home = mkdtempSync(join(tmpdir(), "hearth-ui-files-"));
     const hearth = await startHearth({ home, isBare: true, env: { HEARTH_API_KEYS: "a-key-of-somebody" } });
     try {
-      const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui`);
+      const { page, pageErrors } = await openPage(world().browser, `${hearth.url}/ui`);
       await page.getByLabel("API key", { exact: true }).fill("a-key-of-somebody");
       await page.keyboard.press("Enter");
       await page.locator("dialog").waitFor({ state: "detached" }); // it takes the focus with it
@@ -74,7 +74,7 @@ function dropped(world: () => World): void {
       await page.goto(`${hearth.url}/ui#/chat`);
       await page.getByRole("button", { name: /^Model: mine:[12]/ }).waitFor();
       await ask(page, "Who are you?");
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       await hearth.stop();
       rmSync(home, { recursive: true, force: true });
@@ -82,7 +82,7 @@ function dropped(world: () => World): void {
   }, 120_000);
 
   test("the parts of a split model and its projector become one model", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const part = (no: number): Dropped => {
       const split = { "split.no": { u16: no }, "split.count": { u16: 2 } };
       const first = no === 0 ? { "general.architecture": "llama", "split.tensors.count": { u32: 2 } } : {};
@@ -103,21 +103,21 @@ function dropped(world: () => World): void {
     const shown = (await (await world().hearth.post("/api/show", { model: "twin" })).json()) as Record<string, unknown>;
     expect(shown["projector_info"]).toMatchObject(metadata);
     await fetch(`${world().hearth.url}/api/delete`, { method: "DELETE", body: JSON.stringify({ model: "twin" }) });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("another file that is dropped anywhere is attached to the message", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
     await drop(page, ".sidebar", [file("notes.txt", "some notes")]);
     await page.locator(".attachments").getByText("notes.txt").waitFor();
     await page.locator("#composer").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function chosen(world: () => World): void {
   test("files that are not a model are refused in plain words, before an upload", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, NARROW);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, NARROW);
     const asked: string[] = [];
     page.on("request", (request) => {
       if (/\/api\/(blobs|create)/.test(request.url())) asked.push(request.url());
@@ -147,11 +147,11 @@ function chosen(world: () => World): void {
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
     // the server reports the error
     await page.locator(".card .problem", { hasText: /half|GGUF|version|end/i }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("the page responds while a large file is checked, and the check can be stopped", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, WIDE);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/models`, WIDE);
     const folder = mkdtempSync(join(tmpdir(), "hearth-ui-large-"));
     try {
       const path = join(folder, "large.gguf");
@@ -170,7 +170,7 @@ function chosen(world: () => World): void {
       expect(frames).toBe(5);
       await card.getByRole("button", { name: "Stop" }).click();
       await card.getByText("Stopped.").waitFor();
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true });
     }

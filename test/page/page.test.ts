@@ -25,7 +25,7 @@ import { titleCases } from "./title-cases.ts";
 import { toolCases } from "./tool-cases.ts";
 import { speechCases } from "./speech-cases.ts";
 import { startWorld, type World } from "./page.ts";
-import { troubleCases } from "./trouble-cases.ts";
+import { failureCases } from "./failure-cases.ts";
 import { typingCases } from "./typing-cases.ts";
 import { undoCases } from "./undo-cases.ts";
 import { viewCases } from "./view-cases.ts";
@@ -44,7 +44,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  const always = [chatCases, viewCases, troubleCases, languageCases, formulaCases, toolCases].flat();
+  const always = [chatCases, viewCases, failureCases, languageCases, formulaCases, toolCases].flat();
   const others = [
     inPageCases,
     webLlmCases,

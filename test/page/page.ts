@@ -62,7 +62,7 @@ export interface Watched {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Errors, and policy violations. */
-  readonly troubles: string[];
+  readonly pageErrors: string[];
 }
 
 /**
@@ -78,19 +78,19 @@ export async function openPage(
 ): Promise<Watched> {
   const context = await browser.newContext({ viewport, locale, reducedMotion: "reduce" });
   context.setDefaultTimeout(WAIT_MS_MAX);
-  const troubles: string[] = [];
-  const page = await watched(context, troubles);
+  const pageErrors: string[] = [];
+  const page = await watched(context, pageErrors);
   await page.goto(url);
   await page.locator("#main").waitFor();
-  return { page, context, troubles };
+  return { page, context, pageErrors };
 }
 
 /** Another page of the same browser. */
-export async function watched(context: BrowserContext, troubles: string[]): Promise<Page> {
+export async function watched(context: BrowserContext, pageErrors: string[]): Promise<Page> {
   const page = await context.newPage();
-  page.on("pageerror", (error) => troubles.push(String(error.stack ?? error)));
+  page.on("pageerror", (error) => pageErrors.push(String(error.stack ?? error)));
   page.on("console", (message) => {
-    if (/Content.Security.Policy|TrustedScript|Trusted Type/i.test(message.text())) troubles.push(message.text());
+    if (/Content.Security.Policy|TrustedScript|Trusted Type/i.test(message.text())) pageErrors.push(message.text());
   });
   await page.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) =>

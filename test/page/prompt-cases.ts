@@ -33,7 +33,7 @@ async function lookAt(page: Page, name: string): Promise<void> {
 
 function byName(world: () => World): void {
   test("a saved prompt is inserted by its name and from the menu, edited, and deleted with undo", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const composer = page.locator("#composer");
     await openDialog(page);
     await write(page, "New prompt", "summary", "Summarize the text.");
@@ -57,7 +57,7 @@ function byName(world: () => World): void {
     await page.getByRole("menuitem", { name: "summary", exact: true }).click();
     expect(await eventually(async () => (await composer.inputValue()) === "Summarize the text.")).toBe(true);
 
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await openDialog(page);
     await page.getByRole("button", { name: "Edit summary", exact: true }).click();
@@ -73,13 +73,13 @@ function byName(world: () => World): void {
     await other.locator("#composer").fill("/summary");
     await other.getByRole("option", { name: /^short summary/ }).waitFor();
     expect(await other.getByRole("option").count()).toBe(1);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 90_000);
 }
 
 function systems(world: () => World): void {
   test("a system prompt is saved, applies to a new chat, and is exported with the chats", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.keyboard.press("Control+,");
     await page.getByRole("textbox", { name: "System prompt" }).fill("Answer as a pirate.");
     await page.getByRole("button", { name: "Save this system prompt" }).click();
@@ -114,7 +114,7 @@ function systems(world: () => World): void {
     for (const _ of [1, 2]) await fresh.page.getByLabel("Files with chats").setInputFiles(path);
     await fresh.page.waitForFunction(() => document.querySelectorAll(".chat-item").length === 2);
     expect(await fresh.page.getByRole("button", { name: "Pirate" }).count()).toBe(1);
-    expect([...troubles, ...fresh.troubles]).toEqual([]);
+    expect([...pageErrors, ...fresh.pageErrors]).toEqual([]);
   }, 90_000);
 }
 

@@ -55,7 +55,7 @@ const spoken = (page: Page): Promise<Spoken[]> => page.evaluate(() => (globalThi
 
 function aloud(world: () => World): void {
   test("an answer is read aloud without its code, in a voice of its language, and can be stopped", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = ["Hi.", "Take **this**:\n\n```js\nlet x = 1;\n```\n\nDone.", "And?", "Привет, **мир**."];
     await importChat(page, "Unheard", texts);
     expect(await page.getByRole("button", { name: "Read aloud" }).count()).toBe(0); // no voices
@@ -73,13 +73,13 @@ function aloud(world: () => World): void {
     expect(await violationsOf(page)).toEqual([]);
     await page.evaluate(() => (globalThis as SpeakingWindow).endSpeech());
     await last.getByRole("button", { name: "Read aloud" }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function settings(world: () => World): void {
   test("the page's settings choose its language", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
     const panel = page.getByRole("region", { name: "This page" });
     await panel.waitFor();
     for (const viewport of [WIDE, NARROW]) {
@@ -96,7 +96,7 @@ function settings(world: () => World): void {
       await page.locator(".page-settings select").selectOption(code);
       await page.locator(`html[lang="${code}"]`).waitFor({ state: "attached" });
     }
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

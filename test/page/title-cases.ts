@@ -37,7 +37,7 @@ const heading = (page: Page, title: string) => page.getByRole("heading", { level
 
 function written(world: () => World): void {
   test("a title is written once after the answer, and again for a changed first message, but never over a user's", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked = await withTitles(page, (n) => `"Title ${n}."`);
     await ask(page, "fox");
     await heading(page, "Title 1").waitFor();
@@ -63,13 +63,13 @@ function written(world: () => World): void {
     await page.waitForTimeout(1500);
     await heading(page, "Mine").waitFor();
     expect(asked.length).toBe(2);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 90_000);
 }
 
 function givenUp(world: () => World): void {
   test("a new message ends the request for a title; small models get none, and no model if titles are off", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const titles: Request[] = [];
     page.on("request", (request) => void (isForTitle(request) && titles.push(request)));
     await ask(page, "A small model");
@@ -92,7 +92,7 @@ function givenUp(world: () => World): void {
     await ask(page, "No title, please");
     await page.waitForTimeout(1500);
     expect(titles.length).toBe(2);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 90_000);
 }
 

@@ -46,7 +46,7 @@ const answers = (page: Page, text: string) => page.locator(".message.assistant .
 
 function decisions(world: () => World): void {
   test("a tool call waits for the user's choice (once, always, refused, never); its result is shown as text and sent to the model", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const asked = await scriptModel(page);
     await switchOn(page, "everything");
     const question = page.getByRole("group", { name: "The model wants to call everything/echo." });
@@ -88,13 +88,13 @@ function decisions(world: () => World): void {
     await answers(page, "Heard error: the person refused this call").nth(1).waitFor();
     await echo("six");
     await answers(page, "Heard error: the person refused this call").nth(2).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function files(world: () => World): void {
   test("harmless tools are called at once, a question survives a reload, a running call can be stopped", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await scriptModel(page);
     const folder = join(world().hearth.home, "files");
     const [read, written] = [join(folder, "read.txt"), join(folder, "written.txt")];
@@ -126,7 +126,7 @@ function files(world: () => World): void {
     await page.getByText("The tools of files are missing: it is not configured.").waitFor();
     await page.getByRole("switch", { name: "files" }).click();
     await page.getByRole("switch", { name: "files" }).waitFor({ state: "detached" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -142,7 +142,7 @@ function waitingTurns(world: () => World): void {
     const gateway = Bun.spawn([process.execPath, program, effects], { stdout: "pipe" });
     try {
       const url = await firstLine(gateway.stdout);
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui#/gateway`);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/gateway`);
       await page.route("**/hooks-admin/**", async (route) => {
         const { pathname, search } = new URL(route.request().url());
         await route.fulfill({ response: await route.fetch({ url: url + pathname + search }) });
@@ -162,7 +162,7 @@ function waitingTurns(world: () => World): void {
       await page.getByText("No call is waiting for an approval.").waitFor();
       for (let i = 0; i < 200 && !existsSync(effects); i++) await Bun.sleep(50);
       expect(readFileSync(effects, "utf8")).toBe("once <i>1</i> \n");
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       gateway.kill();
       await gateway.exited;

@@ -20,7 +20,7 @@ async function beginEndless(page: Page): Promise<void> {
 
 function composing(world: () => World): void {
   test("keys of an input method do not send, open, rename or stop", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await ask(page, "Who are you?");
     await page.locator("#composer").fill("にほん");
     await pressComposing(page.locator("#composer"), "Enter");
@@ -47,7 +47,7 @@ function composing(world: () => World): void {
     expect(await page.getByRole("button", { name: "Stop" }).isVisible()).toBe(true);
     await page.locator("#composer").press("Escape");
     await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -78,7 +78,7 @@ function isLeftToField(page: Page, kind: "paste" | "drop", types: readonly strin
 
 function pasting(world: () => World): void {
   test("text is pasted and dropped as text, even if an office program adds a picture", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const cells = ["text/plain", "text/html"];
     expect(await isLeftToField(page, "paste", cells, true)).toBe(true);
     expect(await isLeftToField(page, "drop", cells, false)).toBe(true);
@@ -86,13 +86,13 @@ function pasting(world: () => World): void {
     expect(await isLeftToField(page, "paste", ["text/html"], true)).toBe(false); // a picture of a page
     expect(await isLeftToField(page, "drop", [], true)).toBe(false);
     await page.locator(".attachments li").nth(1).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function rightToLeft(world: () => World): void {
   test("a paragraph is aligned to the side where its script begins", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const content = "שלום עולם\n\nHello there\n\n```\nשלום = 1\n```\n";
     const lines = [
       { message: { content }, done: false },
@@ -106,7 +106,7 @@ function rightToLeft(world: () => World): void {
     expect([left > 100, Math.abs(right) < 2]).toEqual([true, true]);
     expect(Math.abs((await margins(english!))[0])).toBeLessThan(2);
     expect(Math.abs((await margins(page.locator(".message.assistant .markdown pre code")))[0])).toBeLessThan(2);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -114,7 +114,7 @@ function nothingKept(world: () => World): void {
   test.each(["forbidden", "full"])(
     "the page works with %s storage, and remembers the tab's own changes",
     async (how) => {
-      const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+      const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
       await page.addInitScript((isForbidden) => {
         const fail = (): never => {
           throw new DOMException("no room", isForbidden ? "SecurityError" : "QuotaExceededError");
@@ -133,7 +133,7 @@ function nothingKept(world: () => World): void {
       await page.waitForFunction(
         () => document.querySelector<HTMLTextAreaElement>("#composer")?.value === "Not sent yet",
       );
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     },
     60_000,
   );

@@ -17,11 +17,11 @@ async function deleteFirst(page: Page, count: string): Promise<void> {
 
 function messages(world: () => World): void {
   test("deleted messages are counted, and restored in both tabs by Undo and Ctrl+Z", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = Array.from({ length: 1000 }, (_, i) => `Part ${i}`);
     await importChat(page, "Deleted", texts);
     await page.waitForFunction(() => document.querySelectorAll(".message").length === 1000);
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await other.getByText("Part 999", { exact: true }).waitFor();
 
@@ -40,11 +40,11 @@ function messages(world: () => World): void {
     await page.getByText("Part 999", { exact: true }).waitFor();
     await page.reload();
     await page.getByText("Part 999", { exact: true }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("a discarded edit and a saved edit can be undone", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Edited", ["Hello.", "Hello, too."]);
     const answer = page.locator(".message.assistant");
     await answer.getByRole("button", { name: "Edit" }).click();
@@ -57,13 +57,13 @@ function messages(world: () => World): void {
     await answer.getByText("Long thoughts").waitFor();
     await undo(page, "Changed the message.");
     await answer.getByText("Hello, too.").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function chats(world: () => World): void {
   test("Undo restores a deleted chat with its messages and opens it", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Precious", ["Hello.", "Hello, too."]);
     const remove = async (): Promise<void> => {
       await page.getByRole("button", { name: "More about Precious" }).click();
@@ -77,7 +77,7 @@ function chats(world: () => World): void {
     await page.reload(); // undo is no longer possible
     await page.locator("#composer").waitFor();
     expect(await page.getByRole("link", { name: "Precious" }).count()).toBe(0);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -89,7 +89,7 @@ function models(world: () => World): void {
       return models.map(({ name }) => name);
     };
     await (await hearth.post("/api/copy", { source: "hearth", destination: "leaving" })).text();
-    const { page, troubles } = await openPage(browser, `${hearth.url}/ui#/models`);
+    const { page, pageErrors } = await openPage(browser, `${hearth.url}/ui#/models`);
     const more = page.getByRole("button", { name: "More about leaving:latest" });
     const remove = async (): Promise<void> => {
       await more.click();
@@ -103,7 +103,7 @@ function models(world: () => World): void {
     await more.waitFor();
     await remove();
     expect(await names()).toContain("leaving:latest");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
     await page.close({ runBeforeUnload: true });
     expect(await eventually(async () => !(await names()).includes("leaving:latest"))).toBe(true);
   }, 60_000);
@@ -111,7 +111,7 @@ function models(world: () => World): void {
 
 function notices(world: () => World): void {
   test("a notice is below menus, and only its buttons take clicks", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(
       page,
       "Notices",
@@ -132,7 +132,7 @@ function notices(world: () => World): void {
     });
     expect(layers[0]).toBeLessThan(layers[1]);
     await notice.waitFor({ state: "detached", timeout: 8000 });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

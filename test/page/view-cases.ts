@@ -33,7 +33,7 @@ async function lookAt(page: Page, size: Size, view: string): Promise<void> {
 
 function chats(world: () => World, size: Size): void {
   test(`chats at ${nameOf(size)} fit and pass axe: an answer, its settings, the list of chats, the keys`, async () => {
-    const { page, troubles } = await openView(world(), size, "chat");
+    const { page, pageErrors } = await openView(world(), size, "chat");
     await lookAt(page, size, "chat-new");
     await ask(page, "Write **two** lines of code.");
     await lookAt(page, size, "chat");
@@ -54,14 +54,14 @@ function chats(world: () => World, size: Size): void {
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await lookAt(page, size, "keys");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 
 function models(world: () => World, size: Size): void {
   test(`models at ${nameOf(size)} fit and pass axe: loaded, shown, copied, created, deleted, and a failed pull`, async () => {
     await (await world().hearth.post("/api/generate", { model: "hearth", keep_alive: 0 })).text();
-    const { page, troubles } = await openView(world(), size, "models");
+    const { page, pageErrors } = await openView(world(), size, "models");
     const more = async (model: string, item: string): Promise<void> => {
       await page.getByRole("button", { name: `More about ${model}` }).click();
       await page.getByRole("menuitem", { name: item }).click();
@@ -104,7 +104,7 @@ function models(world: () => World, size: Size): void {
     const unloaded = page.waitForResponse((response) => response.url().endsWith("/api/generate"));
     await more("hearth:latest", "Unload");
     expect(await (await unloaded).json()).toMatchObject({ done_reason: "unload" });
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 
@@ -117,7 +117,7 @@ function gateway(world: () => World, size: Size): void {
       headers,
       body: JSON.stringify({ n: "<img src=x onerror=alert(1)>" }),
     });
-    const { page, troubles } = await openView(world(), size, "gateway");
+    const { page, pageErrors } = await openView(world(), size, "gateway");
     const token = page.getByRole("textbox", { name: "Gateway token" });
     await token.fill("wrong");
     await page.keyboard.press("Enter");
@@ -156,13 +156,13 @@ function gateway(world: () => World, size: Size): void {
     await page.getByRole("tab", { name: "Findings" }).click();
     await page.locator(".row-plain").first().waitFor();
     await lookAt(page, size, "gateway-findings");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 
 function system(world: () => World, size: Size): void {
   test(`system at ${nameOf(size)} fits and passes axe: the machine, its settings, the last requests`, async () => {
-    const { page, troubles } = await openView(world(), size, "system");
+    const { page, pageErrors } = await openView(world(), size, "system");
     await world().hearth.post("/api/chat", { model: "hearth", stream: false, messages: [] });
     await page.getByText("Backend").first().waitFor();
     await page.getByRole("cell", { name: "POST /api/chat" }).first().waitFor();
@@ -179,7 +179,7 @@ function system(world: () => World, size: Size): void {
     const isWhole = await page.locator(".table.panel").evaluate((each) => each.scrollWidth <= each.clientWidth);
     expect(isWhole).toBe(size.viewport.width > 1000);
     await lookAt(page, size, "system");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 120_000);
 }
 

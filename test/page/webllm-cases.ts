@@ -10,7 +10,7 @@ import { chooseModel, keepShot, openPage, send, type World } from "./page.ts";
 
 /** The reason why an answer failed. */
 async function failureOf(page: Page, question: string): Promise<string> {
-  const failed = page.locator(".message.assistant .trouble p");
+  const failed = page.locator(".message.assistant .warning p");
   const before = await failed.count();
   await send(page, question);
   await failed.nth(before).waitFor();
@@ -31,7 +31,7 @@ function webLlm(world: () => World): void {
     const { hearth, browser } = world();
     const files = await uploadedFiles(hearth, mlcFolder());
     await (await hearth.post("/api/create", { model: "compiled", files })).text();
-    const { page, context, troubles } = await openPage(browser, `${hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(browser, `${hearth.url}/ui`);
     const fetched: string[] = [];
     context.on("request", (request) => fetched.push(request.url().replace(hearth.url, "")));
     await chooseModel(page, "hearth");
@@ -71,7 +71,7 @@ function webLlm(world: () => World): void {
     await page.getByRole("menuitem", { name: "Delete" }).click();
     await page.getByRole("status").getByRole("button", { name: "Close" }).click(); // no undo
     await page.getByText("No cached models.").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 

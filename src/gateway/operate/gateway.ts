@@ -34,7 +34,7 @@ import { type GatewayObserver, Observers } from "./observers.ts";
 import { keepHouse } from "./housekeeping.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { LiveMail } from "./live-mail.ts";
-import { watchTroubles } from "./troubles.ts";
+import { makeLiveFindings } from "./live-findings.ts";
 import type { Finding } from "./report.ts";
 import { makeOnSettle } from "./main-messages.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
@@ -168,10 +168,10 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     nodes,
     mail: () => mail.status,
   });
-  const troubles = watchTroubles({ source, models, observers, now });
+  const liveFindings = makeLiveFindings({ source, models, observers, now });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
-    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, worker, snapshot, troubles }),
+    status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, worker, snapshot, liveFindings }),
     nodes,
     check: () => checkWritable(store, storage),
   };

@@ -38,7 +38,7 @@ export async function statusOf({
   mail,
   worker,
   snapshot,
-  troubles,
+  liveFindings,
 }: {
   store: Store;
   deliveries: Pick<Deliveries, "stats">;
@@ -46,7 +46,7 @@ export async function statusOf({
   mail: MailStatus | undefined;
   worker: Pick<Worker, "isPaused">;
   snapshot: () => GatewaySnapshot;
-  troubles: () => Promise<readonly string[]>;
+  liveFindings: () => Promise<readonly string[]>;
 }): Promise<GatewayStatus> {
   const {
     byState,
@@ -55,7 +55,7 @@ export async function statusOf({
     pendingCallbacks: callbacks,
   } = await deliveries.stats();
   const { queued, sending } = await store.read(outboxStats);
-  const findings = await troubles();
+  const findings = await liveFindings();
   const brief = {
     ...(worker.isPaused ? { paused: true as const } : {}),
     ...(speaksToLast(snapshot()) && (await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),

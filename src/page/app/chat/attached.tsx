@@ -193,7 +193,7 @@ function TooLong({ files, tokens, model, place }: TooLongProps) {
     notices.offerUndo({ text: texts.shortened(names), undo: () => (files.value = before) });
   };
   return (
-    <div class="trouble" role="alert">
+    <div class="warning" role="alert">
       <Icon name="warn" />
       <p>{texts.tooLong(countText(all), shortName(model), countText(context))}</p>
       <div class="row">

@@ -8,7 +8,7 @@ import { Attachments, useAttached } from "./attached.tsx";
 import type { NewMessage, OpenChat } from "./chat-types.ts";
 import { ContextMeter } from "./meter.tsx";
 import { ModelMenu } from "./model-menu.tsx";
-import { ModelTrouble, useModelTrouble } from "./model-trouble.tsx";
+import { ModelWarning, useModelWarning } from "./model-warning.tsx";
 import { PromptMenu, useCompletion } from "./prompt-choice.tsx";
 import { pathTo, type Chat } from "./tree.ts";
 import type { Suggestion } from "./welcome.tsx";
@@ -38,8 +38,8 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
   const running = chat ? chats.running.value.get(chat.id) : undefined;
   const isEmpty = content.value.trim() === "" && files.value.length === 0 && pictures.value.length === 0;
   const isReading = reading.value.length > 0;
-  const trouble = useModelTrouble(model, place, pictures.value.length > 0 || hasPictures(chats.open.value, chat));
-  const canSend = !isEmpty && model !== "" && !trouble && !isReading;
+  const warning = useModelWarning(model, place, pictures.value.length > 0 || hasPictures(chats.open.value, chat));
+  const canSend = !isEmpty && model !== "" && !warning && !isReading;
 
   const send = (): void => {
     if (!canSend || running) return;
@@ -70,10 +70,10 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
       }}
     >
       <Attachments attached={attached} {...{ model, place }} options={chat?.options ?? {}} />
-      {trouble && (
-        <ModelTrouble
-          {...{ trouble, model }}
-          onUse={(name) => onModel(name, models.placeOf(name, trouble.kind === "cannotSee" ? "server" : place))}
+      {warning && (
+        <ModelWarning
+          {...{ warning, model }}
+          onUse={(name) => onModel(name, models.placeOf(name, warning.kind === "cannotSee" ? "server" : place))}
           onRemovePictures={pictures.value.length > 0 ? () => (pictures.value = []) : undefined}
         />
       )}

@@ -165,7 +165,7 @@ function Foot(props: MessageProps & { who: string }) {
   return (
     <>
       {state === "failed" && (
-        <div class="trouble" role="alert">
+        <div class="warning" role="alert">
           <Icon name="warn" />
           <p>{error}</p>
           <div class="row">

@@ -32,7 +32,7 @@ export function MappingList() {
       {problem !== "" && <p class="problem">{problem}</p>}
       {found?.mappings.length === 0 && <p class="quiet">{words.noMappings}</p>}
       <ul class="cards">
-        {found?.mappings.map(({ id, preset, path, action, channel, problem: trouble }) => (
+        {found?.mappings.map(({ id, preset, path, action, channel, problem: mappingProblem }) => (
           <li class="card" key={id}>
             <div class="card-line">
               <strong>{id}</strong>
@@ -49,7 +49,7 @@ export function MappingList() {
                 .filter(Boolean)
                 .join(" · ")}
             </p>
-            {trouble && <p class="problem">{trouble}</p>}
+            {mappingProblem && <p class="problem">{mappingProblem}</p>}
           </li>
         ))}
       </ul>

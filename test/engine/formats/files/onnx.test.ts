@@ -65,13 +65,13 @@ describe("a bad ONNX file", () => {
   const whole = writeModel(GRAPH);
 
   test("truncated, changed or random gives a value or an AppError", () => {
-    const trouble = fc.oneof(
+    const hostile = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc.nat(whole.length - 1).map((end) => whole.slice(0, end)),
       fc.tuple(fc.nat(whole.length - 1), fc.nat(255)).map(([at, value]) => whole.slice().fill(value, at, at + 1)),
     );
     fc.assert(
-      fc.property(trouble, (bytes) => {
+      fc.property(hostile, (bytes) => {
         try {
           read(bytes);
         } catch (error) {

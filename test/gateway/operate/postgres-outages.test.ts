@@ -27,7 +27,7 @@ function mountDisk(megabytes: number): { path: string; unmount(): void } | undef
 
 const disk = hasPostgres ? mountDisk(16) : undefined;
 
-describe.skipIf(!hasPostgres)("a database in trouble (Debian's postgresql)", () => {
+describe.skipIf(!hasPostgres)("outages of a database (Debian's postgresql)", () => {
   let server: PostgresServer;
   beforeAll(async () => void (server = await startPostgres()), 120_000);
   afterAll(async () => {

@@ -3,7 +3,7 @@ import { inTime } from "../../base/index.ts";
 import type { ModelSource } from "../agent/models.ts";
 import { auditModels } from "./audit-models.ts";
 import type { Observers } from "./observers.ts";
-import { ReplyTrouble } from "./reply-trouble.ts";
+import { ReplyFailures } from "./reply-failures.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 
 /** Time limit for listing the models. */
@@ -12,7 +12,7 @@ const ANSWER_MS = 1000;
 const REFUSED =
   "the current configuration file is invalid, and the last valid one is in force: see the log, or hearth hooks audit";
 
-export interface TroubleParts {
+export interface LiveFindingParts {
   readonly source: { snapshot(): GatewaySnapshot; readonly problem?: string | undefined };
   readonly models: ModelSource;
   readonly observers: Observers;
@@ -20,8 +20,8 @@ export interface TroubleParts {
 }
 
 /** @returns a function that lists the current problems, one line each */
-export function watchTroubles({ source, models, observers, now }: TroubleParts): () => Promise<string[]> {
-  const replies = new ReplyTrouble(now);
+export function makeLiveFindings({ source, models, observers, now }: LiveFindingParts): () => Promise<string[]> {
+  const replies = new ReplyFailures(now);
   observers.add({ replyEnded: (...ended) => replies.replyEnded(...ended) });
   return async () => {
     const asked = auditModels(source.snapshot(), models).then((found) =>

@@ -10,7 +10,7 @@ interface Streak {
   readonly sinceMs: number;
 }
 
-export class ReplyTrouble {
+export class ReplyFailures {
   readonly #now: () => number;
   /** By configured channel; absent: its last reply was sent. */
   readonly #streaks = new Map<string, Streak>();

@@ -7,13 +7,13 @@ import { SmallButton } from "../base/controls.tsx";
 
 const OFFERED_MAX = 3;
 
-interface Trouble {
+interface Warning {
   readonly kind: "gone" | "cannotChat" | "cannotSee";
   readonly others: readonly StoredModel[];
 }
 
 /** @param hasPictures true if the chat or the attachments have pictures */
-export function useModelTrouble(model: string, place: Place, hasPictures: boolean): Trouble | undefined {
+export function useModelWarning(model: string, place: Place, hasPictures: boolean): Warning | undefined {
   const { models } = useApp();
   if (model === "" || !models.list.value) return undefined;
   const found = models.find(model);
@@ -24,18 +24,18 @@ export function useModelTrouble(model: string, place: Place, hasPictures: boolea
   return { kind: "cannotSee", others: all.filter(({ capabilities }) => capabilities?.includes("vision")) };
 }
 
-interface TroubleProps {
-  readonly trouble: Trouble;
+interface WarningProps {
+  readonly warning: Warning;
   readonly model: string;
   readonly onUse: (model: string) => void;
   /** Undefined: no picture can be removed. */
   readonly onRemovePictures: (() => void) | undefined;
 }
 
-export function ModelTrouble({ trouble: { kind, others }, model, onUse, onRemovePictures }: TroubleProps) {
+export function ModelWarning({ warning: { kind, others }, model, onUse, onRemovePictures }: WarningProps) {
   const { composer: words } = useWords();
   return (
-    <div class="trouble" role="alert">
+    <div class="warning" role="alert">
       <Icon name="warn" />
       <p>{words[kind](shortName(model))}</p>
       <div class="row">

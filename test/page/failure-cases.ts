@@ -18,7 +18,7 @@ async function beginLong(page: Page): Promise<void> {
 
 function hostileTexts(world: () => World): void {
   test(`${HOSTILE.length} hostile texts are shown as text in messages, thoughts, calls, errors, names and files`, async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.evaluate(() => addEventListener("beforeunload", () => console.error("Content-Security-Policy: left")));
     await importChat(
       page,
@@ -39,11 +39,11 @@ function hostileTexts(world: () => World): void {
     const text = await page.locator(".log").evaluate((log) => log.textContent);
     for (const [i, each] of HOSTILE.slice(0, 15).entries()) expect([i, text.includes(each)]).toEqual([i, true]);
     await keepShot(page, "hostile-1440");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 
   test("hostile texts are shown as text while answers, thoughts and calls stream", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const pieces = HOSTILE.join("\n\n").match(/[^]{1,7}/g) ?? [];
     const lines = pieces.flatMap((content) => [
       { message: { content, thinking: content }, done: false },
@@ -54,7 +54,7 @@ function hostileTexts(world: () => World): void {
     await ask(page, "Go on.");
     await expectText(page);
     expect(await page.locator(".message.assistant .markdown").innerText()).toContain("<iframe srcdoc=");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -105,7 +105,7 @@ const watchChanges = (page: Page): Promise<void> =>
 
 function longChat(world: () => World): void {
   test("a chat of 1,000 messages opens in parts, draws few, and changes only the new answer, which Escape stops", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const long = (i: number): string => `# Part ${i}\n\n${"Some *words* of `code`. ".repeat(12)}\n\n- one\n- two\n`;
     await watchArrivals(page);
     await importChat(
@@ -131,16 +131,16 @@ function longChat(world: () => World): void {
     await page.keyboard.press("Escape");
     await page.getByText("Stopped.").waitFor();
     expect(await page.locator(".message .markdown").count()).toBeLessThan(drawn + 20);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function twoTabs(world: () => World): void {
   test("a second tab follows an answer and says why it sends no message; it can continue a closed tab's answer", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Two tabs", ["Hello.", "Hello, too."]);
     await beginLong(page);
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await other.getByText("Another tab is writing this answer.").waitFor();
     await other.locator("#composer").fill("And me?");
@@ -156,7 +156,7 @@ function twoTabs(world: () => World): void {
     await other.getByRole("button", { name: "Continue", exact: true }).click();
     await other.getByRole("button", { name: "Stop" }).click();
     await other.getByText("Stopped.").waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -181,7 +181,7 @@ async function holdDatabase(page: Page): Promise<() => Promise<void>> {
 
 function slowDatabase(world: () => World): void {
   test("an answer ends when it is saved, however slowly, and can be answered again at once", async () => {
-    const { page, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Slow disk", ["Hello.", "Hello, too."]);
     await beginLong(page);
     const goOn = await holdDatabase(page);
@@ -194,16 +194,16 @@ function slowDatabase(world: () => World): void {
     await page.getByRole("button", { name: "Answer again" }).last().click();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.locator(".branches", { hasText: "2 / 2" }).waitFor();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
 function deletedElsewhere(world: () => World): void {
   test("an answer stops if another tab deletes its chat, and the chat stays deleted", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await importChat(page, "Soon gone", ["Hello.", "Hello, too."]);
     await beginLong(page);
-    const other = await watched(context, troubles);
+    const other = await watched(context, pageErrors);
     await other.goto(page.url());
     await other.getByText("Another tab is writing this answer.").waitFor();
     const log = await page.locator(".log").elementHandle();
@@ -216,7 +216,7 @@ function deletedElsewhere(world: () => World): void {
     await page.reload();
     await page.locator("#composer").waitFor();
     expect(await page.getByRole("link", { name: "Soon gone" }).count()).toBe(0);
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
@@ -226,7 +226,7 @@ function goneServer(world: () => World): void {
     const env = { HEARTH_API_KEYS: "a-key-of-somebody" };
     let hearth = await startHearth({ home, env });
     try {
-      const { page, troubles } = await openPage(world().browser, `${hearth.url}/ui`);
+      const { page, pageErrors } = await openPage(world().browser, `${hearth.url}/ui`);
       const key = page.getByLabel("API key", { exact: true });
       await page.locator("input:focus").waitFor(); // it takes the keys by itself
       await page.keyboard.type("another");
@@ -255,7 +255,7 @@ function goneServer(world: () => World): void {
       const before = (await answer.innerText()).length;
       await page.getByRole("button", { name: "Continue", exact: true }).click();
       expect(await eventually(async () => (await answer.innerText()).length > before)).toBe(true);
-      expect(troubles).toEqual([]);
+      expect(pageErrors).toEqual([]);
     } finally {
       await hearth.stop();
       rmSync(home, { recursive: true, force: true });
@@ -265,7 +265,7 @@ function goneServer(world: () => World): void {
 
 function noRoom(world: () => World): void {
   test("a page without storage or WebGPU says so, and its model answers", async () => {
-    const { page, context, troubles } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const { page, context, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     await page.addInitScript(() => {
       Object.defineProperty(Navigator.prototype, "gpu", { value: undefined });
       delete (Navigator.prototype as { gpu?: unknown }).gpu;
@@ -281,11 +281,11 @@ function noRoom(world: () => World): void {
     await answered;
     expect((await page.locator(".message.assistant .body").innerText()).length).toBeGreaterThan(3);
     await keepShot(page, "no-room-1440");
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   }, 60_000);
 }
 
-export const troubleCases = [
+export const failureCases = [
   hostileTexts,
   longChat,
   twoTabs,
