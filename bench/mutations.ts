@@ -1,8 +1,8 @@
 /**
  * Tests that the recorded logits reveal mistakes: runs every reference model with each mistake of
- * test/engine/architectures/mutations.ts, and counts the model as blind if its logits stay within the bound. `bun
- * bench/mutations.ts`: the outlines, and with `HEARTH_GOLDEN` the models there too. Exits with 1 if an outline is blind
- * to a wrong rotation or a lost window.
+ * test/engine/architectures/mutations.ts, and counts the mutation as missed if the logits stay within the bound. `bun
+ * bench/mutations.ts`: the outlines, and with `HEARTH_GOLDEN` the models there too. Exits with 1 if an outline
+ * misses a wrong rotation or a lost window.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,9 +35,9 @@ async function errorOf(program: Program, { tokens, expected }: Known): Promise<n
   return error;
 }
 
-/** Models by mutation: all that have such a part, and the blind ones. */
+/** Models by mutation: all that have such a part, and models that miss the mutation. */
 function makeTally(title: string) {
-  const rows = new Map(MUTATIONS.map(({ name }) => [name as string, { having: 0, blind: [] as string[] }]));
+  const rows = new Map(MUTATIONS.map(({ name }) => [name as string, { having: 0, missed: [] as string[] }]));
   return {
     rows,
     async note(name: string, known: Known): Promise<void> {
@@ -46,14 +46,14 @@ function makeTally(title: string) {
         if (!wrong || (backend.missing?.(wrong) ?? []).length > 0) continue;
         const row = rows.get(mutation.name)!;
         row.having++;
-        if ((await errorOf(wrong, known)) < BOUND) row.blind.push(name);
+        if ((await errorOf(wrong, known)) < BOUND) row.missed.push(name);
       }
     },
     print(): void {
       console.log(`\n${title}`);
-      for (const [name, { having, blind }] of rows) {
-        const which = blind.length > 0 ? `: ${blind.join(", ")}` : "";
-        console.log(`  ${name}: ${blind.length} of ${having} models are blind${which}`);
+      for (const [name, { having, missed }] of rows) {
+        const which = missed.length > 0 ? `: ${missed.join(", ")}` : "";
+        console.log(`  ${name}: ${missed.length} of ${having} models miss it${which}`);
       }
     },
   };
@@ -87,5 +87,5 @@ for (const reference of referencesWith(undefined)) {
 }
 golden.print();
 const [wrongTurn, lostWindow] = MUTATIONS;
-const blind = [wrongTurn, lostWindow].flatMap(({ name }) => outlines.rows.get(name)!.blind);
-process.exit(blind.length > 0 ? 1 : 0);
+const missed = [wrongTurn, lostWindow].flatMap(({ name }) => outlines.rows.get(name)!.missed);
+process.exit(missed.length > 0 ? 1 : 0);

@@ -86,13 +86,13 @@ test("an image takes one token and changes the answer, in every API, and is enco
   const client = new Ollama({ host: hearth.url });
   expect((await client.show({ model: MODEL })).capabilities).toEqual(["completion", "vision"]);
   await counted();
-  const [blind, length] = await chat(says(QUESTION));
+  const [withoutImage, length] = await chat(says(QUESTION));
   const [first, seen] = await chat(says(QUESTION, 11));
   const [other] = await chat(says(QUESTION, 12));
   expect(seen).toBe(length + 1);
-  expect(new Set([blind, first, other]).size).toBe(3);
+  expect(new Set([withoutImage, first, other]).size).toBe(3);
   expect(await counted()).toBe("2 encoded, 0 reused");
-  expect(await chat(says(QUESTION))).toEqual([blind, length]); // in the slot of an image
+  expect(await chat(says(QUESTION))).toEqual([withoutImage, length]); // in the slot of an image
 
   const generated = await client.generate({
     model: MODEL,

@@ -64,10 +64,10 @@ describe("the npm client", () => {
         options: STEADY,
         stream: false,
       });
-    const blind = await chat("what is this?");
+    const withoutImage = await chat("what is this?");
     await counted();
     const first = await chat("what is this?", [base64(1)]);
-    expect(first.prompt_eval_count).toBe(blind.prompt_eval_count + IMAGE_ROWS + 2); // with the markers around it
+    expect(first.prompt_eval_count).toBe(withoutImage.prompt_eval_count + IMAGE_ROWS + 2); // with the markers around it
     expect(await counted()).toBe("1 encoded, 0 reused");
     const again = await chat("what is this?", [base64(1)]);
     expect([again.message.content, again.prompt_eval_count]).toEqual([first.message.content, first.prompt_eval_count]);
@@ -124,10 +124,10 @@ describe("the npm client", () => {
       });
     const text = (said: string) => ({ type: "text" as const, text: said });
     const image = { type: "image_url" as const, image_url: { url: url(4) } };
-    const blind = await complete([text("what is this?")]);
+    const withoutImage = await complete([text("what is this?")]);
     await counted();
     const first = await complete([image, text("what is this?")]);
-    expect(first.usage?.prompt_tokens).toBe(blind.usage!.prompt_tokens + IMAGE_ROWS + 2);
+    expect(first.usage?.prompt_tokens).toBe(withoutImage.usage!.prompt_tokens + IMAGE_ROWS + 2);
     const behind = await complete([text("what is this?"), image]);
     expect(behind.usage?.prompt_tokens).toBe(first.usage!.prompt_tokens);
     const written = await complete([image, text("[img] <image> [img-0]")]);
@@ -218,9 +218,9 @@ test("hearth run sends the files that a prompt names", async () => {
   expect(await counted()).toBe("1 encoded, 0 reused");
   const again = await cli(["run", MODEL, `what is '${path}' then?`]);
   expect([again.code, await counted()]).toEqual([0, "0 encoded, 1 reused"]);
-  const blind = await cli(["run", "hearth", "what is this", path]);
+  const withoutVision = await cli(["run", "hearth", "what is this", path]);
   const warning = `Warning: 'hearth' cannot see images: it gets '${path}' as text\n`;
-  expect([blind.code, blind.stderr]).toEqual([0, warning]);
+  expect([withoutVision.code, withoutVision.stderr]).toEqual([0, warning]);
 });
 
 test("a GGUF with text model and projector answers like two files", async () => {

@@ -41,9 +41,9 @@ test.each([
   const entry = { slot: 1, start: 0, tokens: TOKENS, logits: "all" } as const;
   const last = (logits: Float32Array): Float32Array => logits.slice(-expected.length);
   const seeing = last(await session.run([{ ...entry, memory: image }]));
-  const blind = last(await session.run([{ ...entry, slot: 0 }]));
+  const withoutImage = last(await session.run([{ ...entry, slot: 0 }]));
   expect(nmse(seeing, expected)).toBeLessThan(1e-9);
-  expect(nmse(blind, expected)).toBeGreaterThan(0.01);
+  expect(nmse(withoutImage, expected)).toBeGreaterThan(0.01);
   session.close();
   gguf.close();
 });

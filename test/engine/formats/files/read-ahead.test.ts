@@ -52,10 +52,10 @@ test("nothing is requested if the file is in memory, does not fit, or cannot be 
   await readAhead(there.options);
   const large = makeDisk(100 * MIB);
   await readAhead({ ...large.options, available: 110 * MIB });
-  const blind = makeDisk(100 * MIB);
-  const { resident: _, ...options } = blind.options;
+  const withoutResidency = makeDisk(100 * MIB);
+  const { resident: _, ...options } = withoutResidency.options;
   await readAhead(options);
-  expect([...there.asked, ...large.asked, ...blind.asked]).toEqual([]);
+  expect([...there.asked, ...large.asked, ...withoutResidency.asked]).toEqual([]);
 });
 
 test("an aborted load and a closed file end the wait", async () => {
