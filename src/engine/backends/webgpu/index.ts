@@ -12,7 +12,7 @@ import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { missingOps } from "../missing.ts";
 import { makeShift } from "./kv-cache.ts";
-import type { KvShape } from "./kv-room.ts";
+import type { KvShape } from "./growing-kv.ts";
 import { kvShapes, kvTokensMax, memoryShapes } from "./memory.ts";
 import type { GpuProvider } from "./provider.ts";
 import { choosingRows, makePlan, plannedBytes } from "./plan.ts";

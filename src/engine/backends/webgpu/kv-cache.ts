@@ -8,7 +8,7 @@ import { keepingSteps } from "../../program/sequence-state.ts";
 import type { KvState } from "../../program/kept-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Device } from "./device.ts";
-import type { KvBuffers } from "./kv-room.ts";
+import type { KvBuffers } from "./growing-kv.ts";
 import type { Plan } from "./plan.ts";
 import { GRID_MAX } from "./record.ts";
 import { PARAMS_STRIDE } from "./memory.ts";

@@ -11,7 +11,7 @@ import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.t
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
 import type { Device } from "./device.ts";
-import { kvDescriptors, makeKvRoom, type KvRoom, type KvShape, type KvSize } from "./kv-room.ts";
+import { kvDescriptors, makeGrowingKv, type GrowingKv, type KvShape, type KvSize } from "./growing-kv.ts";
 import { USAGE } from "./usage.ts";
 import { PADDING_BYTES } from "./weights.ts";
 
@@ -43,9 +43,9 @@ export interface Memory {
   /** The same as `few`, or separate memory, which keeps its content while other passes run. */
   readonly many: PassMemory;
   /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
-  readonly room: KvRoom;
+  readonly kv: GrowingKv;
   /** The same of memories, (slots, rows, nKvHeads · headDim) by layer; undefined: the program has none. */
-  readonly memories: KvRoom | undefined;
+  readonly memories: GrowingKv | undefined;
   /** For the pass that computes them; undefined: the program has none. */
   readonly remembering: PassMemory | undefined;
   /** By step: its state after the last row of each slot, (slots, values) float32. */
@@ -98,7 +98,7 @@ export interface MemoryPlan {
   readonly descriptors: readonly GPUBufferDescriptor[];
   readonly bytes: number;
   /** @param all one buffer per request */
-  memoryOf(all: readonly GPUBuffer[], rooms: Pick<Memory, "room" | "memories">): Memory;
+  memoryOf(all: readonly GPUBuffer[], caches: Pick<Memory, "kv" | "memories">): Memory;
   /** The KV cache at its maximum. */
   readonly kv: KvSizes;
   /** Keys and values of all slots' memories; undefined: the program has none. */
@@ -128,13 +128,13 @@ export const memoryShapes = (steps: Program["steps"], cacheType: CacheType): KvS
 /** Allocates it. Throws `too_large` if all buffers together do not fit. */
 export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memory> {
   const make = (): GPUBuffer[] => plan.descriptors.map((descriptor) => device.gpu.createBuffer(descriptor));
-  const room = await makeKvRoom(device, { path: plan.what, ...plan.kv });
-  let memories: KvRoom | undefined;
+  const kv = await makeGrowingKv(device, { path: plan.what, ...plan.kv });
+  let memories: GrowingKv | undefined;
   try {
-    if (plan.memories) memories = await makeKvRoom(device, { path: plan.what, ...plan.memories });
-    return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), { room, memories });
+    if (plan.memories) memories = await makeGrowingKv(device, { path: plan.what, ...plan.memories });
+    return plan.memoryOf(await device.allocate(`${plan.what}: activations`, make), { kv, memories });
   } catch (error) {
-    room.destroy();
+    kv.destroy();
     memories?.destroy();
     throw error;
   }
@@ -185,14 +185,14 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const answers = ANSWER_WORDS * Math.min(options.slots, capacity.wanted);
   const readback = want("readback", 4 * (capacity.wanted * results + answers), mapRead | copyDst);
   const readbackAhead = want("readback of a step ahead", 4 * answers, mapRead | copyDst);
-  const memoryOf: MemoryPlan["memoryOf"] = (all, rooms) => {
+  const memoryOf: MemoryPlan["memoryOf"] = (all, caches) => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
     return {
       all,
       few: passMemory(few, at),
       many: passMemory(many, at),
       remembering: remembering && passMemory(remembering, at),
-      ...rooms,
+      ...caches,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
       given: given === undefined ? undefined : at(given),

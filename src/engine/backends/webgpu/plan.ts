@@ -24,7 +24,7 @@ import { chooserBytes } from "./chooser.ts";
 import { withAttention } from "./choose-attention.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
-import type { KvRoom, KvSize } from "./kv-room.ts";
+import type { GrowingKv, KvSize } from "./growing-kv.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import {
   atOnce,
@@ -69,7 +69,7 @@ export interface Plan extends Pick<
   readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
   readonly held: HeldWeights;
   /** Keys and values by layer. */
-  readonly caches: KvRoom["caches"];
+  readonly caches: GrowingKv["caches"];
   /** Returns whether there is room for keys and values. */
   has(size: KvSize): boolean;
   /** Makes room for keys and values; undefined: there is room. Throws `busy` if the device has none. */
@@ -231,7 +231,7 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
       beside: besideOf(program, options),
     });
     try {
-      await memory.room.shrink();
+      await memory.kv.shrink();
       await memory.memories?.shrink();
       const recorded = await recordAll(device, lowered, { memory, weights, tuning, signal });
       return planOf({ ...lowered, ...recorded, memory, weights });
@@ -283,11 +283,11 @@ interface PlanParts extends Recordings, Pick<LoweredPlan, "isApart" | "capacity"
 
 function planOf(parts: PlanParts): Plan {
   const { memory, weights, passes, remember, isApart, capacity, rememberedRows: rowsMax } = parts;
-  const { input, given, readback, readbackAhead, host, room, memories, cacheType, states } = memory;
+  const { input, given, readback, readbackAhead, host, kv, memories, cacheType, states } = memory;
   const kept = [...states.values()].reduce((sum, { size }) => sum + size, 0);
   const scratch = memory.all.reduce((sum, { size }) => sum + size, 0) - kept;
   const all = [...distinctPasses(passes), ...(remember ? [remember] : [])];
-  const reach = (some: KvRoom, of: CacheOf, size: KvSize): Promise<void> | undefined =>
+  const reach = (some: GrowingKv, of: CacheOf, size: KvSize): Promise<void> | undefined =>
     some.has(size) ? undefined : some.reach(size, (layers) => all.forEach((pass) => pass.rebind(layers, of)));
   return {
     passes,
@@ -298,11 +298,11 @@ function planOf(parts: PlanParts): Plan {
     readback,
     readbackAhead,
     host,
-    caches: room.caches,
+    caches: kv.caches,
     cacheType,
     states,
-    has: room.has,
-    reach: (size) => reach(room, "tokens", size),
+    has: kv.has,
+    reach: (size) => reach(kv, "tokens", size),
     remembering: remember &&
       memories && {
         pass: remember,
@@ -311,7 +311,7 @@ function planOf(parts: PlanParts): Plan {
         reach: (size) => reach(memories, "memory", size),
       },
     ropes: [...memory.ropes.values()],
-    bytes: { weights: weights.bytes, kv: room.bytes + (memories?.bytes ?? 0) + kept, scratch },
+    bytes: { weights: weights.bytes, kv: kv.bytes + (memories?.bytes ?? 0) + kept, scratch },
     held: weights,
     destroy() {
       weights.destroy();
@@ -320,8 +320,8 @@ function planOf(parts: PlanParts): Plan {
   };
 }
 
-function destroyMemory({ all, room, memories }: Memory): void {
-  room.destroy();
+function destroyMemory({ all, kv, memories }: Memory): void {
+  kv.destroy();
   memories?.destroy();
   for (const buffer of all) buffer.destroy();
 }

@@ -9,7 +9,7 @@ import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
 import type { Device, KernelVariant } from "./device.ts";
 import type { Step } from "../../program/step.ts";
-import type { KvBuffers } from "./kv-room.ts";
+import type { KvBuffers } from "./growing-kv.ts";
 import { PARAMS_STRIDE, type Memory, type PassMemory } from "./memory.ts";
 import type { Stop } from "./stops.ts";
 import type { DeviceWeights } from "./weights.ts";
@@ -19,8 +19,8 @@ const PARAMS_BYTES = 128;
 /** Maximum workgroups of a dispatch per dimension, on every device. */
 export const GRID_MAX = 65_535;
 
-/** The rooms of keys and values. */
-type Rooms = Pick<Memory, "room" | "memories">;
+/** The caches of keys and values. */
+type KvCaches = Pick<Memory, "kv" | "memories">;
 
 /** A dispatch with everything bound. Workgroups are `x · z` for the columns or splits, times `times` per row. */
 export interface Recorded extends Grid {
@@ -268,22 +268,22 @@ type Cache = Extract<Operand, { kind: "cache" }>;
 /** The keys or values that a dispatch reads or writes; undefined: none. */
 const cacheOf = ({ operands }: Dispatch): Cache | undefined => operands.find((operand) => operand.kind === "cache");
 
-function buffersOf({ layer, of }: Cache, { room, memories }: Rooms): KvBuffers {
-  const buffers = (of === "memory" ? memories : room)?.caches.get(layer);
+function buffersOf({ layer, of }: Cache, { kv, memories }: KvCaches): KvBuffers {
+  const buffers = (of === "memory" ? memories : kv)?.caches.get(layer);
   assert(buffers, `no cache of ${of} for layer ${layer}`);
   return buffers;
 }
 
 /** Packs the parameters. A slot has as many positions as its layer's buffers have now. */
-function packParams(dispatches: readonly Dispatch[], rooms: Rooms): Uint8Array<ArrayBuffer> {
+function packParams(dispatches: readonly Dispatch[], caches: KvCaches): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PARAMS_STRIDE * dispatches.length);
   const view = new DataView(bytes.buffer);
   for (const [i, dispatch] of dispatches.entries()) {
     const { kernel, params } = dispatch;
     assert(4 * Object.keys(params).length <= PARAMS_BYTES, `kernel ${kernel} has more parameters than there is room`);
     const cache = cacheOf(dispatch);
-    const room = cache && { ctxLen: buffersOf(cache, rooms).size.positions };
-    writeParams(view, i * PARAMS_STRIDE, { kernel, params: { ...params, ...room } });
+    const allocated = cache && { ctxLen: buffersOf(cache, caches).size.positions };
+    writeParams(view, i * PARAMS_STRIDE, { kernel, params: { ...params, ...allocated } });
   }
   return bytes;
 }

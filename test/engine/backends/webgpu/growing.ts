@@ -1,5 +1,5 @@
 /**
- * Run by kv-room.test.ts with a GPU driver in its environment: a KV cache that grows, compared with one of full size.
+ * Run by growing-kv.test.ts with a GPU driver in its environment: compares a KV cache that grows with one of full size.
  */
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";

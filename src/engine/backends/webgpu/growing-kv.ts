@@ -26,7 +26,7 @@ export interface KvBuffers extends KvShape {
   size: KvSize;
 }
 
-export interface KvRoom {
+export interface GrowingKv {
   readonly caches: ReadonlyMap<number, KvBuffers>;
   /** Bytes at the largest size. */
   readonly bytes: number;
@@ -42,7 +42,7 @@ export interface KvRoom {
   destroy(): void;
 }
 
-interface RoomOptions {
+interface GrowingKvOptions {
   /** For messages. */
   readonly path: string;
   readonly layers: readonly KvShape[];
@@ -76,7 +76,7 @@ export const kvDescriptors = (
 };
 
 /** Allocates the whole cache once, so that a load finds out whether it fits. Throws `too_large`. */
-export async function makeKvRoom(device: Device, { path, layers, most }: RoomOptions): Promise<KvRoom> {
+export async function makeGrowingKv(device: Device, { path, layers, most }: GrowingKvOptions): Promise<GrowingKv> {
   const allocate = async (some: readonly KvShape[], size: KvSize): Promise<KvBuffers[]> => {
     const make = (): GPUBuffer[] =>
       some.flatMap((each) => kvDescriptors(each, size).map((descriptor) => device.gpu.createBuffer(descriptor)));
