@@ -112,7 +112,7 @@ async function products(quant: QuantName, kind: TrialKind, tunings: readonly Tun
     const { columns, rows: rowsOf } = trial.extents;
     const bytes = (columns * dim * blockBytes) / blockLen;
     const speed = { GBs: bytes / ms / 1e6, TFs: (2 * rowsOf[kind] * columns * dim) / ms / 1e9 };
-    say(kind === "few" ? "linear" : "rows", {
+    say(kind === "gemv" ? "linear" : "rows", {
       quant,
       tuning: formatTuning(tuning),
       us: 1000 * ms,
@@ -145,7 +145,7 @@ async function attention(rows: number, headDim: number): Promise<void> {
 }
 
 const tunings = (...changes: Partial<Tuning>[]): Tuning[] => changes.map((change) => ({ ...PLAIN, ...change }));
-const FEW = tunings(
+const GEMV_TUNINGS = tunings(
   {},
   { columns: 2 },
   { columns: 8 },
@@ -156,7 +156,7 @@ const FEW = tunings(
   { packed: true },
   { packed: true, columns: 8 },
 );
-const MANY = tunings(
+const GEMM_TUNINGS = tunings(
   {},
   { double: true },
   { tileRows: 64 },
@@ -225,10 +225,10 @@ const SECTIONS: Readonly<Record<string, (device: Device) => Promise<void>>> = {
   },
   async linear() {
     const types = facts.software ? (["q4_K"] as const) : (["q4_K", "q6_K", "q8_0", "q4_0", "f16"] as const);
-    for (const quant of types) await products(quant, "few", facts.software ? FEW.slice(0, 1) : FEW);
+    for (const quant of types) await products(quant, "gemv", facts.software ? GEMV_TUNINGS.slice(0, 1) : GEMV_TUNINGS);
   },
   async rows() {
-    await products("q4_K", "many", facts.software ? MANY.slice(0, 1) : MANY);
+    await products("q4_K", "gemm", facts.software ? GEMM_TUNINGS.slice(0, 1) : GEMM_TUNINGS);
   },
   async attention() {
     if (facts.software && !device.matrix) return attention(160, 64);

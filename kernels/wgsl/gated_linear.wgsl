@@ -41,7 +41,7 @@ struct Params {
 @group(0) @binding(8) var<uniform> p: Params;
 const ROWS: u32 = 8u; // tuned: rows
 //#splice activation
-//#splice few
+//#splice gemv
 //#splice sum
 //#splice norm
 //#splice quant

@@ -46,7 +46,7 @@ struct Params {
 @group(0) @binding(8) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(9) var<uniform> p: Params;
 const ROWS: u32 = 8u; // tuned: rows
-//#splice few
+//#splice gemv
 //#splice sum
 //#splice norm
 //#splice quant

@@ -186,7 +186,7 @@ export function store(
 }
 
 function attend(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
-  if (!context.many || heads.chosen) return inSplits(heads, kept, context);
+  if (!context.isGemm || heads.chosen) return inSplits(heads, kept, context);
   const { cacheType = "f32" } = context;
   if (!isRotated(cacheType)) return [tileOfCache(heads, kept, context)];
   const { q, out, nHeads, headDim, valueDim = headDim } = heads;
@@ -309,8 +309,8 @@ function inSplits(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   const choice = choiceOf(heads, context);
   const y = write(heads.out, query, context);
   const seen = choice?.most ?? (window > 0 ? Math.min(window, context.ctxLen) : context.ctxLen);
-  const splits = context.many ? 1 : splitsOf(seen);
-  const split = { ...splitParams(seen), splits, ...(context.many && { wholeLen: seen }) };
+  const splits = context.isGemm ? 1 : splitsOf(seen);
+  const split = { ...splitParams(seen), splits, ...(context.isGemm && { wholeLen: seen }) };
   const partsDim = splits === 1 ? 1 : nHeads * splits * (valueDim + 2);
   const parts = write({ name: "attention.parts", dim: partsDim }, query, context);
   const { extras, params } = extrasOf(heads);

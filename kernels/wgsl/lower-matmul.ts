@@ -23,15 +23,23 @@ export function matmul(
   context: Context,
 ): StepDispatch[] {
   const y = write(out, x, context);
-  const { many, tuning } = context;
-  const [rowsEach, columns] = many ? [tuning.tileRows, tuning.tileColumns] : [rowsAtOnce(tuning), tuning.columns];
+  const { isGemm, tuning } = context;
+  const [rowsEach, columns] = isGemm ? [tuning.tileRows, tuning.tileColumns] : [rowsAtOnce(tuning), tuning.columns];
   const given = factorOf(x, w, context);
   const lowered = partsOf(w, context).map(({ piece, first, column, count }, i): StepDispatch => {
     const matrix: Operand = { kind: "matrix", tensor: w.name, piece: piece.index };
     return {
-      kernel: many ? "matmul" : "linear",
+      kernel: isGemm ? "matmul" : "linear",
       quants: [w.quant.name],
-      operands: [read(given.value), matrix, vector(b), vector(undefined), again(y, i), batch, ...(many ? [] : [NONE])],
+      operands: [
+        read(given.value),
+        matrix,
+        vector(b),
+        vector(undefined),
+        again(y, i),
+        batch,
+        ...(isGemm ? [] : [NONE]),
+      ],
       params: {
         inDim: w.inDim,
         count,
@@ -44,7 +52,7 @@ export function matmul(
         hasResidual: 0,
         scale: 1,
         wanted: x.rows === "wanted" ? 1 : 0,
-        ...(many ? {} : { hasNorm: 0, eps: 0 }),
+        ...(isGemm ? {} : { hasNorm: 0, eps: 0 }),
       },
       grid: { x: Math.ceil(count / columns), rows: x.rows, times: x.times, rowsEach },
     };
@@ -56,7 +64,7 @@ export function matmul(
 
 /** x in the form that the product's kernel reads, and the dispatches that make it. */
 export function factorOf(x: Activation, w: Weight, context: Context): { value: Activation; made: StepDispatch[] } {
-  if (!context.many || !readsHalves(context.tuning, w.quant.name, context.matrix)) return { value: x, made: [] };
+  if (!context.isGemm || !readsHalves(context.tuning, w.quant.name, context.matrix)) return { value: x, made: [] };
   const { name, dim } = x.buf;
   const words = 16 * Math.ceil(dim / 32) + 4; // see to_halves.wgsl
   const halves = write({ name: `${name}.halves${dim}`, dim: words }, x, context);

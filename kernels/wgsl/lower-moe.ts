@@ -55,7 +55,7 @@ export function lowerMoe(step: Moe, context: Context): StepDispatch[] {
   const choices = write({ name: "moe.choices", dim: 2 * step.nUsed }, input, context);
   const given = step.chosen && read(valueOf(step.chosen, context));
   const chosen = route(step, { logits: valueOf(logits, context), choices, given });
-  const gated = context.many ? undefined : fusible(step, context);
+  const gated = context.isGemm ? undefined : fusible(step, context);
   const routed = { input, choices: choices.value };
   return [...scored, chosen, ...(gated ? fused(gated, routed, context) : apart(step, routed, context))];
 }
@@ -196,7 +196,7 @@ function down(step: Moe, { input, choices, inner }: Routed & { inner: Activation
 /** Each product separately. */
 function apart(step: Moe, { input, choices }: Routed, context: Context): StepDispatch[] {
   const { out, nUsed, gate: gateW, gateB, up, upB, down: downW, downB, routing } = step;
-  const groups = context.many ? group({ input, choices, nExperts: up.experts }, nUsed, context) : undefined;
+  const groups = context.isGemm ? group({ input, choices, nExperts: up.experts }, nUsed, context) : undefined;
   const make = (name: string, dim: number): Written => write({ name, dim }, input, context, nUsed);
   const multiply = (y: Written, x: Activation, w: Weight, b: Weight | undefined): StepDispatch[] =>
     expertMatmul({ y, x, w, b, choices, groups }, context);
@@ -211,7 +211,7 @@ function apart(step: Moe, { input, choices }: Routed, context: Context): StepDis
     ...multiply(inner, x, up, upB),
     ...activated(step, gated?.value, inner.value),
   ];
-  if (!context.many && !downW.lowRank)
+  if (!context.isGemm && !downW.lowRank)
     return [...first, ...down(step, { input, choices, inner: inner.value }, context)];
   const outward = make("moe.down", downW.outDim);
   const sum: StepDispatch = {
@@ -335,7 +335,7 @@ export function lowerHeadLinear({ out, x, w, transposed }: StepOf<"headLinear">,
   const [input, value] = [parts(x), parts(out)];
   const y = write(value.buf, value, context);
   if (transposed) return transposedHeads({ y, x: input, w }, context);
-  const groups = context.many
+  const groups = context.isGemm
     ? group({ input: { ...input, times: 1 }, choices: undefined, nExperts: heads }, heads, context)
     : undefined;
   return [

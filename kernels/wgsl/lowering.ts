@@ -27,8 +27,8 @@ const GREATEST = 3.4e38;
 export const finite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
 
 export interface LowerOptions {
-  /** For runs of many rows: each workgroup takes several. */
-  readonly many: boolean;
+  /** For runs of many rows (matrix by matrix): each workgroup takes several. Otherwise matrix by vector. */
+  readonly isGemm: boolean;
   readonly ctxLen: number;
   /** Format of the KV cache; default f32. */
   readonly cacheType?: CacheType;

@@ -35,7 +35,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read> biases: array<f32>;
 @group(0) @binding(7) var<uniform> p: Params;
 const ROWS: u32 = 1u;
-//#splice few
+//#splice gemv
 //#splice sum
 //#splice unnormed
 //#splice quant

@@ -54,7 +54,7 @@ struct Params {
 @group(0) @binding(9) var<uniform> p: Params;
 const ROWS: u32 = 1u;
 //#splice activation
-//#splice few
+//#splice gemv
 //#splice sum
 //#splice norm
 //#splice quant

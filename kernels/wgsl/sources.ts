@@ -44,7 +44,7 @@ import deltaRule from "./delta_rule.wgsl" with { type: "text" };
 import previousRow from "./previous_row.wgsl" with { type: "text" };
 import wkv from "./wkv.wgsl" with { type: "text" };
 import embed from "./embed.wgsl" with { type: "text" };
-import few from "./few.wgsl" with { type: "text" };
+import gemv from "./gemv.wgsl" with { type: "text" };
 import gatedLinear from "./gated_linear.wgsl" with { type: "text" };
 import give from "./give.wgsl" with { type: "text" };
 import keepBest from "./keep_best.wgsl" with { type: "text" };
@@ -265,7 +265,7 @@ const SHARED: Readonly<Record<string, string>> = {
   activation,
   attend,
   best: keepBest,
-  few,
+  gemv,
   heads: `${readKeys}\n${heads}`,
   keys: readKeys,
   narrow,
@@ -342,9 +342,9 @@ export function kernelSource(kernel: KernelName, quants: readonly string[], vari
   const aligned = loads.filter((i) => ALIGNED.has(quants[i]!));
   const bound = aligned.reduce((text, index) => text.replace(bindingOf(index), "$1vec4<u32>>;"), spliced);
   const sized = bound.replace(TUNED, (_, name: string, field: SizeName) => `const ${name}: u32 = ${tuning[field]}u;`);
-  const few = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
-  const halved = tuning.f16 ? few.replace(STORED, "alias Stored = vec4<f16>;") : few;
-  if (halved !== few) features.add("f16");
+  const withRows = sized.replace(ROWS, `const ROWS: u32 = ${rows}u;`);
+  const halved = tuning.f16 ? withRows.replace(STORED, "alias Stored = vec4<f16>;") : withRows;
+  if (halved !== withRows) features.add("f16");
   return `${directives(features)}${halved}`;
 }
 

@@ -113,7 +113,7 @@ export class AttentionTrial {
     const scores = { scale: 1 / Math.sqrt(headDim), window: 0, softCap: 0 };
     const step: Step = { op: "attention", out, q, k, v, layer: 0, ...heads, ...scores, rope: undefined };
     const { matrix } = this.#device;
-    return lower([step], { ctxLen: this.#rows, many: true, piecesOf: () => [], tuning, matrix, cacheType });
+    return lower([step], { ctxLen: this.#rows, isGemm: true, piecesOf: () => [], tuning, matrix, cacheType });
   }
 
   async #encode(tuning: Tuning, repeats: number): Promise<GPUCommandEncoder> {

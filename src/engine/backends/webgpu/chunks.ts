@@ -3,7 +3,7 @@ import type { BatchRow } from "../../../../kernels/wgsl/batch.ts";
 import { AppError } from "../../../base/index.ts";
 import type { Span, StateRows, TopKRows } from "../../program/backend.ts";
 import type { TopKRequest } from "../../text/sampling/top-k.ts";
-import { FEW_ROWS, type Plan } from "./plan.ts";
+import { GEMV_ROWS_MAX, type Plan } from "./plan.ts";
 
 export type WantedRows = StateRows & Pick<TopKRows, "request">;
 
@@ -55,7 +55,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
     const decodes = keeps && states !== "none" && (tokens.length === 1 || drafted);
     if (decodes !== isDecode) flush();
     isDecode = decodes;
-    const rowsMax = isDecode ? Math.min(FEW_ROWS, capacity.all) : capacity.all;
+    const rowsMax = isDecode ? Math.min(GEMV_ROWS_MAX, capacity.all) : capacity.all;
     const all = states === "all" ? tokens.length : 1;
     if (!splits && (chunk.rows.length + tokens.length > capacity.all || chunk.requests.length + all > capacity.wanted))
       flush();

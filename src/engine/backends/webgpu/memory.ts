@@ -39,9 +39,9 @@ export interface HostBuffers {
 /** All buffers of a plan except the weights'. */
 export interface Memory {
   readonly all: readonly GPUBuffer[];
-  readonly few: PassMemory;
-  /** The same as `few`, or separate memory, which keeps its content while other passes run. */
-  readonly many: PassMemory;
+  readonly gemv: PassMemory;
+  /** The same as `gemv`, or separate memory, which keeps its content while other passes run. */
+  readonly gemm: PassMemory;
   /** Keys and values, (slots, positions, nKvHeads · headDim) by layer. */
   readonly kv: GrowingKv;
   /** The same of memories, (slots, rows, nKvHeads · headDim) by layer; undefined: the program has none. */
@@ -157,10 +157,10 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     batch: wantBatch(capacity.all),
     ...(program.memory && { memoryBatch: wantBatch(capacity.all) }),
   });
-  const few = wantPass(parts.scratchSizes);
-  const many = parts.ownSizes ? wantPass(parts.ownSizes) : few;
+  const gemv = wantPass(parts.scratchSizes);
+  const gemm = parts.ownSizes ? wantPass(parts.ownSizes) : gemv;
   const remembering = program.memory && {
-    scratch: few.scratch,
+    scratch: gemv.scratch,
     batch: wantBatch(rememberedRows),
     input: want("rows of a memory", inputBytes(rememberedRows, memoryDim(program.memory)), storage | copyDst),
   };
@@ -189,8 +189,8 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
     return {
       all,
-      few: passMemory(few, at),
-      many: passMemory(many, at),
+      gemv: passMemory(gemv, at),
+      gemm: passMemory(gemm, at),
       remembering: remembering && passMemory(remembering, at),
       ...caches,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),

@@ -55,7 +55,7 @@ const UPLOAD_SHARE = 0.9;
  * Maximum rows for the kernels whose sums in a row do not depend on other rows: a decode step of several sequences
  * gives each the same bits as alone. More rows use the kernels for prompts, which use a GPU badly if there are few.
  */
-export const FEW_ROWS = 32;
+export const GEMV_ROWS_MAX = 32;
 
 export interface Plan extends Pick<
   Memory,
@@ -88,9 +88,9 @@ export function passFor(
     remembers,
   }: { readonly rows: readonly unknown[]; readonly twoWay: boolean; readonly remembers: boolean },
 ): Pass {
-  const { one, few, many } = remembers ? passes : (passes.bare ?? passes);
-  if (twoWay || rows.length > FEW_ROWS) return many; // only its kernels let rows see later ones
-  return rows.length === 1 ? one : few;
+  const { one, gemv, gemm } = remembers ? passes : (passes.bare ?? passes);
+  if (twoWay || rows.length > GEMV_ROWS_MAX) return gemm; // only its kernels let rows see later ones
+  return rows.length === 1 ? one : gemv;
 }
 
 /** Computes keys and values of memories. */
@@ -105,8 +105,8 @@ export interface Remembering {
 
 /** A program's passes, lowered. */
 interface LoweredPasses {
-  readonly few: PassParts;
-  readonly many: PassParts;
+  readonly gemv: PassParts;
+  readonly gemm: PassParts;
 }
 
 /** A program lowered for a device, and its needs there, before any allocation. */
@@ -142,12 +142,12 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const cacheType = cacheTypeOf(program.steps, options);
   const givenDim = options.images ? vectorDimOf(program.steps) : 0;
   const lowerPart = makeLowering(device, { options, tuning, piecesOf, cacheType, givenDim });
-  const fewRows = { all: Math.min(capacity.all, FEW_ROWS), wanted: Math.min(capacity.wanted, FEW_ROWS) };
+  const gemvRows = { all: Math.min(capacity.all, GEMV_ROWS_MAX), wanted: Math.min(capacity.wanted, GEMV_ROWS_MAX) };
   // A short context needs only the pass for few rows, unless rows see later ones.
-  const hasMany = capacity.all > FEW_ROWS || options.images || program.steps[0]?.op === "input";
+  const hasGemm = capacity.all > GEMV_ROWS_MAX || options.images || program.steps[0]?.op === "input";
   const lowerPasses = (part: Program): LoweredPasses => {
-    const few = lowerPart(part, fewRows, false);
-    return { few, many: hasMany ? lowerPart(part, capacity, true) : few };
+    const gemv = lowerPart(part, gemvRows, false);
+    return { gemv, gemm: hasGemm ? lowerPart(part, capacity, true) : gemv };
   };
   const whole = lowerPasses(program);
   const bareProgram = withoutMemory(program);
@@ -155,21 +155,21 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const rememberedRows = Math.min(CHUNK_ROWS, program.memory?.rows ?? 0);
   const remembering = program.memory && lowerPart(remembers(program), { all: rememberedRows, wanted: 1 }, true);
   const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
-  const isApart = isText && whole.many !== whole.few;
+  const isApart = isText && whole.gemm !== whole.gemv;
   const all = [whole, bare].flatMap((passes) => passes ?? []);
   const sizesOf = (parts: readonly (PassParts | undefined)[]): readonly number[] =>
     parts.reduce<readonly number[]>((sizes, part) => mergeSizes(sizes, part?.allocation.sizes ?? []), []);
-  const sizes = { few: sizesOf(all.map(({ few }) => few)), many: sizesOf(all.map(({ many }) => many)) };
-  const parts = [...all.flatMap(({ few, many }) => [few, many]), ...(remembering ? [remembering] : [])];
+  const sizes = { gemv: sizesOf(all.map(({ gemv }) => gemv)), gemm: sizesOf(all.map(({ gemm }) => gemm)) };
+  const parts = [...all.flatMap(({ gemv, gemm }) => [gemv, gemm]), ...(remembering ? [remembering] : [])];
   const dispatches = parts.flatMap((part) => part.dispatches);
-  const shared = mergeSizes(isApart ? sizes.few : mergeSizes(sizes.few, sizes.many), sizesOf([remembering]));
+  const shared = mergeSizes(isApart ? sizes.gemv : mergeSizes(sizes.gemv, sizes.gemm), sizesOf([remembering]));
   const memory = planMemory(device, {
     program,
     options,
     cacheType,
     dispatchCount: dispatches.length,
     scratchSizes: shared,
-    ownSizes: isApart ? sizes.many : undefined,
+    ownSizes: isApart ? sizes.gemm : undefined,
     capacity,
     givenDim,
     rememberedRows,
@@ -185,7 +185,7 @@ function remembers({ memory, logits: _logits, ...program }: Program): Program {
   return { ...program, steps, logits: undefined, states: writtenBy(steps.at(-1)!) }; // it ends in `remember`
 }
 
-type LowerPart = (part: Program, capacity: Capacity, many: boolean) => PassParts;
+type LowerPart = (part: Program, capacity: Capacity, isGemm: boolean) => PassParts;
 
 /** Lowers parts of a program, which have its options. */
 function makeLowering(
@@ -195,8 +195,8 @@ function makeLowering(
   const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
   const hostSteps = options.hostSteps?.steps;
   const context = { ...own, ctxLen: options.ctxLen, buffersMax, hostSteps, matrix: device.matrix };
-  return (part, capacity, many) => {
-    const lowered = lower(part.steps, { ...context, many });
+  return (part, capacity, isGemm) => {
+    const lowered = lower(part.steps, { ...context, isGemm });
     const dispatches = fuse(lowered, [part.states.name, part.logits?.name ?? part.states.name], buffersMax);
     checkGrid(dispatches, capacity, part);
     const results = resultsOf(part, dispatches);
@@ -215,10 +215,10 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   const lowered = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
   const compiling = Promise.all(
-    [lowered.whole, ...(lowered.bare ? [lowered.bare] : [])].flatMap(({ few, many }) => [
-      compileAll(device, few, { tuning }),
-      compileAll(device, few, { tuning, rows: 1 }),
-      compileAll(device, many, { tuning }),
+    [lowered.whole, ...(lowered.bare ? [lowered.bare] : [])].flatMap(({ gemv, gemm }) => [
+      compileAll(device, gemv, { tuning }),
+      compileAll(device, gemv, { tuning, rows: 1 }),
+      compileAll(device, gemm, { tuning }),
     ]),
   ); // during the upload
   compiling.catch(() => {}); // reported by the recording
@@ -260,14 +260,14 @@ async function recordAll(
   const { memory, tuning } = made;
   let end = 0;
   const place = ({ dispatches }: PassParts): number => (end += dispatches.length) - dispatches.length;
-  const record = async ({ few, many }: LoweredPasses): Promise<PassesByRows> => {
-    const first = place(few);
-    const own = { ...made, own: memory.few, first };
-    const fewPass = await recordPass(device, few, { ...own, variant: { tuning } });
-    const one = await recordPass(device, atOnce(few, 1), { ...own, variant: { tuning, rows: 1 } });
-    if (many === few) return { one, few: fewPass, many: fewPass };
-    const apart = { ...made, own: memory.many, first: place(many), variant: { tuning } };
-    return { one, few: fewPass, many: await recordPass(device, many, apart) };
+  const record = async ({ gemv, gemm }: LoweredPasses): Promise<PassesByRows> => {
+    const first = place(gemv);
+    const own = { ...made, own: memory.gemv, first };
+    const gemvPass = await recordPass(device, gemv, { ...own, variant: { tuning } });
+    const one = await recordPass(device, atOnce(gemv, 1), { ...own, variant: { tuning, rows: 1 } });
+    if (gemm === gemv) return { one, gemv: gemvPass, gemm: gemvPass };
+    const apart = { ...made, own: memory.gemm, first: place(gemm), variant: { tuning } };
+    return { one, gemv: gemvPass, gemm: await recordPass(device, gemm, apart) };
   };
   const passes = { ...(await record(whole)), bare: bare && (await record(bare)) };
   const own = memory.remembering;
@@ -359,7 +359,7 @@ function capacityOf({ steps, logits, states }: Program, { ctxLen, images }: Load
   if (runsWhole(steps)) return { all: ctxLen, wanted: ctxLen };
   const scores = steps.map((step) => (step.op === "choosePositions" ? scoresOf(step, ctxLen).count : 0));
   const scored = Math.floor(SCORE_BYTES_MAX / (4 * Math.max(1, ...scores)));
-  const chunk = Math.min(CHUNK_ROWS, Math.max(FEW_ROWS, scored));
+  const chunk = Math.min(CHUNK_ROWS, Math.max(GEMV_ROWS_MAX, scored));
   const all = Math.min(ctxLen, Math.max(chunk, images?.twoWayRows ?? 0));
   const wanted = Math.floor(RESULT_BYTES_MAX / (4 * Math.max(logits?.dim ?? 0, states.dim)));
   return { all, wanted: Math.max(1, Math.min(all, wanted)) };

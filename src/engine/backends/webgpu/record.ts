@@ -70,12 +70,12 @@ export type CacheOf = Extract<Operand, { kind: "cache" }>["of"];
 
 /** A program's passes by the number of rows of a run. */
 export interface PassesByRows {
-  /** For one row: the dispatches of `few`, with kernels that have registers for one row only. */
+  /** For one row: the dispatches of `gemv`, with kernels that have registers for one row only. */
   readonly one: Pass;
   /** For a few rows, whose results do not depend on each other. */
-  readonly few: Pass;
-  /** For other runs; the same as `few` if the context is too short for them. */
-  readonly many: Pass;
+  readonly gemv: Pass;
+  /** For other runs; the same as `gemv` if the context is too short for them. */
+  readonly gemm: Pass;
 }
 
 export interface Passes extends PassesByRows {

@@ -16,7 +16,7 @@ import { cutFrom, type Stop } from "./stops.ts";
 import { reachRope } from "./memory.ts";
 import { makeKvBlocks } from "./kv-blocks.ts";
 import { makeMemories, type DeviceMemories } from "./memories.ts";
-import { FEW_ROWS, type Plan } from "./plan.ts";
+import { GEMV_ROWS_MAX, type Plan } from "./plan.ts";
 import type { KeptSlots } from "./slot-states.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";
 import { findFault } from "./fault.ts";
@@ -129,7 +129,7 @@ export class WebGpuSession implements Session {
     if (parts.plan.isApart) {
       this.slices = makeSlices({
         rowsMax: parts.plan.capacity.all,
-        fewRows: FEW_ROWS,
+        gemvRows: GEMV_ROWS_MAX,
         run: (rows) => this.run(rows),
         upload: (rows) => this.#uploadDivided(rows),
         onDivided: (isDivided) => void (this.#isDivided = isDivided),
@@ -171,10 +171,10 @@ export class WebGpuSession implements Session {
       this.#checkOpen();
     }
     const { capacity } = plan;
-    const few = this.#isDivided
-      ? { ...capacity, all: FEW_ROWS, wanted: Math.min(FEW_ROWS, capacity.wanted) }
+    const gemvCapacity = this.#isDivided
+      ? { ...capacity, all: GEMV_ROWS_MAX, wanted: Math.min(GEMV_ROWS_MAX, capacity.wanted) }
       : capacity;
-    const chunks = this.#chunksOf(batch, few);
+    const chunks = this.#chunksOf(batch, gemvCapacity);
     this.#inputs.gather(batch);
     const dim = program[result]!.dim; // encoders were refused
     const wanted = chunks.reduce((sum, { requests }) => sum + requests.length, 0);

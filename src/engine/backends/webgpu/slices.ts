@@ -25,7 +25,7 @@ export interface Uploaded {
 interface SliceParts {
   readonly rowsMax: number;
   /** Runs of at most this many rows are not divided. */
-  readonly fewRows: number;
+  readonly gemvRows: number;
   run(batch: readonly Rows[]): Promise<Float32Array>;
   upload(rows: Rows): Promise<Uploaded>;
   /** Called with true when a divided run begins, with false when it ends. */
@@ -33,14 +33,14 @@ interface SliceParts {
 }
 
 export function makeSlices(parts: SliceParts): SlicedRuns {
-  const { rowsMax, fewRows, onDivided } = parts;
+  const { rowsMax, gemvRows, onDivided } = parts;
   const pace: DispatchPace = { ns: undefined };
   return {
     rowsMax,
     start(rows) {
       const count = rows.tokens.length;
       assert(count <= rowsMax, `a run of ${count} rows in parts: expected at most ${rowsMax}`);
-      if (count <= fewRows) return undivided(rows, parts);
+      if (count <= gemvRows) return undivided(rows, parts);
       onDivided(true);
       return divided(rows, parts, pace);
     },

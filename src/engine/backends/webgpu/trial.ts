@@ -46,8 +46,8 @@ export interface ShapeClass {
   readonly others?: readonly QuantName[];
 }
 
-/** Few rows, limited by memory bandwidth, or many. */
-export type TrialKind = "few" | "many";
+/** Few rows (matrix by vector), limited by memory bandwidth, or many (matrix by matrix). */
+export type TrialKind = "gemv" | "gemm";
 /** Products whose results are compared: also products of experts, with many rows. */
 export type CheckKind = TrialKind | "experts";
 /** Experts of a trial: each multiplies its own part of all rows. */
@@ -113,7 +113,7 @@ export class Trial {
     const room = Math.min(size.bytes, maxBufferSize, maxStorageBufferBindingSize) - PADDING_BYTES;
     const columns = Math.min(size.columns, Math.floor(room / rowBytes));
     const matrices = Math.floor(room / (columns * rowBytes));
-    const extents = { columns, rows: { few: 1, many: size.rows, experts: size.rows / EXPERTS }, matrices };
+    const extents = { columns, rows: { gemv: 1, gemm: size.rows, experts: size.rows / EXPERTS }, matrices };
     return new Trial(device, shape, extents, await makeBuffers(device, { dim: shape.dim, rowBytes, extents }));
   }
 
@@ -276,7 +276,7 @@ function dispatchesOf({ quant, dim }: ShapeClass, { kind, tuning, outDim, matric
     { op: "linear", out: { name: "y", dim: outDim }, x, w },
   ];
   const piecesOf = () => [{ index: 0, first: 0, count: matrices * outDim }];
-  return lower(steps, { ctxLen: 1, many: kind === "many", piecesOf, tuning, matrix }).slice(1); // without the input
+  return lower(steps, { ctxLen: 1, isGemm: kind === "gemm", piecesOf, tuning, matrix }).slice(1); // without the input
 }
 
 /** The products of some experts, of matrices that lie one after another. */
@@ -290,7 +290,7 @@ function expertsOf({ quant, dim }: ShapeClass, { tuning, outDim: columns, matrix
     { op: "headLinear", out: { name: "y", dim: EXPERTS * outDim }, x, w, transposed: false },
   ];
   const piecesOf = () => [{ index: 0, first: 0, count: EXPERTS * outDim }];
-  return lower(steps, { ctxLen: 1, many: true, piecesOf, tuning, matrix }).slice(1); // without the input
+  return lower(steps, { ctxLen: 1, isGemm: true, piecesOf, tuning, matrix }).slice(1); // without the input
 }
 
 async function makeBuffers(
@@ -302,13 +302,13 @@ async function makeBuffers(
   const make = (label: string, size: number, usage: number): GPUBuffer =>
     gpu.createBuffer({ label, size: Math.ceil(size / 16) * 16, usage });
   const matrixBytes = rowBytes * columns * matrices + PADDING_BYTES;
-  const results = 4 * rows.many * columns;
+  const results = 4 * rows.gemm * columns;
   const sizes: readonly (readonly [keyof Buffers, bytes: number, usage: number])[] = [
     ["matrix", matrixBytes, storage | copyDst],
-    ["x", 4 * rows.many * dim, storage | copyDst],
-    ["halves", device.matrix ? HALVES_BYTES_MAX * rows.many * dim : 16, storage],
-    ["order", 4 * rows.many, storage],
-    ["tiles", 16 * rows.many, storage],
+    ["x", 4 * rows.gemm * dim, storage | copyDst],
+    ["halves", device.matrix ? HALVES_BYTES_MAX * rows.gemm * dim : 16, storage],
+    ["order", 4 * rows.gemm, storage],
+    ["tiles", 16 * rows.gemm, storage],
     ["y", results, storage | copySrc | copyDst],
     ["batch", 64, storage | copyDst],
     ["params", DISPATCHES_MAX * PARAMS_STRIDE * matrices, uniform | copyDst],

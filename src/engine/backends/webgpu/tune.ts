@@ -42,15 +42,15 @@ export interface Tunings {
 
 /** The stages of a search before the last: changes to try, in order. Each modifies the best so far. */
 const CHANGES: readonly { kind: TrialKind; changes: readonly Partial<Tuning>[] }[] = [
-  { kind: "few", changes: [{ loads16: true }] }, // first, because the best sizes depend on it
-  { kind: "few", changes: SIZES.columns.map((columns) => ({ columns })) },
-  { kind: "few", changes: SIZES.threads.map((threads) => ({ threads })) },
+  { kind: "gemv", changes: [{ loads16: true }] }, // first, because the best sizes depend on it
+  { kind: "gemv", changes: SIZES.columns.map((columns) => ({ columns })) },
+  { kind: "gemv", changes: SIZES.threads.map((threads) => ({ threads })) },
   {
-    kind: "many",
+    kind: "gemm",
     changes: [32, 64].flatMap((tileRows) => SIZES.tileColumns.map((tileColumns) => ({ tileRows, tileColumns }))),
   },
-  { kind: "many", changes: [{ f16: true }] },
-  { kind: "many", changes: [{ double: true }] },
+  { kind: "gemm", changes: [{ f16: true }] },
+  { kind: "gemm", changes: [{ double: true }] },
 ];
 /** The last stage, for few rows. Rounding x costs each workgroup the same, so more columns help. */
 const PACKED_CHANGES: readonly Partial<Tuning>[] = [
@@ -91,9 +91,9 @@ export async function searchTunings(device: Device, shape: ShapeClass, options: 
     }
     exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact, onWrong });
     if (stages < CHANGES.length || !search.hasTime()) return { exact, fast: exact, stages, ...wrong() };
-    const packed = await search.fastest("few", exact, LOADS16[shape.quant] ? PACKED_CHANGES : []);
+    const packed = await search.fastest("gemv", exact, LOADS16[shape.quant] ? PACKED_CHANGES : []);
     let fast = await checkedOr(exact, trial, { tuning: packed, nmseMax: NMSE_MAX.fast, onWrong });
-    const matrix = await search.fastest("many", fast, MATRIX_CHANGES);
+    const matrix = await search.fastest("gemm", fast, MATRIX_CHANGES);
     fast = await checkedOr(fast, trial, { tuning: matrix, nmseMax: NMSE_MAX.fast, onWrong });
     return { exact, fast, stages: STAGES, ...wrong() };
   } finally {
@@ -123,7 +123,7 @@ export async function checkedFor(
     const { wrong, onWrong } = noteWrong(quant, found);
     try {
       const compared = [PLAIN, exact, fast];
-      await Promise.all((["few", "many", "experts"] as const).map((kind) => trial.compile(kind, compared))); // at once
+      await Promise.all((["gemv", "gemm", "experts"] as const).map((kind) => trial.compile(kind, compared))); // at once
       exact = await checkedOr(PLAIN, trial, { tuning: exact, nmseMax: NMSE_MAX.exact, onWrong });
       fast = await checkedOr(exact, trial, { tuning: fast, nmseMax: NMSE_MAX.fast, onWrong });
       found = wrong();
@@ -207,11 +207,11 @@ export async function checkedOr(
   { tuning, nmseMax, onWrong }: { tuning: Tuning; nmseMax: number; onWrong?(tuning: Tuning): void },
 ): Promise<Tuning> {
   if (isSame(tuning, other)) return other;
-  for (const kind of ["few", "many", "experts"] as const) {
+  for (const kind of ["gemv", "gemm", "experts"] as const) {
     const [expected, got] = [await trial.results(kind, PLAIN), await trial.results(kind, tuning)];
     const error = expected.reduce((sum, value, i) => sum + (value - got[i]!) ** 2, 0);
     const power = expected.reduce((sum, value) => sum + value ** 2, 0);
-    const most = kind === "few" ? nmseMax : NMSE_MAX.exact;
+    const most = kind === "gemv" ? nmseMax : NMSE_MAX.exact;
     if (power > 0 && error <= most * power) continue;
     onWrong?.(tuning); // also refuses NaN
     return other;

@@ -40,12 +40,15 @@ const caseOf = (name: string, options: Parameters<typeof attention>[1]): Case =>
 const plain = { nHeads: 6, nKvHeads: 2, headDim: 64 };
 
 describe("lowering", () => {
-  const kernelsOf = (headDim: number, { many = true, matrix = {} as Partial<SubgroupMatrix>, cached = "f16" } = {}) => {
+  const kernelsOf = (
+    headDim: number,
+    { isGemm = true, matrix = {} as Partial<SubgroupMatrix>, cached = "f16" } = {},
+  ) => {
     const { program } = caseOf("lowering", { nHeads: 4, nKvHeads: 1, headDim });
     const piecesOf = (w: { tensorRows: number }) => [{ index: 0, first: 0, count: w.tensorRows }];
     const own = { type: "f16", m: 16, n: 8, k: 16, width: 32, ...matrix } as const;
     const cacheType = cached as "f16";
-    const lowered = lower(program.steps, { ctxLen: 64, many, piecesOf, tuning: gpuKernels, matrix: own, cacheType });
+    const lowered = lower(program.steps, { ctxLen: 64, isGemm, piecesOf, tuning: gpuKernels, matrix: own, cacheType });
     return fuse(lowered, ["y"]).filter(({ kernel }) => kernel.includes("attention"));
   };
 
@@ -64,7 +67,7 @@ describe("lowering", () => {
   });
 
   test("chooses the matrix kernel only for many rows, float16 and matrices of eight columns", () => {
-    expect(kernelsOf(64, { many: false })[0]!.kernel).toBe("rope_attention");
+    expect(kernelsOf(64, { isGemm: false })[0]!.kernel).toBe("rope_attention");
     expect(kernelsOf(64, { matrix: { type: "f32" } })[0]!.kernel).toBe("attention_tile");
     expect(kernelsOf(64, { matrix: { n: 4 } })[0]!.kernel).toBe("attention_tile");
   });

@@ -108,11 +108,11 @@ export function pipelinesOf(
   const piecesOf = (weight: { tensorRows: number; experts: number }) => [
     { index: 0, first: 0, count: weight.tensorRows * weight.experts },
   ];
-  const dispatches = sizes.flatMap((many) =>
-    fuse(lower(steps, { ctxLen: options.ctxLen, givenDim: options.images ? vectorDimOf(steps) : 0, many, piecesOf }), [
-      states.name,
-      (logits ?? states).name,
-    ]),
+  const dispatches = sizes.flatMap((isGemm) =>
+    fuse(
+      lower(steps, { ctxLen: options.ctxLen, givenDim: options.images ? vectorDimOf(steps) : 0, isGemm, piecesOf }),
+      [states.name, (logits ?? states).name],
+    ),
   );
   const pipelines = dispatches.map(({ kernel, quants = [] }) => ({ kernel, quants }));
   return [...new Map(pipelines.map((each) => [labelOf(each), each])).values()];

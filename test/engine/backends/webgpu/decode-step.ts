@@ -34,7 +34,7 @@ export function decodeStepOf(program: Program, { ctxLen, position }: { ctxLen: n
   };
   const results = [states.name, logits?.name ?? states.name];
   const cacheType = cacheTypeOf(steps, { precise: false });
-  const all = fuse(lower(steps, { ctxLen, cacheType, many: false, piecesOf }), results);
+  const all = fuse(lower(steps, { ctxLen, cacheType, isGemm: false, piecesOf }), results);
   const dispatches = all.filter(({ grid }) => !grid.repeats && (!grid.joins || splitsOf(position + 1) > 1));
   /** A tensor's bytes that a step reads for one row. */
   const bytesOf = (name: string, index: number): number => {

@@ -104,7 +104,7 @@ describe("a tensor that no binding can hold", () => {
       { op: "linear", out, x, w: { ...weight, rowStart: 10, outDim: 20 } },
     ] as const;
     const piecesOf = makePieces(limits, "file");
-    const parts = lower(steps, { ctxLen: 16, many: false, piecesOf }).filter(({ kernel }) => kernel === "linear");
+    const parts = lower(steps, { ctxLen: 16, isGemm: false, piecesOf }).filter(({ kernel }) => kernel === "linear");
     const [count, first, column] = ["count", "first", "yFirst"].map((name) => parts.map(({ params }) => params[name]));
     expect({ count, first, column }).toEqual({ count: [3, 13, 4], first: [10, 0, 0], column: [0, 3, 16] });
   });
@@ -134,7 +134,7 @@ describe("a tensor that no binding can hold", () => {
     ] as const;
     const piecesOf = makePieces({ ...limits, maxBufferSize: 4000, maxStorageBufferBindingSize: 2500 }, "file");
     const parts = (kernel: string, names: readonly string[]) =>
-      lower(steps, { ctxLen: 16, many: false, piecesOf })
+      lower(steps, { ctxLen: 16, isGemm: false, piecesOf })
         .filter((each) => each.kernel === kernel)
         .map(({ params }) => names.map((name) => params[name]));
     // First expert and number; for down also the target of the sum.
@@ -157,7 +157,7 @@ describe("a tensor that no binding can hold", () => {
 test("activations that are needed at the same time never share memory, and others do", () => {
   const { program } = caseOf("mlp: silu");
   const piecesOf = makePieces({ ...limits, maxBufferSize: 1e9, maxStorageBufferBindingSize: 1e9 }, "file");
-  const dispatches = lower(program.steps, { ctxLen: 16, many: false, piecesOf });
+  const dispatches = lower(program.steps, { ctxLen: 16, isGemm: false, piecesOf });
   const results = [{ name: program.states.name, end: dispatches.length }];
   const { placeOf, sizes } = allocate(dispatches, { results, capacity: { all: 4, wanted: 4 } });
   expect(sizes.length).toBe(2);

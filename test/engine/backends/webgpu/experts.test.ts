@@ -41,7 +41,7 @@ afterAll(async () => {
 describe("a decode step with experts on the CPU", () => {
   const dispatchesOf = ({ steps, states, logits }: Program, hostSteps: Program["steps"]): Dispatch[] => {
     const piecesOf = ({ tensorRows, experts }: Weight) => [{ index: 0, first: 0, count: tensorRows * experts }];
-    const lowered = lower(steps, { ctxLen: 64, many: false, piecesOf, hostSteps: new Set(hostSteps) });
+    const lowered = lower(steps, { ctxLen: 64, isGemm: false, piecesOf, hostSteps: new Set(hostSteps) });
     return fuse(lowered, [states.name, logits!.name]);
   };
   const kernels = (list: readonly Dispatch[]): string[] => list.map(({ kernel }) => kernel);

@@ -27,13 +27,13 @@ const whole = {
   piecesOf: (weight: { tensorRows: number }) => [{ index: 0, first: 0, count: weight.tensorRows }],
 };
 
-async function dispatchesOf(name: string, many: boolean): Promise<Dispatch[]> {
+async function dispatchesOf(name: string, isGemm: boolean): Promise<Dispatch[]> {
   const path = join(folder, `${name}.gguf`);
   await writeGguf(path, makeModel(name));
   const gguf = openGguf(path);
   try {
     const { steps, states, logits }: Program = loadProgram(gguf);
-    return fuse(lower(steps, { ...whole, many }), [states.name, logits!.name]);
+    return fuse(lower(steps, { ...whole, isGemm }), [states.name, logits!.name]);
   } finally {
     gguf.close();
   }
@@ -89,7 +89,7 @@ function kernelsOf(more: readonly Step[], results = ["z"]): string[] {
     { op: "linear", out: y, x, w: matrix({ inDim: 32, outDim: 32 }) },
     ...more,
   ];
-  return fuse(lower(steps, { ...whole, many: false }), results).map(({ kernel }) => kernel);
+  return fuse(lower(steps, { ...whole, isGemm: false }), results).map(({ kernel }) => kernel);
 }
 
 test("a product fuses with the sum after it on either side, with a factor only on the product", () => {

@@ -81,11 +81,11 @@ describe("lowering", () => {
     gatedMlp(draft, { dim: 256, ffnDim: 256, act: "silu", quant: "q4_K" });
     return linear(draft, draft.matrix({ inDim: 256, outDim: 8 }));
   });
-  const kernelsOf = (many: boolean, type: "f16" | "f32" = "f16"): string[] => {
+  const kernelsOf = (isGemm: boolean, type: "f16" | "f32" = "f16"): string[] => {
     const matrix = { type, m: 8, n: 8, k: 8, width: 8 };
     const piecesOf = (w: { tensorRows: number }) => [{ index: 0, first: 0, count: w.tensorRows }];
     const steps = made.program.steps.filter(({ op }) => op !== "takeRows");
-    return fuse(lower(steps, { ctxLen: 1, many, piecesOf, tuning: tuningOf("matrix"), matrix }), ["y"]).map(
+    return fuse(lower(steps, { ctxLen: 1, isGemm, piecesOf, tuning: tuningOf("matrix"), matrix }), ["y"]).map(
       ({ kernel }) => kernel,
     );
   };

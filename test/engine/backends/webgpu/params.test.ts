@@ -44,11 +44,11 @@ test("a parameter that is missing, or that the kernel does not have, is an error
 test("every dispatch of lowering and fusion has the parameters of its kernel", () => {
   const kernels = new Set<string>();
   for (const { program } of runnableCases()) {
-    for (const many of [false, true]) {
+    for (const isGemm of [false, true]) {
       const piecesOf = ({ tensorRows, experts }: { tensorRows: number; experts: number }) => [
         { index: 0, first: 0, count: tensorRows * experts },
       ];
-      const dispatches = lower(program.steps, { ctxLen: 64, many, piecesOf });
+      const dispatches = lower(program.steps, { ctxLen: 64, isGemm, piecesOf });
       for (const each of [...dispatches, ...fuse(dispatches, [program.states.name])]) {
         kernels.add(each.kernel);
         writeParams(room(), 0, each);

@@ -15,7 +15,7 @@ function lowered(build: (draft: Draft) => unknown): () => void {
   const steps: Step[] = [];
   build({ ...makeWeightBox("refused", makeRng(1)), x: { name: "x", dim: 32 }, steps });
   return () => {
-    for (const many of [true, false]) lower(steps, { ctxLen: 64, many, piecesOf });
+    for (const isGemm of [true, false]) lower(steps, { ctxLen: 64, isGemm, piecesOf });
   };
 }
 

@@ -66,8 +66,8 @@ describe("a search", () => {
         },
         { tuning, nmseMax: 1e-4 },
       );
-    expect(await resultOf("few")).toBe(tuning);
-    for (const kind of ["many", "experts"]) expect(await resultOf(kind)).toBe(PLAIN);
+    expect(await resultOf("gemv")).toBe(tuning);
+    for (const kind of ["gemm", "experts"]) expect(await resultOf(kind)).toBe(PLAIN);
   });
 
   test("returns the plain kernels if it has no time", async () => {

@@ -1,4 +1,4 @@
-// few: the size of a workgroup of the matrix-vector kernels, spliced before `sum` and `product`. ROWS · COLUMNS is at
+// gemv: the size of a workgroup of the matrix-vector kernels, spliced before `sum` and `product`. ROWS · COLUMNS is at
 // most WG.
 
 /// Threads of a workgroup.
