@@ -12,7 +12,7 @@
 // rows, after an even number of units for PAIRS: an Intel processor reads two streams 1.3 to 1.4 times as fast as one.
 #define SOME_ROWS 8
 #define TURN 4
-#define DOTS_FEW (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
+#define DOTS_SINGLE_MAX (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
 #define NEAR 1152 // bytes between the weight that is read and the one that is fetched, in a half
 
 // Prefetches the weights `ahead` of a unit of `bytes` in a stream: a processor prefetches by itself only within a page.
@@ -241,14 +241,14 @@ NOINL void add_any(TypeInfo t, int type, const u8 *row, i64 b, i64 end, int n, c
 COMMON(DEFINE)
 #undef DEFINE
 
-// Rows that lie `stride` apart times each of `count` tokens, at most DOTS_FEW: y[token · to + row]. With halves, the
+// Rows that lie `stride` apart times each of `count` tokens, at most DOTS_SINGLE_MAX: y[token · to + row]. With halves, the
 // number of rows is even.
 NOINL void dot(TypeInfo t, int type, const u8 *w, i64 stride, int rows, int halves, const i8 *grid, const Packed *x, int count,
                int n, f32 *y, i64 to) {
   const int apart = halves ? rows / 2 : 1; // distance of rows that are summed together
   const i64 units = n / UNIT, turn = halves ? TURN : units, ahead = halves ? NEAR : AHEAD;
   for (int r = 0, some; r < (halves ? apart : rows); r += halves ? 1 : some) {
-    f32x16 all[DOTS_FEW * SOME_ROWS], *sums;
+    f32x16 all[DOTS_SINGLE_MAX * SOME_ROWS], *sums;
     some = halves ? 2 : MIN(SOME_ROWS, rows - r);
     for (int k = 0; k < count; k++) for (int i = 0; i < some; i++) all[k * SOME_ROWS + i] = (f32x16){};
     const u8 *first = w + r * stride;

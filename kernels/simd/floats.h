@@ -67,12 +67,12 @@ DEFINE(one_f16, F16, 1, 1)
 DEFINE(one_bf16, BF16, 1, 1)
 DEFINE(rows_f32, F32, FLOAT_ROWS, 1)
 DEFINE(rows_f16, F16, FLOAT_ROWS, 1)
-DEFINE(many, F32, FLOAT_ROWS, FLOAT_TOKENS)
+DEFINE(tile, F32, FLOAT_ROWS, FLOAT_TOKENS)
 #undef DEFINE
 // A token is multiplied by several rows at once if a matrix has few, short rows. Other matrices are read as one stream:
 // several rows at once would divide it and halve the speed.
 #define SHORT_ROW 1024
-#define FEW_ROWS 64
+#define SMALL_MATRIX_ROWS 64
 
 // One tile of at most FLOAT_ROWS rows and FLOAT_TOKENS tokens; several tokens only with float32 weights.
 INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, const u8 *const *w, const f32 *const *x, int n, int together) {
@@ -91,7 +91,7 @@ INL void multiply_floats(int type, int rows, int tokens, f32 *y, i64 stride, con
   f32 out[FLOAT_TOKENS * FLOAT_ROWS];
   for (int r = 0; r < FLOAT_ROWS; r++) some_w[r] = w[MIN(r, rows - 1)];
   for (int t = 0; t < FLOAT_TOKENS; t++) some_x[t] = x[MIN(t, tokens - 1)];
-  floats_many(out, FLOAT_ROWS, some_w, some_x, n);
+  floats_tile(out, FLOAT_ROWS, some_w, some_x, n);
   for (int t = 0; t < tokens; t++)
     for (int r = 0; r < rows; r++) y[t * stride + r] = out[t * FLOAT_ROWS + r];
 }
@@ -162,7 +162,7 @@ INL void panel_tile(int count, int type, const void *panel, int n, const f32 *co
   }
 DEFINE(whole, FLOAT_TILE, F32)
 DEFINE(most, FLOAT_TILE * 2 / 3, F32)
-DEFINE(few, FLOAT_TILE / 3, F32)
+DEFINE(third, FLOAT_TILE / 3, F32)
 DEFINE(one_f32, 1, F32)
 DEFINE(one_f16, 1, F16)
 #undef DEFINE
@@ -230,5 +230,5 @@ INL void multiply_panel(int count, int as_words, int vnni, const f32 *panel, int
   if (count > FLOAT_TILE * 2 / 3) panel_tile_whole(panel, n, floats, out);
   else if (count > FLOAT_TILE / 3) panel_tile_most(panel, n, floats, out);
   else if (count == 1) panel_tile_one_f32(panel, n, floats, out);
-  else panel_tile_few(panel, n, floats, out);
+  else panel_tile_third(panel, n, floats, out);
 }

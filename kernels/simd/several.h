@@ -163,12 +163,12 @@ INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i6
 #endif
 // Also for half as many tokens: what most files have.
 #if SHIFTED
-#define BESIDE_FEW(X) \
+#define BESIDE_HALF(X) \
   X(signed, SIGNED) X(short32, SHORT | MINS) X(begun32, SHORT | BEGUN) X(begun16, SHORT | BEGUN | BY16) BESIDE_VNNI(X)
 #elif NARROW
-#define BESIDE_FEW(X) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
+#define BESIDE_HALF(X) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
 #else
-#define BESIDE_FEW(X) TILES(X)
+#define BESIDE_HALF(X) TILES(X)
 #endif
 INL int beside_how(TypeInfo t, int vnni) {
   if (!vnni) return how_of(t);
@@ -181,15 +181,15 @@ INL int beside_how(TypeInfo t, int vnni) {
 #define DEFINE(name, how) DEFINE_FOR(name, BESIDE_TILE, how)
 BESIDE(DEFINE)
 #undef DEFINE
-#define DEFINE(name, how) DEFINE_FOR(few_##name, BESIDE_TILE / 2, how)
-BESIDE_FEW(DEFINE)
+#define DEFINE(name, how) DEFINE_FOR(half_##name, BESIDE_TILE / 2, how)
+BESIDE_HALF(DEFINE)
 #undef DEFINE
 #undef DEFINE_FOR
 // x has BESIDE_TILE tokens, of which the first `count` are stored.
 INL void multiply_beside(int how, int count, const Panel *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
   if (count <= BESIDE_TILE / 2) switch (how) {
-#define CASE(name, how) case how: beside_few_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
-    BESIDE_FEW(CASE)
+#define CASE(name, how) case how: beside_half_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
+    BESIDE_HALF(CASE)
 #undef CASE
   }
   switch (how) {

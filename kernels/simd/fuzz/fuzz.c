@@ -98,8 +98,8 @@ static Matrix random_factor(int n, int rows, int experts, f32 *out) {
 static Matrix random_product(int n, int rows, int experts, f32 *out) {
   Matrix m = random_factor(n, rows, experts, out);
   if (below(6)) return m;
-  m.type = FEW_COLUMNS + (below(2) ? F32 : F16);
-  m.rowBytes = n * (m.type == FEW_COLUMNS + F32 ? 4 : 2);
+  m.type = NARROW_MATRIX + (below(2) ? F32 : F16);
+  m.rowBytes = n * (m.type == NARROW_MATRIX + F32 ? 4 : 2);
   m.expertBytes = m.rowBytes * ((rows + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS);
   m.data = (u64)random_block(m.expertBytes * experts);
   return m;

@@ -10,11 +10,11 @@
 #if W == 16
 #define QUERIES 8
 #define POSITIONS 32 // scores computed at once
-#define FEW_QUERIES 4
+#define VALUE_REGS_QUERIES 4
 #else
 #define QUERIES 4
 #define POSITIONS 16
-#define FEW_QUERIES 1
+#define VALUE_REGS_QUERIES 1
 #endif
 #define VALUE_REGS_MAX 4
 
@@ -86,7 +86,7 @@ NOINL void soften(int in_words, const Attend *op, const Query *q, Span span, f32
   if (keep != 1) for (int d = 0; d < filled; d += W) STORE(sums + d, LOAD(vf, sums + d) * keep);
 }
 // Registers of a position's values that are added at once.
-INL int value_regs(int count, int type) { return type == KV_F16 && count <= FEW_QUERIES ? VALUE_REGS_MAX : 2; }
+INL int value_regs(int count, int type) { return type == KV_F16 && count <= VALUE_REGS_QUERIES ? VALUE_REGS_MAX : 2; }
 // A step of `next` is a position's values in one pass.
 INL void add_values(int count, int type, const u8 *values, int filled, Span span, Stream next, const Scores scores, ValueSums sums) {
   const int regs_at_once = value_regs(count, type);

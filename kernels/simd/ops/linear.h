@@ -11,7 +11,7 @@
 
 #define RUN_ROWS 256 // matrix rows per step, in place
 // Added to the type of a matrix with few columns that was copied as panels, (n, PANEL_ROWS).
-enum { FEW_COLUMNS = 1024 };
+enum { NARROW_MATRIX = 1024 };
 
 // The rows multiplied by a matrix: pairs of a row and one of its experts, or rows without experts.
 typedef struct {
@@ -51,7 +51,7 @@ INL void put_values(const Thread *t, const Linear *op, const Matrix *m, Part par
 // Several decode tokens, one by one.
 NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
   const TypeInfo type = type_info(m->type);
-  Packed x[DOTS_FEW];
+  Packed x[DOTS_SINGLE_MAX];
   f32 out[8 * PANEL_ROWS];
   for (int i = 0; i < count; i++) x[i] = input_at(op, members, first + i);
   const int most = 8 * PANEL_ROWS / count;
@@ -118,7 +118,7 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
     part.rows = MIN(members.decode > DOTS_TOKENS ? RUN_ROWS : part.rows, end - part.row);
     for (int first = 0; first < members.decode; first += DOTS_TOKENS) {
       const int count = MIN(DOTS_TOKENS, members.decode - first);
-      (count > DOTS_FEW ? dots_beside : dots_each)(t, op, m, members, part, first, count);
+      (count > DOTS_SINGLE_MAX ? dots_beside : dots_each)(t, op, m, members, part, first, count);
     }
   }
 }
@@ -177,7 +177,7 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
       const u8 *rows[FLOAT_ROWS];
       const int some = MIN(FLOAT_ROWS, part.rows - r);
       for (int i = 0; i < some; i++) rows[i] = w + (r + i) * row_bytes;
-      multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n, m->rows <= FEW_ROWS && n <= SHORT_ROW);
+      multiply_floats(type, some, count, out + r, PANEL_ROWS, rows, inputs, n, m->rows <= SMALL_MATRIX_ROWS && n <= SHORT_ROW);
     }
     for (int i = 0; i < count; i++) put_values(t, op, m, part, pair_at(members, first + i), out + i * PANEL_ROWS);
   }
@@ -185,13 +185,13 @@ NOINL void float_dots(const Thread *t, const Linear *op, const Matrix *m, Member
 
 // Prompts with float weights, as words if the record says so.
 NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
-  const int as_words = WORD_PANELS && op->words && !(m->type & FEW_COLUMNS);
+  const int as_words = WORD_PANELS && op->words && !(m->type & NARROW_MATRIX);
   const u8 *inputs = as_words ? AT(u8, op->words) : (const u8 *)floats_at(t, op->x);
   const i64 bytes = as_words ? WORD_BYTES(op->n) : 4 * (i64)op->n;
   f32 *panel = (f32 *)t->scratch;
-  const int as_halves = m->type == FEW_COLUMNS + F16 && members.prompt == 1;
-  if (as_halves || m->type == FEW_COLUMNS + F32) panel = (f32 *)part.w;
-  else if (m->type & FEW_COLUMNS)
+  const int as_halves = m->type == NARROW_MATRIX + F16 && members.prompt == 1;
+  if (as_halves || m->type == NARROW_MATRIX + F32) panel = (f32 *)part.w;
+  else if (m->type & NARROW_MATRIX)
     for (i64 i = 0; i < (i64)op->n * PANEL_ROWS; i += W) STORE(panel + i, halves((const u16 *)part.w + i));
   else fill_floats(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, as_words);
   for (int first = 0; first < members.prompt; first += FLOAT_TILE) {
@@ -282,14 +282,14 @@ NOINL void linear_chunks(const Thread *t, const Linear *op, int chunk, int count
     }
     while (unit >= units_of(&op->matrices[which])) unit -= units_of(&op->matrices[which++]);
     const Matrix *m = &op->matrices[which];
-    const int few = m->type & FEW_COLUMNS, floats = op->floats || few || is_float(m->type);
+    const int narrow = m->type & NARROW_MATRIX, floats = op->floats || narrow || is_float(m->type);
     const int run = floats || members.prompt ? 1 : MIN(count, units_of(m) - unit);
     const int row = unit * PANEL_ROWS;
     Part part = {AT(u8, m->data) + expert * m->expertBytes + row * m->rowBytes, AT(i8, m->grid),
                  m->bias ? AT(f32, m->bias) + (i64)expert * m->rows : 0, m->scales ? AT(f32, m->scales)[expert] : 1, row, MIN(run * PANEL_ROWS, m->rows - row)};
     if (floats) {
       // A prompt's last chunk of one token counts as a decode row: without rounded activations it has the same bits.
-      if (few) members = (Members){members.pairs, 0, members.decode + members.prompt};
+      if (narrow) members = (Members){members.pairs, 0, members.decode + members.prompt};
       else if (op->floats) members = (Members){members.pairs, members.decode + members.prompt, 0};
       if (members.decode) float_dots(t, op, m, members, part);
       if (members.prompt) float_panel(t, op, m, members, part);

@@ -10,8 +10,8 @@ import type { Weight } from "../../program/step.ts";
 import type { Tensor } from "./interleaved.ts";
 import type { Memory } from "./memory.ts";
 
-/** Added to the number of a matrix's type: `FEW_COLUMNS` of ops/linear.h. */
-const FEW_COLUMNS = 1024;
+/** Added to the number of a matrix's type: `NARROW_MATRIX` of ops/linear.h. */
+const NARROW_MATRIX = 1024;
 /** Rows longer than this are fast without a copy. */
 const COLUMNS_MAX = 128;
 const [F32, F16, BF16] = [0, 1, 30]; // ggml's ids
@@ -19,10 +19,10 @@ const [F32, F16, BF16] = [0, 1, 30]; // ggml's ids
 export const isFloatType = (type: number): boolean => type === F32 || type === F16 || type === BF16;
 
 /** Tells if a matrix is kept as panels. */
-export const isNarrow = (type: number): boolean => (type & FEW_COLUMNS) !== 0;
+export const isNarrow = (type: number): boolean => (type & NARROW_MATRIX) !== 0;
 
 export interface NarrowMatrix extends Tensor {
-  /** The id of its values' type, plus `FEW_COLUMNS`. */
+  /** The id of its values' type, plus `NARROW_MATRIX`. */
   readonly type: number;
   readonly rowBytes: number;
   /** Bytes of a matrix of a stack. */
@@ -62,7 +62,7 @@ export function makeNarrow(
         for (let i = 0; i < inDim; i++) out[panel + i * panelRows] = values[from + row * inDim + i]!;
       }
     }
-    const type = FEW_COLUMNS + (isHalf ? F16 : F32);
+    const type = NARROW_MATRIX + (isHalf ? F16 : F32);
     return { address, byteLength: view.byteLength, type, rowBytes, expertBytes: rows * rowBytes };
   };
   return (w) => {
