@@ -92,10 +92,10 @@ function encoderGraph(sizes: WhisperSizes, weight: WeightOf): Graph {
     const attributes = { kernel_shape: [3], pads: [1, 1], strides: [i + 1] };
     x = node("Gelu", [node("Conv", [x, w, b], `${name}/out`, { attributes })], `${name}/gelu`);
   }
-  const places = "encoder/position_encodings/encodings";
+  const positionTable = "encoder/position_encodings/encodings";
   const shape = [SOUND_POSITIONS, dim];
   x = node("Transpose", [x], "rows", { attributes: { perm: [0, 2, 1] } });
-  x = node("Add", [x, floats(places, shape, weight(places, shape))], "placed");
+  x = node("Add", [x, floats(positionTable, shape, weight(positionTable, shape))], "placed");
   for (let i = 0; i < layers; i++) {
     const own = `encoder/layer_${i}`;
     const n = norm(x, `${own}/self_attention/layer_norm`);
@@ -170,8 +170,8 @@ function decoderGraph(sizes: WhisperSizes, weight: WeightOf): Graph {
   const past = lengthOf("past_key_values.0.decoder.key", "past");
   const now = node("Gather", [node("Shape", ["input_ids"], "ids/shape"), one!], "now");
   const words = floats("words", [vocab, dim], weight("decoder/embeddings/weight", [vocab, dim]));
-  const places = "decoder/position_encodings/encodings";
-  const table = floats(places, [positions, dim], weight(places, [positions, dim]));
+  const positionTable = "decoder/position_encodings/encodings";
+  const table = floats(positionTable, [positions, dim], weight(positionTable, [positions, dim]));
   const place = node("Slice", [table, past, node("Add", [past, now], "end"), zero!], "place");
   let x = node("Add", [node("Gather", [words, "input_ids"], "embedded"), place], "placed");
   // the first run computes the keys and values of the sound; later ones find them in the cache

@@ -82,8 +82,8 @@ function pairBiases({ graph, pairBiases: known }: Lowering, rows: string, bias: 
   if (found !== undefined) return found;
   const zeros = graph.node("ConstantOfShape", [graph.node("Shape", [rows], { start: 1, end: 2 })]);
   const ones = graph.node("Add", [zeros, graph.floats(Float32Array.of(1))]);
-  const places = graph.node("Reshape", [graph.node("NonZero", [ones]), graph.ints([-1])]);
-  const distances = graph.node("Sub", [places, graph.node("Reshape", [places, graph.ints([-1, 1])])]);
+  const positions = graph.node("Reshape", [graph.node("NonZero", [ones]), graph.ints([-1])]);
+  const distances = graph.node("Sub", [positions, graph.node("Reshape", [positions, graph.ints([-1, 1])])]);
   const near = graph.node("Clip", [distances, graph.ints([-far], "int64", []), graph.ints([far], "int64", [])]);
   const width = 2 * far + 1;
   const table = graph.floats(values, [1, values.length / width, width]);

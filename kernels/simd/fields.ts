@@ -87,7 +87,7 @@ export const PASS = {
   starts: "u64", // i32 (rows): the first cell of a row's span, or its own
   ends: "u64", // i32 (rows): the cell after the last one of a row's span, or after its own
   positions: "u64", // i32 (rows, 3): time, height, width
-  places: "u64", // i32 (rows): scratch row for uncached keys
+  scratchRows: "u64", // i32 (rows): scratch row for uncached keys
   input: "u64", // f32 (rows, dim): initial rows given as vectors
   wantedRows: "u64", // i32 (wanted)
   blocks: "u64", // i32 (blockCount, 4): first row, number of rows; scratch row of their sequence, its length

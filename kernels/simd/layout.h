@@ -15,7 +15,7 @@ typedef struct { u64 data; u64 scales; u64 bias; u64 out; i64 rowBytes; i64 expe
 _Static_assert(sizeof(Matrix) == 72, "Matrix");
 typedef struct { i32 kind; i32 rowSet; i32 perRow; i32 joined; u64 next; u64 done; } Head;
 _Static_assert(sizeof(Head) == 32, "Head");
-typedef struct { u32 stamp; i32 threads; u64 ops; i32 opCount; i32 spin; i32 wake; i32 sleepers; u64 waitOn; u64 wakeAll; u64 scratch; i64 scratchBytes; i32 rows; i32 decodeRows; i32 wanted; i32 wantedDecode; i32 blockCount; i32 slot; i32 keep; i32 discard; i32 length; i32 features; u64 tokens; u64 slots; u64 cells; u64 starts; u64 ends; u64 positions; u64 places; u64 input; u64 wantedRows; u64 blocks; u64 result; } Pass;
+typedef struct { u32 stamp; i32 threads; u64 ops; i32 opCount; i32 spin; i32 wake; i32 sleepers; u64 waitOn; u64 wakeAll; u64 scratch; i64 scratchBytes; i32 rows; i32 decodeRows; i32 wanted; i32 wantedDecode; i32 blockCount; i32 slot; i32 keep; i32 discard; i32 length; i32 features; u64 tokens; u64 slots; u64 cells; u64 starts; u64 ends; u64 positions; u64 scratchRows; u64 input; u64 wantedRows; u64 blocks; u64 result; } Pass;
 _Static_assert(sizeof(Pass) == 192, "Pass");
 typedef struct { Head head; Matrix table; u64 out; i32 dim; i32 vocab; f32 scale; i32 vectorToken; i32 vectorDim; } Embed;
 _Static_assert(sizeof(Embed) == 136, "Embed");

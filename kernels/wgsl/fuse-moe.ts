@@ -3,7 +3,7 @@ import type { Dispatch, Operand } from "./dispatch.ts";
 import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
 
 /** Bindings of the second MLP in moe_gated_shared. */
-const PLACES = { w: 3, y: 8 };
+const BINDINGS = { w: 3, y: 8 };
 
 /** Parameters that both MLPs share. */
 const GATING = ["kind", "gateLimit", "upLimit"];
@@ -45,9 +45,9 @@ export const fuseSharedExpert: Fusion = (list, results) =>
         kernel: "moe_gated_shared",
         quants: [...quants!, ...mlp!.quants!],
         operands: operands
-          .with(PLACES.w, w)
-          .with(PLACES.w + 1, w2)
-          .with(PLACES.y, y),
+          .with(BINDINGS.w, w)
+          .with(BINDINGS.w + 1, w2)
+          .with(BINDINGS.y, y),
         params: { ...params, ...renamed(mlp!, SHAPE) },
         grid: { ...grid, x: Math.max(grid.x, mlp!.grid.x), times: grid.times + 1 },
       };

@@ -58,18 +58,20 @@ function takesNorm({ kernel, operands, params }: Dispatch, h: Value): boolean {
 
 /** A product that norms its rows like `norm`. */
 function withNorm(product: Dispatch, norm: Dispatch): Dispatch {
-  const places = NORMED[product.kernel]!; // `takesNorm` has checked
+  const bindings = NORMED[product.kernel]!; // `takesNorm` has checked
   const [x, w] = norm.operands;
-  const vectors = product.operands[places.norm];
+  const vectors = product.operands[bindings.norm];
   const weights = w?.kind === "vector" && w.weight ? [w.weight] : [];
   const more = vectors?.kind === "vectors" ? vectors.weights : [];
   const { len = 0 } = norm.params;
   // Biases and factors follow the norm; 0 means absent.
-  const behind = (places.behind ?? []).map((name) => {
+  const behind = (bindings.behind ?? []).map((name) => {
     const begin = product.params[name]!; // a parameter of the kernel, by NORMED
     return [name, begin === 0 ? 0 : begin + len];
   });
   const params = { ...product.params, hasNorm: 1, ...some(norm, ["eps"]), ...Object.fromEntries(behind) };
-  const operands = product.operands.with(0, x!).with(places.norm, { kind: "vectors", weights: [...weights, ...more] });
+  const operands = product.operands
+    .with(0, x!)
+    .with(bindings.norm, { kind: "vectors", weights: [...weights, ...more] });
   return { ...product, operands, params };
 }

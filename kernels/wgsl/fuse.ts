@@ -66,19 +66,19 @@ const SUMS: Partial<Record<KernelName, { residual: number; out: number; flag: st
 /** y = f(x), then z = a + y · s, if y has no other reader. */
 const fuseResidual: Fusion = (list, results) =>
   replaceRuns(list, 2, ([made, add], rest) => {
-    const places = made && SUMS[made.kernel];
-    if (!places || add?.kernel !== "add") return undefined;
-    const y = made.operands[places.out];
+    const bindings = made && SUMS[made.kernel];
+    if (!bindings || add?.kernel !== "add") return undefined;
+    const y = made.operands[bindings.out];
     const [left, right, z] = add.operands as [Value, Value, Value]; // see add.wgsl
-    if (y?.kind !== "activation" || y.access !== "write" || made.params[places.flag] !== 0) return undefined;
+    if (y?.kind !== "activation" || y.access !== "write" || made.params[bindings.flag] !== 0) return undefined;
     if (isMatrix(made) && !isPlain(made)) return undefined;
     const name = y.value.buf.name;
     const { scale = NaN } = add.params; // see add.wgsl
     const isLeft = left.value.buf.name === name;
     if (isLeft === (right.value.buf.name === name) || (isLeft && scale !== 1)) return undefined;
     if (z.value.buf.name !== name && isRead(name, rest, results)) return undefined;
-    const params = { ...made.params, [places.flag]: 1, scale };
-    const operands = made.operands.with(places.residual, isLeft ? right : left).with(places.out, z);
+    const params = { ...made.params, [bindings.flag]: 1, scale };
+    const operands = made.operands.with(bindings.residual, isLeft ? right : left).with(bindings.out, z);
     return { ...made, operands, params, step: add.step };
   });
 

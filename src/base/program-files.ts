@@ -67,19 +67,19 @@ function unpack(program: Shipped, path: string): string {
 }
 
 /** In the user's cache, or without a home in a temporary folder of this user. */
-function placesOf(platform: NodeJS.Platform): string[] {
+function cacheFolders(platform: NodeJS.Platform): string[] {
   if (platform === "win32") return [join(homedir(), "AppData/Local/hearth")];
   return [join(homedir(), ".cache/hearth"), join(tmpdir(), `hearth-${process.getuid?.() ?? 0}`)];
 }
 
 /** The folder for results about this machine that any process of the user may compute again. */
-export const machineCache = (): string => placesOf(process.platform)[0]!; // every system has one
+export const machineCache = (): string => cacheFolders(process.platform)[0]!; // every system has one
 
 function unpackFolder(id: string): string {
-  const places = placesOf(process.platform);
+  const parents = cacheFolders(process.platform);
   const problems: string[] = [];
-  for (const place of places) {
-    const folder = join(place, `program-${id}`);
+  for (const parent of parents) {
+    const folder = join(parent, `program-${id}`);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       checkOwnFolder(folder);

@@ -284,7 +284,7 @@ describe("the list of models in memory", () => {
   test("has all fields of a loaded model", async () => {
     const { paths } = await (await openStore(harness.root)).load("m");
     const loaded = { name: "m:latest", digest: "d1", paths, sizeBytes: 10, vramBytes: 4, ctxLen: 2048, pid: 1 };
-    const places = [
+    const placement = [
       { device: "GPU", layers: 3 },
       { device: "CPU", layers: 0, experts: 2 },
     ];
@@ -292,7 +292,7 @@ describe("the list of models in memory", () => {
     const elsewhere = { ...loaded, paths: { model: "/gone", adapters: [], files: [] } };
     harness.runtime.models = [
       { ...loaded, expiresAt: new Date("2026-05-06T07:08:09Z") },
-      { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z"), places },
+      { ...elsewhere, name: "deleted:latest", expiresAt: new Date("2026-05-06T07:08:00Z"), placement },
       { ...elsewhere, name: "broken:latest", expiresAt: new Date("2026-05-06T07:07:00Z"), streamed },
     ];
     await putModel(harness.root, "broken");
@@ -309,7 +309,7 @@ describe("the list of models in memory", () => {
         size_vram: 4,
         context_length: 2048,
       },
-      expect.objectContaining({ name: "deleted:latest", details: UNKNOWN, placement: places }),
+      expect.objectContaining({ name: "deleted:latest", details: UNKNOWN, placement }),
       expect.objectContaining({
         name: "broken:latest",
         details: UNKNOWN,
@@ -317,7 +317,7 @@ describe("the list of models in memory", () => {
       }),
     ]);
     expect(await get("/api/system")).toMatchObject({
-      divided_models: [{ name: "deleted:latest", placement: places }],
+      divided_models: [{ name: "deleted:latest", placement }],
     });
   });
 });

@@ -395,10 +395,10 @@ static void shift(Pass *p) {
   const int value_dim = group > 1 ? group * (1 + below(6)) : 1 + below(100), filled = FILLED_HEAD(value_dim), pairs = below(dim / 2 + 1);
   p->slot = below(SLOTS), p->length = 1 + below(ctx), p->keep = below(p->length);
   p->discard = below(p->length - p->keep + 1);
-  const i64 places = (i64)SLOTS * heads * ctx;
+  const i64 cells = (i64)SLOTS * heads * ctx;
   Shift *shift = add_op(OP_SHIFT, 1);
-  shift->keys = (u64)random_block(places * kv_bytes(type, dim)), shift->type = type, shift->heads = heads;
-  shift->values = (u64)random_block(places * kv_bytes(type, filled)), shift->headDim = dim, shift->valueDim = value_dim;
+  shift->keys = (u64)random_block(cells * kv_bytes(type, dim)), shift->type = type, shift->heads = heads;
+  shift->values = (u64)random_block(cells * kv_bytes(type, filled)), shift->headDim = dim, shift->valueDim = value_dim;
   shift->ctxLen = ctx, shift->rotaryDim = 2 * pairs, shift->neox = below(2);
   if (below(4)) shift->cos = (u64)random_floats(pairs), shift->sin = (u64)random_floats(pairs);
 }

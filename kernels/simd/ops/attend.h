@@ -218,7 +218,7 @@ NOINL Query query_of(const Thread *t, const Attend *op, const i32 *block, int ro
     if (op->window > 0) q.from = op->chunked ? q.at - q.at % op->window : MAX(0, q.at + 1 - op->window);
     return q;
   }
-  q.at = AT(i32, t->p.places)[row] - block[2];
+  q.at = AT(i32, t->p.scratchRows)[row] - block[2];
   if (op->spans) {
     q.from = AT(i32, t->p.starts)[row];
     q.to = AT(i32, t->p.ends)[row];

@@ -90,7 +90,7 @@ NOINL void write_key(int type, u8 *keys, int dim, i64 at, const f32 *x) {
 INL void store_row(Thread *t, const Store *op, int row) {
   const int dim = op->headDim, filled = FILLED_HEAD(op->valueDim), type = op->type;
   const i64 slot = op->kept ? AT(i32, t->p.slots)[row] : 0;
-  const i64 position = AT(i32, op->kept ? t->p.cells : t->p.places)[row];
+  const i64 position = AT(i32, op->kept ? t->p.cells : t->p.scratchRows)[row];
   const int has_value = op->ratio == 0 || (position + 1) % op->ratio == 0;
   for (int h = 0; h < op->heads; h++) {
     const i64 base = (slot * op->heads + h) * op->ctxLen, each = kv_bytes(type, filled);

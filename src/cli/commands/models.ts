@@ -24,8 +24,8 @@ export async function models(
   const shown = all.filter(({ fits, installed }) => options.all || installed || fits !== "no");
   const [heading = "", ...lines] = formatTable(["NAME", "SIZE", "FITS", "CAN", "HERE"], shown.map(rowOf)).split("\n");
   const groups = Map.groupBy(shown.keys(), (at) => String(shown[at]?.["purpose"]));
-  for (const [purpose, places] of groups) {
-    const rows = [heading, ...Array.from(places, (at) => lines[at] ?? "")];
+  for (const [purpose, indices] of groups) {
+    const rows = [heading, ...Array.from(indices, (at) => lines[at] ?? "")];
     terminal.write(`${HEADINGS[purpose] ?? purpose}\n${rows.map((row) => `  ${row}\n`).join("")}\n`);
   }
   const hidden = all.length - shown.length;

@@ -182,8 +182,8 @@ function chunksOf(prompt: readonly PromptSegment[], positions: Int32Array | unde
     }
     const { rows, isTwoWay, positions: own } = part.media;
     const counts = { n_tokens: rows, n_pos: own?.length ?? rows, non_causal: isTwoWay };
-    const places = perRow === 1 ? { pos: axis(0) } : { pos_sections: { t: axis(0), y: axis(1), x: axis(2) } };
-    return { type: "image", ...counts, ...places };
+    const index = perRow === 1 ? { pos: axis(0) } : { pos_sections: { t: axis(0), y: axis(1), x: axis(2) } };
+    return { type: "image", ...counts, ...index };
   });
 }
 

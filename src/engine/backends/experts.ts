@@ -6,7 +6,7 @@
 import { assert, checkNotCancelled } from "../../base/index.ts";
 import type { Backend, LoadOptions, Program, Session, StepSession } from "../program/backend.ts";
 import { weightsOf } from "../program/describe.ts";
-import { describePlaces, placesOf } from "../program/places.ts";
+import { describePlacement, placementOf } from "../program/placement.ts";
 import { layerCount } from "../program/split.ts";
 import type { Step } from "../program/step.ts";
 
@@ -49,12 +49,12 @@ export async function loadWithExperts(
 /** @param layers the number of layers, and how many have their experts on the CPU */
 function joined(session: Session, experts: StepSession, { all, count }: { all: number; count: number }): Session {
   const sum = (key: keyof Session["bytes"]): number => session.bytes[key] + experts.bytes[key];
-  const places = [...placesOf(session, all), { device: experts.device, layers: 0, experts: count }];
+  const placement = [...placementOf(session, all), { device: experts.device, layers: 0, experts: count }];
   return {
     ...session,
     backend: `${session.backend}+${experts.backend}`,
-    device: describePlaces(places),
-    places,
+    device: describePlacement(placement),
+    placement,
     bytes: { weights: sum("weights"), kv: sum("kv"), scratch: sum("scratch") },
     gpuLayers: { count: all, all, cpuExperts: count },
     close() {

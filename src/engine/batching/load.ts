@@ -110,7 +110,7 @@ export interface EngineInfo {
   readonly gpuLayers: Session["gpuLayers"];
   /** Set if the weights do not fit in memory: the number of their bytes in memory. */
   readonly streamed?: { readonly memory: number };
-  readonly places?: Session["places"];
+  readonly placement?: Session["placement"];
   /** Kind of a reranker's scores; undefined: not a reranker. */
   readonly ranks: RankHead["kind"] | undefined;
   /** The model has markers for filling in the middle. */
@@ -289,12 +289,12 @@ function kvBytesOf(
 
 /** Facts on a model and its draft model, once they are loaded. */
 function factsOf(
-  { backend, device, bytes, vramBytes = 0, gpuLayers, places, streamed }: Session,
+  { backend, device, bytes, vramBytes = 0, gpuLayers, placement, streamed }: Session,
   draft: LoadedDraft | undefined,
   others: readonly (Session | undefined)[],
 ): Pick<
   EngineInfo,
-  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "places" | "streamed" | "draftUnused"
+  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "placement" | "streamed" | "draftUnused"
 > {
   const drafting = [draft?.model?.session, ...others].flatMap((each) => each?.bytes ?? []);
   const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
@@ -304,7 +304,7 @@ function factsOf(
     bytes: { weights: all("weights"), kv: all("kv"), scratch: all("scratch") },
     vramBytes,
     gpuLayers,
-    ...(places && { places }),
+    ...(placement && { placement }),
     ...(streamed && { streamed: { memory: streamed.memory } }),
     ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
   };

@@ -8,7 +8,7 @@ import type { KernelChoice, KvCacheType } from "../../base/index.ts";
 import type { TopK, TopKLimits, TopKRequest } from "../text/sampling/top-k.ts";
 import type { Checkpoints, Growth, KvBlocks } from "./kept-slots.ts";
 import type { DiffusionTraits } from "./diffusion.ts";
-import type { Place } from "./places.ts";
+import type { PlacedPart } from "./placement.ts";
 import type { SpeechModel } from "./speech.ts";
 import type { Buf, Step } from "./step.ts";
 
@@ -295,7 +295,7 @@ export interface Session {
   /** Bytes on a GPU; undefined: no GPU. The memory of a software adapter is the machine's own. */
   readonly vramBytes?: number;
   /** The devices with parts of the model, the last layers first; undefined: all layers are on `device`. */
-  readonly places?: readonly Place[];
+  readonly placement?: readonly PlacedPart[];
   /** Layers on a GPU, the output counted as one, and how many have their experts on the CPU; undefined: no GPU. */
   readonly gpuLayers?: { readonly count: number; readonly all: number; readonly cpuExperts?: number };
   /**

@@ -21,7 +21,7 @@ import type { Checkpoints, KvBlocks } from "./kept-slots.ts";
 import { joinBlocks, joinCheckpoints } from "./joined-states.ts";
 import { mixesRows, readsOf, writtenBy } from "./describe.ts";
 import { memoryFor } from "./memory.ts";
-import { describePlaces, placesOf } from "./places.ts";
+import { describePlacement, placementOf } from "./placement.ts";
 import { kvStates } from "./sequence-state.ts";
 import { statesEnd } from "./states.ts";
 import type { Buf, Step } from "./step.ts";
@@ -175,7 +175,7 @@ interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "span
 class SplitSession implements Session {
   readonly backend: string;
   readonly device: string;
-  readonly places: NonNullable<Session["places"]>;
+  readonly placement: NonNullable<Session["placement"]>;
   readonly lost?: Promise<Error>;
   readonly bytes: Session["bytes"];
   readonly vramBytes: number;
@@ -193,8 +193,8 @@ class SplitSession implements Session {
     const all = layerCount(cut.back) + layerCount(cut.front);
     const backends = new Set([last, first].flatMap(({ backend }) => backend.split("+")));
     this.backend = [...backends].join("+");
-    this.places = [...placesOf(last, count), ...placesOf(first, all - count)];
-    this.device = describePlaces(this.places);
+    this.placement = [...placementOf(last, count), ...placementOf(first, all - count)];
+    this.device = describePlacement(this.placement);
     const lost = [first.lost, last.lost].filter((each) => each !== undefined);
     if (lost.length > 0) this.lost = Promise.race(lost);
     const sum = (key: keyof Session["bytes"]): number => first.bytes[key] + last.bytes[key];

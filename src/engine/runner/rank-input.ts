@@ -71,12 +71,12 @@ function inPrompt(tokenizer: PairTokenizer, query: string, prompt: string): Pair
       markup.flatMap((segments, i) => (i === 0 ? segments : [{ text: document, control: false }, ...segments])),
       { addSpecial: false, parseSpecial: true },
     );
-  const places = parts.length - 1;
+  const documents = parts.length - 1;
   let taken: number | undefined; // ids of the prompt and the query
   return {
     second: undefined,
     encode(text, limits) {
-      const room = Math.floor((limits.limit - (taken ??= around("").length)) / places);
+      const room = Math.floor((limits.limit - (taken ??= around("").length)) / documents);
       checkRoom(room, 0, limits); // checked before the query is tokenized with each document
       const whole = around(text);
       if (whole.length <= limits.limit) return whole;

@@ -117,8 +117,8 @@ export class SqliteStore implements Store {
   }
 
   #insert({ table, columns, rows, ending = "" }: Insert): void {
-    const places = columns.map((_, i) => `$${i + 1}`).join(", ");
-    const prepared = this.#prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${places}) ${ending}`);
+    const placeholders = columns.map((_, i) => `$${i + 1}`).join(", ");
+    const prepared = this.#prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${placeholders}) ${ending}`);
     for (const row of rows) prepared.run(...row);
   }
 

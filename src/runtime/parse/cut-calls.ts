@@ -48,8 +48,8 @@ function closeLast(body: string) {
     const { text, length, rest, more, open } = closePrefix(body.slice(start));
     if (length === undefined) {
       const kept = body.slice(0, body.length - rest.length);
-      const places = open.map((place) => start + place);
-      return { text: before + text, kept, more: more ? before + more : "", open: places };
+      const positions = open.map((place) => start + place);
+      return { text: before + text, kept, more: more ? before + more : "", open: positions };
     }
     start = nextBracket(body, start + length);
   }

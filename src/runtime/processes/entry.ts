@@ -79,14 +79,14 @@ export const slotsOf = ({ load, runner }: Entry): number =>
 export function describe(entry: Entry): LoadedModel[] {
   const { model, runner, beside } = entry;
   assert(runner, `${model.name} is listed before it is loaded`);
-  const { bytes, vramBytes, ctxLen, places } = runner.info;
+  const { bytes, vramBytes, ctxLen, placement } = runner.info;
   const describeOne = (each: PoolModel): LoadedModel => ({
     name: each.name,
     digest: each.digest,
     paths: { model: each.path, adapters: each.adapters, files: each.files ?? [] },
     sizeBytes: bytes.weights + bytes.kv + bytes.scratch,
     vramBytes,
-    ...(places && { places }),
+    ...(placement && { placement }),
     ...(runner.streamed && { streamed: runner.streamed }),
     ctxLen,
     expiresAt: new Date(entry.expiresAtMs),

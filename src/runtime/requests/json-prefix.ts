@@ -23,7 +23,7 @@ export interface Closed {
 /** Completes the value at the start of a text, which must be a bracket. Does not check the content of brackets. */
 export function closePrefix(text: string): Closed {
   const open: string[] = [];
-  const places: number[] = [];
+  const positions: number[] = [];
   let [isName, sureLength] = [false, 0]; // the text up to there needs only closing brackets
   for (let at = 0; at < text.length; at++) {
     const char = text[at]!;
@@ -31,17 +31,17 @@ export function closePrefix(text: string): Closed {
       const end = endOfString(text, at);
       const isValue = !isName || open.at(-1) !== "{";
       if (end.isCut && isValue)
-        return { text: text.slice(0, end.at) + char + closing(open), rest: text.slice(end.at), open: places };
+        return { text: text.slice(0, end.at) + char + closing(open), rest: text.slice(end.at), open: positions };
       if (end.isCut) break;
       at = end.at - 1;
       if (isValue) sureLength = end.at;
     } else if (CLOSING[char] !== undefined) {
       open.push(char);
-      places.push(at);
+      positions.push(at);
       [isName, sureLength] = [true, at + 1];
     } else if (char === "}" || char === "]" || char === ")") {
       open.pop();
-      places.pop();
+      positions.pop();
       sureLength = at + 1;
       if (open.length === 0) return { text: text.slice(0, sureLength), length: sureLength, rest: "", open: [] };
     } else if (char === ",") [isName, sureLength] = [true, at];
@@ -50,7 +50,7 @@ export function closePrefix(text: string): Closed {
   const sure = text.slice(0, sureLength);
   const comma = /[[{(]\s*$/.test(sure) ? "" : ",";
   const more = sure + comma + (open.at(-1) === "{" ? '"more":0' : "0") + closing(open);
-  return { text: sure + closing(open), rest: text.slice(sureLength), more, open: places };
+  return { text: sure + closing(open), rest: text.slice(sureLength), more, open: positions };
 }
 
 const closing = (open: readonly string[]): string => open.reduce((after, bracket) => CLOSING[bracket] + after, "");

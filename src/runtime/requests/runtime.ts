@@ -264,7 +264,7 @@ export interface LoadedModel {
   readonly sizeBytes: number;
   readonly vramBytes: number;
   /** The devices with parts of the model; absent: it is on one device. */
-  readonly places?: NonNullable<EngineInfo["places"]>;
+  readonly placement?: NonNullable<EngineInfo["placement"]>;
   /** Absent: all its weights are in memory. */
   readonly streamed?: StreamedWeights;
   readonly ctxLen: number;

@@ -29,7 +29,7 @@ async function itemOf({ store, inspect }: RouteDeps, loaded: LoadedModel): Promi
     details: details ? { ...details, parent_model: "" } : UNKNOWN_DETAILS,
     expires_at: formatTime(loaded.expiresAt.getTime()),
     size_vram: loaded.vramBytes,
-    ...(loaded.places && { placement: loaded.places }),
+    ...(loaded.placement && { placement: loaded.placement }),
     ...(loaded.streamed && { streamed: streamedOf(loaded.streamed) }),
     context_length: loaded.ctxLen,
   };

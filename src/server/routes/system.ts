@@ -26,7 +26,7 @@ export const systemRoutes = [
 
 async function system({ version, runtime, machine }: RouteDeps): Promise<Reply> {
   const { running, waiting, events } = runtime.activity();
-  const placed = runtime.loaded().flatMap(({ name, places }) => (places ? [{ name, placement: places }] : []));
+  const placed = runtime.loaded().flatMap(({ name, placement }) => (placement ? [{ name, placement }] : []));
   const activity = { running, waiting, ...events };
   const divided = placed.length > 0 && { divided_models: placed };
   return { kind: "json", body: { version, ...(await machine?.()), activity, ...divided } };

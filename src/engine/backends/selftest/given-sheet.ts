@@ -65,9 +65,9 @@ function rows(slot: number, start: number, count: number, more: Partial<Rows> = 
 }
 
 /** Vectors for some of `count` rows, twice as wide as embeddings. */
-function givenAt(places: readonly number[], count: number): Partial<Rows> {
-  const tokens = Int32Array.from({ length: count }, (_, i) => (places.includes(i) ? -1 : i));
-  return { tokens, vectors: randomValues(places.length * 2 * DIM, count) };
+function givenAt(vectorRows: readonly number[], count: number): Partial<Rows> {
+  const tokens = Int32Array.from({ length: count }, (_, i) => (vectorRows.includes(i) ? -1 : i));
+  return { tokens, vectors: randomValues(vectorRows.length * 2 * DIM, count) };
 }
 
 function randomValues(count: number, seed: number): Float32Array {

@@ -131,17 +131,17 @@ export const attentionOps: Pick<Ops<void, Lowering>, AttentionOp> = {
   },
 
   bidirectionalAttention(step, lowering) {
-    const { memory, kv, places, layers } = lowering;
+    const { memory, kv, scratchRows, layers } = lowering;
     const { nHeads, nKvHeads = nHeads, headDim, window = 0 } = step;
     const shape = { kvHeads: nKvHeads, headDim, valueDim: headDim };
-    const cache = layers.get(UNKEPT) ?? allocateLayer(memory, { ...kv, slots: 1, ctxLen: places }, shape);
+    const cache = layers.get(UNKEPT) ?? allocateLayer(memory, { ...kv, slots: 1, ctxLen: scratchRows }, shape);
     layers.set(UNKEPT, cache);
     assert(cache.kvHeads === nKvHeads && cache.headDim === headDim, "encoders have heads of one shape");
     const v = { buf: step.v, offset: 0, stride: headDim, dim: headDim };
     store({ k: step.k, v }, { cache, heads: nKvHeads, kept: 0 }, lowering);
     const { inSpans = false, ...rest } = step;
     const spans = { ...rest, nKvHeads, window, softCap: 0, oneWay: !inSpans };
-    attend(spans, { cache, kept: 0, ctxLen: places }, lowering);
+    attend(spans, { cache, kept: 0, ctxLen: scratchRows }, lowering);
   },
 
   crossAttention(step, lowering) {
@@ -191,8 +191,8 @@ function store(
   { cache, heads, kept, ratio = 0, ...place }: Place & { heads: number; ratio?: number; ctxLen?: number },
   lowering: Lowering,
 ): void {
-  const { list, kv, places } = lowering;
-  const { type = kv.type, ctxLen = kept ? kv.ctxLen : places } = place;
+  const { list, kv, scratchRows } = lowering;
+  const { type = kv.type, ctxLen = kept ? kv.ctxLen : scratchRows } = place;
   const { headDim, valueDim } = cache;
   const keys = list.get(k);
   const width = keys.dim / heads;

@@ -25,7 +25,7 @@ export interface Shared {
   readonly buffers: Buffers;
   readonly kv: KvShape;
   /** Scratch rows for uncached keys and values: positions of all sequences of a pass. */
-  readonly places: number;
+  readonly scratchRows: number;
   /** Rows of a pass; grows if a span is longer. */
   maxRows: number;
   readonly ctxLen: number;

@@ -193,7 +193,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
   const starts = array("starts", 1);
   const ends = array("ends", 1);
   const positions = array("positions", 3);
-  const places = array("places", 1);
+  const scratchRows = array("scratchRows", 1);
   const wanted = array("wantedRows", 1);
   const blocks = array("blocks", 4);
   const width = Math.max(inputDim, vectorDim, remembered.dim);
@@ -206,7 +206,7 @@ function makeArrays(memory: Memory, limits: RowLimits, view: DataView): (rows: P
     starts.set(rows.starts);
     ends.set(rows.ends);
     positions.set(rows.positions);
-    places.set(rows.places);
+    scratchRows.set(rows.scratchRows);
     wanted.set(rows.wanted);
     blocks.set(rows.blocks);
     for (const { row, values } of rows.inputs) input.set(values, row * rows.inputWidth);

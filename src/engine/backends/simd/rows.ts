@@ -8,7 +8,7 @@ import type { RowAdapter, StateRows } from "../../program/backend.ts";
 import { checkBatch, positionsEnd, type BatchLimits } from "../check-batch.ts";
 
 /** The scratch rows of a sequence begin at multiples of this. */
-const PLACE_FILL = 32;
+const SCRATCH_FILL = 32;
 
 /** A multiple of this many query rows fills whole tiles. */
 const STEP = 8;
@@ -17,7 +17,7 @@ export interface RowLimits extends BatchLimits {
   /** Number of learned positions. */
   readonly positions: number;
   readonly maxRows: number;
-  readonly places: number;
+  readonly scratchRows: number;
   /** Rows of one sequence whose attention is one chunk: they share converted keys and values. */
   readonly blockRows: number;
   /** Values per row from the caller; 0: none. */
@@ -34,7 +34,7 @@ export interface PassRows {
   readonly ends: Int32Array;
   /** Three per row. */
   readonly positions: Int32Array;
-  readonly places: Int32Array;
+  readonly scratchRows: Int32Array;
   /** The rows of a row's memory; 0: none. */
   readonly remembered: Int32Array;
   /** Undefined: no row has chosen an adapter. */
@@ -92,27 +92,27 @@ export function* passesOf(batch: readonly StateRows[], limits: RowLimits): Gener
   });
   pieces.sort((a, b) => Number(b.decode) - Number(a.decode));
   let taken: Piece[] = [];
-  let [rows, places] = [0, 0];
-  const whole = limits.places !== Infinity;
+  let [rows, scratchRows] = [0, 0];
+  const whole = limits.scratchRows !== Infinity;
   for (const piece of pieces) {
     let { from } = piece;
     while (from < piece.count) {
       const needed = whole ? piece.count : 1;
-      const filled = whole ? fillPlaces(piece.count) : 0;
-      if (taken.length > 0 && (rows + needed > limits.maxRows || places + filled > limits.places)) {
+      const filled = whole ? fillScratch(piece.count) : 0;
+      if (taken.length > 0 && (rows + needed > limits.maxRows || scratchRows + filled > limits.scratchRows)) {
         yield layOut(taken, limits);
-        [taken, rows, places] = [[], 0, 0];
+        [taken, rows, scratchRows] = [[], 0, 0];
       }
       const count = withoutCut(piece.entry, from, Math.min(piece.count - from, limits.maxRows - rows));
       if (count === 0) {
         assert(taken.length > 0, `a span of more than ${limits.maxRows} rows`);
         yield layOut(taken, limits);
-        [taken, rows, places] = [[], 0, 0];
+        [taken, rows, scratchRows] = [[], 0, 0];
         continue;
       }
       assert(!whole || count === piece.count, `a sequence of ${piece.count} rows of ${limits.maxRows}`);
       taken.push({ ...piece, from, count });
-      [from, rows, places] = [from + count, rows + count, places + filled];
+      [from, rows, scratchRows] = [from + count, rows + count, scratchRows + filled];
     }
   }
   if (taken.length > 0) yield layOut(taken, limits);
@@ -127,19 +127,19 @@ function withoutCut({ spans = [] }: StateRows, from: number, count: number): num
   return cut ? Math.max(0, cut.first - from) : count;
 }
 
-const fillPlaces = (count: number): number => Math.ceil(count / PLACE_FILL) * PLACE_FILL;
+const fillScratch = (count: number): number => Math.ceil(count / SCRATCH_FILL) * SCRATCH_FILL;
 
 function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
-  const { keeps, places: room, blockRows, memory, inputDim, vectorDim } = limits;
+  const { keeps, scratchRows: room, blockRows, memory, inputDim, vectorDim } = limits;
   const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
   const array = (width = 1): Int32Array => new Int32Array(count * width);
-  const [tokens, slots, cells, positions, places] = [array(), array(), array(), array(3), array()];
+  const [tokens, slots, cells, positions, scratchRows] = [array(), array(), array(), array(3), array()];
   const [starts, ends, remembered] = [array(), array(), array()];
   const inputs: PassRows["inputs"][number][] = [];
   const wanted: { row: number; target: number; decode: boolean }[] = [];
   const blocks: number[] = [];
   const adapters = adaptersOf(pieces);
-  let [row, place] = [0, 0];
+  let [row, scratchRow] = [0, 0];
   for (const { entry, from, count: rows, target, decode } of pieces) {
     for (let i = 0; i < rows; i++) {
       tokens[row + i] = entry.tokens[from + i]!;
@@ -148,20 +148,20 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
       const span = spanOf(entry, from + i);
       starts[row + i] = entry.start + span.first;
       ends[row + i] = entry.start + span.end;
-      places[row + i] = place + i;
+      scratchRows[row + i] = scratchRow + i;
       remembered[row + i] = entry.memory ? entry.memory.rows.length / memory.dim : 0;
     }
     positions.set(positionsOf(entry, from, rows), row * 3);
     inputs.push(...inputsOf(entry, { from, count: rows, row }, limits));
     const step = decode ? 1 : evenStep(rows, blockRows);
-    for (let i = 0; i < rows; i += step) blocks.push(row + i, Math.min(step, rows - i), place, rows);
+    for (let i = 0; i < rows; i += step) blocks.push(row + i, Math.min(step, rows - i), scratchRow, rows);
     for (const at of wantedOf(entry)) {
       if (at < from || at >= from + rows) continue;
       const one = decode || entry.states !== "all";
       wanted.push({ row: row + at - from, target: target + (entry.states === "all" ? at : 0), decode: one });
     }
     row += rows;
-    if (room !== Infinity) place += fillPlaces(rows);
+    if (room !== Infinity) scratchRow += fillScratch(rows);
   }
   wanted.sort((a, b) => Number(b.decode) - Number(a.decode));
   return {
@@ -171,7 +171,7 @@ function layOut(pieces: readonly Piece[], limits: RowLimits): PassRows {
     starts,
     ends,
     positions,
-    places,
+    scratchRows,
     remembered,
     ...(adapters.length > 0 && { adapters }),
     inputWidth: inputDim || vectorDim,

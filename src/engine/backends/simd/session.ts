@@ -185,13 +185,13 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
   const maxRows = encodes
     ? Math.max(ENCODER_ROWS, slots, ctxLen)
     : Math.max(slots, Math.min(PASS_ROWS, slots * ctxLen));
-  const places = encodes ? Math.max(SCRATCH_ROWS, fillContext(ctxLen)) : 0;
+  const scratchRows = encodes ? Math.max(SCRATCH_ROWS, fillContext(ctxLen)) : 0;
   const first = steps[0]!;
   const tables = steps.flatMap((step) => (step.op === "addPosition" ? [step.table.outDim] : []));
   const limits: RowLimits = {
     ...batchLimits(program, { ctxLen, slots, anyRows: true }),
     maxRows,
-    places: encodes ? places : Infinity,
+    scratchRows: encodes ? scratchRows : Infinity,
     blockRows: threads > FEW_THREADS ? 32 : 128,
     positions: Math.min(Infinity, ...tables),
     inputDim: first.op === "input" ? first.out.dim : 0,
@@ -209,7 +209,7 @@ export function makeParts(program: Program, options: LoadOptions, engine: Engine
     weights: makeWeightPlaces(source, memory, { ...options, panelRows, streams }),
     buffers: makeBuffers(memory),
     kv,
-    places,
+    scratchRows,
     maxRows,
     ctxLen,
     vectorDim: limits.vectorDim,

@@ -149,9 +149,9 @@ function shiftKeys(
   const { nKvHeads, keyDim, skip, buffers } = layers[index]!;
   const { cos, sin } = ropeShift(rope, { discard, ctxLen });
   const pairs = rope.rotaryDim / 2;
-  const places = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
+  const strides = rope.style === "norm" ? { step: 2, apart: 1 } : { step: 1, apart: pairs };
   const words = new DataView(new ArrayBuffer(32));
-  const shape = { first, count, heads: nKvHeads, headDim: keyDim, skip, pairs, ...places };
+  const shape = { first, count, heads: nKvHeads, headDim: keyDim, skip, pairs, ...strides };
   writeParams(words, 0, { kernel: "shift_keys", params: shape });
   device.gpu.queue.writeBuffer(params, 0, words.buffer);
   device.gpu.queue.writeBuffer(angles, 0, Float32Array.from([...cos, ...sin]));

@@ -139,7 +139,7 @@ export async function uploadWeights(
   const names = new Set(parts.map(({ weight }) => weight.name));
   const beside = options.beside as DeviceWeights | undefined; // a session of this backend holds them
   const bind = (key: unknown): GPUBufferBinding => {
-    const place = vectors.places.get(key) ?? { offset: 0, size: BINDING_ALIGN };
+    const place = vectors.ranges.get(key) ?? { offset: 0, size: BINDING_ALIGN };
     return { buffer: vectorBuffer!, ...place };
   };
   return {
@@ -235,19 +235,19 @@ function write(queue: GPUQueue, buffer: GPUBuffer, { at, bytes }: { at: number; 
 
 /** All vectors and constants of a program, in sequence at offsets where a binding can begin. */
 interface Vectors {
-  readonly places: ReadonlyMap<unknown, { readonly offset: number; readonly size: number }>;
+  readonly ranges: ReadonlyMap<unknown, { readonly offset: number; readonly size: number }>;
   readonly byteLength: number;
   unpack(source: WeightSource): Uint8Array<ArrayBuffer>;
 }
 
 function placeVectors(dispatches: readonly Dispatch[]): Vectors {
-  const places = new Map<unknown, { offset: number; size: number }>();
+  const ranges = new Map<unknown, { offset: number; size: number }>();
   const fills: ((data: ArrayBuffer, source: WeightSource) => void)[] = [];
   let end = BINDING_ALIGN; // missing vectors are bound to zeros
   const place = (key: unknown, length: number, fill: (out: Float32Array, source: WeightSource) => void): void => {
-    if (places.has(key)) return;
+    if (ranges.has(key)) return;
     const offset = end;
-    places.set(key, { offset, size: align(4 * length, 16) });
+    ranges.set(key, { offset, size: align(4 * length, 16) });
     end = align(offset + 4 * length, BINDING_ALIGN);
     fills.push((data, source) => fill(new Float32Array(data, offset, length), source));
   };
@@ -270,7 +270,7 @@ function placeVectors(dispatches: readonly Dispatch[]): Vectors {
     for (const fill of fills) fill(data.buffer, source);
     return data;
   };
-  return { places, byteLength: end, unpack };
+  return { ranges, byteLength: end, unpack };
 }
 
 /** Number of values of a vector: of all its rows and all its experts. */

@@ -12,7 +12,7 @@ import { norm, project, streamOf } from "../../vision/tower.ts";
 import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
 import { asRows, type Ear, type Sheet, type Stage } from "../ear.ts";
 import { HOP, spectrogram } from "../mel.ts";
-import { placesKey, placesQuery, placesRope, PLACES_DIM, WINDOW } from "../relative-places.ts";
+import { positionKey, positionQuery, positionRope, POSITION_DIM, WINDOW } from "../relative-positions.ts";
 
 /** Epsilon of all norms; files have another. */
 const EPS = 1e-6;
@@ -188,8 +188,8 @@ function attention({ model, sources }: Given, layer: number): Step[] {
   const { h, y, q, k, v, heads } = streamOf(model);
   const blk = `a.blk.${layer}`;
   const part = (name: string, size: number): Buf => ({ name, dim: nHeads * size });
-  const [qPlace, kPlace] = [part("q.place", PLACES_DIM), part("k.place", PLACES_DIM)];
-  const [qAll, kAll] = [part("q.all", headDim + PLACES_DIM), part("k.all", headDim + PLACES_DIM)];
+  const [qPosition, kPosition] = [part("q.position", POSITION_DIM), part("k.position", POSITION_DIM)];
+  const [qAll, kAll] = [part("q.all", headDim + POSITION_DIM), part("k.all", headDim + POSITION_DIM)];
   const made = (name: string, shape: readonly [number, number, number], make: () => Float32Array): Weight => {
     const [inDim, outDim, experts] = shape;
     sources.put(`${blk}.${name}`, () => new Uint8Array(make().buffer as ArrayBuffer));
@@ -200,7 +200,7 @@ function attention({ model, sources }: Given, layer: number): Step[] {
     const values = (): Float32Array => Float32Array.from({ length: dim }, (_, i) => by * (own?.[i % headDim] ?? 1));
     return { op: "multiplyVector", x, w: made(`made.${name}`, [dim, 1, 1], values) };
   };
-  const turned = (x: Buf): Step => ({ op: "rope", x, heads: nHeads, headDim: PLACES_DIM, rope: placesRope });
+  const turned = (x: Buf): Step => ({ op: "rope", x, heads: nHeads, headDim: POSITION_DIM, rope: positionRope });
   const distances = distancesOf(model, `${blk}.attn_k_rel`);
   return [
     ...project(model, `${blk}.attn_q`, { out: q, x: h }),
@@ -210,25 +210,25 @@ function attention({ model, sources }: Given, layer: number): Step[] {
     scaled(k, "per_dim_k_scale", Math.log(1 + Math.E) / Math.LN2),
     {
       op: "headLinear",
-      out: qPlace,
+      out: qPosition,
       x: q,
-      w: made("made.places", [headDim, PLACES_DIM, nHeads], () => placesQuery(distances(), nHeads)),
+      w: made("made.q_position", [headDim, POSITION_DIM, nHeads], () => positionQuery(distances(), nHeads)),
       transposed: false,
     },
-    { op: "slice", out: kPlace, x: qPlace, heads: 1, at: 0 }, // any values of its size
-    { op: "scale", x: kPlace, by: 0 },
+    { op: "slice", out: kPosition, x: qPosition, heads: 1, at: 0 }, // any values of its size
+    { op: "scale", x: kPosition, by: 0 },
     {
       op: "addVector",
-      x: kPlace,
-      w: made("made.place", [kPlace.dim, 1, 1], () => {
-        const own = placesKey();
-        return Float32Array.from({ length: kPlace.dim }, (_, i) => own[i % PLACES_DIM]!);
+      x: kPosition,
+      w: made("made.k_position", [kPosition.dim, 1, 1], () => {
+        const own = positionKey();
+        return Float32Array.from({ length: kPosition.dim }, (_, i) => own[i % POSITION_DIM]!);
       }),
     },
-    turned(qPlace),
-    turned(kPlace),
-    { op: "join", out: qAll, a: q, b: qPlace, heads: nHeads },
-    { op: "join", out: kAll, a: k, b: kPlace, heads: nHeads },
+    turned(qPosition),
+    turned(kPosition),
+    { op: "join", out: qAll, a: q, b: qPosition, heads: nHeads },
+    { op: "join", out: kAll, a: k, b: kPosition, heads: nHeads },
     {
       op: "attention",
       out: heads,
@@ -238,7 +238,7 @@ function attention({ model, sources }: Given, layer: number): Step[] {
       layer,
       nHeads,
       nKvHeads: nHeads,
-      headDim: headDim + PLACES_DIM,
+      headDim: headDim + POSITION_DIM,
       valueDim: headDim,
       scale: 1,
       window: WINDOW,

@@ -12,7 +12,7 @@ import { cutOf, slicesOf, type SliceRule } from "../slices.ts";
 import { buffersOf, inputSteps, layers, norm, patchEmbedding, project } from "../tower.ts";
 
 /** Learned positions per side, for any image size. */
-const PLACES = 70;
+const GRID_SIDE = 70;
 /** Head size of the queries' attention; no key has it. */
 const HEAD_DIM = 128;
 const BASE = 10_000;
@@ -57,7 +57,7 @@ export function resampler(model: ClipModel): Projector {
       result: x,
     },
     rowsMax: PATCHES_MAX + QUERIES_MAX,
-    rowsOf: placesOf(model),
+    rowsOf: positionsOf(model),
     ...lookingOn(model, queries),
     shapeOf: () => ({ width: queries, height: 1 }),
   };
@@ -88,19 +88,19 @@ function tilingOf(rule: SliceRule, version: number): Tiling {
  * Positions of the patches in line order: a grid of learned positions is stretched over any picture, and each patch
  * gets the nearest.
  */
-function placesOf(model: ClipModel): Projector["rowsOf"] {
+function positionsOf(model: ClipModel): Projector["rowsOf"] {
   const { dim } = model;
-  const table = model.matrix("v.position_embd", { inDim: dim, outDim: PLACES * PLACES });
+  const table = model.matrix("v.position_embd", { inDim: dim, outDim: GRID_SIDE * GRID_SIDE });
   const bias = model.bias("v.patch_embd", dim);
   return ({ width, height }) => {
-    const places = model.floats(table);
+    const learned = model.floats(table);
     const biases = bias && model.floats(bias);
     const added = new Float32Array(width * height * dim);
     for (let i = 0; i < width * height; i++) {
-      const row = Math.floor((PLACES * Math.floor(i / width)) / height);
-      const column = Math.floor((PLACES * (i % width)) / width);
-      const at = (row * PLACES + column) * dim;
-      for (let j = 0; j < dim; j++) added[i * dim + j] = places[at + j]! + (biases ? biases[j]! : 0);
+      const row = Math.floor((GRID_SIDE * Math.floor(i / width)) / height);
+      const column = Math.floor((GRID_SIDE * (i % width)) / width);
+      const at = (row * GRID_SIDE + column) * dim;
+      for (let j = 0; j < dim; j++) added[i * dim + j] = learned[at + j]! + (biases ? biases[j]! : 0);
     }
     return { count: width * height, added };
   };
@@ -183,10 +183,10 @@ function wavesOf(grid: Grid, width: number): Float32Array {
   const rates = Float32Array.from({ length: each }, (_, i) => 1 / f32(BASE ** f32(i / each)));
   const out = new Float32Array(grid.width * grid.height * width);
   for (let i = 0; i < grid.width * grid.height; i++) {
-    const places = [i % grid.width, Math.floor(i / grid.width)];
-    for (const [axis, place] of places.entries()) {
+    const coordinates = [i % grid.width, Math.floor(i / grid.width)];
+    for (const [axis, coordinate] of coordinates.entries()) {
       for (let j = 0; j < each; j++) {
-        const angle = f32(rates[j]! * place);
+        const angle = f32(rates[j]! * coordinate);
         out[i * width + 2 * axis * each + j] = Math.sin(angle);
         out[i * width + (2 * axis + 1) * each + j] = Math.cos(angle);
       }

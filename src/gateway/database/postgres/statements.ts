@@ -85,8 +85,8 @@ const hasBytes = (row: readonly Value[]): boolean => row.some((value) => value i
 async function insert(connection: Connection, { table, columns, rows, ending = "" }: Insert): Promise<void> {
   const names = columns.join(", ");
   if (rows.some(hasBytes)) {
-    const places = columns.map((_, i) => `$${i + 1}`).join(", ");
-    const text = `INSERT INTO ${table} (${names}) VALUES (${places}) ${ending}`;
+    const placeholders = columns.map((_, i) => `$${i + 1}`).join(", ");
+    const text = `INSERT INTO ${table} (${names}) VALUES (${placeholders}) ${ending}`;
     fulfilled(await Promise.allSettled(rows.map((row) => query(connection, text, row))));
     return;
   }

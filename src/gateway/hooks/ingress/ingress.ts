@@ -67,8 +67,8 @@ export function makeIngress(deps: IngressDeps): Ingress {
     authenticator: new Authenticator(deps),
     limits: new RateLimits("requests", deps),
     questions: new RateLimits("questions", deps),
-    unproved: { places: new ShareLimit(UNPROVED_READS), bytes: new ShareLimit(UNPROVED_BYTES) },
-    locked: { places: new ShareLimit(LOCKED_READS), bytes: new ShareLimit(LOCKED_BYTES) },
+    unproved: { slots: new ShareLimit(UNPROVED_READS), bytes: new ShareLimit(UNPROVED_BYTES) },
+    locked: { slots: new ShareLimit(LOCKED_READS), bytes: new ShareLimit(LOCKED_BYTES) },
     waits: new Waits(),
     async accept(request) {
       checkOpen(); // draining may have begun while the body was read or the transform ran

@@ -33,7 +33,7 @@ export interface MappedDeps extends IngressDeps {
 
 /** Limits on concurrent reads and their memory. */
 interface Reads {
-  readonly places: ShareLimit;
+  readonly slots: ShareLimit;
   readonly bytes: ShareLimit;
 }
 
@@ -177,7 +177,7 @@ async function readUnproved(
 ): Promise<Uint8Array> {
   const isLocked = authenticator.isLocked(client);
   const timeoutMs = isLocked ? LOCKED_READ_MS : (readMs?.unproved ?? UNPROVED_READ_MS);
-  const { places, bytes } = isLocked ? locked : unproved;
+  const { slots, bytes } = isLocked ? locked : unproved;
   const key = failureKey(client.address);
   let held = 0;
   const hold = (more: number): boolean => {
@@ -186,7 +186,7 @@ async function readUnproved(
     return isTaken;
   };
   try {
-    return await places.run(
+    return await slots.run(
       key,
       () => readBody(request, { limitBytes, timeoutMs, hold }).finally(() => bytes.give(key, held)),
       () => new Refusal("too_busy", { headers: retryAfter(1000) }),

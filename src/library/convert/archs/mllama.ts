@@ -91,7 +91,7 @@ function checkRatios(vision: Config, tiles: number): void {
 
 function visionTable(vision: Config): TensorTable {
   const { own, global } = layersOf(vision);
-  const places = "vision_model.gated_positional_embedding";
+  const positions = "vision_model.gated_positional_embedding";
   const tiles = (side: string): TensorTable => ({
     [`vision_model.${side}_tile_positional_embedding.embedding`]: { to: `v.${side}_tile_position_embd` },
     [`vision_model.${side}_tile_positional_embedding.gate`]: {
@@ -102,9 +102,9 @@ function visionTable(vision: Config): TensorTable {
   return {
     "vision_model.patch_embedding": { to: "v.patch_embd" },
     "vision_model.class_embedding": { to: "v.class_embd" },
-    [`${places}.embedding`]: { to: "v.position_embd.weight" },
-    [`${places}.tile_embedding`]: { to: "v.tile_position_embd" },
-    [`${places}.gate`]: [
+    [`${positions}.embedding`]: { to: "v.position_embd.weight" },
+    [`${positions}.tile_embedding`]: { to: "v.tile_position_embd" },
+    [`${positions}.gate`]: [
       { to: "v.position_embd.gate", value: (gate) => 1 - Math.tanh(gate) },
       { to: "v.tile_position_embd.gate", value: Math.tanh },
     ],

@@ -71,11 +71,11 @@ export class Library {
   }): Promise<Chat[]> {
     const { folders, prompts } = this.#lists.peek();
     const known = new Map(folders.map(({ id, name }) => [name, id]));
-    const places = new Map<string, string>();
+    const folderIds = new Map<string, string>();
     const fresh: Folder[] = [];
     for (const folder of file.folders) {
       const there = known.get(folder.name);
-      places.set(folder.id, there ?? folder.id);
+      folderIds.set(folder.id, there ?? folder.id);
       if (there !== undefined) continue;
       known.set(folder.name, folder.id);
       fresh.push(folder);
@@ -87,7 +87,7 @@ export class Library {
       "prompts",
       file.prompts.filter((each) => !isKnown(each)),
     );
-    return file.chats.map((chat) => (chat.folder ? { ...chat, folder: places.get(chat.folder) ?? null } : chat));
+    return file.chats.map((chat) => (chat.folder ? { ...chat, folder: folderIds.get(chat.folder) ?? null } : chat));
   }
 
   #show(kind: RecordKind, list: readonly Records[RecordKind][]): void {

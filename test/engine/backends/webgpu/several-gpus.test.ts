@@ -28,11 +28,11 @@ async function spread(adapter: string): Promise<Spread> {
 }
 
 test("two GPUs with room for a part each share a model, and give the results of one", async () => {
-  const { gpuLayers, places, backend, device, distance } = await spread("shader device,shader second");
+  const { gpuLayers, placement, backend, device, distance } = await spread("shader device,shader second");
   expect(distance).toBeLessThan(1e-10);
   expect(backend).toBe("webgpu");
   expect(gpuLayers).toEqual({ count: 6, all: 6 });
-  const layers = places!.map((place) => place.layers);
+  const layers = placement!.map((part) => part.layers);
   expect(layers.length).toBe(2);
   expect(layers[0]! + layers[1]!).toBe(6);
   expect(device).toMatch(

@@ -10,7 +10,7 @@ import type { Session } from "../../../../src/engine/program/backend.ts";
 import { nmse } from "../compare.ts";
 import { exercise, options } from "../exercise.ts";
 
-export interface Spread extends Pick<Session, "gpuLayers" | "places" | "backend" | "device"> {
+export interface Spread extends Pick<Session, "gpuLayers" | "placement" | "backend" | "device"> {
   /** The distance to the results of one adapter. */
   readonly distance: number;
 }
@@ -44,13 +44,13 @@ limit(await openDevice(dawn()), 0.7 * bytes);
 limit(await openDevice(second!), 0.9 * bytes);
 const session = await backend.load(program, large);
 const distance = nmse(await exercise(session), expected);
-const { gpuLayers, places, backend: name, device } = session;
+const { gpuLayers, placement, backend: name, device } = session;
 session.close();
 gguf.close();
 console.log(
   JSON.stringify({
     ...(gpuLayers && { gpuLayers }),
-    ...(places && { places }),
+    ...(placement && { placement }),
     backend: name,
     device,
     distance,

@@ -144,10 +144,10 @@ function containsGrammar(
     const list = `${before}* ${wanted} ${least === 1 && most === 1 ? "" : again} ${after}*`;
     return define(rules, `"[" ws ${list} ws "]"`);
   }
-  const places = Array.from({ length: Number.isFinite(max) ? max : min }, (_, i) => {
+  const alternatives = Array.from({ length: Number.isFinite(max) ? max : min }, (_, i) => {
     const left = Math.max(0, min - 1 - i);
     return `${before}{${i},${i}} ${wanted} ${after}{${left},${Number.isFinite(max) ? max - 1 - i : ""}}`;
   });
-  if (max === Infinity) places.push(`${before}{${min},} ${wanted} ${after}*`);
-  return define(rules, `"[" ws ${choice(places)} ws "]"`);
+  if (max === Infinity) alternatives.push(`${before}{${min},} ${wanted} ${after}*`);
+  return define(rules, `"[" ws ${choice(alternatives)} ws "]"`);
 }
