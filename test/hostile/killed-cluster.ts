@@ -73,10 +73,11 @@ export interface Takeover {
   readonly leasesMs: number | undefined;
 }
 
-/** The time when a process stopped working, for good or for a while. */
+/** A process that was stopped or killed between two times. */
 interface Silence {
   readonly pid: number;
-  readonly at: number;
+  readonly from: number;
+  readonly until: number;
 }
 
 /** The answer to each request, by its key. */
@@ -120,16 +121,20 @@ async function disturb(
   const taken = { kills: [] as Takeover[], stops: [] as Takeover[], cuts: [] as Takeover[] };
   let crashes = 0;
   /** Watches the leases and runs of a node; not while the database was down. */
-  const watch = async (list: Takeover[], node: Node, { isSilent = true } = {}): Promise<void> => {
+  const watch = async (list: Takeover[], node: Node): Promise<void> => {
     const before = crashes;
-    if (isSilent) silences.push({ pid: node.pid, at: now() });
     const takeover = await takeoverOf(cluster, numberOf(cluster, node));
     if (before === crashes) list.push(takeover);
+  };
+  const silence = async (node: Node, act: () => unknown): Promise<void> => {
+    const from = now();
+    await act();
+    silences.push({ pid: node.pid, from, until: now() });
   };
   const pick = (): number => Math.floor(rng.float() * nodes.length);
   const kill = async (): Promise<void> => {
     const i = pick();
-    await nodes[i]!.kill();
+    await silence(nodes[i]!, () => nodes[i]!.kill());
     const watched = watch(taken.kills, nodes[i]!);
     nodes[i] = await restarted(cluster, startOf(plan, i));
     await watched;
@@ -137,18 +142,17 @@ async function disturb(
   let replaced = 0;
   const replace = async (): Promise<void> => {
     const i = replaced++;
-    await nodes[i]!.kill();
-    silences.push({ pid: nodes[i]!.pid, at: now() });
+    await silence(nodes[i]!, () => nodes[i]!.kill());
     nodes[i] = await restarted(cluster, startOf(plan, i));
   };
   const cut = async (): Promise<void> => {
     cluster.network!.cut();
-    await Promise.all([watch(taken.cuts, nodes[0]!, { isSilent: false }), Bun.sleep(CUT_MS)]);
+    await Promise.all([watch(taken.cuts, nodes[0]!), Bun.sleep(CUT_MS)]);
     cluster.network!.mend();
   };
   const stop = async (): Promise<void> => {
     const node = nodes[pick()]!;
-    node.signal("SIGSTOP");
+    await silence(node, () => node.signal("SIGSTOP"));
     await watch(taken.stops, node);
     node.signal("SIGCONT");
   };
@@ -338,7 +342,10 @@ interface Turn {
   ended: number;
 }
 
-/** An interrupted turn ended with its process, or when its process was stopped: it writes nothing afterwards. */
+/**
+ * An interrupted turn ended with its process, or when its process was stopped: it writes nothing afterwards. A busy
+ * machine reports the end of a process late: what counts is the time of the signal.
+ */
 function overlapsIn(
   notes: readonly Note[],
   { silences, sessionOf }: { silences: readonly Silence[]; sessionOf: (key: string) => string | undefined },
@@ -347,8 +354,8 @@ function overlapsIn(
   const turns: Turn[] = [];
   for (const { at, pid, begins, ends: done } of notes) {
     if (begins !== undefined) {
-      const cut = silences.find((silence) => silence.pid === pid && silence.at > at);
-      const turn = { key: begins, begun: at, ended: cut?.at ?? Infinity };
+      const cut = silences.find((silence) => silence.pid === pid && silence.until > at);
+      const turn = { key: begins, begun: at, ended: Math.max(at, cut?.from ?? Infinity) };
       turns.push(turn);
       open.set(`${pid} ${begins}`, turn);
     }
