@@ -36,6 +36,39 @@ async function tracesOf({ sql, sentTexts }: Cluster): Promise<string> {
   return JSON.stringify([await Promise.all(tables), [...sentTexts]]);
 }
 
+const LOCK_OF_FIRST = `SELECT pg_terminate_backend(pid) FROM pg_locks
+  WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = 1`;
+
+test.skipIf(!hasPostgres)(
+  "a node that is suspended and loses its connection begins no turn that another node may begin",
+  async () => {
+    const cluster = await makeCluster();
+    try {
+      const first = await cluster.startNode();
+      await post(first, { message: "key=held takes=60000", deliver: false });
+      const began = (key: string): number[] =>
+        cluster.notes().flatMap(({ begins, pid }) => (begins === key ? pid : []));
+      expect(await eventually(() => began("held").length === 1, WAIT_MS)).toBe(true);
+      const second = await cluster.startNode();
+      first.signal("SIGSTOP");
+      await cluster.sql.unsafe(LOCK_OF_FIRST);
+      expect(await eventually(() => began("held").length === 2, WAIT_MS)).toBe(true);
+      const keys = Array.from({ length: 12 }, (_, i) => `k${i}`);
+      const work = keys.map((key) => ({ message: `key=${key} takes=300`, sessionKey: `hook:${key}`, deliver: false }));
+      for (const body of work) expect((await post(second, body)).status).toBe(202);
+      first.signal("SIGCONT"); // before its next beat it looks for waiting runs
+      const isDone = (key: string): boolean => cluster.notes().some(({ ends }) => ends === key);
+      expect(await eventually(() => keys.every(isDone), WAIT_MS)).toBe(true);
+      expect(keys.filter((key) => began(key).length > 1)).toEqual([]);
+      const isStopped = (): boolean => cluster.notes().some(({ pid, ends }) => pid === first.pid && ends === "held");
+      expect(await eventually(isStopped, WAIT_MS)).toBe(true);
+    } finally {
+      await cluster.close();
+    }
+  },
+  600_000,
+);
+
 test.skipIf(!hasPostgres)(
   "a node that is suspended loses its turn to another node, and stores nothing when it resumes",
   async () => {

@@ -1,5 +1,5 @@
 /** The rounds of a turn: requests to the model, and the calls of tools between them, until it answers. */
-import { AppError } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 import type { ChatRequest, InferenceEvent, Message, ToolCall } from "../../runtime/portable.ts";
 import { operator, type TaintedText } from "./boundary/tainted-text.ts";
 import { withoutCalls } from "./call-markup.ts";
@@ -75,6 +75,8 @@ async function askModel(
   progress: Progress,
 ): Promise<KnownRound | undefined> {
   progress.text = "";
+  request.checkTime?.();
+  checkNotCancelled(request.signal);
   const choice = isLast ? ({ toolChoice: "none" } as const) : {};
   const answer = await ask(runtime.chat({ ...chat, messages, truncate: false, shift: false, ...choice }), {
     progress,

@@ -37,6 +37,8 @@ export interface TurnRequest {
    * servers that are harmless and may be repeated.
    */
   readonly checkOwner?: () => Transaction<void>;
+  /** Called before each request to the model: aborts `signal` if another process may have taken the run. */
+  readonly checkTime?: () => void;
   /** Aborting it stops the model. */
   readonly signal: AbortSignal;
   readonly onText?: (text: string) => void;

@@ -93,6 +93,11 @@ export interface Peers {
    * database for too long.
    */
   onLost(listener: () => void): () => void;
+  /**
+   * Calls the listeners of `onLost` now if this node has not reached the database for too long. A timer does so
+   * too, but too late in a process that was suspended: call it before each effect outside of the database.
+   */
+  readonly checkTime: () => void;
 }
 
 const HELD: Lease = { isHeld: true, holds: () => held(), onChange: () => {} };
@@ -145,5 +150,6 @@ export function alone(pause?: KeptPause): Peers {
       return () => void listeners.delete(listener);
     },
     onLost: () => () => {},
+    checkTime: () => {},
   };
 }

@@ -42,6 +42,18 @@ describe("a turn", () => {
     ]);
   });
 
+  test("asks no model once another process may have its run", async () => {
+    const { turn, runtime } = testAgent(() => ({ calls: [call("current_time")] }));
+    const lost = new AbortController();
+    let checks = 0;
+    const result = await turn({
+      tools: ["current_time"],
+      signal: lost.signal,
+      checkTime: () => void (++checks === 2 && lost.abort()),
+    });
+    expect([result.status, checks, runtime.requests.length]).toEqual(["cancelled", 2, 1]);
+  });
+
   test("puts the agent's system prompt first", async () => {
     const settings = settingsOf({
       defaults: { systemPrompt: "be brief" },

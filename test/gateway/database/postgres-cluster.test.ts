@@ -12,6 +12,8 @@ const WAIT_MS = 30_000;
 const SCHEMA = "nodes_of_a_test";
 /** A lock free for this long counts as lost. */
 const MISSED_MS = 200;
+/** The same as in `cluster.ts`. */
+const BEAT_MS = 2500;
 /** The same as in `postgres-store.ts`. */
 const WRITE_LOCK = 7_205_102;
 const LOCKED =
@@ -53,6 +55,12 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
 
   const holderOf = async (number: number, by = sql): Promise<number | undefined> =>
     ((await by.unsafe(LOCKED, [number])) as { pid: number }[])[0]?.pid;
+
+  /** By the database's clock. */
+  const seenAt = async (number: number): Promise<number> => {
+    const text = `SELECT seen_at::float AS at FROM ${SCHEMA}.nodes WHERE number = $1`;
+    return ((await sql.unsafe(text, [number])) as { at: number }[])[0]!.at;
+  };
 
   test("a node whose connection breaks takes its lock again before others miss it", async () => {
     const said: string[] = [];
@@ -116,6 +124,20 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
     expect(said.filter((message) => /removed dead nodes/.test(message))).toHaveLength(1);
     const rows = (await sql.unsafe(`SELECT number FROM ${SCHEMA}.nodes`)) as { number: unknown }[];
     expect(rows.map(({ number }) => Number(number))).toEqual([node.number]);
+    await node.leave();
+  }, 120_000);
+
+  test("a node that others have removed loses its turns at its next look, not at its next beat", async () => {
+    const node = await join("one");
+    const { number } = node;
+    const duty = node.cluster.lease("duty"); // taken at once, by a beat
+    expect(await eventually(() => duty.isHeld, WAIT_MS)).toBe(true);
+    const beaten = await seenAt(number);
+    const lost = new Promise<void>((resolve) => node.cluster.onLost(resolve));
+    await sql.unsafe(`DELETE FROM ${SCHEMA}.nodes WHERE number = $1`, [number]);
+    await lost;
+    expect(node.number).toBeGreaterThan(number);
+    expect((await seenAt(node.number)) - beaten).toBeLessThan(BEAT_MS);
     await node.leave();
   }, 120_000);
 

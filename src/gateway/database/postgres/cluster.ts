@@ -153,7 +153,7 @@ export class Cluster implements Peers {
     await this.#wire.open();
     this.#beatIn(0);
     this.#lookIn(this.#lookMs);
-    this.#timeCheck = setInterval(() => this.#checkTime(), LOOK_MS);
+    this.#timeCheck = setInterval(this.checkTime, LOOK_MS);
     this.#wire.tell("all");
   }
 
@@ -223,6 +223,16 @@ export class Cluster implements Peers {
     this.#onLost.add(listener);
     return () => void this.#onLost.delete(listener);
   }
+
+  /** Drops leases, and finally all claims, as time passes without an update. */
+  checkTime = (): void => {
+    const now = performance.now();
+    for (const lease of this.#leases.values()) lease.checkTime(now);
+    if (now - this.#beatAt < UNSURE_MS || this.#isLost || this.#number === 0) return;
+    this.#isLost = true;
+    this.#options.log.error("cluster: the database is unreachable; stopping running turns");
+    this.#lose();
+  };
 
   #beatIn(ms: number): void {
     clearTimeout(this.#nextBeat);
@@ -348,6 +358,7 @@ export class Cluster implements Peers {
       isFree: boolean;
     }[];
     this.#others = rows.filter(({ number }) => Number(number) !== this.#number).length;
+    if (this.#others === rows.length) this.#beatIn(0); // the other nodes removed this one
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // the connection broke, and a new one took its place
     await this.#bury(free, begun);
@@ -370,16 +381,6 @@ export class Cluster implements Peers {
     const space = `${NODE_LOCK} ${this.#options.schema}`;
     const removed = await this.#store.write(() => removeFree(dead, space));
     if (removed.length > 0) this.#reportRemoved(removed);
-  }
-
-  /** Drops leases, and finally all claims, as time passes without an update. */
-  #checkTime(): void {
-    const now = performance.now();
-    for (const lease of this.#leases.values()) lease.checkTime(now);
-    if (now - this.#beatAt < UNSURE_MS || this.#isLost || this.#number === 0) return;
-    this.#isLost = true;
-    this.#options.log.error("cluster: the database is unreachable; stopping running turns");
-    this.#lose();
   }
 
   #lose(): void {

@@ -37,7 +37,7 @@ export interface TurnRunnerDeps {
   readonly log: Logger;
   readonly now: () => number;
   readonly random: () => number;
-  readonly peers: Pick<Peers, "me">;
+  readonly peers: Pick<Peers, "me" | "gone" | "checkTime">;
   readonly onText: (runId: string, text: string) => void;
   /** Called when a turn began. */
   readonly onBegun: (runId: string) => void;
@@ -88,20 +88,21 @@ export class TurnRunner {
    * @param mayBegin called when some are known to be due
    */
   async begin(mayBegin: () => boolean): Promise<void> {
-    const { store, now, settings, peers } = this.#deps;
+    const { store, now, settings } = this.#deps;
     const limits = settings();
     if (this.#running.size >= limits.maxConcurrent || !(await store.read(() => hasDueTurn(now())))) return;
     if (!mayBegin()) return;
-    const claimed = await store.write(() =>
-      claimTurns({
-        owner: peers.me,
-        now: now(),
-        leaseUntil: now() + LEASE_MS,
-        free: limits.maxConcurrent - this.#running.size,
-        limitOf: limits.maxConcurrentOf,
-      }),
-    );
+    const claimed = await store.write(() => this.#claim(limits));
     for (const run of claimed) this.#begin(run);
+  }
+
+  /** Claims nothing for a node that the others have removed: they would take such runs at once. */
+  *#claim({ maxConcurrent, maxConcurrentOf: limitOf }: TurnLimits): Transaction<TurnRun[]> {
+    const { now, peers } = this.#deps;
+    const owner = peers.me;
+    if ((yield* peers.gone([owner])).length > 0) return [];
+    const free = maxConcurrent - this.#running.size;
+    return yield* claimTurns({ owner, now: now(), leaseUntil: now() + LEASE_MS, free, limitOf });
   }
 
   /** Stops a run's model; does nothing if the run has no turn here. */
@@ -147,11 +148,12 @@ export class TurnRunner {
 
   /** Never rejects. */
   async #turn(run: TurnRun, running: Running): Promise<void> {
-    const { ports, onText, now } = this.#deps;
+    const { ports, peers, onText, now } = this.#deps;
     const request = requestOf(run, {
       signal: running.controller.signal,
       onText: (text) => onText(run.id, text),
       checkOwner: () => checkOwner(run.id, running.owner),
+      checkTime: peers.checkTime,
     });
     const result = await Promise.try(ports.runTurn, request).catch((error: unknown) => failedTurn(error));
     this.#outage.note(result, now());
@@ -244,7 +246,10 @@ function* checkOwner(runId: string, owner: string | null): Transaction<void> {
 }
 
 /** The agent's request for a run: its prompt is behind the safety boundary, and the agent keeps its time limit. */
-function requestOf(run: TurnRun, own: Pick<TurnRequest, "signal" | "onText" | "checkOwner">): TurnRequest {
+function requestOf(
+  run: TurnRun,
+  own: Pick<TurnRequest, "signal" | "onText" | "checkOwner" | "checkTime">,
+): TurnRequest {
   const { message, isWrapped, tools, model, thinking, timeoutSeconds } = run.action;
   return {
     ...own,

@@ -1,8 +1,12 @@
 /** Two workers of one database that notify each other. */
 import { expect, test } from "bun:test";
 import { alone, type NewsListener, type Peers } from "../../../../../src/gateway/database/peers.ts";
+import { eventually } from "../../../../e2e/hearth.ts";
+import { answering } from "../../../../stores.ts";
 import { agent } from "../deliveries/fixtures.ts";
 import { gate, makeWorkerBench, send } from "./parts.ts";
+
+const WAIT_MS = 30_000;
 
 /** Peers of two nodes, whose news arrive at once. */
 function twoNodes(): [Peers, Peers] {
@@ -38,4 +42,23 @@ test("a watcher on another node gets a run's text as it is generated, and can ca
   }
   expect(seen).toEqual(["running", "Hel", "lo", "cancelled"]);
   await other.stop(0);
+});
+
+test("a node that the others have removed claims no run until it has joined again", async () => {
+  let isRemoved = true;
+  let asked = 0;
+  const peers: Peers = {
+    ...alone(),
+    gone(owners) {
+      asked++;
+      return answering(isRemoved ? [...owners] : []);
+    },
+  };
+  await using at = makeWorkerBench(peers);
+  const runId = await send(at, agent("x"));
+  expect(await eventually(() => (at.worker.poke(), asked > 12), WAIT_MS)).toBe(true); // several rounds
+  expect(at.parts.turns).toEqual([]);
+  isRemoved = false;
+  at.worker.poke();
+  expect((await at.settled(runId)).state).toBe("succeeded");
 });
