@@ -83,15 +83,18 @@ INL void wake_all(Thread *t, i32 *word) {
 
 // --- chunks ---
 
-// Claims one chunk, or a `share`th of the remaining ones: long runs first, so that memory is read in long streams.
-// Returns the first chunk, or −1 if no chunk is left.
+// Claims one chunk, or a `share`th of the remaining ones: long runs first, so that memory is read in long streams, and
+// none of fewer chunks than LEAST_RUN if there are enough, because the start of a run waits for memory. Returns the
+// first chunk, or −1 if no chunk is left.
+enum { LEAST_RUN = 4 };
 INL int claim(Thread *t, Head *op, int total, int share, int *count) {
+  const int least = MAX(MIN(LEAST_RUN, total / (4 * t->p.threads)), 1);
   u64 seen = LOAD_ATOMIC(&op->next);
   for (;;) {
     i32 late = (i32)((u32)(seen >> 32) - t->stamp);
     int taken = late < 0 ? 0 : (int)(u32)seen;
     if (late > 0 || taken >= total) return -1;
-    *count = share ? MAX((total - taken) / share, 1) : 1;
+    *count = share ? MAX((total - taken) / share, MIN(least, total - taken)) : 1;
     u64 after = (u64)t->stamp << 32 | (u32)(taken + *count);
     if (__atomic_compare_exchange_n(&op->next, &seen, after, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return taken;
   }

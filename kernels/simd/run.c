@@ -166,7 +166,7 @@ INL int share_of(Thread *t, const Head *op) {
   const int is_prompt = rows_of(t, op) > decode_rows_of(t, op);
   switch (op->kind) {
     case OP_ATTEND: return 0;
-    case OP_LINEAR: return is_prompt ? 0 : 2 * t->p.threads;
+    case OP_LINEAR: return is_prompt ? 0 : t->p.threads + 1;
     case OP_HEAD_LINEAR:
     case OP_CAUSAL_CONV:
     case OP_COMPRESS:

@@ -100,15 +100,10 @@ typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by group of a unit, and b
 #define BESIDE_MINS(by16) (BESIDE_SCALES + BESIDE_GROUPS(by16) * PANEL_ROWS * 4)
 
 enum { VNNI = 32 }; // AVX-VNNI is used, beside the variants of panel.h; its signed weights are shifted to 0 … 255
-// Cache lines to prefetch, `each` per group.
-typedef struct {
-  const u8 *from;
-  i64 lines;
-} Lines;
-// Adds unit b of the rows times `count` tokens. shift: of the panel. Where sums have minimums as well, what they begin
-// with is added again.
-INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i64 filled, const Packed *x, Lines next,
-                       BesideSums sums) {
+// Adds unit b of the rows times `count` tokens, and prefetches some cache lines with each group. shift: of the panel.
+// Where sums have minimums as well, what they begin with is added again.
+INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i64 filled, const Packed *x, const u8 *next,
+                       i64 lines, BesideSums sums) {
   const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
   const u8 *s = words + BESIDE_SCALES;
   const i64 mins = BESIDE_MINS(by16) - BESIDE_SCALES;
@@ -118,7 +113,7 @@ INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i6
   const i64 less = offset + (filled >> 3) * 3;
   vf(*to)[PANEL_REGS] = sums[0];
   for (i64 i = 0, g = 0; i < UNIT; i += group, g += 4, to += BESIDE_TILE, s += PANEL_ROWS * 4) {
-    for (i64 k = 0; k < next.lines; k++, next.from += 64) __builtin_prefetch(next.from, 0, 2);
+    for (i64 k = 0; k < lines; k++, next += 64) __builtin_prefetch(next, 0, 3);
     vi products[BESIDE_TILE][PANEL_REGS];
     UNROLL for (int t = 0; t < count; t++) {
       vi begin = {};
@@ -175,8 +170,9 @@ INL int beside_how(TypeInfo t, int vnni) {
   return VNNI | (t.by16 ? BY16 : 0) | (takes_off(t) || t.is_signed ? BEGUN : MINS);
 }
 #define DEFINE_FOR(kind, count, how) \
-  NOINL void beside_##kind(int shift, const u8 *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) { \
-    multiply_unit(count, how, shift, unit, b, filled, x, next, sums); \
+  NOINL void beside_##kind(int shift, const u8 *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines, \
+                           BesideSums sums) { \
+    multiply_unit(count, how, shift, unit, b, filled, x, next, lines, sums); \
   }
 #define DEFINE(name, how) DEFINE_FOR(name, BESIDE_TILE, how)
 BESIDE(DEFINE)
@@ -186,14 +182,15 @@ BESIDE_HALF(DEFINE)
 #undef DEFINE
 #undef DEFINE_FOR
 // x has BESIDE_TILE tokens, of which the first `count` are stored.
-INL void multiply_beside(int how, int count, const Panel *unit, i64 b, i64 filled, const Packed *x, Lines next, BesideSums sums) {
+INL void multiply_beside(int how, int count, const Panel *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines,
+                         BesideSums sums) {
   if (count <= BESIDE_TILE / 2) switch (how) {
-#define CASE(name, how) case how: beside_half_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
+#define CASE(name, how) case how: beside_half_##name(unit->shift, unit->words, b, filled, x, next, lines, sums); return;
     BESIDE_HALF(CASE)
 #undef CASE
   }
   switch (how) {
-#define CASE(name, how) case how: beside_##name(unit->shift, unit->words, b, filled, x, next, sums); return;
+#define CASE(name, how) case how: beside_##name(unit->shift, unit->words, b, filled, x, next, lines, sums); return;
     BESIDE(CASE)
 #undef CASE
   }

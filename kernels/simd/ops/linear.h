@@ -63,6 +63,14 @@ NOINL void dots_each(const Thread *t, const Linear *op, const Matrix *m, Members
   }
 }
 
+// Prefetches the destination of `count` tokens before they are multiplied.
+INL void fetch_out(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
+  for (int i = 0; i < count; i++) {
+    const f32 *out = output_at(t, m, part, pair_at(members, first + i));
+    UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
+  }
+}
+
 #if W == 16
 // Several tokens together: each row is unpacked once.
 NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part, int first, int count) {
@@ -91,16 +99,18 @@ NOINL void dots_beside(const Thread *t, const Linear *op, const Matrix *m, Membe
   unit.exact = 1;
   const int how = beside_how(type, vnni), tiles = (count + BESIDE_TILE - 1) / BESIDE_TILE, groups = BESIDE_GROUPS(type.by16);
   const i64 filled = FILLED(op->n), bytes = PANEL_ROWS * m->rowBytes, some = bytes / (filled / UNIT * tiles);
+  const i64 lines = (some / 64 + groups) / groups;
   BesideSums sums[DOTS_TOKENS / BESIDE_TILE];
   for (const int end = part.row + part.rows; part.row < end; part.row += part.rows, part.w += bytes) {
     part.rows = MIN(PANEL_ROWS, end - part.row);
-    for (int i = 0; i < tiles; i++)
-      for (int at = 0; at < groups * (int)sizeof sums[0][0]; at += sizeof(vf)) STORE((u8 *)sums[i] + at, (vf){});
-    Lines next = {part.w + bytes, (some / 64 + groups) / groups};
+    for (int i = 0; i < tiles; i++) for (int g = 0; g < groups; g++)
+      UNROLL for (int at = 0; at < BESIDE_TILE * PANEL_REGS; at++) sums[i][g][at / PANEL_REGS][at % PANEL_REGS] = (vf){};
+    const u8 *next = part.w + bytes;
+    fetch_out(t, m, members, part, first, count);
     for (i64 b = 0; b * UNIT < filled; b++) {
       fill_unit(&unit, m->type, part.w, m->rowBytes, part.rows, b, op->n, part.grid);
-      for (int i = 0; i < tiles; i++, next.from += some)
-        multiply_beside(how, count - i * BESIDE_TILE, &unit, b, filled, x + i * BESIDE_TILE, next, sums[i]);
+      for (int i = 0; i < tiles; i++, next += some)
+        multiply_beside(how, count - i * BESIDE_TILE, &unit, b, filled, x + i * BESIDE_TILE, next, lines, sums[i]);
     }
     for (int i = 0; i < count; i += BESIDE_TILE) {
       f32 out[BESIDE_TILE * PANEL_ROWS];
@@ -123,13 +133,6 @@ NOINL void linear_dots(const Thread *t, const Linear *op, const Matrix *m, Membe
   }
 }
 
-// Prefetches the destination of `count` tokens before they are multiplied.
-INL void fetch_out(const Thread *t, const Matrix *m, Members members, Part part, int first, int count) {
-  for (int i = 0; i < count; i++) {
-    const f32 *out = output_at(t, m, part, pair_at(members, members.decode + first + i));
-    UNROLL for (int r = 0; r < PANEL_ROWS; r += 16) __builtin_prefetch(out + r, 1);
-  }
-}
 // Prefetches the rows that this thread will probably take next, a part at each of `all` steps.
 INL Ahead share_ahead(const Thread *t, const Matrix *m, Part part, int first, int count, int all, i64 steps) {
   const i64 bytes = PANEL_ROWS * m->rowBytes;
@@ -147,7 +150,7 @@ NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Memb
     Packed x[TILE_MAX];
     vf out[TILE_MAX][PANEL_REGS];
     for (int i = 0; i < tile; i++) x[i] = input_at(op, members, members.decode + first + MIN(i, count - 1));
-    fetch_out(t, m, members, part, first, count);
+    fetch_out(t, m, members, part, members.decode + first, count);
     multiply_tile(type, count, panel, op->n, x, share_ahead(t, m, part, tile + first, count, all, steps), out);
     for (int i = 0; i < count; i++)
       put_values(t, op, m, part, pair_at(members, members.decode + first + i), (f32 *)out[i]);
@@ -200,7 +203,7 @@ NOINL void float_panel(const Thread *t, const Linear *op, const Matrix *m, Membe
     vf out[FLOAT_TILE][PANEL_REGS];
     const int needed = count > 1 || as_words ? FLOAT_TILE : 1;
     for (int i = 0; i < needed; i++) x[i] = inputs + input_of(op, pair_at(members, from + MIN(i, count - 1))) * bytes;
-    fetch_out(t, m, members, part, first, count);
+    fetch_out(t, m, members, part, from, count);
     fetch_step(share_ahead(t, m, part, first, count, members.prompt, 1), 0);
     if (as_halves) panel_tile_one_f16(panel, op->n, (const f32 *const *)x, out);
     else multiply_panel(count, as_words, t->p.features & FEATURE_AVXVNNI, panel, op->n, x, out);
