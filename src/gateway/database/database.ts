@@ -2,7 +2,7 @@
  * SQLite files that survive a kill and a power cut: opened with a write-ahead log, migrated to the current tables, and
  * written through one group commit, so that a thousand small durable writes cost a few syncs.
  */
-import { Database } from "bun:sqlite";
+import { Database, SQLiteError } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "../../base/index.ts";
@@ -64,6 +64,13 @@ function migrate(db: Database, migrations: readonly Migration[]): void {
   }
 }
 
+/** Time to wait for another process that writes to the file, and interval of tries meanwhile. */
+const BUSY_MS = 5000;
+const BUSY_LOOK_MS = 10;
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY") === true;
+
 interface Pending {
   readonly run: () => void;
   readonly settle: () => void;
@@ -85,6 +92,7 @@ export class Writer {
 
   constructor(db: Database) {
     this.#db = db;
+    db.run("PRAGMA busy_timeout = 0"); // SQLite's own wait would block the event loop; with a log, reads need none
     this.#log = new WriteAheadLog(db);
   }
 
@@ -124,9 +132,9 @@ export class Writer {
     this.#writing = undefined;
   }
 
-  async #write(batch: readonly Pending[]): Promise<void> {
+  async #write(batch: Pending[]): Promise<void> {
     try {
-      const failures = this.#commit(batch);
+      const failures = await this.#commitOnceFree(batch);
       await this.#log.sync();
       this.#failure = undefined;
       for (const piece of batch) {
@@ -140,9 +148,22 @@ export class Writer {
     }
   }
 
+  /** @param batch work that arrives while it waits joins it */
+  async #commitOnceFree(batch: Pending[]): Promise<ReadonlyMap<Pending, unknown>> {
+    for (const until = performance.now() + BUSY_MS; ;) {
+      try {
+        return this.#commit(batch);
+      } catch (error) {
+        if (!isBusy(error) || performance.now() > until) throw error;
+      }
+      await Bun.sleep(BUSY_LOOK_MS);
+      batch.push(...this.#pending.splice(0));
+    }
+  }
+
   /**
-   * One transaction for all, with a savepoint for each. BEGIN IMMEDIATE takes the write lock at the start and waits for
-   * it there; a later upgrade could only fail. Returns the errors of pieces.
+   * One transaction for all, with a savepoint for each. BEGIN IMMEDIATE takes the write lock at the start; a later
+   * upgrade could only fail. Returns the errors of pieces.
    */
   #commit(batch: readonly Pending[]): ReadonlyMap<Pending, unknown> {
     const failures = new Map<Pending, unknown>();

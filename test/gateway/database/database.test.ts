@@ -104,6 +104,22 @@ test("a write fails if it could not be synced to the disk", async () => {
   await expect(written).rejects.toThrow("the database cannot be written: ENOENT");
 });
 
+test("a write waits for another process that writes, and blocks nothing else meanwhile", async () => {
+  const path = join(folder, "gateway.db");
+  const writer = new Writer(openDatabase(path, [TABLE]));
+  const other = new Database(path);
+  other.run("BEGIN IMMEDIATE");
+  const insert = (word: string) => writer.write((at) => at.run("INSERT INTO words VALUES (?)", [word]));
+  const first = insert("first");
+  const begun = performance.now();
+  for (let turns = 0; turns < 3; turns++) await new Promise(setImmediate);
+  expect(performance.now() - begun).toBeLessThan(2000); // SQLite's own wait takes five seconds of this thread
+  const second = insert("second");
+  other.run("ROLLBACK");
+  await Promise.all([first, second]);
+  expect(words(other)).toEqual(["first", "second"]);
+});
+
 test("close waits for pending writes", async () => {
   const path = join(folder, "gateway.db");
   const db = openDatabase(path, [TABLE]);
