@@ -13,6 +13,7 @@ import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
 import { openGguf } from "../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../src/engine/formats/files/write.ts";
 import { nmse } from "../test/engine/backends/compare.ts";
+import { likeLlamaCpp } from "../test/engine/architectures/like-llama-cpp.ts";
 import { MUTATIONS } from "../test/engine/architectures/mutations.ts";
 import { makeOutline, OUTLINE_TOKENS, readOutlines } from "../test/engine/architectures/outlines.ts";
 import { openReference, REFUSED, referencesWith } from "../test/engine/architectures/references.ts";
@@ -68,7 +69,7 @@ for (const [name, outline] of readOutlines()) {
   await writeGguf(path, makeOutline(name, outline));
   const gguf = openGguf(path);
   const expected = await logitsAt(join(import.meta.dir, "../test/engine/architectures/logits", `${name}.f32`));
-  await outlines.note(name, { program: loadProgram(gguf), tokens: OUTLINE_TOKENS, expected });
+  await outlines.note(name, { program: likeLlamaCpp(loadProgram(gguf)), tokens: OUTLINE_TOKENS, expected });
   gguf.close();
   await rm(path);
 }
@@ -78,7 +79,8 @@ outlines.print();
 const golden = makeTally("models of HEARTH_GOLDEN");
 for (const reference of referencesWith(undefined)) {
   const { model, arch } = openReference(reference);
-  const known = Object.hasOwn(archs, arch) && REFUSED[reference.name] === undefined ? loadProgram(model) : undefined;
+  const isKnown = Object.hasOwn(archs, arch) && REFUSED[reference.name] === undefined;
+  const known = isKnown ? likeLlamaCpp(loadProgram(model)) : undefined;
   if (known?.logits) {
     const { tokens, logits } = reference;
     await golden.note(basename(reference.name), { program: known, tokens, expected: await logitsAt(logits) });

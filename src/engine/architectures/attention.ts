@@ -46,7 +46,7 @@ export interface AttentionOptions {
   readonly gate?: Activation;
   /** Default: the model's sizes. */
   readonly sizes?: AttentionSizes;
-  /** Omits biases and `.scale` tensors of query, key and value, as llama.cpp does; default false. */
+  /** Omits biases of query, key and value, as llama.cpp does; default false. */
   readonly bareQkv?: boolean;
   /** Steps that choose the positions to attend to; default: all. */
   readonly choice?: Choice | undefined;

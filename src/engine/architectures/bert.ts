@@ -29,7 +29,7 @@ export function bert(model: Model): Step[] {
   const positions = model.matrix("position_embd", { inDim: dim, outDim: ctxLen });
   return encoder(model, {
     start: [{ op: "addPosition", x, table: positions }],
-    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" }),
+    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer), act: "gelu_erf" }),
   });
 }
 
@@ -53,7 +53,7 @@ export function nomicBertMoe(model: Model): Step[] {
     mlp: (layer) =>
       every > 0 && layer % every === 1
         ? moe(model, layer, { act: "gelu_erf", normalize: false, from: x })
-        : { op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" },
+        : { op: "mlp", out: y, x, ...plainMlp(model, layer), act: "gelu_erf" },
   });
 }
 
@@ -71,7 +71,7 @@ export function jinaBertV3(model: Model): Step[] {
   const turns = rotation(model);
   return encoder(model, {
     heads: () => turns,
-    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer, { scaled: true }), act: "gelu_erf" }),
+    mlp: (layer) => ({ op: "mlp", out: y, x, ...plainMlp(model, layer), act: "gelu_erf" }),
   });
 }
 

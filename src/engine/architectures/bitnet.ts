@@ -23,7 +23,7 @@ function feedForward(model: Model, layer: number): Step[] {
     { name: "mlp.up", dim: ffnDim },
   ];
   const matrix = (name: string, inDim: number, outDim: number): Weight =>
-    model.matrix(`blk.${layer}.ffn_${name}`, { inDim, outDim }, { scaled: true });
+    model.matrix(`blk.${layer}.ffn_${name}`, { inDim, outDim });
   const norm = model.vector(`blk.${layer}.ffn_sub_norm`, ffnDim);
   return [
     { op: "linear", out: gated, x: h, w: matrix("gate", dim, ffnDim) },

@@ -148,8 +148,6 @@ interface FeedForwardOptions {
   /** The gating; without a gate, the activation. */
   readonly act: Gating;
   readonly ffnDim?: number;
-  /** Applies `.scale` tensors, as llama.cpp does in some architectures only. */
-  readonly scaled?: boolean;
   /** The input; default `h`. */
   readonly from?: Buf;
   /** Omits biases, as llama.cpp does; default false. */
@@ -159,13 +157,13 @@ interface FeedForwardOptions {
 
 /** The MLP of a layer, from `h` to `y`: gated if the file has a gate, separate or fused in `ffn_up`. */
 export function feedForward(model: Model, layer: number, options: FeedForwardOptions): Step[] {
-  const { act, ffnDim, from, scaled = false } = options;
+  const { act, ffnDim, from } = options;
   const { h, y } = buffersOf(model);
   const x = from ?? h;
   const blk = `blk.${layer}`;
   const sizes = ffnDim === undefined ? model : { ...model, ffnDim };
   if (model.has(`${blk}.ffn_gate.weight`)) {
-    const { gate, up, down, ...biases } = mlp(sizes, layer, { scaled });
+    const { gate, up, down, ...biases } = mlp(sizes, layer);
     const rest = { ...(options.bare ? {} : biases), ...(options.limit && { limit: options.limit }) };
     return [{ op: "gatedMlp", out: y, x, gate, up, down, ...rest, act }];
   }
@@ -173,7 +171,7 @@ export function feedForward(model: Model, layer: number, options: FeedForwardOpt
     return [{ op: "gatedMlp", out: y, x, ...fusedMlp(sizes, layer), act }];
   }
   if (act === "swiglu_oai") throw lacksGate(model, `${blk}.ffn_gate`);
-  const weights = plainMlp(sizes, layer, { scaled });
+  const weights = plainMlp(sizes, layer);
   if (!model.has(`${blk}.ffn.act.scales`)) return [{ op: "mlp", out: y, x, ...weights, act }];
   const inner = { name: "mlp.scaled", dim: sizes.ffnDim };
   const { up, upB, down, downB } = weights;
@@ -200,8 +198,7 @@ export function moeOrFeedForward(
   options: MoeOptions & { readonly act: Activation },
 ): Step[] {
   const blk = `blk.${layer}`;
-  const { act, scaled = false } = options;
-  const dense = (): Step[] => feedForward(model, layer, { act, scaled });
+  const dense = (): Step[] => feedForward(model, layer, { act: options.act });
   if (!model.has(`${blk}.ffn_gate_inp.weight`)) return dense();
   if (model.has(`${blk}.ffn_up.weight`)) dense();
   return moe(model, layer, options);
@@ -209,9 +206,6 @@ export function moeOrFeedForward(
 
 interface MoeOptions {
   readonly act: Gating;
-  /** As for `feedForward`. */
-  readonly scaled?: boolean;
-  readonly sharedScaled?: boolean;
   /** Divides the weights of the chosen experts by their sum. */
   readonly normalize: boolean;
   readonly routing?: Routing | undefined;
@@ -246,7 +240,6 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
     ...(options.chosen && { chosen: options.chosen }),
     ...expertWeights(model, layer, {
       ffnDim: options.ffnDim ?? model.shape(`blk.${layer}.ffn_down_exps`)?.[0] ?? 0,
-      scaled: options.scaled,
       from,
       routed: routed ?? from,
     }),
@@ -264,13 +257,13 @@ export function moe(model: Model, layer: number, options: MoeOptions): Step[] {
 function expertWeights(
   model: Model,
   layer: number,
-  { ffnDim, from, routed, scaled = false }: { ffnDim: number; from: Buf; routed: Buf; scaled?: boolean | undefined },
+  { ffnDim, from, routed }: { ffnDim: number; from: Buf; routed: Buf },
 ) {
   const { nExperts: experts } = model;
   const { dim } = from;
   const blk = `blk.${layer}`;
   const stack = (name: string, inDim: number, outDim: number): Weight =>
-    model.matrix(`${blk}.${name}`, { inDim, outDim, experts }, { scaled });
+    model.matrix(`${blk}.${name}`, { inDim, outDim, experts });
   const bias = (name: string, outDim: number): Weight | undefined =>
     model.stackedBias(`${blk}.${name}`, { len: outDim, experts });
   const routerB = model.bias(`${blk}.ffn_gate_inp`, experts);
@@ -301,15 +294,15 @@ function expertWeights(
 export function sharedExpert(
   model: Model,
   layer: number,
-  options: Pick<MoeOptions, "act" | "sharedDim" | "sharedScaled" | "sharedLimit">,
+  options: Pick<MoeOptions, "act" | "sharedDim" | "sharedLimit">,
 ): Step[] {
-  const { act, sharedDim, sharedScaled: scaled = false, sharedLimit: limit } = options;
+  const { act, sharedDim, sharedLimit: limit } = options;
   const blk = `blk.${layer}`;
   const ffnDim = sharedDim ?? model.rows(`${blk}.ffn_up_shexp`);
   if (!ffnDim) return [];
   const { h, y } = buffersOf(model);
   const shared = { name: "shared", dim: model.dim };
-  const weights = { ffnDim, shared: true, scaled };
+  const weights = { ffnDim, shared: true };
   const run = (): Step => {
     if (model.has(`${blk}.ffn_gate_shexp.weight`)) {
       return { op: "gatedMlp", out: shared, x: h, ...mlp(model, layer, weights), act, ...(limit && { limit }) };

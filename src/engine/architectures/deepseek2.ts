@@ -18,8 +18,6 @@ const GLM_FLASH = { vocabSize: 154_880, layers: [47, 48] };
 interface Variant {
   /** Score of experts if the file does not name one. */
   readonly score?: Routing["score"];
-  /** Matrices of the MLP and of experts may have scales, as in NVFP4 files. */
-  readonly scaled?: boolean;
   /** Chooses the positions that layers attend to, with queries and keys that rotate as in attention. */
   readonly chooser?: (rope: RopeScaling) => Chooser;
 }
@@ -28,7 +26,7 @@ interface Variant {
 export type Chooser = (layer: number, narrow: Buf) => Choice;
 
 export function deepseek2(model: Model, frame = decoder, variant: Variant = {}): Step[] {
-  const { score = "softmax", scaled = false, chooser } = variant;
+  const { score = "softmax", chooser } = variant;
   const { keys, nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
@@ -44,11 +42,9 @@ export function deepseek2(model: Model, frame = decoder, variant: Variant = {}):
         attention: attend(layer),
         ffn:
           layer < leading
-            ? feedForward(model, layer, { act: "silu", scaled })
+            ? feedForward(model, layer, { act: "silu" })
             : moe(model, layer, {
                 act: "silu",
-                scaled,
-                sharedScaled: scaled,
                 normalize: keys.flag("expert_weights_norm", false),
                 routing,
               }),
@@ -113,9 +109,6 @@ interface LatentOptions {
   /** Size of the rotated part of each head, and of the uncompressed key that all heads share. */
   readonly rotaryDim: number;
   readonly scale: number;
-  /** Omits factors of the query's first or last matrix, as llama.cpp does; default false. */
-  readonly bareQuery?: boolean;
-  readonly bareResult?: boolean;
   /** Gates each head's output by act(`attn_gate` · h). */
   readonly gate?: Activation;
   /** Each head has a score that takes part in the softmax without a value; default false. */
@@ -163,7 +156,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
     const choice = options.choose?.(layer, narrowQuery(model, layer));
     const { keyW, valueW, transposed } = unpacking(model, layer, { rank, plainDim, valueDim });
     return [
-      ...queries(model, layer, { q, scaled: !options.bareQuery }),
+      ...queries(model, layer, q),
       ...(choice?.steps ?? []),
       { op: "slice", out: qPlain, x: q, heads: nHeads, at: 0 },
       { op: "slice", out: qTurned, x: q, heads: nHeads, at: plainDim },
@@ -195,12 +188,7 @@ export function latentAttention(model: Model, options: LatentOptions): (layer: n
       },
       { op: "headLinear", out: heads, x: mixed, w: valueW, transposed: false },
       ...(options.gate ? resultGate(model, layer, { heads, nHeads, from: h, act: options.gate }) : []),
-      {
-        op: "linear",
-        out: y,
-        x: heads,
-        ...model.linear(`${blk}.attn_output`, { inDim: heads.dim, outDim: dim }, { scaled: !options.bareResult }),
-      },
+      { op: "linear", out: y, x: heads, ...model.linear(`${blk}.attn_output`, { inDim: heads.dim, outDim: dim }) },
     ];
   };
 }
@@ -214,30 +202,18 @@ export const narrowQuery = (model: Model, layer: number): Buf => ({
 });
 
 /** Computes queries from `h`, through a compressed vector if the file has one. */
-export function queries(model: Model, layer: number, { q, scaled }: { q: Buf; scaled: boolean }): Step[] {
+export function queries(model: Model, layer: number, q: Buf): Step[] {
   const { dim, eps } = model;
   const { h } = buffersOf(model);
   const blk = `blk.${layer}`;
   if (!model.has(`${blk}.attn_q_a.weight`)) {
-    return [
-      { op: "linear", out: q, x: h, ...model.linear(`${blk}.attn_q`, { inDim: dim, outDim: q.dim }, { scaled }) },
-    ];
+    return [{ op: "linear", out: q, x: h, ...model.linear(`${blk}.attn_q`, { inDim: dim, outDim: q.dim }) }];
   }
   const narrow = narrowQuery(model, layer);
   return [
-    {
-      op: "linear",
-      out: narrow,
-      x: h,
-      ...model.linear(`${blk}.attn_q_a`, { inDim: dim, outDim: narrow.dim }, { scaled }),
-    },
+    { op: "linear", out: narrow, x: h, ...model.linear(`${blk}.attn_q_a`, { inDim: dim, outDim: narrow.dim }) },
     { op: "rmsNorm", out: narrow, x: narrow, w: model.vector(`${blk}.attn_q_a_norm`, narrow.dim), eps },
-    {
-      op: "linear",
-      out: q,
-      x: narrow,
-      ...model.linear(`${blk}.attn_q_b`, { inDim: narrow.dim, outDim: q.dim }, { scaled }),
-    },
+    { op: "linear", out: q, x: narrow, ...model.linear(`${blk}.attn_q_b`, { inDim: narrow.dim, outDim: q.dim }) },
   ];
 }
 

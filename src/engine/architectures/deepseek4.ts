@@ -71,7 +71,7 @@ function compressedAttention(model: Model): (layer: number) => Step[] {
     const common = { out: heads, q, k, layer, nHeads, headDim, scale, window, sinks };
     const outward = model.matrix(`${blk}.attn_output_a`, { inDim: heads.dim / groups, outDim: low.dim });
     return [
-      ...queries(model, layer, { q, scaled: true }),
+      ...queries(model, layer, q),
       { op: "bareRmsNorm", out: q, x: q, run: headDim, eps },
       turn(q, headDim, rope),
       { op: "linear", out: k, x: h, w: model.matrix(`${blk}.attn_kv`, { inDim: dim, outDim: headDim }) },

@@ -15,8 +15,6 @@ interface ExpertOptions extends Options {
   /** Divides the weights of chosen experts by their sum; default: by the file. */
   readonly normalize?: boolean;
   readonly routing?: Routing;
-  /** Applies `.scale` tensors of experts. */
-  readonly scaled?: boolean;
   /** Returns whether a layer is dense; default: the file's number of leading dense layers, or 0. */
   readonly dense?: (layer: number) => boolean;
 }
@@ -24,7 +22,7 @@ interface ExpertOptions extends Options {
 /** Experts in all layers except the first few, otherwise Llama. */
 export function withExperts(model: Model, options: ExpertOptions, frame = decoder): Step[] {
   const { keys, nLayers } = model;
-  const { act = "silu", scaled = false } = options;
+  const { act = "silu" } = options;
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isDense = options.dense ?? ((layer: number) => layer < leading);
   const routing = options.routing ?? routingOf(model);
@@ -36,7 +34,6 @@ export function withExperts(model: Model, options: ExpertOptions, frame = decode
         ? feedForward(model, layer, { act })
         : moe(model, layer, {
             act,
-            scaled,
             normalize: options.normalize ?? keys.flag("expert_weights_norm", false),
             routing,
           }),
@@ -72,7 +69,7 @@ export const olmoe = (model: Model): Step[] => withExperts(model, { rope: "neox"
 export const phimoe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: true });
 export const qwen2moe = (model: Model): Step[] => withExperts(model, { rope: "neox", normalize: false });
 export const qwen3moe = (model: Model): Step[] =>
-  withExperts(model, { rope: "neox", normalize: true, scaled: true, needsQkNorm: true });
+  withExperts(model, { rope: "neox", normalize: true, needsQkNorm: true });
 export const qwen3vlmoe = (model: Model): Step[] =>
   withExperts(model, { rope: "neox", sections: "interleaved", normalize: true });
 /** The first generation of DeepSeek. */
@@ -112,9 +109,9 @@ export function cohere2moe(model: Model): Step[] {
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, routing } as const;
+  const experts = { act: "silu", normalize, routing } as const;
   const ffn = (layer: number): Step[] => {
-    if (!model.has(`blk.${layer}.ffn_gate_inp.weight`)) return feedForward(model, layer, { act: "silu", scaled: true });
+    if (!model.has(`blk.${layer}.ffn_gate_inp.weight`)) return feedForward(model, layer, { act: "silu" });
     const halves = model.has(`blk.${layer}.ffn_up_shexp.weight`);
     return [...moe(model, layer, experts), ...(halves ? [{ op: "scale", x: y, by: 0.5 } as const] : [])];
   };
@@ -156,7 +153,7 @@ export function mellum(model: Model): Step[] {
     rope,
     local,
     windows,
-    ffn: (layer) => moe(model, layer, { act: "silu", normalize: true, scaled: true }),
+    ffn: (layer) => moe(model, layer, { act: "silu", normalize: true }),
   });
 }
 
@@ -165,7 +162,7 @@ export function hyV3(model: Model, frame = decoder): Step[] {
   const { keys } = model;
   const routing = routingOf(model, "sigmoid");
   const normalize = keys.flag("expert_weights_norm", false);
-  const experts = { act: "silu", normalize, scaled: true, sharedScaled: true, routing } as const;
+  const experts = { act: "silu", normalize, routing } as const;
   return sequential(model, { rope: "neox", frame, ffn: (layer) => moeOrFeedForward(model, layer, experts) });
 }
 

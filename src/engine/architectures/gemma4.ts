@@ -97,7 +97,7 @@ function feedForward(model: Model, layer: number): Step[] {
   const ffnDim = readLayers(keys, model).ffnDims[layer]!;
   const dense: Step[] = [
     ...normSteps(model, "rms", { out: h, x, name: `${blk}.ffn_norm` }),
-    { op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { ffnDim, scaled: true }), act: "gelu" },
+    { op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { ffnDim }), act: "gelu" },
   ];
   if (!model.has(`${blk}.ffn_gate_inp.weight`)) return dense;
   const [routed, mixed] = [
@@ -110,7 +110,7 @@ function feedForward(model: Model, layer: number): Step[] {
     { op: "rmsNorm", out: routed, x, w: model.plain(`${blk}.ffn_gate_inp.scale`, { inDim: dim, outDim: 1 }), eps },
     { op: "scale", x: routed, by: 1 / Math.sqrt(dim) },
     ...normSteps(model, "rms", { out: h, x, name: `${blk}.pre_ffw_norm_2` }),
-    ...moe(model, layer, { act: "gelu", normalize: true, scaled: true, scale: 1, routed, out: mixed }),
+    ...moe(model, layer, { act: "gelu", normalize: true, scale: 1, routed, out: mixed }),
     ...normSteps(model, "rms", { out: mixed, x: mixed, name: `${blk}.post_ffw_norm_2` }),
     { op: "add", out: y, a: y, b: mixed, scale: 1 },
   ];

@@ -83,7 +83,6 @@ function cohere(model: Model, { slides }: { slides: boolean }): Step[] {
     norm: "layer",
     parallel: true,
     logitScale: keys.number("logit_scale", 0) || 1,
-    scaled: slides,
   });
 }
 

@@ -1,7 +1,6 @@
 /**
  * Hunyuan 4: latent attention with sinks and gated outputs over positions that an indexer chooses, experts with limited
- * gates, and hyper-connections between the blocks. Semantics: src/models/hy-v4.cpp of llama.cpp, which loads `.scale`
- * tensors and ignores them.
+ * gates, and hyper-connections between the blocks. Semantics: src/models/hy-v4.cpp of llama.cpp.
  */
 import type { Step } from "../program/step.ts";
 import { feedForward, moe } from "./decoder.ts";
@@ -34,14 +33,12 @@ export function hyV4(model: Model): Step[] {
     attention: attend(layer),
     ffn:
       layer < leading
-        ? feedForward(model, layer, { act: "silu", scaled: true })
+        ? feedForward(model, layer, { act: "silu" })
         : moe(model, layer, {
             act: "silu",
             normalize,
             routing,
             limit: limits[layer],
-            scaled: true,
-            sharedScaled: true,
           }),
   }));
 }

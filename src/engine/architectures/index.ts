@@ -31,6 +31,7 @@ import { diffusionTraits, dream, llada, lladaMoe, rnd1 } from "./diffusion.ts";
 import { deepseek2, deepseek2Ocr, minicpm3, plm } from "./deepseek2.ts";
 import { deepseek4, deepseek4Chooses } from "./deepseek4.ts";
 import { draftLayer, hasDraftLayer } from "./draft-layer.ts";
+import { withFactors } from "./factors.ts";
 import { gemmaEmbedding } from "./gemma-embedding.ts";
 import { gemma4 } from "./gemma4.ts";
 import * as gpt from "./gpt.ts";
@@ -239,7 +240,7 @@ export function loadDraftLayer(gguf: Gguf): Program | undefined {
   if (!hasDraftLayer(keys, model)) return undefined;
   const { dim, vocabSize } = model;
   const { last: states, logits } = buffersOf(model);
-  const steps = takeRowsEarly(draft(model, draftLayer));
+  const steps = withFactors(gguf, takeRowsEarly(draft(model, draftLayer)));
   return { shape: { arch, dim, nLayers: 1, vocabSize }, steps, logits, states, weights: gguf };
 }
 
@@ -257,8 +258,9 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   }
   const keys = keysOf(gguf, String(arch));
   const model = openModel(gguf, keys, { uneven: entry.uneven ?? false, wide: entry.wide ?? false });
-  const steps = takeRowsEarly(sided(model, entry.build(model)));
-  const memory = entry.memory?.(model);
+  const steps = withFactors(gguf, takeRowsEarly(sided(model, entry.build(model))));
+  const crossed = entry.memory?.(model);
+  const memory = crossed && { ...crossed, steps: withFactors(gguf, crossed.steps) };
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
   const choosesAbove = entry.chooses?.(keys);

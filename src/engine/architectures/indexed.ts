@@ -32,11 +32,11 @@ export function choiceSizes(keys: Keys): { count: number; block: number } {
 
 /** DeepSeek 3.2: DeepSeek 3 with an indexer in each layer. */
 export const deepseek32 = (model: Model): Step[] =>
-  deepseek2(model, decoder, { scaled: true, chooser: (rope) => lightningIndexer(model, { ...rope, style: "neox" }) });
+  deepseek2(model, decoder, { chooser: (rope) => lightningIndexer(model, { ...rope, style: "neox" }) });
 
 /** GLM 5: DeepSeek 3.2 with sigmoid scores of experts; some layers use an earlier layer's choice. */
 export const glmDsa = (model: Model): Step[] =>
-  deepseek2(model, decoder, { score: "sigmoid", scaled: true, chooser: (rope) => lightningIndexer(model, rope) });
+  deepseek2(model, decoder, { score: "sigmoid", chooser: (rope) => lightningIndexer(model, rope) });
 
 interface IndexerOptions {
   /** RoPE applies to the last values of a head, which are moved to its front. */

@@ -17,7 +17,7 @@ export function kimiLinear(model: Model): Step[] {
   const { kvHeads } = readLayers(keys, model);
   const { keyDim } = latentSizes(model);
   const rotaryDim = unturnedDim(model);
-  const attend = latentAttention(model, { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim), bareQuery: true });
+  const attend = latentAttention(model, { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim) });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const routing = routingOf(model);
   return decoder(model, {
@@ -55,8 +55,7 @@ export function bailingmoe3(model: Model): Step[] {
     throw new AppError("unsupported", `${path}: '${keys.arch}.kda.gate_lower_bound': ${what}, got ${bound}`);
   }
   const scale = 1 / Math.sqrt(keyDim);
-  const bare = { bareQuery: true, bareResult: true };
-  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale, gate: "sigmoid", ...bare });
+  const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale, gate: "sigmoid" });
   const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers });
   const routing = routingOf(model);
   const normalize = keys.flag("expert_weights_norm", false);

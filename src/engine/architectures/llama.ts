@@ -28,8 +28,8 @@ export function llama(model: Model): Step[] {
       { op: "add", out: x, a: x, b: y, scale: 1 },
       { op: "rmsNorm", out: h, x, w: model.vector(`${blk}.ffn_norm`, dim), eps },
       ...(nExperts > 0
-        ? moe(model, layer, { act: "silu", normalize: true, scaled: true })
-        : [{ op: "gatedMlp", out: y, x: h, ...mlp(model, layer, { scaled: true }), act: "silu" } as const]),
+        ? moe(model, layer, { act: "silu", normalize: true })
+        : [{ op: "gatedMlp", out: y, x: h, ...mlp(model, layer), act: "silu" } as const]),
       { op: "add", out: x, a: x, b: y, scale: 1 },
     );
   }

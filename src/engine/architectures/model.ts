@@ -61,7 +61,7 @@ export function output(model: Model): Linear {
 
 /**
  * Query, key and value of a layer, separate or fused in `attn_qkv`.
- * @param sizes widths or key heads that differ from the model's; `bare`: without biases and factors
+ * @param sizes widths or key heads that differ from the model's; `bare`: without biases
  */
 export function qkv(
   model: Model,
@@ -73,7 +73,7 @@ export function qkv(
   const { kDim = nKvHeads * headDim, vDim = kDim } = sizes;
   const blk = `blk.${layer}`;
   const read = (name: string, shape: { inDim: number; outDim: number }): Linear => {
-    const both = model.linear(name, shape, { scaled: !bare });
+    const both = model.linear(name, shape);
     return bare ? withoutBias(both) : both;
   };
   if (!model.has(`${blk}.attn_qkv.weight`)) {
@@ -109,27 +109,13 @@ interface MlpOptions {
   readonly ffnDim?: number;
   /** Names the tensors of a shared expert: `ffn_gate_shexp` … */
   readonly shared?: boolean;
-  /** Applies `.scale` tensors, also to the biases, as llama.cpp does in some architectures only. (build_ffn) */
-  readonly scaled?: boolean;
-}
-
-function mlpPart(model: Model, name: string, { scaled, ...shape }: MlpPart): Linear {
-  const w = model.matrix(name, shape, { scaled });
-  const b = model.bias(name, shape.outDim);
-  return b ? { w, b: w.scale ? { ...b, scale: w.scale } : b } : { w };
-}
-
-interface MlpPart {
-  readonly inDim: number;
-  readonly outDim: number;
-  readonly scaled: boolean;
 }
 
 /** `ffn_gate`, `ffn_up` and `ffn_down` of a layer. */
 export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp {
-  const { ffnDim = model.ffnDim, shared = false, scaled = false } = options;
+  const { ffnDim = model.ffnDim, shared = false } = options;
   const part = (name: string, inDim: number, outDim: number): Linear =>
-    mlpPart(model, `blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`, { inDim, outDim, scaled });
+    model.linear(`blk.${layer}.ffn_${name}${shared ? "_shexp" : ""}`, { inDim, outDim });
   const gate = part("gate", model.dim, ffnDim);
   const up = part("up", model.dim, ffnDim);
   const down = part("down", ffnDim, model.dim);
@@ -141,12 +127,12 @@ export function mlp(model: Model, layer: number, options: MlpOptions = {}): Mlp 
 export function plainMlp(
   model: Model,
   layer: number,
-  { ffnDim = model.ffnDim, shared = false, scaled = false }: MlpOptions = {},
+  { ffnDim = model.ffnDim, shared = false }: MlpOptions = {},
 ): Omit<Mlp, "gate" | "gateB"> {
   const { dim } = model;
   const suffix = shared ? "_shexp" : "";
-  const up = mlpPart(model, `blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim, scaled });
-  const down = mlpPart(model, `blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim, scaled });
+  const up = model.linear(`blk.${layer}.ffn_up${suffix}`, { inDim: dim, outDim: ffnDim });
+  const down = model.linear(`blk.${layer}.ffn_down${suffix}`, { inDim: ffnDim, outDim: dim });
   return { up: up.w, ...(up.b && { upB: up.b }), down: down.w, ...(down.b && { downB: down.b }) };
 }
 
@@ -164,12 +150,8 @@ export function layerNorm(model: Model, name: string): { w: Weight; b?: Weight; 
 /** An MLP with gate and up fused in `ffn_up`, in this order. */
 export function fusedMlp(model: Model, layer: number): Mlp {
   const { dim, ffnDim } = model;
-  const { w: fused, b } = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim }, { scaled: false });
-  const { w: down, b: downB } = model.linear(
-    `blk.${layer}.ffn_down`,
-    { inDim: ffnDim, outDim: dim },
-    { scaled: false },
-  );
+  const { w: fused, b } = model.linear(`blk.${layer}.ffn_up`, { inDim: dim, outDim: 2 * ffnDim });
+  const { w: down, b: downB } = model.linear(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim });
   return {
     gate: { ...fused, outDim: ffnDim },
     up: { ...fused, outDim: ffnDim, rowStart: ffnDim },

@@ -20,7 +20,7 @@ export function nemotronH(model: Model): Step[] {
     if (ffnDim === 0 && nKvHeads === 0) return mamba2Block(model, layer, { x: h, out: y });
     if (ffnDim === 0) return attention(model, layer, { rope: undefined, scale, sizes: { nHeads, nKvHeads } });
     if (nExperts > 0) return mixture(model, layer);
-    return [{ op: "mlp", out: y, x: h, ...plainMlp(model, layer, { ffnDim, scaled: true }), act: "relu_sqr" }];
+    return [{ op: "mlp", out: y, x: h, ...plainMlp(model, layer, { ffnDim }), act: "relu_sqr" }];
   };
   return decoder(model, {
     block: (layer) => [
@@ -55,8 +55,8 @@ function mixture(model: Model, layer: number): Step[] {
     x: inner,
     ...(narrow && { routed: h }),
     router: model.matrix(`${blk}.ffn_gate_inp`, { inDim: dim, outDim: nExperts }),
-    up: model.matrix(`${blk}.ffn_up_exps`, sizes, { scaled: true }),
-    down: model.matrix(`${blk}.ffn_down_exps`, { ...sizes, inDim: ffnDim, outDim: inner.dim }, { scaled: true }),
+    up: model.matrix(`${blk}.ffn_up_exps`, sizes),
+    down: model.matrix(`${blk}.ffn_down_exps`, { ...sizes, inDim: ffnDim, outDim: inner.dim }),
     ...(routing && { routing }),
     ...(selectB && { selectB }),
     act: "relu_sqr",
@@ -80,7 +80,7 @@ function mixture(model: Model, layer: number): Step[] {
       w: model.matrix(`${blk}.ffn_latent_up`, { inDim: inner.dim, outDim: dim }),
     };
   };
-  const beside = plainMlp(model, layer, { ffnDim: sharedFfnDim(keys), shared: true, scaled: true });
+  const beside = plainMlp(model, layer, { ffnDim: sharedFfnDim(keys), shared: true });
   return [
     ...(narrow ? [down()] : []),
     moe,

@@ -26,15 +26,13 @@ interface Projections {
 interface Variant {
   readonly project: (model: Model, layer: number, ssm: SsmHparams) => Projections;
   readonly heads: "modulo" | "repeat";
-  /** True if `.scale` tensors count in delta rule layers. */
-  readonly scaled: boolean;
 }
 
 export const qwen35 = (model: Model, frame?: Frame): Step[] =>
-  hybrid(model, { project: projectApart, heads: "modulo", scaled: true }, frame);
+  hybrid(model, { project: projectApart, heads: "modulo" }, frame);
 
 export const qwen3next = (model: Model, frame?: Frame): Step[] =>
-  hybrid(model, { project: projectTogether, heads: "repeat", scaled: false }, frame);
+  hybrid(model, { project: projectTogether, heads: "repeat" }, frame);
 
 function hybrid(model: Model, variant: Variant, frame = decoder): Step[] {
   const { nLayers, keys } = model;
@@ -52,7 +50,7 @@ function hybrid(model: Model, variant: Variant, frame = decoder): Step[] {
       sequentialBlock(model, layer, {
         ffnNorm: "post_attention_norm",
         attention: recurs(layer) ? deltaLayer(model, layer, variant) : attend(layer),
-        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true, sharedScaled: true }),
+        ffn: moeOrFeedForward(model, layer, { act: "silu", normalize: true }),
       }),
   });
 }
@@ -86,7 +84,7 @@ function fullAttention(model: Model): (layer: number) => Step[] {
 }
 
 /** The gated delta rule of h to y. */
-function deltaLayer(model: Model, layer: number, { project, heads, scaled }: Variant): Step[] {
+function deltaLayer(model: Model, layer: number, { project, heads }: Variant): Step[] {
   const { dim, eps, keys } = model;
   const { y } = buffersOf(model);
   const ssm = readSsm(keys);
@@ -117,7 +115,7 @@ function deltaLayer(model: Model, layer: number, { project, heads, scaled }: Var
     { op: "deltaRule", out, q, k, v, alpha, beta, a, dt, ...rule },
     { op: "rmsNorm", out, x: out, w: model.vector(`${blk}.ssm_norm`, stateDim), eps },
     { op: "multiply", out, a: out, b: z, act: "silu" },
-    { op: "linear", out: y, x: out, w: model.matrix(`${blk}.ssm_out`, { inDim: valueDim, outDim: dim }, { scaled }) },
+    { op: "linear", out: y, x: out, w: model.matrix(`${blk}.ssm_out`, { inDim: valueDim, outDim: dim }) },
   ];
 }
 

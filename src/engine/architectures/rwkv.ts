@@ -86,7 +86,7 @@ export function project(model: Model, name: string, { out, x, b }: { out: Buf; x
     op: "linear",
     out,
     x,
-    w: model.matrix(name, { inDim: x.dim, outDim: out.dim }, { scaled: true }),
+    w: model.matrix(name, { inDim: x.dim, outDim: out.dim }),
     ...(b && { b }),
   };
 }

@@ -161,8 +161,8 @@ function channelMix(model: Model, layer: number): Step[] {
   const { y } = buffersOf(model);
   const { mixed } = buffersOfRwkv(model);
   const blk = `blk.${layer}.channel_mix`;
-  const up = model.matrix(`${blk}_key`, { inDim: dim, outDim: ffnDim }, { scaled: true });
-  const down = model.matrix(`${blk}_value`, { inDim: ffnDim, outDim: dim }, { scaled: true });
+  const up = model.matrix(`${blk}_key`, { inDim: dim, outDim: ffnDim });
+  const down = model.matrix(`${blk}_value`, { inDim: ffnDim, outDim: dim });
   return [
     ...shift(model, layer),
     ...mix(model, model.vector(`${blk}_lerp_k`, dim)),

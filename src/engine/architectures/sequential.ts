@@ -67,8 +67,6 @@ export interface Options
   readonly bareResult?: boolean;
   /** Omits biases of the MLP, as llama.cpp does; default: false. */
   readonly bareMlp?: boolean;
-  /** Multiplies matrices of the MLP by their `.scale` tensors; default: false. */
-  readonly scaled?: boolean;
 }
 
 /** An architecture whose layers differ only by `perLayer`. */
@@ -116,7 +114,7 @@ const BAICHUAN_13B_LAYERS = 40;
 /** Qwen 2 and 2.5: query, key and value have biases. */
 export const qwen2 = (model: Model): Step[] => sequential(model, { rope: "neox" });
 /** Qwen 2 with QK-norm in place of biases. */
-export const qwen3 = (model: Model): Step[] => sequential(model, { rope: "neox", scaled: true, needsQkNorm: true });
+export const qwen3 = (model: Model): Step[] => sequential(model, { rope: "neox", needsQkNorm: true });
 /**
  * Phi 3 and 4: fused matrices, and a short and a long set of frequency factors. The files' sliding window is ignored,
  * as in llama.cpp (its pull request 13676).
@@ -128,7 +126,7 @@ export const qwen2vl = (model: Model): Step[] =>
   sequential(model, { rope: "neox", sections: "runs", bareLogits: true });
 export const qwen3vl = (model: Model): Step[] => sequential(model, { rope: "neox", sections: "interleaved" });
 export const maincoder = (model: Model): Step[] => sequential(model, { rope: "norm", normLast: true });
-export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm", scaled: true });
+export const nanbeige = (model: Model): Step[] => sequential(model, { rope: "norm" });
 /** Its files may have RoPE factors, which llama.cpp ignores. */
 export const panguEmbedded = (model: Model): Step[] => sequential(model, { rope: "neox", factors: false });
 export const paddleocr = (model: Model): Step[] => sequential(model, { rope: "neox" });
@@ -233,7 +231,7 @@ export function mistral3(model: Model): Step[] {
   return sequential(model, {
     rope,
     queries,
-    ffn: (layer) => moeOrFeedForward(model, layer, { act: "silu", normalize: true, scaled: true }),
+    ffn: (layer) => moeOrFeedForward(model, layer, { act: "silu", normalize: true }),
   });
 }
 

@@ -15,7 +15,7 @@ export function talkie(model: Model): Step[] {
   const begin = { name: "talkie.begin", dim };
   const feedForward = (layer: number): Step => {
     const { gate, up } = mlp(model, layer);
-    const down = model.matrix(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim }, { scaled: true });
+    const down = model.matrix(`blk.${layer}.ffn_down`, { inDim: ffnDim, outDim: dim });
     return { op: "gatedMlp", out: y, x: h, gate, up, down, act: "silu" };
   };
   return decoder(model, {

@@ -7,7 +7,7 @@ import { AppError } from "../../base/index.ts";
 import type { Gguf, TensorInfo } from "../formats/gguf/gguf.ts";
 import { i32 } from "../formats/quant/i32.ts";
 
-/** Tensors of encoders and classifiers, and factors that llama.cpp does not apply either. */
+/** Tensors of encoders and classifiers; factors, which `withFactors` applies; ranges of 4-bit activations. */
 const IGNORED = /^(a|v|mm|cls)\.|\.(input_)?scale$/;
 
 interface MatrixShape {
@@ -33,8 +33,8 @@ export interface Tensors {
   shape(name: string): readonly number[] | undefined;
   /** Rows of `NAME.weight`, if the file has it and it is a matrix. */
   rows(name: string): number | undefined;
-  /** `NAME.weight`; with `scaled`, times the factors of `NAME.scale` if the file has them. */
-  matrix(name: string, shape: MatrixShape, options?: { scaled: boolean }): Weight;
+  /** `NAME.weight` */
+  matrix(name: string, shape: MatrixShape): Weight;
   /** The tensor of exactly this name. */
   plain(name: string, shape: MatrixShape): Weight;
   /**
@@ -43,8 +43,8 @@ export interface Tensors {
   kernel(name: string, dims: readonly number[]): Weight;
   /** `NAME.weight` of one dimension. */
   vector(name: string, len: number): Weight;
-  /** `NAME.weight`, scaled by default, and `NAME.bias` if the file has it. */
-  linear(name: string, shape: MatrixShape, options?: { scaled: boolean }): Linear;
+  /** `NAME.weight`, and `NAME.bias` if the file has it. */
+  linear(name: string, shape: MatrixShape): Linear;
   /** `NAME.bias`, if the file has it. */
   bias(name: string, len: number): Weight | undefined;
   /** `NAME.bias` of stacked matrices, (experts, len), if the file has it. */
@@ -80,12 +80,11 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     return info;
   };
 
-  const matrix: Tensors["matrix"] = (name, { inDim, outDim, experts = 1 }, { scaled } = { scaled: false }) => {
-    const info = get(`${name}.weight`, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
-    const weight = { name: info.name, quant: info.quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
-    const factors = scaled ? optional(`${name}.scale`, experts) : undefined;
-    return factors ? { ...weight, scale: copyOf(gguf, factors) } : weight;
+  const plain: Tensors["plain"] = (name, { inDim, outDim, experts = 1 }) => {
+    const { quant } = get(name, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
+    return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
   };
+  const matrix: Tensors["matrix"] = (name, shape) => plain(`${name}.weight`, shape);
   const bias: Tensors["bias"] = (name, len) => {
     const info = optional(`${name}.bias`, len);
     return info && vectorOf(info, len);
@@ -97,14 +96,11 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
     shape: (name) => gguf.tensors.get(`${name}.weight`)?.shape,
     rows: (name) => gguf.tensors.get(`${name}.weight`)?.shape[1],
     matrix,
-    plain: (name, { inDim, outDim, experts = 1 }) => {
-      const { quant } = get(name, experts === 1 ? [inDim, outDim] : [inDim, outDim, experts]);
-      return { name, quant, inDim, outDim, rowStart: 0, tensorRows: outDim, experts };
-    },
+    plain,
     kernel: (name, dims) => asMatrix(get(name, dims), dims),
     vector: (name, len) => vectorOf(get(`${name}.weight`, [len]), len),
-    linear: (name, shape, options = { scaled: true }) => {
-      const w = matrix(name, shape, options);
+    linear: (name, shape) => {
+      const w = matrix(name, shape);
       const b = bias(name, shape.outDim);
       return b ? { w, b } : { w };
     },
@@ -130,7 +126,8 @@ export function tensorsOf(gguf: Gguf, ignored: RegExp = IGNORED): Tensors {
   };
 }
 
-function copyOf(gguf: Gguf, info: TensorInfo): Float32Array {
+/** The values of a tensor whose shape was checked. */
+export function copyOf(gguf: Gguf, info: TensorInfo): Float32Array {
   const out = new Float32Array(info.shape.reduce((product, size) => product * size, 1));
   info.quant.dequantize(gguf.read(info.name), out);
   return out;
@@ -171,7 +168,7 @@ function vectorOf({ name, quant }: TensorInfo, len: number): Weight {
 }
 
 /** @param expected in GGUF's order, fastest-varying dimension first; trailing dimensions of 1 do not count */
-function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
+export function checkShape(path: string, { name, shape, quant }: TensorInfo, expected: readonly number[]): void {
   if (quant.unreadable) throw new AppError("unsupported", `${path}: tensor '${name}': ${quant.unreadable}`);
   if (!sameShape(shape, expected)) {
     const got = `(${shape.join(", ")})`;

@@ -61,13 +61,13 @@ export interface ClipModel extends EncoderModel {
 }
 
 /**
- * Tensors of audio encoders in the same file; scales, LLaVA 1.6's line ends, and a table that llama.cpp computes
- * instead.
+ * Tensors of audio encoders in the same file; ranges of activations, LLaVA 1.6's line ends, and a table that llama.cpp
+ * computes instead.
  */
-const IGNORED = /^(a|mm\.a)\.|\.scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
+const IGNORED = /^(a|mm\.a)\.|\.input_scale$|^model\.image_newline$|^resampler\.pos_embed_k$/;
 
 /** Tensors of image encoders in the same file as an audio encoder. */
-const IGNORED_BESIDE_AUDIO = /^v\.|^mm\.(?!a\.)|\.scale$/;
+const IGNORED_BESIDE_AUDIO = /^v\.|^mm\.(?!a\.)|\.input_scale$/;
 
 /** The kind of Qwen2.5-Omni's files, which have two encoders under one name, and the kinds of the two. */
 const BOTH: Readonly<Record<string, { vision: string; audio: string }>> = {

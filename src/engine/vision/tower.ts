@@ -217,12 +217,10 @@ export function project(model: EncoderModel, name: string, { out, x }: { out: Bu
           { op: "clamp", x: limited, ...before },
         ] as const)
       : []),
-    { op: "linear", out, x: before ? limited : x, ...model.linear(name, { inDim: x.dim, outDim: out.dim }, UNSCALED) },
+    { op: "linear", out, x: before ? limited : x, ...model.linear(name, { inDim: x.dim, outDim: out.dim }) },
     ...(after ? [{ op: "clamp", x: out, ...after } as const] : []),
   ];
 }
-
-const UNSCALED = { scaled: false };
 
 /** Limits of values; undefined if the file has none. */
 function limitsOf(

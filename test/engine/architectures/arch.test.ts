@@ -15,6 +15,7 @@ import { joined, nmse } from "../backends/compare.ts";
 import { golden, goldenTest } from "../../golden.ts";
 import { diffusionNames } from "./diffusion-models.ts";
 import { readEmbedders } from "./embedders.ts";
+import { likeLlamaCpp } from "./like-llama-cpp.ts";
 import { readOutlines } from "./outlines.ts";
 import { archOf, CTX_LEN, makeModel, modelNames, RECORDED, TOKENS, VOCAB } from "./models.ts";
 
@@ -46,7 +47,7 @@ async function withSession<T>(path: string, use: (session: Session) => Promise<T
   const gguf = openGguf(path);
   try {
     const options = { ctxLen: CTX_LEN, slots: 2, precise: true, threads: 1, cacheDir: undefined };
-    return await use(await cpuBackend.load(loadProgram(gguf), options));
+    return await use(await cpuBackend.load(likeLlamaCpp(loadProgram(gguf)), options));
   } finally {
     gguf.close();
   }

@@ -125,35 +125,6 @@ test("a first layer without an indexer and too many streams are refused", async 
   expect(await open({ metadata: { ...made.metadata, ...streams } })).toContain("expected a whole number of 2 … 64");
 });
 
-test.each(["deepseek32", "glm-dsa", "hy_v4"])(
-  "%s: scales of feed-forward matrices and of experts multiply their weights",
-  async (name) => {
-    const made = makeModel(name);
-    const names = /^blk\.\d+\.ffn_(gate|up|down)(_exps|_shexp)?\.weight$/;
-    const scaled = made.tensors.filter((tensor) => names.test(tensor.name));
-    expect(new Set(scaled.map((tensor) => tensor.name.split(".")[2])).size).toBe(9);
-    const twos = (count: number): Uint8Array => new Uint8Array(new Float32Array(count).fill(2).buffer);
-    const scales = scaled.map((tensor) => {
-      const count = tensor.shape.length > 2 ? tensor.shape.at(-1)! : 1; // one for each expert
-      return { name: tensor.name.replace("weight", "scale"), shape: [count], quant: quants.f32, data: twos(count) };
-    });
-    const doubled = made.tensors.map((tensor) => {
-      if (!scaled.includes(tensor)) return tensor;
-      const values = new Float32Array((tensor.data as Uint8Array).slice().buffer); // makeModel made it
-      return { ...tensor, data: new Uint8Array(values.map((value) => 2 * value).buffer) };
-    });
-    const logits = async (tensors: typeof made.tensors): Promise<Float32Array> => {
-      const path = join(folder, "scaled.gguf");
-      await writeGguf(path, { ...made, tensors });
-      const gguf = openGguf(path);
-      const answer = await logitsOf(loadProgram(gguf));
-      gguf.close();
-      return answer;
-    };
-    expect(nmse(await logits([...made.tensors, ...scales]), await logits(doubled))).toBeLessThan(1e-10);
-  },
-);
-
 for (const name of Object.keys(newerFamilies)) {
   test(`${name}: every mistake in the program changes the logits beyond the bound`, async () => {
     const path = join(folder, `${name}.gguf`);

@@ -14,6 +14,7 @@ import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { drawn } from "../../seed.ts";
 import { nmse } from "../backends/compare.ts";
+import { likeLlamaCpp } from "./like-llama-cpp.ts";
 import { CTX_LEN } from "./models.ts";
 import { MUTATIONS } from "./mutations.ts";
 import { makeOutline, OUTLINE_TOKENS, readOutlines } from "./outlines.ts";
@@ -46,7 +47,7 @@ for (const each of outlines) {
     await writeGguf(path, makeOutline(name, outline));
     const expected = new Float32Array(await Bun.file(join(import.meta.dir, "logits", `${name}.f32`)).arrayBuffer());
     const gguf = openGguf(path);
-    const program = loadProgram(gguf);
+    const program = likeLlamaCpp(loadProgram(gguf));
     expect(await errorOf(program, expected)).toBeLessThan(NMSE_MAX);
     for (const mutation of mutations) {
       const wrong = mutation.apply(program);

@@ -5,13 +5,14 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
-import type { Backend, Program } from "../../../src/engine/program/backend.ts";
+import type { Backend } from "../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { addStates, poolingOf, type Pooling } from "../../../src/engine/batching/pooling.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import { repairGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
 import { golden, hasGolden } from "../../golden.ts";
+import { likeLlamaCpp } from "./like-llama-cpp.ts";
 
 export interface Reference {
   readonly name: string;
@@ -99,7 +100,7 @@ export async function answerOn(
   { model, arch }: ReturnType<typeof openReference>,
 ) {
   const options = { ctxLen: 64, slots: 1, precise, threads: 1, cacheDir: undefined };
-  const program: Program = loadProgram(model);
+  const program = likeLlamaCpp(loadProgram(model));
   const session = await backend.load(program, options);
   const expected = new Float32Array(await Bun.file(logits).arrayBuffer());
   const rows = { slot: 0, start: 0, tokens };

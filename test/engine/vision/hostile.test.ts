@@ -4,6 +4,7 @@ import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { writeGguf, type WriteValue } from "../../../src/engine/formats/files/write.ts";
+import { quants } from "../../../src/engine/formats/quant/index.ts";
 import type { Gguf, MetadataValue, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts";
 import { openImageEncoder } from "../../../src/engine/vision/index.ts";
 import { withFolder } from "../formats/gguf/fixture.ts";
@@ -63,6 +64,17 @@ describe("keys", () => {
     }),
   );
 });
+
+test("a factor of a whole matrix, which encoders do not apply, is refused by name", () =>
+  withFolder(async (pathOf) => {
+    const path = pathOf("projector.gguf");
+    const made = makeProjector({});
+    const factor = { quant: quants.f32, shape: [1], data: new Uint8Array(new Float32Array([2]).buffer) };
+    await writeGguf(path, { ...made, tensors: [...made.tensors, { ...factor, name: "v.blk.0.attn_q.scale" }] });
+    const gguf = openGguf(path);
+    expect((await failure(gguf))?.message).toContain("tensor 'v.blk.0.attn_q.scale': 'gemma3' has no such weight");
+    gguf.close();
+  }));
 
 goldenTest("a projector of another width than the text model's is refused", async () => {
   const [clip, text] = ["qwen3vl_merger.mmproj.gguf", "gemma3.text.gguf"].map((name) => openGguf(goldenPath(name)));
