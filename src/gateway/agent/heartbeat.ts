@@ -47,6 +47,7 @@ const RETRY_MS_MAX = 10 * 60_000;
 /** Longest wait between tries while no model is available; the check is cheap. */
 const UNTRIED_MS_MAX = 60_000;
 const RUNS = "another one runs";
+const NOT_LEADING = "another node leads by now";
 /**
  * A request that this node forwarded counts as its own if it becomes the leader within this time, because there may
  * have been no leader.
@@ -65,6 +66,8 @@ export class Heartbeat {
   readonly #lease: Lease;
   readonly #listeners = new Set<(status: HeartbeatStatus) => void>();
   readonly #stopping = new AbortController();
+  /** Aborted when this node loses the lease. */
+  #lost = new AbortController();
   #reasons = new Set<string>();
   /** The last request that was passed on to the leading node. */
   #passedOn: { readonly reason: string; readonly at: number } | undefined;
@@ -96,7 +99,7 @@ export class Heartbeat {
     });
     this.#lease.onChange((isHeld) => {
       if (isHeld) void this.#begin().catch(() => this.request("the node leads now"));
-      else this.#cancelAll();
+      else this.#lose();
     });
     if (this.#lease.isHeld) await this.#begin();
   }
@@ -118,6 +121,12 @@ export class Heartbeat {
     if (isWanted) this.request(reason);
   }
 
+  #lose(): void {
+    this.#cancelAll();
+    this.#lost.abort();
+    this.#lost = new AbortController();
+  }
+
   #cancelAll(): void {
     for (const cancel of [this.#cancelTick, this.#cancelWake, this.#cancelRetry]) cancel?.();
     this.#cancelTick = this.#cancelWake = this.#cancelRetry = undefined;
@@ -136,7 +145,7 @@ export class Heartbeat {
     this.#cancelWake = this.#parts.clock.after(COALESCE_MS, () => {
       this.#cancelWake = undefined;
       // after the run or the pause, the reasons are checked again
-      if (this.#running || this.#parts.peers.isPaused) return;
+      if (this.#running || this.#parts.peers.isPaused || !this.#lease.isHeld) return;
       this.#run(this.#takeReasons());
     });
   }
@@ -207,6 +216,7 @@ export class Heartbeat {
   /** The reason to skip this tick of the timer; undefined: run. */
   #whyNotNow(): string | undefined {
     const { clock, peers } = this.#parts;
+    if (!this.#lease.isHeld) return NOT_LEADING; // a suspended process hears that late
     if (!isActive(this.#config.activeHours, clock.now())) return "outside of active hours";
     if (peers.isPaused) return "turns are paused";
     return this.#running && RUNS;
@@ -236,16 +246,19 @@ export class Heartbeat {
     const hasEvents = (await store.read(() => waitingEvents({ sessionKey, limit: 1 }))).length > 0;
     const prompt = heartbeatPrompt(config.prompt, hasEvents);
     if (prompt === undefined) return { kind: "skipped", reason: "no events wait, and there is no prompt" };
+    const lost = this.#lost;
     const request = {
       runId: Bun.randomUUIDv7(),
       sessionKey,
       prompt,
       tools: [...(turnSettings(agents, DEFAULT_AGENT)?.tools ?? []), ...config.tools],
-      signal: this.#stopping.signal,
+      signal: AbortSignal.any([this.#stopping.signal, lost.signal]),
+      checkTime: () => void (this.#lease.isHeld || lost.abort()),
       ...(config.model === undefined ? {} : { model: config.model }),
     };
     const result = await agent.run(request);
     if (result.status !== "ok") {
+      if (lost.signal.aborted) return { kind: "skipped", reason: NOT_LEADING };
       const { isUntried = false } = result;
       return { kind: "failed", reason: result.error ?? result.status, ...(isUntried ? { isUntried } : {}) };
     }
@@ -257,7 +270,7 @@ export class Heartbeat {
 
   *#conclude(reply: Reply): Transaction<HeartbeatOutcome> {
     if (yield* this.#lease.holds()) return yield* concludeHeartbeat(reply, this.#parts.delivery);
-    return { kind: "skipped", reason: "another node leads by now" };
+    return { kind: "skipped", reason: NOT_LEADING };
   }
 
   /** Starts the next heartbeat if events were left over, or requests came meanwhile. */

@@ -11,7 +11,7 @@ import { execute } from "../../../src/gateway/database/store.ts";
 import { afterTest } from "../../cleanups.ts";
 import { answering } from "../../stores.ts";
 import { EVERY, MINUTE, nowhereToSend, testHeart, waitingCount, withHeartbeat, type TestHeart } from "./hearts.ts";
-import { MAIN } from "./parts.ts";
+import { MAIN, settingsOf } from "./parts.ts";
 
 describe("the timer", () => {
   test("runs a turn every half hour, and shows the waiting events", async () => {
@@ -360,4 +360,38 @@ test.each([
   isHeld = true;
   await heart.heart.start();
   expect(heart.clock.due).toEqual(due.map((after) => heart.clock.now() + after));
+});
+
+test.each([
+  ["at once", true],
+  ["before its next request to the model if the process hears it late", false],
+])("a heartbeat ends if another node takes the lease, %s", async (_, isTold) => {
+  let isHeld = true;
+  let tell = (_isHeld: boolean): void => {};
+  const lease: Lease = {
+    get isHeld() {
+      return isHeld;
+    },
+    holds: () => answering(isHeld),
+    onChange: (listener) => (tell = listener),
+  };
+  const never = new Promise<void>(() => {});
+  const lose = (): void => {
+    isHeld = false;
+    if (isTold) tell(false);
+  };
+  const heart = testHeart(
+    () => {
+      lose();
+      return isTold
+        ? { text: "late", until: never }
+        : { calls: [{ function: { name: "current_time", arguments: {} } }] };
+    },
+    { lease, settings: settingsOf({ defaults: { tools: ["current_time"], heartbeat: { every: 0, prompt: "look" } } }) },
+  );
+  await heart.heart.start();
+  heart.heart.request("a person");
+  heart.clock.advance(250);
+  expect(await heart.next()).toMatchObject({ kind: "skipped", reason: "another node leads by now" });
+  expect([heart.runtime.requests.length, heart.sent]).toEqual([1, []]);
 });
