@@ -55,7 +55,7 @@ async function exists({ client }: CliContext, model: string): Promise<boolean> {
 /** `qwen3-4b-q4_k_m:file-3f2a9c81`: the file's name, and the beginning of the digest of all digests. */
 function nameFor(path: string, digests: readonly string[]): string {
   const stem = basename(path)
-    .replace(/(-\d{5}-of-\d{5})?\.(gguf|safetensors)$/i, "")
+    .replace(/(-\d{5}-of-\d{5})?\.(gguf|safetensors|bin)$/i, "")
     .toLowerCase()
     .replace(/[^a-z0-9_.-]+/g, "-")
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, "")

@@ -20,7 +20,8 @@ export async function readModelArgument(text: string): Promise<ModelArgument> {
 
 /** `./x`, `../x`, `/x`, `~/x`, `~\x`, `C:\x`, and files of weights in this folder. */
 const isPath = (text: string): boolean =>
-  /^(\.{1,2}([\\/]|$)|[\\/]|~([\\/]|$)|[A-Za-z]:[\\/])/.test(text) || /^[^:]+\.(gguf|safetensors)$/i.test(text);
+  /^(\.{1,2}([\\/]|$)|[\\/]|~([\\/]|$)|[A-Za-z]:[\\/])/.test(text) ||
+  /^[^:]+\.(gguf|safetensors)$|^ggml-[^:]+\.bin$/i.test(text);
 
 /** The model name in a web URL; undefined: the text is not such a URL. */
 function nameOfAddress(text: string): string | undefined {

@@ -18,6 +18,6 @@ export { bf16 } from "./quant/bf16.ts";
 export { f16 } from "./quant/f16.ts";
 export { f32 } from "./quant/f32.ts";
 export { i32 } from "./quant/i32.ts";
-export { quants, type QuantName } from "./quant/index.ts";
+export { quantOf, quants, unsupportedQuant, type QuantName } from "./quant/index.ts";
 export { QuantizeKernel } from "./quant/kernel.ts";
 export type { Quant } from "./quant/quant.ts";

@@ -1,7 +1,8 @@
 /**
- * Converts a model folder to one GGUF. Safetensors become its weights; for other formats it only describes the folder,
- * with the vocabulary, and the files stay unchanged beside it. Matrices become F16, or stay BF16 if the folder has
- * BF16; vectors become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.) Weights are streamed.
+ * Converts a model folder to one GGUF. Safetensors become its weights, as do whisper.cpp's; for other formats it only
+ * describes the folder, with the vocabulary, and the files stay unchanged beside it. Matrices of safetensors become
+ * F16, or stay BF16 if the folder has BF16; vectors become F32. (Same defaults as convert_hf_to_gguf.py of llama.cpp.)
+ * Weights are streamed.
  */
 import { basename } from "node:path";
 import { AppError, type NamedFile } from "../../base/index.ts";
@@ -23,7 +24,16 @@ import { checkActivation } from "./decoder.ts";
 import { describeMlc } from "./describe-mlc.ts";
 import { describeOnnx } from "./describe-onnx.ts";
 import { expertData } from "./expert-data.ts";
-import { findJson, folderKind, getJson, rootedAt, textConfig, type JsonObject, type ModelFolder } from "./folder.ts";
+import {
+  findJson,
+  folderKind,
+  getJson,
+  rootedAt,
+  textConfig,
+  WHISPER_CPP,
+  type JsonObject,
+  type ModelFolder,
+} from "./folder.ts";
 import { planTensors, type Plan } from "./plan.ts";
 import { readWeights } from "./safetensors.ts";
 import { samplingDefaults } from "./sampling-defaults.ts";
@@ -31,6 +41,7 @@ import { layerValues } from "./layer-values.ts";
 import { DENSE, denseTensors, poolingType, textOptions } from "./sentence-transformers.ts";
 import { tensorData, type TensorSource } from "./tensor-data.ts";
 import { convertTokenizer } from "./tokenizer.ts";
+import { whisperCppModel } from "./whisper-cpp.ts";
 
 /** GGML_QNT_VERSION, ggml.h */
 const QUANTIZATION_VERSION = 2;
@@ -70,6 +81,12 @@ export interface Converted {
  * cannot express; the message names the file and the key or tensor.
  */
 export async function convertModel({ folder, to, onProgress }: ConvertOptions): Promise<Converted> {
+  const whisper = folder.files.get(WHISPER_CPP);
+  if (whisper !== undefined) {
+    const model = await whisperCppModel(whisper, folder.label);
+    await writeNewGguf(to, onProgress ? watched(model, onProgress) : model);
+    return { notes: [] };
+  }
   const kind = folderKind(folder);
   if (kind !== "safetensors") {
     const { metadata, files } = await (kind === "onnx" ? describeOnnx(folder) : describeMlc(folder));

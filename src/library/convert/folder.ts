@@ -48,6 +48,9 @@ export function isModelFile(name: string): boolean {
   return isWeights || /\.(json|jinja)$|(^|\/)((?:tokenizer|tiktoken)\.model|(merges|rwkv_vocab_\w+)\.txt)$/i.test(name);
 }
 
+/** The name of a file of whisper.cpp, which is a whole model; such files are recognized by their content. */
+export const WHISPER_CPP = "ggml.bin";
+
 /** A file that only folders of the MLC project have. */
 export const MLC_CONFIG = "mlc-chat-config.json";
 

@@ -270,14 +270,18 @@ function selectedRows({ shape }: SafeTensor, select: NonNullable<TensorRule["row
 }
 
 interface Planned {
-  readonly planned: ReadonlyMap<string, PlannedTensor>;
+  /** By name in the GGUF. */
+  readonly planned: ReadonlyMap<string, unknown>;
   readonly table: TensorTable;
   readonly nLayers: number;
   readonly label: string;
 }
 
-/** Required weights must be present in every layer; optional ones and biases in every layer or in none. */
-function checkComplete({ planned, table, nLayers, label }: Planned): void {
+/**
+ * Required weights must be present in every layer; optional ones and biases in every layer or in none. Otherwise throws
+ * `bad_file`.
+ */
+export function checkComplete({ planned, table, nLayers, label }: Planned): void {
   const missing = (name: string): AppError =>
     new AppError("bad_file", `${label}: expected a weight for '${name}', got none`);
   for (const { to, optional, layers = nLayers } of Object.values(table).flat()) {

@@ -1,10 +1,10 @@
 /**
  * Reads `tiktoken.model` of Moonshot's models: a line per token, with its bytes in base64 and its id.
- * GGUF lists merges, which follow from the ids. The ids are ranks too: a token is merged from the two parts that remain
- * once all pairs of a lower rank are merged.
+ * GGUF lists merges, which follow from the ids.
  */
 import { AppError } from "../../base/index.ts";
 import { byteCharacters } from "../../engine/text/index.ts";
+import { mergesOf } from "./bpe-ranks.ts";
 import type { Tokens, TokensPlace } from "./tokens.ts";
 import { completeVocabulary, NORMAL, vocabularyMetadata, type AddedToken } from "./vocabulary.ts";
 
@@ -57,32 +57,4 @@ function readPieces(text: string, { label }: TokensPlace): string[] {
     pieces.push(Array.from(bytes, (byte) => characters[byte]!).join(""));
   }
   return pieces;
-}
-
-function mergesOf(pieces: readonly string[]): string[] {
-  const ranks = new Map(pieces.map((piece, rank) => [piece, rank]));
-  return pieces.flatMap((piece, rank) => {
-    if (piece.length === 1) return [];
-    const parts = partsOf(piece, (pair) => {
-      const found = ranks.get(pair) ?? Infinity;
-      return found < rank ? found : Infinity;
-    });
-    return parts.length === 2 ? [parts.join(" ")] : [];
-  });
-}
-
-/** Merges the pairs of a piece, the lowest rank first; returns the remaining parts. */
-function partsOf(piece: string, rankOf: (pair: string) => number): string[] {
-  const parts = piece.split("");
-  const pairAt = (i: number): number => (i < 0 || i + 1 >= parts.length ? Infinity : rankOf(parts[i]! + parts[i + 1]!));
-  const found = parts.map((_, i) => pairAt(i));
-  for (;;) {
-    let best = 0;
-    for (let i = 1; i < found.length; i++) if (found[i]! < found[best]!) best = i;
-    if (found[best] === Infinity) return parts;
-    parts.splice(best, 2, parts[best]! + parts[best + 1]!);
-    found.splice(best, 1);
-    found[best] = pairAt(best);
-    if (best > 0) found[best - 1] = pairAt(best - 1);
-  }
 }

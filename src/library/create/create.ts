@@ -26,6 +26,7 @@ import {
   inspectSource,
   sortParts,
   storeSources,
+  takeWhisper,
   type InspectedSource,
   type Source,
   type StoredSource,
@@ -71,7 +72,7 @@ async function* makeModel(
   { base, request: asked, claims }: { base: Base | undefined; request: CreateRequest; claims: Claims },
 ): AsyncGenerator<Progress, void, void> {
   const { root, inTurn, signal } = parts;
-  const { sources, folder } = asked;
+  const { sources, folder } = await takeWhisper(asked);
   let request = asked;
   if (request.shape === "modelfile" && !request.quantize) yield { status: "reading model metadata" };
   const inspected: InspectedSource[] = [];

@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { AppError, messageOf } from "../../base/index.ts";
 import { getNumber, getString, getStrings, type Header, mergeShards, readPart } from "../../engine/formats/index.ts";
 import { type ChatFormat, findChatFormat, parseJinja, stopsFor } from "../../engine/text/index.ts";
+import { WHISPER_CPP, type ModelFolder } from "../convert/folder.ts";
+import { isWhisperCpp } from "../convert/whisper-cpp-file.ts";
 import { blobPath, findBlob, importBlob, receiveBlob, touchBlob, type Blob } from "../store/blobs.ts";
 import type { Claims } from "../store/claims.ts";
 import { describeBlob } from "../store/describe-blob.ts";
@@ -57,6 +59,24 @@ export const blobSource = (root: string, { label, digest }: { label: string; dig
   path: blobPath(root, digest),
   digest,
 });
+
+interface ModelParts {
+  readonly sources: readonly Source[];
+  readonly folder?: ModelFolder;
+}
+
+/** A file of whisper.cpp among the sources becomes the folder. Throws `bad_request` if there are several models. */
+export async function takeWhisper(given: ModelParts): Promise<ModelParts> {
+  const { sources, folder } = given;
+  const found = await Promise.all(sources.map(({ path }) => isWhisperCpp(path)));
+  const files = sources.filter((_, i) => found[i]);
+  const [file] = files;
+  if (!file) return given;
+  const labels = [...files, ...(folder ? [folder] : [])].map(({ label }) => `'${label}'`);
+  if (labels.length > 1) throw new AppError("bad_request", `expected one model, got ${labels.join(" and ")}`);
+  const { label, path } = file;
+  return { sources: sources.filter((_, i) => !found[i]), folder: { label, files: new Map([[WHISPER_CPP, path]]) } };
+}
 
 /**
  * Throws `bad_request` if the file is not a GGUF or is damaged, `unsupported` for models that we cannot serve, and
