@@ -96,6 +96,7 @@ MODELS = {
     "StableLm": SIZES | dict(partial_rotary_factor=0.25, use_qkv_bias=True),
     "GPT2": GPT2,
     "GPTNeoX": SIZES | dict(num_key_value_heads=4, rotary_pct=0.25),
+    "GPTNeoX 2": SIZES | dict(num_key_value_heads=4, rotary_pct=0.25, hidden_act="gelu_fast", use_parallel_residual=False),
     "GPTBigCode": GPT2 | dict(multi_query=True),
     "Bloom": dict(hidden_size=64, n_layer=3, n_head=4, vocab_size=VOCAB, bos_token_id=0, eos_token_id=1),
     "Mpt": dict(d_model=64, n_layers=3, n_heads=4, max_seq_len=256, vocab_size=VOCAB, expansion_ratio=4),

@@ -7,7 +7,7 @@
  *
  * Pillow 13 resizes some pictures in the other order, vertically first, which rounds other pixels.
  *
- * The bound is an NMSE of 1e-6 (1e-11 for encoders of BERT's kind), in float32 on both sides.
+ * The bound is an NMSE of 1e-6 (1e-11 where models have the exact GELU), in float32 on both sides.
  * Models that `--folder` has already are not made again.
  * `--record` also writes what test/library/convert/originals.test.ts compares with: with `--only`, of those models.
  */

@@ -11,31 +11,36 @@ import { buffersOf, type Model } from "./model.ts";
 import { localRope, ropeOf } from "./rope.ts";
 import { sequential } from "./sequential.ts";
 
-/** Spellings of the gate's activation in files. llama.cpp takes the tanh form for the exact GELU. */
-const GATES: Readonly<Record<string, Activation>> = {
+/** Spellings of the activation in files. llama.cpp takes the tanh form for the exact GELU. */
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
   gelu: "gelu_erf",
   geglu: "gelu_erf",
   gelu_new: "gelu",
+  gelu_fast: "gelu",
   gelu_pytorch_tanh: "gelu",
   silu: "silu",
   swish: "silu",
   swiglu: "silu",
 };
 
+/** The activation that the file names; default: the exact GELU. Throws `unsupported` for an unknown one. */
+export function activationOf({ keys, path }: Model): Activation {
+  const said = keys.text("hidden_activation", "gelu");
+  const act = Object.hasOwn(ACTIVATIONS, said) ? ACTIVATIONS[said] : undefined;
+  if (act) return act;
+  const expected = `one of ${Object.keys(ACTIVATIONS).join(", ")}`;
+  throw new AppError("unsupported", `${path}: '${keys.arch}.hidden_activation': expected ${expected}, got '${said}'`);
+}
+
 /** ModernBERT: one layer of full attention, then two with a window and a separate RoPE base. */
 export function modernBert(model: Model): Step[] {
-  const { keys, path } = model;
+  const { keys } = model;
   const { x } = buffersOf(model);
   const full = ropeOf(model, { style: "neox", factors: false });
   const local = localRope(model, full, { base: keys.number("rope.freq_base_swa", 10_000) });
   const slides = keys.number("attention.sliding_window", 0) > 0;
   const windows = slides ? readWindows(keys, model, { window: 0, period: 3, fullFirst: true }) : [];
-  const said = keys.text("hidden_activation", "gelu");
-  const act = GATES[said];
-  if (act === undefined) {
-    const expected = `one of ${Object.keys(GATES).join(", ")}`;
-    throw new AppError("unsupported", `${path}: '${keys.arch}.hidden_activation': expected ${expected}, got '${said}'`);
-  }
+  const act = activationOf(model);
   return decoder(model, {
     norm: "layer",
     start: normSteps(model, "layer", { out: x, x, name: "token_embd_norm" }),

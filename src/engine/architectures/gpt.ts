@@ -1,9 +1,11 @@
 /**
  * Architectures in the line of GPT-2 and GPT-J: layer norms with biases, and often attention and MLP in parallel.
- * Semantics: the files of the same names in llama.cpp's src/models.
+ * Semantics: the files of the same names in llama.cpp's src/models, which take the tanh form of GELU also in Falcon,
+ * GPT-NeoX and MPT: these were trained with the exact one.
  */
 import type { Step } from "../program/step.ts";
 import { normSteps } from "./decoder.ts";
+import { activationOf } from "./encoders.ts";
 import { readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
@@ -33,7 +35,7 @@ export function mpt(model: Model): Step[] {
   return sequential(model, {
     rope: null,
     norm: "layer",
-    act: "gelu",
+    act: "gelu_erf",
     clamp: keys.number("attention.clamp_kqv", 0),
     ...(alibi > 0 && { alibi }),
     ...(model.has("position_embd.weight") && { start: learnedPositions(model) }),
@@ -49,12 +51,12 @@ export function jais(model: Model): Step[] {
 /** Falcon; the 40 B model has a separate norm for attention's input. */
 export function falcon(model: Model): Step[] {
   const norms = model.has("blk.0.attn_norm_2.weight") && { attnNorm: "attn_norm_2", ffnNorm: "attn_norm" };
-  return sequential(model, { rope: "neox", norm: "layer", act: "gelu", parallel: true, ...norms });
+  return sequential(model, { rope: "neox", norm: "layer", act: "gelu_erf", parallel: true, ...norms });
 }
 
 export function gptneox(model: Model): Step[] {
   const parallel = model.keys.flag("use_parallel_residual", true);
-  return sequential(model, { rope: "neox", norm: "layer", act: "gelu", parallel, ffnNorm: "ffn_norm" });
+  return sequential(model, { rope: "neox", norm: "layer", act: activationOf(model), parallel, ffnNorm: "ffn_norm" });
 }
 
 export const phi2 = (model: Model): Step[] =>

@@ -1,7 +1,7 @@
 /**
- * Program → program: the factors (`Weight.scale`) that llama.cpp applies. It loads the `.scale` tensors of every
- * architecture, but passes them on in some only, and then multiplies the biases of an MLP too; its own random models
- * have such tensors everywhere. For comparisons with its logits.
+ * Program → program: the factors (`Weight.scale`) and the GELU that llama.cpp applies, for comparisons with its logits.
+ * It loads the `.scale` tensors of every architecture, but passes them on in some only, and then multiplies the biases
+ * of an MLP too; its own random models have such tensors everywhere.
  */
 import type { Program } from "../../../src/engine/program/backend.ts";
 import { withWeights } from "../../../src/engine/program/describe.ts";
@@ -17,6 +17,7 @@ const MLPS = new Set(
 const OTHERS: Readonly<Record<string, RegExp>> = {
   bailingmoe3: /attn_(q|k|v|output)\.|ssm_beta/,
   cogvlm: /attn_qkv/,
+  hy_v4: /./,
   "kimi-linear": /attn_[qkv]\.|blk\.1\.attn_output|ssm_beta/, // layer 1 has a delta rule
   mimo2: /attn_[qkv]\./,
   openelm: /attn_qkv/,
@@ -27,6 +28,9 @@ const OTHERS: Readonly<Record<string, RegExp>> = {
 
 /** Architectures whose gates of attention have factors. */
 const GATES = new Set(["qwen35", "qwen35moe"]);
+
+/** Architectures whose GELU it approximates. */
+const APPROXIMATED = new Set(["falcon", "gptneox", "mpt"]);
 
 export function likeLlamaCpp(program: Program): Program {
   const { arch } = program.shape;
@@ -42,10 +46,13 @@ export function likeLlamaCpp(program: Program): Program {
       }),
     ),
   );
-  return { ...program, steps };
+  return { ...program, steps: APPROXIMATED.has(arch) ? steps.map(approximated) : steps };
 }
 
 const isDownOfTalkie = (arch: string, name: string): boolean => arch === "talkie" && name.includes("ffn_down.");
+
+const approximated = (step: Step): Step =>
+  step.op === "mlp" && step.act === "gelu_erf" ? { ...step, act: "gelu" } : step;
 
 function withScaledBiases(step: Step): Step {
   if (step.op !== "mlp" && step.op !== "gatedMlp") return step;

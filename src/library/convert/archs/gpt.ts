@@ -101,6 +101,7 @@ export const gptneox: Architecture = {
     ...layerNorms(decoderMetadata(config), config.number("layer_norm_eps", 1e-5)),
     ...rotaryPart(config, { part: 0.25 }),
     use_parallel_residual: config.flag("use_parallel_residual", true),
+    hidden_activation: config.text("hidden_act", "gelu"),
   }),
   tensors: (config) => ({
     embed_in: { to: "token_embd" },
