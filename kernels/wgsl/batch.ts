@@ -1,5 +1,5 @@
 /**
- * The only buffer that a run of ids writes, as kernels see it: `array<vec4<u32>>`, element 0 is the header, then three
+ * The rows of a run, as kernels see it: `array<vec4<u32>>`, element 0 is the header, then three
  * elements per row.
  *
  * - element 0: rows, wanted rows, sequences, 0
@@ -10,6 +10,7 @@
  *
  * The token of a row that is given as a vector is the bitwise complement of the vector's index.
  */
+import type { RowAdapter } from "../../src/engine/program/backend.ts";
 
 /** A row of a run. */
 export interface BatchRow {
@@ -28,6 +29,7 @@ export interface BatchRow {
   readonly wanted: boolean;
   /** Rows of its sequence's memory; 0: it has none. */
   readonly remembered: number;
+  readonly adapters: readonly RowAdapter[];
 }
 
 const WORDS_PER_ROW = 12;

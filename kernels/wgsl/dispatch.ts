@@ -49,6 +49,8 @@ export type Operand =
   | { readonly kind: "state"; readonly of: Step }
   /** (positions, pairs) cosines, each with its sine. */
   | { readonly kind: "rope"; readonly rope: RopeScaling }
+  /** The adapters that rows have chosen from a list: see chosen.ts. */
+  | { readonly kind: "chosen"; readonly members: readonly number[]; readonly rows: RowKind }
   /** The run's rows: see batch.ts. `memory`: the cell of each is the last row of its memory, or −1. */
   | { readonly kind: "batch"; readonly uniform?: boolean; readonly memory?: boolean };
 

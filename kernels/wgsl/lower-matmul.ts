@@ -4,6 +4,7 @@ import { rowsAtOnce } from "../../src/base/index.ts";
 import type { Buf, Weight } from "../../src/engine/program/step.ts";
 import type { Activation, Operand } from "./dispatch.ts";
 import { readsHalves } from "./tiles.ts";
+import { changeChosen } from "./lower-stacks.ts";
 import { again, batch, grid, NONE, read, vector, write, type Context, type StepDispatch } from "./lowering.ts";
 
 /** The parts of a matrix, each with its first row inside the piece and inside the matrix. */
@@ -17,7 +18,7 @@ export function partsOf(weight: Weight, context: Context) {
   });
 }
 
-/** y = W · x + b, with the low-rank changes of W. */
+/** y = W · x + b, with the low-rank changes of W, and the ones that rows have chosen. */
 export function matmul(
   { out, x, w, b }: { out: Buf; x: Activation; w: Weight; b?: Weight | undefined },
   context: Context,
@@ -59,7 +60,8 @@ export function matmul(
   });
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     matmul({ out: to, x: from, w: part }, context);
-  return [...given.made, ...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];
+  const changes = { y: y.value, x, w };
+  return [...given.made, ...lowered, ...lowRank({ ...changes, multiply }, context), ...changeChosen(changes, context)];
 }
 
 /** x in the form that the product's kernel reads, and the dispatches that make it. */

@@ -6,7 +6,7 @@
 import { rowBytesOf } from "../../src/engine/formats/quant/blocks.ts";
 import { AppError } from "../../src/base/index.ts";
 import type { Buf, Step, Weight } from "../../src/engine/program/step.ts";
-import type { Activation, Operand, Params, Piece } from "./dispatch.ts";
+import type { Activation, Operand } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   again,
@@ -25,6 +25,7 @@ import {
   type StepDispatch,
 } from "./lowering.ts";
 import { factorOf, lowRank, matmul } from "./lower-matmul.ts";
+import { expertParams, expertsOf, matrixOf, stackLinear, stackSum } from "./lower-stacks.ts";
 
 /** Maximum outputs of a router, and groups of them: they are in workgroup memory. */
 const OUTPUTS_MAX = 512;
@@ -113,14 +114,6 @@ function fusible(step: Moe, { piecesOf, buffersMax = GATED_BUFFERS }: Context): 
   return cuts(gateW) === cuts(up) ? { ...step, gate: gateW } : undefined;
 }
 
-/** The experts of a piece. */
-const expertsOf = ({ first, count }: Piece, { tensorRows }: Weight) => ({
-  first: first / tensorRows,
-  count: count / tensorRows,
-});
-
-const matrixOf = ({ name }: Weight, { index }: Piece): Operand => ({ kind: "matrix", tensor: name, piece: index });
-
 /** Gate and up at once, then down with the sum. */
 function fused(step: Moe & { gate: Weight }, routed: Routed, context: Context): StepDispatch[] {
   const { gate: gateW, up, nUsed } = step;
@@ -169,28 +162,9 @@ function gatedVectors({ gate: gateW, up, gateB, upB }: Moe & { gate: Weight }) {
 
 /** The products with the last matrices, and the sum over a row's experts. */
 function down(step: Moe, { input, choices, inner }: Routed & { inner: Activation }, context: Context): StepDispatch[] {
-  const { down: w, downB, nUsed, out, routing } = step;
-  const sum = write(out, input, context);
-  return context.piecesOf(w).map((piece, i): StepDispatch => {
-    const factors: Operand = { kind: "constant", values: w.scale };
-    const base = i === 0 ? 0 : 2; // zero, or the experts of earlier pieces
-    return {
-      kernel: "moe_down",
-      quants: [w.quant.name],
-      operands: [read(inner), matrixOf(w, piece), read(choices), NONE, again(sum, i), factors, vector(downB)],
-      params: {
-        ...expertParams(w, piece),
-        outDim: w.outDim,
-        used: nUsed,
-        base,
-        scale: 1,
-        hasFactors: w.scale ? 1 : 0,
-        hasBias: downB ? 1 : 0,
-        weighs: routing?.weighInput ? 0 : 1,
-      },
-      grid: { x: Math.ceil(w.outDim / context.tuning.columns), rows: input.rows, times: 1, rowsEach: 1 },
-    };
-  });
+  const { down: w, downB: b, nUsed: used, out, routing } = step;
+  const y = write(out, input, context);
+  return stackSum({ y, x: inner, w, b, choices: read(choices), used, weighs: !routing?.weighInput }, context);
 }
 
 /** Each product separately. */
@@ -263,19 +237,6 @@ function group(
   return { lowered, order: order.value, tiles: tiles.value, nExperts };
 }
 
-/** Parameters that all kernels with one matrix per expert share. */
-function expertParams(w: Weight, piece: Piece): Params {
-  const { first, count } = expertsOf(piece, w);
-  return {
-    inDim: w.inDim,
-    firstExpert: first,
-    experts: count,
-    expertRows: w.tensorRows,
-    rowStart: w.rowStart,
-    rowBytes: rowBytesOf(w),
-  };
-}
-
 /**
  * y[i] = W[e] · x + b[e] for each choice i of an expert e. A row of x serves `times` choices. Without choices, row i
  * uses expert i modulo their number.
@@ -292,36 +253,38 @@ function expertMatmul(
   context: Context,
 ): StepDispatch[] {
   const { y, x, w, b, choices, groups } = parts;
-  const times = y.value.times;
+  const { times } = y.value;
   const given = factorOf(x, w, context);
-  const lowered = context.piecesOf(w).map((piece, i): StepDispatch => ({
-    kernel: groups ? "moe_matmul" : "moe_linear",
-    quants: [w.quant.name],
-    operands: [
-      read(given.value),
-      matrixOf(w, piece),
-      ...(groups ? [read(groups.order), read(groups.tiles)] : [choices ? read(choices) : NONE]),
-      { kind: "constant", values: w.scale },
-      again(y, i),
-      vector(b),
-    ],
-    params: {
-      ...expertParams(w, piece),
-      ...(groups ? { count: w.outDim } : { outDim: w.outDim, cyclic: choices ? 0 : w.experts }),
-      xDiv: times / x.times,
-      hasFactors: w.scale ? 1 : 0,
-      hasBias: b ? 1 : 0,
-    },
-    grid: groups
-      ? {
-          x: Math.ceil(w.outDim / context.tuning.tileColumns),
-          rows: x.rows,
-          times,
-          rowsEach: TILE_ROWS,
-          more: groups.nExperts,
-        }
-      : { x: Math.ceil(w.outDim / context.tuning.columns), rows: x.rows, times, rowsEach: 1 },
-  }));
+  const apart = (): StepDispatch[] => stackLinear({ y, x, w, b, choices: choices ? read(choices) : NONE }, context);
+  const grouped = ({ order, tiles, nExperts }: Groups): StepDispatch[] =>
+    context.piecesOf(w).map((piece, i) => ({
+      kernel: "moe_matmul",
+      quants: [w.quant.name],
+      operands: [
+        read(given.value),
+        matrixOf(w, piece),
+        read(order),
+        read(tiles),
+        { kind: "constant", values: w.scale },
+        again(y, i),
+        vector(b),
+      ],
+      params: {
+        ...expertParams(w, piece),
+        count: w.outDim,
+        xDiv: times / x.times,
+        hasFactors: w.scale ? 1 : 0,
+        hasBias: b ? 1 : 0,
+      },
+      grid: {
+        x: Math.ceil(w.outDim / context.tuning.tileColumns),
+        rows: x.rows,
+        times,
+        rowsEach: TILE_ROWS,
+        more: nExperts,
+      },
+    }));
+  const lowered = groups ? grouped(groups) : apart();
   const multiply = (part: Weight, from: Activation, to: Buf): StepDispatch[] =>
     expertMatmul({ y: write(to, y.value, context), x: from, w: part, choices, groups }, context);
   return [...given.made, ...lowered, ...lowRank({ y: y.value, x, w, multiply }, context)];

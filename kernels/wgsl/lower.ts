@@ -111,6 +111,7 @@ function sectionParams({ rotaryDim, sections }: RopeScaling): Params {
 
 /** Supported variants, see describe.ts. */
 export const variants: ReadonlySet<Variant> = new Set<Variant>([
+  "adapters by row",
   "deltaRule: a bound",
   "embed: a second table",
   "attention: sinks",

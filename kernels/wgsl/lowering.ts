@@ -36,6 +36,8 @@ export interface LowerOptions {
   piecesOf(weight: Weight): readonly Piece[];
   /** Values of a row given as a vector; default 0: all rows have ids. */
   readonly givenDim?: number;
+  /** For runs whose rows have chosen adapters; default: their changes are left out. */
+  readonly adapts?: boolean;
   /** Experts that the CPU computes; default: none. */
   readonly hostSteps?: ReadonlySet<Step> | undefined;
   /** Storage buffers that a kernel can bind, at least 8; default: no limit. */

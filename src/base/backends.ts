@@ -11,7 +11,7 @@ interface Traits {
 }
 
 const BACKENDS = {
-  webgpu: { onGpu: true },
+  webgpu: { onGpu: true, adaptersByRow: true },
   simd: { adaptersByRow: true },
   wasm: { adaptersByRow: true },
   onnx: { tokensOnly: true, repacks: true },
@@ -19,6 +19,9 @@ const BACKENDS = {
 } as const satisfies Record<string, Traits>;
 
 export type BackendName = keyof typeof BACKENDS;
+
+/** Maximum adapters of a row, where rows may have different ones. */
+export const ADAPTERS_MAX = 8;
 
 /** The values of the backend setting. */
 export const BACKEND_CHOICES: readonly ("auto" | BackendName)[] = [

@@ -1,7 +1,7 @@
 /** Requests to the engine and its answers. This file loads no reader of models. */
 export { isAudio } from "./audio/format.ts";
 export type { SpeechSegment, SpeechTask } from "./audio/whisper/transcriber.ts";
-export { ADAPTERS_MAX, type AdapterChoice } from "./batching/adapter-set.ts";
+export type { AdapterChoice } from "./batching/adapter-set.ts";
 export type { ChosenLogprob, TokenLogprob } from "./batching/answer-text.ts";
 export type { EmbedEvent } from "./batching/embedder.ts";
 export type { EngineInfo } from "./batching/load.ts";

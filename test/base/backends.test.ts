@@ -7,7 +7,7 @@ test("the choices begin with auto, then come the backends, best first", () => {
 
 test("two backends that share a model have the traits of both", () => {
   expect(backendTraits("simd")).toEqual({ adaptersByRow: true });
-  expect(backendTraits("webgpu+simd")).toEqual({ onGpu: true });
+  expect(backendTraits("webgpu+simd")).toEqual({ onGpu: true, adaptersByRow: true });
   expect(backendTraits("webgpu+onnx")).toEqual({ onGpu: true, tokensOnly: true, repacks: true });
   expect(backendTraits("onnx")).toEqual({ tokensOnly: true, repacks: true });
   expect(backendTraits("toString")).toEqual({});

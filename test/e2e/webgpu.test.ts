@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { digestOf } from "../../src/library/store/digest.ts";
+import type { WriteModel } from "../../src/engine/formats/files/write.ts";
+import { makeAdapter } from "../engine/architectures/adapters.ts";
 import { makeModel } from "../engine/architectures/models.ts";
 import { QUICK_KERNELS, swiftShaderEnv } from "../engine/backends/webgpu/swiftshader.ts";
 import { encodeGguf, type MemoryModel } from "../engine/formats/gguf/fixture.ts";
@@ -15,6 +17,8 @@ const GREEDY = { temperature: 0, num_predict: 8, num_ctx: 256 };
 const LETTERS = ["onceuponatime", "hello", "whatisthecapital", "whytheskyisblue"];
 /** Two layers and the output. */
 const SMALL = "small";
+/** The same with an adapter each. */
+const TUNED = ["ann", "bob"];
 
 const env = { ...(await swiftShaderEnv()), HEARTH_GPU_KERNELS: QUICK_KERNELS };
 let [gpu, cpu]: Hearth[] = [];
@@ -28,11 +32,22 @@ afterAll(async () => {
 });
 
 async function addSmallModel(hearth: Hearth): Promise<void> {
-  const file = encodeGguf(makeModel("llama") as MemoryModel); // its tensors are in memory
+  const model = makeModel("llama");
+  await create(hearth, { model: SMALL }, { files: model });
+  for (const [i, name] of TUNED.entries()) {
+    const adapter = makeAdapter(model, { rank: 4, alpha: 16, seed: 1 + i, targets: /attn|ffn|^output/ });
+    await create(hearth, { model: name, from: SMALL }, { adapters: adapter });
+  }
+}
+
+/** Creates a model from a file, or from its base and an adapter. */
+async function create(hearth: Hearth, body: object, given: Record<string, WriteModel>): Promise<void> {
+  const [[kind, model]] = Object.entries(given) as [[string, WriteModel]]; // one file
+  const file = encodeGguf(model as MemoryModel); // its tensors are in memory
   const digest = digestOf(file);
   const uploaded = await fetch(`${hearth.url}/api/blobs/${digest}`, { method: "POST", body: file });
   expect(uploaded.status).toBe(201);
-  const created = await hearth.post("/api/create", { model: SMALL, files: { "small.gguf": digest }, stream: false });
+  const created = await hearth.post("/api/create", { ...body, [kind]: { "a.gguf": digest }, stream: false });
   expect(created.status).toBe(200);
 }
 
@@ -76,6 +91,24 @@ describe("with all layers on the GPU", () => {
     const whole = await Promise.all(kinds.map((options) => ask(options, true)));
     expect(await Promise.all(kinds.map((options) => ask(options, false)))).toEqual(whole);
     expect(new Set(whole.map(String)).size).toBe(kinds.length);
+  });
+
+  test("models with adapters share a runner, and each gives its own answer in company", async () => {
+    const names = [SMALL, ...TUNED];
+    const [prompt] = LETTERS as [string];
+    const alone: unknown[] = [];
+    for (const name of names) {
+      const { context } = await generate(gpu!, prompt, all, name);
+      alone.push(context);
+      expect(context).toEqual((await generate(cpu!, prompt, GREEDY, name))["context"]);
+    }
+    expect(new Set(alone.map(String)).size).toBe(names.length);
+    const loads = async (): Promise<string | undefined> =>
+      /^hearth_model_events_total\{event="load"\} (\d+)/m.exec(await (await fetch(`${gpu!.url}/metrics`)).text())?.[1];
+    const before = await loads();
+    const together = await Promise.all([...names, ...names].map((name) => generate(gpu!, prompt, all, name)));
+    expect(together.map(({ context }) => context)).toEqual([...alone, ...alone]);
+    expect(await loads()).toBe(before);
   });
 });
 

@@ -1,11 +1,9 @@
 /**
  * The adapters of a request in the form that runs take, and a key that separates prefixes made with different adapters.
  */
-import { AppError } from "../../base/index.ts";
+import { ADAPTERS_MAX, AppError } from "../../base/index.ts";
 import type { RowAdapter } from "../program/backend.ts";
 
-/** Maximum adapters of a request. */
-export const ADAPTERS_MAX = 8;
 /** Scales beyond this give logits that are not finite. */
 const SCALE_MAX = 100;
 /** A file whose name identifies its content. */

@@ -9,6 +9,9 @@ import type { Gguf } from "../formats/gguf/gguf.ts";
 import { openGgufFrom } from "../formats/gguf/read.ts";
 import type { OpenSource } from "../formats/gguf/source.ts";
 
+/** Maximum bytes of other models' adapters on a GPU, where all are uploaded: a share of the base's, or `leastBytes`. */
+const GPU_OFFERS = { share: 1 / 16, leastBytes: 64 * 2 ** 20 };
+
 interface AdapterOptions {
   /** The model's own adapters, in the order of application. */
   readonly adapters?: readonly string[] | undefined;
@@ -42,11 +45,15 @@ export function openAdapters(program: Program, gguf: Gguf, options: AdapterOptio
     if (!chooses || !files.every((file) => mayOffer(program, gguf, file))) {
       return { program: applyAdapters(program, gguf, files), files, fixed: adapters };
     }
+    const { share, leastBytes } = GPU_OFFERS;
+    let room = backendTraits(backend.name).onGpu ? Math.max(leastBytes, share * gguf.fileBytes) : Infinity;
     for (const path of offers) {
       const file = adapters.includes(path) ? undefined : openIfPossible(openAside, path);
       if (!file) continue;
-      if (mayOffer(program, gguf, file)) files.push(file);
-      else file.close();
+      if (file.fileBytes <= room && mayOffer(program, gguf, file)) {
+        files.push(file);
+        room -= file.fileBytes;
+      } else file.close();
     }
     return { program: offerAdapters(program, gguf, files), files, fixed: [] };
   } catch (error) {

@@ -58,6 +58,7 @@ export function cutProgram(program: Program, count: number): Cut {
     throw new AppError("unsupported", `${weights.path}: ${which}: it cannot be cut there`);
   }
   const { given, joins, slices } = joined(aliveBefore(steps, at));
+  const adapters = program.adapters && { adapters: program.adapters };
   const [before, after] = [steps.slice(0, at), steps.slice(at)];
   const taken = before.some(({ op }) => op === "takeRows");
   const outside = { name: `${given.name}.input`, dim: given.dim };
@@ -68,8 +69,24 @@ export function cutProgram(program: Program, count: number): Cut {
       ]
     : [{ op: "input", out: given }];
   return {
-    front: { shape, steps: [...before, ...joins], logits: undefined, states: given, weights, ...remembering(before) },
-    back: { shape, steps: [...begin, ...slices, ...after], logits, states, weights, ...remembering(after) },
+    front: {
+      shape,
+      steps: [...before, ...joins],
+      logits: undefined,
+      states: given,
+      weights,
+      ...adapters,
+      ...remembering(before),
+    },
+    back: {
+      shape,
+      steps: [...begin, ...slices, ...after],
+      logits,
+      states,
+      weights,
+      ...adapters,
+      ...remembering(after),
+    },
     taken,
   };
 }
@@ -163,7 +180,7 @@ interface SplitParts {
 }
 
 /** The input of the second part for a batch entry: rows become the transferred activations, vectors included. */
-interface Crossed extends Pick<StateRows, "slot" | "start" | "positions" | "spans" | "drafted" | "memory"> {
+interface Crossed extends CrossingInputs, Pick<StateRows, "slot" | "start" | "drafted"> {
   /** Its index in the batch. */
   readonly at: number;
   readonly tokens: Int32Array;
@@ -290,9 +307,10 @@ class SplitSession implements Session {
       const own = { ...crossing({ ...more, memory: batch[at]!.memory }, cut.back), drafted };
       if (!taken) return [{ at, slot, start, tokens, input, ...own, states: batch[at]!.states }];
       const wanted = states === "all" ? "all" : "last"; // the first one crosses alone
+      const { adapters = [] } = own;
       return count === 0
         ? []
-        : [{ at, slot, start, tokens: tokens.subarray(0, count), input, drafted, states: wanted }];
+        : [{ at, slot, start, tokens: tokens.subarray(0, count), input, adapters, drafted, states: wanted }];
     });
   }
 
@@ -306,12 +324,12 @@ class SplitSession implements Session {
   }
 }
 
+type CrossingInputs = Pick<StateRows, "positions" | "spans" | "memory" | "adapters">;
+
 /** Inputs of one part apart from its rows. */
-const crossing = (
-  { positions, spans, memory }: Pick<StateRows, "positions" | "spans" | "memory">,
-  part: Program,
-): Pick<StateRows, "positions" | "spans" | "memory"> => ({
+const crossing = ({ positions, spans, memory, adapters }: CrossingInputs, part: Program): CrossingInputs => ({
   ...(positions && { positions }),
   ...(spans && { spans }),
   ...(memory && part.memory && { memory }),
+  ...(adapters && { adapters }),
 });

@@ -158,7 +158,7 @@ export function adaptersOf({
   if (!offered && isSame(wanted, own)) return {};
   if (offered && !missing) return wanted.length > 0 ? { adapters: wanted } : {};
   const why = backendTraits(backend).adaptersByRow
-    ? `it changes weights that are shared by all rows of a step, or does not fit the model`
+    ? `it changes weights that are shared by all rows of a step, or does not fit the model or the GPU`
     : `the ${backend} backend applies the same adapters to all requests`;
   const which = missing ? `adapter '${nameOf(missing.path)}'` : "adapters";
   throw new AppError("unsupported", `${which}: a request cannot choose it: ${why}`);

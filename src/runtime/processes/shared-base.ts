@@ -2,8 +2,7 @@
  * Models over the same base share a runner if its backend lets requests choose their adapters: the runner offers the
  * adapters of all of them, and each request names its own.
  */
-import { backendTraits } from "../../base/index.ts";
-import { ADAPTERS_MAX } from "../../engine/index.ts";
+import { ADAPTERS_MAX, backendTraits } from "../../base/index.ts";
 import { stays, type Entry } from "./entry.ts";
 import { weightsKey, type Offer, type PoolModel, type PoolWeights } from "./load-message.ts";
 

@@ -1,6 +1,6 @@
 /** The adapters that a model is loaded with: on offer to requests, or for all of them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   };
   const options = { rank: 4, alpha: 4, seed: 1 };
   await write("base", model);
-  for (const [i, name] of ["one", "two"].entries()) {
+  for (const [i, name] of ["one", "two", "large"].entries()) {
     await write(name, makeAdapter(model, { ...options, seed: i, targets: /attn/ }));
   }
   await write("embedding", makeAdapter(model, { ...options, targets: /token_embd/ }));
@@ -73,8 +73,15 @@ describe("a model", () => {
 
   test("applies its own adapters to all requests if they cannot be chosen or no choice is offered", () => {
     expect(open(["one", "embedding"], ["two"])).toEqual({ offered: undefined, fixed: ["one", "embedding"] });
-    expect(open(["one"], ["two"], "webgpu")).toEqual({ offered: undefined, fixed: ["one"] });
+    expect(open(["one"], ["two"], "onnx")).toEqual({ offered: undefined, fixed: ["one"] });
     expect(open(["one"], undefined)).toEqual({ offered: undefined, fixed: ["one"] });
+  });
+
+  test("offers small adapters of others on a GPU, where all are uploaded, and its own of any size", () => {
+    truncateSync(paths["large"]!, 65 * 2 ** 20);
+    expect(open([], ["large", "two"])).toEqual({ offered: ["large", "two"], fixed: [] });
+    expect(open([], ["large", "two"], "webgpu")).toEqual({ offered: ["two"], fixed: [] });
+    expect(open(["large"], ["two"], "webgpu")).toEqual({ offered: ["large", "two"], fixed: [] });
   });
 
   test("is refused for a broken adapter of its own", () => {

@@ -173,7 +173,7 @@ function fill(
   gpu.queue.writeBuffer(buffers.k, 0, k);
   gpu.queue.writeBuffer(buffers.v, 0, random(rows * nKvHeads * valueDim));
   const words = new Uint32Array(batchWords(rows));
-  const sequence = { token: 0, slot: 0, first: 0, end: rows, wanted: true, remembered: 0 };
+  const sequence = { token: 0, slot: 0, first: 0, end: rows, wanted: true, remembered: 0, adapters: [] };
   writeBatch(
     Array.from({ length: rows }, (_, cell) => {
       const span = { first: cell, end: cell + 1 };

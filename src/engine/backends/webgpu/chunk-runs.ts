@@ -4,6 +4,7 @@ import { splitsOf } from "../../../../kernels/wgsl/splits.ts";
 import type { AppError } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
 import type { Chooser } from "./chooser.ts";
+import { uploadChosen } from "./chosen-rows.ts";
 import { longestOf, type Chunk } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { reachRope } from "./memory.ts";
@@ -130,13 +131,14 @@ export class ChunkRuns {
   }
 
   /** Returns the number of sequences. */
-  #writeRows(rows: readonly BatchRow[], { batch, memoryBatch }: Pass): number {
+  #writeRows(rows: readonly BatchRow[], { batch, memoryBatch, chosen }: Pass): number {
     const write = (buffer: GPUBuffer, which: readonly BatchRow[]): number => {
       const sequences = writeBatch(which, this.#words);
       this.#parts.device.gpu.queue.writeBuffer(buffer, 0, this.#words, 0, batchWords(rows.length));
       return sequences;
     };
     if (memoryBatch) write(memoryBatch, asRemembered(rows));
+    if (chosen) uploadChosen(this.#parts.device.gpu, chosen, rows);
     return write(batch, rows);
   }
 

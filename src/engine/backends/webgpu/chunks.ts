@@ -19,6 +19,8 @@ export interface Chunk {
   twoWay: boolean;
   /** True if a row has a memory. */
   remembers: boolean;
+  /** True if the rows have chosen adapters. */
+  adapts: boolean;
   /** True for decode rows: the next step is likely to have as many. */
   decodes: boolean;
 }
@@ -51,7 +53,7 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
   };
   let isDecode = false;
   for (const entry of batch) {
-    const { tokens, states, request, drafted = false } = entry;
+    const { tokens, states, request, drafted = false, adapters = [] } = entry;
     const decodes = keeps && states !== "none" && (tokens.length === 1 || drafted);
     if (decodes !== isDecode) flush();
     isDecode = decodes;
@@ -84,7 +86,9 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
         span: seenBy(span, entry.start + i, entry.start),
         wanted,
         remembered,
+        adapters,
       });
+      chunk.adapts ||= adapters.length > 0;
       chunk.remembers ||= remembered > 0;
       chunk.twoWay ||= span !== undefined;
       chunk.decodes = isDecode;
@@ -97,7 +101,8 @@ export function chunksOf(batch: readonly WantedRows[], options: ChunkOptions): C
 }
 
 const emptyChunk = (): Chunk => {
-  return { rows: [], requests: [], vectors: [], given: 0, twoWay: false, remembers: false, decodes: false };
+  const flags = { twoWay: false, remembers: false, adapts: false, decodes: false };
+  return { rows: [], requests: [], vectors: [], given: 0, ...flags };
 };
 
 /** The vectors of an entry, chunk by chunk. */

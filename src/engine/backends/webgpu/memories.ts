@@ -61,5 +61,5 @@ const rowsOf = (slot: number, first: number, count: number): BatchRow[] =>
     const cell = first + i;
     const span = { first: cell, end: cell + 1 };
     const own = { slot, cell, span, position: [cell, cell, cell] as const };
-    return { ...own, token: 0, first: 0, end: count, wanted: false, remembered: 0 };
+    return { ...own, token: 0, first: 0, end: count, wanted: false, remembered: 0, adapters: [] };
   });

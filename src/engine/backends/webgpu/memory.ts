@@ -10,6 +10,7 @@ import { memoryDim, memoryLayers } from "../../program/memory.ts";
 import { keepingSteps, kvStates, valuesOf } from "../../program/sequence-state.ts";
 import type { RopeScaling, Step } from "../../program/step.ts";
 import type { Capacity } from "./allocate.ts";
+import type { ChosenPlaces, ChosenTables } from "./chosen-rows.ts";
 import type { Device } from "./device.ts";
 import { kvDescriptors, makeGrowingKv, type GrowingKv, type KvShape, type KvSize } from "./growing-kv.ts";
 import { USAGE } from "./usage.ts";
@@ -70,6 +71,8 @@ export interface PassMemory {
   readonly batch: GPUBuffer;
   /** The batch as cross attention reads it; undefined: the pass has no cross attention. */
   readonly memoryBatch?: GPUBuffer | undefined;
+  /** The adapters that rows have chosen; undefined: none are on offer. */
+  readonly chosen?: ChosenTables | undefined;
   /** In place of the run's. */
   readonly input?: GPUBuffer | undefined;
   readonly scratch: readonly GPUBuffer[];
@@ -90,6 +93,7 @@ export interface MemoryParts {
   readonly givenDim: number;
   /** Rows of a memory that one pass computes; 0: the program has none. */
   readonly rememberedRows: number;
+  readonly chosen: ChosenPlaces;
 }
 
 /** Sizes of all buffers, computed before allocating any. */
@@ -142,7 +146,7 @@ export async function makeMemory(device: Device, plan: MemoryPlan): Promise<Memo
 
 /** Throws `too_large` if a buffer is larger than a binding. */
 export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
-  const { program, options, cacheType, dispatchCount, capacity, givenDim, rememberedRows } = parts;
+  const { program, options, cacheType, dispatchCount, capacity, givenDim, rememberedRows, chosen } = parts;
   const { path } = program.weights;
   const { storage, copySrc, copyDst, uniform, mapRead } = USAGE;
   const descriptors: { label: string; size: number; usage: number }[] = [];
@@ -156,6 +160,7 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
     scratch: sizes.map((size, i) => want(`activations ${i}`, size, storage | copySrc)),
     batch: wantBatch(capacity.all),
     ...(program.memory && { memoryBatch: wantBatch(capacity.all) }),
+    ...(chosen.bytes > 0 && { chosen: want("chosen adapters", chosen.bytes, storage | copyDst) }),
   });
   const gemv = wantPass(parts.scratchSizes);
   const gemm = parts.ownSizes ? wantPass(parts.ownSizes) : gemv;
@@ -187,11 +192,12 @@ export function planMemory(device: Device, parts: MemoryParts): MemoryPlan {
   const readbackAhead = want("readback of a step ahead", 4 * answers, mapRead | copyDst);
   const memoryOf: MemoryPlan["memoryOf"] = (all, caches) => {
     const at = (index: number): GPUBuffer => all[index]!; // one per request
+    const own = { at, places: chosen };
     return {
       all,
-      gemv: passMemory(gemv, at),
-      gemm: passMemory(gemm, at),
-      remembering: remembering && passMemory(remembering, at),
+      gemv: passMemory(gemv, own),
+      gemm: passMemory(gemm, own),
+      remembering: remembering && passMemory(remembering, own),
       ...caches,
       states: new Map(states.map(({ step, buffer }) => [step, at(buffer)])),
       input: input === undefined ? undefined : at(input),
@@ -219,14 +225,19 @@ interface WantedPass {
   readonly scratch: readonly number[];
   readonly batch: number;
   readonly memoryBatch?: number;
+  readonly chosen?: number;
   readonly input?: number;
 }
 
-function passMemory({ scratch, batch, memoryBatch, input }: WantedPass, at: (index: number) => GPUBuffer): PassMemory {
+function passMemory(
+  { scratch, batch, memoryBatch, chosen, input }: WantedPass,
+  { at, places }: { at: (index: number) => GPUBuffer; places: ChosenPlaces },
+): PassMemory {
   return {
     scratch: scratch.map(at),
     batch: at(batch),
     ...(memoryBatch !== undefined && { memoryBatch: at(memoryBatch) }),
+    ...(chosen !== undefined && { chosen: { buffer: at(chosen), places } }),
     ...(input !== undefined && { input: at(input) }),
   };
 }

@@ -21,6 +21,7 @@ import { statesEnd } from "../../program/states.ts";
 import type { Weight } from "../../program/step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
+import { placeChosen } from "./chosen-rows.ts";
 import { withAttention } from "./choose-attention.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
@@ -79,16 +80,18 @@ export interface Plan extends Pick<
   destroy(): void;
 }
 
+/** The rows of a run, as in a `Chunk`. */
+interface RunRows {
+  readonly rows: readonly unknown[];
+  readonly twoWay: boolean;
+  readonly remembers: boolean;
+  readonly adapts: boolean;
+}
+
 /** The pass of a run. */
-export function passFor(
-  { passes }: Pick<Plan, "passes">,
-  {
-    rows,
-    twoWay,
-    remembers,
-  }: { readonly rows: readonly unknown[]; readonly twoWay: boolean; readonly remembers: boolean },
-): Pass {
-  const { one, gemv, gemm } = remembers ? passes : (passes.bare ?? passes);
+export function passFor({ passes }: Pick<Plan, "passes">, { rows, twoWay, remembers, adapts }: RunRows): Pass {
+  const own = (adapts ? passes.adapted : undefined) ?? (remembers ? undefined : passes.bare);
+  const { one, gemv, gemm } = own ?? passes;
   if (twoWay || rows.length > GEMV_ROWS_MAX) return gemm; // only its kernels let rows see later ones
   return rows.length === 1 ? one : gemv;
 }
@@ -113,6 +116,7 @@ interface LoweredPasses {
 interface LoweredPlan extends Pick<Plan, "capacity" | "isApart"> {
   readonly whole: LoweredPasses;
   readonly bare: LoweredPasses | undefined;
+  readonly adapted: LoweredPasses | undefined;
   readonly remembering: PassParts | undefined;
   /** Rows of a memory in a run of its pass; 0: the program has no memory. */
   readonly rememberedRows: number;
@@ -145,18 +149,21 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
   const gemvRows = { all: Math.min(capacity.all, GEMV_ROWS_MAX), wanted: Math.min(capacity.wanted, GEMV_ROWS_MAX) };
   // A short context needs only the pass for few rows, unless rows see later ones.
   const hasGemm = capacity.all > GEMV_ROWS_MAX || options.images || program.steps[0]?.op === "input";
-  const lowerPasses = (part: Program): LoweredPasses => {
-    const gemv = lowerPart(part, gemvRows, false);
-    return { gemv, gemm: hasGemm ? lowerPart(part, capacity, true) : gemv };
+  const lowerPasses = (part: Program, adapts = false): LoweredPasses => {
+    const gemv = lowerPart(part, { capacity: gemvRows, isGemm: false, adapts });
+    return { gemv, gemm: hasGemm ? lowerPart(part, { capacity, isGemm: true, adapts }) : gemv };
   };
   const whole = lowerPasses(program);
   const bareProgram = withoutMemory(program);
   const bare = bareProgram === program ? undefined : lowerPasses(bareProgram);
+  const offers = own.steps.some((step) => weightsOf(step).some(({ offered }) => offered));
+  const adapted = offers ? lowerPasses(program, true) : undefined;
   const rememberedRows = Math.min(CHUNK_ROWS, program.memory?.rows ?? 0);
-  const remembering = program.memory && lowerPart(remembers(program), { all: rememberedRows, wanted: 1 }, true);
+  const remembering =
+    program.memory && lowerPart(remembers(program), { capacity: { all: rememberedRows, wanted: 1 }, isGemm: true });
   const isText = program.logits !== undefined && program.steps[0]?.op === "embed" && !runsWhole(program.steps);
   const isApart = isText && whole.gemm !== whole.gemv;
-  const all = [whole, bare].flatMap((passes) => passes ?? []);
+  const all = [whole, bare, adapted].flatMap((passes) => passes ?? []);
   const sizesOf = (parts: readonly (PassParts | undefined)[]): readonly number[] =>
     parts.reduce<readonly number[]>((sizes, part) => mergeSizes(sizes, part?.allocation.sizes ?? []), []);
   const sizes = { gemv: sizesOf(all.map(({ gemv }) => gemv)), gemm: sizesOf(all.map(({ gemm }) => gemm)) };
@@ -173,10 +180,11 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
     capacity,
     givenDim,
     rememberedRows,
+    chosen: placeChosen(dispatches, capacity),
   });
   const beside = besideOf(program, options);
   const weights = planWeights(dispatches, { piecesOf, matrices: matricesOf(own), beside });
-  return { whole, bare, remembering, rememberedRows, isApart, capacity, memory, weights };
+  return { whole, bare, adapted, remembering, rememberedRows, isApart, capacity, memory, weights };
 }
 
 /** A memory's program, as one whose states are the last keys. */
@@ -185,7 +193,11 @@ function remembers({ memory, logits: _logits, ...program }: Program): Program {
   return { ...program, steps, logits: undefined, states: writtenBy(steps.at(-1)!) }; // it ends in `remember`
 }
 
-type LowerPart = (part: Program, capacity: Capacity, isGemm: boolean) => PassParts;
+interface LowerPartOptions extends Pick<LowerOptions, "isGemm" | "adapts"> {
+  readonly capacity: Capacity;
+}
+
+type LowerPart = (part: Program, options: LowerPartOptions) => PassParts;
 
 /** Lowers parts of a program, which have its options. */
 function makeLowering(
@@ -195,8 +207,8 @@ function makeLowering(
   const buffersMax = device.facts.limits.maxStorageBuffersPerShaderStage;
   const hostSteps = options.hostSteps?.steps;
   const context = { ...own, ctxLen: options.ctxLen, buffersMax, hostSteps, matrix: device.matrix };
-  return (part, capacity, isGemm) => {
-    const lowered = lower(part.steps, { ...context, isGemm });
+  return (part, { capacity, ...kind }) => {
+    const lowered = lower(part.steps, { ...context, ...kind });
     const dispatches = fuse(lowered, [part.states.name, part.logits?.name ?? part.states.name], buffersMax);
     checkGrid(dispatches, capacity, part);
     const results = resultsOf(part, dispatches);
@@ -215,11 +227,13 @@ export async function makePlan(device: Device, program: Program, options: LoadOp
   const lowered = tuning === PLAIN ? plain : lowerPlan(device, program, options, tuning);
   const { signal } = options;
   const compiling = Promise.all(
-    [lowered.whole, ...(lowered.bare ? [lowered.bare] : [])].flatMap(({ gemv, gemm }) => [
-      compileAll(device, gemv, { tuning }),
-      compileAll(device, gemv, { tuning, rows: 1 }),
-      compileAll(device, gemm, { tuning }),
-    ]),
+    [lowered.whole, lowered.bare, lowered.adapted]
+      .flatMap((passes) => passes ?? [])
+      .flatMap(({ gemv, gemm }) => [
+        compileAll(device, gemv, { tuning }),
+        compileAll(device, gemv, { tuning, rows: 1 }),
+        compileAll(device, gemm, { tuning }),
+      ]),
   ); // during the upload
   compiling.catch(() => {}); // reported by the recording
   const memory = await makeMemory(device, lowered.memory);
@@ -254,7 +268,7 @@ interface Recordings {
 /** Records all passes, whose parameters lie one after another. */
 async function recordAll(
   device: Device,
-  { whole, bare, remembering }: LoweredPlan,
+  { whole, bare, adapted, remembering }: LoweredPlan,
   made: Pick<RecordOptions, "memory" | "weights" | "signal"> & { readonly tuning: Tuning },
 ): Promise<Recordings> {
   const { memory, tuning } = made;
@@ -269,7 +283,11 @@ async function recordAll(
     const apart = { ...made, own: memory.gemm, first: place(gemm), variant: { tuning } };
     return { one, gemv: gemvPass, gemm: await recordPass(device, gemm, apart) };
   };
-  const passes = { ...(await record(whole)), bare: bare && (await record(bare)) };
+  const passes = {
+    ...(await record(whole)),
+    bare: bare && (await record(bare)),
+    adapted: adapted && (await record(adapted)),
+  };
   const own = memory.remembering;
   if (!remembering || !own) return { passes, remember: undefined };
   const options = { ...made, own, first: place(remembering), variant: { tuning } };

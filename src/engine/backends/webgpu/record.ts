@@ -7,6 +7,7 @@ import { writeParams } from "../../../../kernels/wgsl/params.ts";
 import { takesRows } from "../../../../kernels/wgsl/sources.ts";
 import { assert, checkNotCancelled } from "../../../base/index.ts";
 import type { Allocation, Result } from "./allocate.ts";
+import { bindChosen, type ChosenTables } from "./chosen-rows.ts";
 import type { Device, KernelVariant } from "./device.ts";
 import type { Step } from "../../program/step.ts";
 import type { KvBuffers } from "./growing-kv.ts";
@@ -58,6 +59,8 @@ export interface Pass extends Pick<PassParts, "steps" | "stops"> {
   readonly batch: GPUBuffer;
   /** The same rows, as cross attention reads them; undefined: the model has no memory. */
   readonly memoryBatch: GPUBuffer | undefined;
+  /** The adapters that the rows have chosen; undefined: the pass changes nothing by them. */
+  readonly chosen: ChosenTables | undefined;
   /** The buffer of a dispatch's operand. */
   bufferOf(operand: Operand): GPUBuffer;
   /** Increased when dispatches are bound to other buffers: commands of an earlier version are invalid. */
@@ -81,11 +84,13 @@ export interface PassesByRows {
 export interface Passes extends PassesByRows {
   /** For runs in which no row has a memory, without cross attention; undefined: all runs take the others. */
   readonly bare: PassesByRows | undefined;
+  /** For runs whose rows have chosen adapters; undefined: none are on offer. */
+  readonly adapted: PassesByRows | undefined;
 }
 
 /** All of them, without duplicates. */
-export const distinctPasses = ({ bare, ...passes }: Passes): ReadonlySet<Pass> =>
-  new Set([...Object.values(passes), ...(bare ? Object.values(bare) : [])]);
+export const distinctPasses = ({ bare, adapted, ...passes }: Passes): ReadonlySet<Pass> =>
+  new Set([passes, bare, adapted].flatMap((each) => (each ? [each.one, each.gemv, each.gemm] : [])));
 
 export interface RecordOptions {
   readonly memory: Memory;
@@ -160,7 +165,9 @@ export async function recordPass(
   const { batch } = own;
   const readsMemory = dispatches.some(({ operands }) => operands.some((each) => each.kind === "batch" && each.memory));
   const memoryBatch = readsMemory ? own.memoryBatch : undefined;
-  const filled = { steps, dispatches: recorded, stops, batch, memoryBatch, states, logits };
+  const chooses = dispatches.some(({ operands }) => operands.some(({ kind }) => kind === "chosen"));
+  const chosen = chooses ? own.chosen : undefined;
+  const filled = { steps, dispatches: recorded, stops, batch, memoryBatch, chosen, states, logits };
   const recordedPass: Pass = { ...filled, bufferOf, version: 0, rebind };
   return recordedPass;
 }
@@ -251,6 +258,9 @@ function makeBinder(memory: Memory & PassMemory, allocation: Allocation, weights
         assert(buffer, `no states for a step '${operand.of.op}'`);
         return { buffer };
       }
+      case "chosen":
+        assert(memory.chosen, "a plan without adapters on offer reads chosen ones");
+        return bindChosen(memory.chosen, operand);
       case "rope":
         return { buffer: memory.ropes.get(operand.rope)!.turns }; // one per RoPE of the steps
       case "batch":

@@ -6,6 +6,7 @@ import { TOP_K_LIMITS } from "../../../../kernels/wgsl/candidates.ts";
 import { AppError, assert } from "../../../base/index.ts";
 import type { TopK } from "../../text/sampling/top-k.ts";
 import type { LoadOptions, TopKRows, TopKRuns, Program, Rows, RunWithStates, Session } from "../../program/backend.ts";
+import { isMixed, runApart, type RunResult } from "./adapted-runs.ts";
 import { checkRequest, type Chooser } from "./chooser.ts";
 import { ChunkRuns, type ResultName, type Results } from "./chunk-runs.ts";
 import { chunksOf, wholeRows, type Chunk, type WantedRows } from "./chunks.ts";
@@ -163,8 +164,12 @@ export class WebGpuSession implements Session {
     batch: readonly WantedRows[],
     result: ResultName,
     { pause, keepsStates = false }: { pause?: (() => Promise<void>) | undefined; keepsStates?: boolean } = {},
-  ): Promise<{ values: Float32Array; topK: TopK[]; states: Float32Array }> {
+  ): Promise<RunResult> {
     const { plan, program, states: kept } = this.#parts;
+    if (plan.passes.adapted && isMixed(batch)) {
+      const dims = { values: program[result]!.dim, states: keepsStates ? program.states.dim : 0 };
+      return runApart(batch, dims, (part) => this.#run(part, result, { pause, keepsStates }));
+    }
     const making = this.#prepare(batch);
     if (making) {
       await making;

@@ -78,6 +78,9 @@ export function copyChosen(encoder: GPUCommandEncoder, parts: readonly Part[], b
 const isSame = (a: readonly BatchRow[], b: readonly BatchRow[]): boolean =>
   a.length === b.length && a.every((row, i) => isSameRow(row, b[i]!));
 
+const haveSameAdapters = ({ adapters: a }: BatchRow, { adapters: b }: BatchRow): boolean =>
+  a.length === b.length && a.every(({ adapter, scale }, i) => adapter === b[i]!.adapter && scale === b[i]!.scale);
+
 const isSameRow = (a: BatchRow, b: BatchRow): boolean =>
   a.token === b.token &&
   a.slot === b.slot &&
@@ -86,6 +89,7 @@ const isSameRow = (a: BatchRow, b: BatchRow): boolean =>
   a.end === b.end &&
   a.wanted === b.wanted &&
   a.remembered === b.remembered &&
+  haveSameAdapters(a, b) &&
   a.position.every((each, i) => each === b.position[i]) &&
   a.span.first === b.span.first &&
   a.span.end === b.span.end;

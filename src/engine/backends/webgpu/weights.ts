@@ -22,7 +22,7 @@ const FLUSH_BYTES = 64 * 2 ** 20;
 /** Bytes that are read from the disk ahead of the writes. */
 const AHEAD_BYTES = 64 * 2 ** 20;
 /** Bindings begin at multiples of this on every device. (WebGPU, minStorageBufferOffsetAlignment) */
-const BINDING_ALIGN = 256;
+export const BINDING_ALIGN = 256;
 
 const align = (bytes: number, to: number): number => Math.ceil(bytes / to) * to;
 /** Bytes after the rows of a piece: padding, and the grid of block types that have one. */
