@@ -10,16 +10,30 @@ export type LogitBias = Readonly<Record<string, number>>;
 const BIAS_MAX = 100;
 const BIASES_MAX = 1024;
 
-/** Ignores biases that are null. Throws `bad_request`. */
+/**
+ * Ignores biases that are null. Throws `bad_request`.
+ * @param given an object, or text such as `413:100, 7:-20`, which Open WebUI sends as its users write it
+ */
 export function parseLogitBias(given: unknown): LogitBias {
-  if (!isObject(given)) throw wrong("an object", shown(given));
-  const entries = Object.entries(given).filter(([, bias]) => bias !== null);
+  const biases = typeof given === "string" ? fieldsOf(given) : given;
+  if (!isObject(biases)) throw wrong("an object", shown(given));
+  const entries = Object.entries(biases).filter(([, bias]) => bias !== null);
   if (entries.length > BIASES_MAX) throw wrong(`at most ${BIASES_MAX} tokens`, `${entries.length}`);
   return Object.fromEntries(
     entries.map(([id, bias]) => {
       if (!/^\d{1,9}$/.test(id)) throw wrong("ids of tokens as keys", JSON.stringify(id));
       if (typeof bias === "number" && Math.abs(bias) <= BIAS_MAX) return [id, bias];
       throw wrong(`numbers from -${BIAS_MAX} to ${BIAS_MAX}`, `${JSON.stringify(bias)} for token ${id}`);
+    }),
+  );
+}
+
+function fieldsOf(text: string): Record<string, unknown> {
+  const pairs = text.split(",").filter((pair) => pair.trim() !== "");
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [id = "", bias = ""] = pair.split(":").map((part) => part.trim());
+      return [id, bias === "" || Number.isNaN(Number(bias)) ? bias : Number(bias)];
     }),
   );
 }

@@ -58,6 +58,9 @@ test.each([
   [{ numa: "yes" }, 'option "numa" must be of type boolean'],
   [{ stop: "end" }, 'option "stop" must be of type array'],
   [{ logit_bias: [[5, 1]] }, 'option "logit_bias": expected an object, got an array'],
+  [{ logit_bias: "413:high" }, 'option "logit_bias": expected numbers from -100 to 100, got "high" for token 413'],
+  [{ logit_bias: "end" }, 'option "logit_bias": expected ids of tokens as keys, got "end"'],
+  [{ logit_bias: "413" }, 'option "logit_bias": expected numbers from -100 to 100, got "" for token 413'],
   [{ logit_bias: { "-1": 1 } }, 'option "logit_bias": expected ids of tokens as keys, got "-1"'],
   [{ logit_bias: { "1": "2" } }, 'option "logit_bias": expected numbers from -100 to 100, got "2" for token 1'],
   [
@@ -69,6 +72,13 @@ test.each([
   [{ stop: ["a", 1] }, 'option "stop" must be of an array of strings'],
 ])("%j is refused with the expected error text", (options, message) => {
   expect(failure(options)).toEqual({ code: "bad_request", message });
+});
+
+test.each([
+  ["413:100, 7 : -2.5,", { "413": 100, "7": -2.5 }],
+  ["", {}],
+])("logit biases as the text %j, as Open WebUI sends them", (text, biases) => {
+  expect(parseOptions({ logit_bias: text }).options).toEqual({ logit_bias: biases });
 });
 
 test("integers truncate toward zero, and values out of range are clamped", () => {
