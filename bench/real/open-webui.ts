@@ -1,6 +1,6 @@
 /**
  * Open WebUI in a headless browser against this server, once by Ollama's API and once by OpenAI's: the account of a
- * first run, the list of models, streamed chats with trained weights, its own requests (titles, tags, next
+ * first run, the list of models, streamed chats with trained weights, Regenerate, its own requests (titles, tags, next
  * questions), documents, pictures, Stop, and the administration of models. It connects to no other server.
  *
  *   python3.11 -m venv VENV && VENV/bin/pip install open-webui   (some gigabytes)
@@ -8,22 +8,27 @@
  *
  * Prints a line for each check. HEARTH_TEST_ARTEFACTS names a folder for screenshots of failures.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { messageOf } from "../../src/base/errors.ts";
+import { writeGguf } from "../../src/engine/formats/files/write.ts";
 import { runHearth, startHearth, type Hearth } from "../../test/e2e/hearth.ts";
+import { mediaCounts } from "../../test/e2e/media-counts.ts";
+import { makeProjector, makeVisionText } from "../../test/engine/vision/vision-model.ts";
+import { startFront } from "../../test/library/registry/front.ts";
+import { publish } from "../../test/library/registry/place.ts";
 import { startBrowser } from "../../test/page/page.ts";
 import { fetchReal } from "./fetch.ts";
 
 const APIS = ["ollama", "openai"] as const;
 type Api = (typeof APIS)[number];
 
-const START_MS = 240_000;
-const ANSWER_MS = 120_000;
+const START_MS = 600_000;
+const ANSWER_MS = 240_000;
 /** Time limit of one step of the page. */
-const WAIT_MS = 60_000;
+const WAIT_MS = 120_000;
 /** Interval between checks of a state: other processes share the cores. */
 const LOOK_MS = 250;
 const TEMPLATE = `{{ range .Messages }}{{ if eq .Role "user" }}Question: {{ .Content }}
@@ -33,6 +38,8 @@ Answer:{{ else if eq .Role "assistant" }} {{ .Content }}
 const SECRET = "The word that opens the cellar is marmalade.";
 /** A port without a server. */
 const NOWHERE = "127.0.0.1:9/none/none";
+/** A model file of a few kilobytes, for transfers. */
+const SMALL = "text.gguf";
 
 const PROGRAM = resolve(process.argv[2] ?? "");
 const names = process.argv.slice(3);
@@ -104,13 +111,18 @@ function environment(api: Api, url: string, home: string): Record<string, string
   };
 }
 
-async function installModels(hearth: Hearth): Promise<void> {
+/** `sees` has random weights: a small text model and its projector. */
+async function installModels({ home, url }: Hearth): Promise<void> {
+  const [small, projector] = [join(home, SMALL), join(home, "projector.gguf")];
+  await writeGguf(small, makeVisionText());
+  await writeGguf(projector, makeProjector());
   const gemma = `FROM ${await fetchReal("gemma")}\nTEMPLATE """${TEMPLATE}"""\nPARAMETER stop "Question:"\n`;
-  for (const [name, text] of Object.entries({ gemma, minilm: `FROM ${await fetchReal("minilm")}\n` })) {
-    const file = join(hearth.home, "Modelfile");
+  const minilm = `FROM ${await fetchReal("minilm")}\n`;
+  const sees = `FROM ${small}\nFROM ${projector}\n`;
+  for (const [name, text] of Object.entries({ gemma, minilm, sees })) {
+    const file = join(home, "Modelfile");
     await Bun.write(file, text);
-    const env = { HEARTH_HOST: hearth.url };
-    const { code, stderr } = await runHearth(["create", name, "-f", file], { home: hearth.home, env });
+    const { code, stderr } = await runHearth(["create", name, "-f", file], { home, env: { HEARTH_HOST: url } });
     if (code !== 0) throw new Error(stderr);
   }
 }
@@ -168,15 +180,14 @@ async function refuseTools(all: Visit): Promise<void> {
   await say(all, "What is the capital of France?");
   const isSaid = await until(async () => (await page.locator("main").innerText()).includes("does not support tools"));
   await check(all, "a model without tools says so", isSaid, await answers(page).allInnerTexts());
-  const model = { id: "gemma:latest", name: "gemma:latest", params: { function_calling: "legacy" }, meta: {} };
-  const status = await page.evaluate(
-    async (body) => {
+  for (const id of ["gemma:latest", "sees:latest"]) {
+    const model = { id, name: id, params: { function_calling: "legacy" }, meta: {}, base_model_id: null };
+    const status = await page.evaluate(async (body) => {
       const headers = { authorization: `Bearer ${localStorage["token"]}`, "content-type": "application/json" };
       return (await fetch("/api/v1/models/create", { method: "POST", headers, body })).status;
-    },
-    JSON.stringify({ ...model, base_model_id: null }),
-  );
-  await check(all, "it is set to call tools the old way", status === 200, status);
+    }, JSON.stringify(model));
+    await check(all, `${id} is set to call tools the old way`, status === 200, status);
+  }
 }
 
 async function signUp(all: Visit): Promise<void> {
@@ -200,8 +211,9 @@ async function listModels(all: Visit): Promise<void> {
   const { page } = all;
   await page.locator("#model-selector-model-button").click();
   const shown = await page.getByRole("option").allInnerTexts();
-  const names = ["gemma", "hearth", "minilm"].filter((name) => shown.some((text) => text.startsWith(name)));
-  await check(all, "all models are listed, once each", names.length === 3 && shown.length === 3, shown);
+  const names = ["gemma", "hearth", "minilm", "sees"].filter((name) => shown.some((text) => text.startsWith(name)));
+  await check(all, "all models are listed, once each", names.length === 4 && shown.length === 4, shown);
+  if (all.api === "ollama") await check(all, "their sizes are shown", shown.join().includes("268.1M"), shown);
   await page.keyboard.press("Escape");
 }
 
@@ -235,6 +247,15 @@ async function chat(all: Visit): Promise<void> {
   const [first, second] = await answers(page).allInnerTexts();
   const isRight = first!.includes("Paris") && second!.includes("Rome");
   await check(all, "the second turn knows the first", isRight, [first, second]);
+  await page.getByRole("button", { name: "Regenerate" }).last().click();
+  await page.getByText("Try Again").click();
+  const isOther = await until(async () => (await page.locator("main").innerText()).includes("2/2"));
+  await check(
+    all,
+    "Regenerate adds another answer",
+    isOther && (await isDone(all, 2)),
+    await answers(page).allInnerTexts(),
+  );
   const isNamed = await until(async () => !/^(New Chat|Open WebUI)/.test(await page.title()));
   const isAsked = await until(async () =>
     requests(all).some(({ model, status }) => model === "hearth:latest" && status === 200),
@@ -253,11 +274,18 @@ async function stop(all: Visit): Promise<void> {
   const lengths = new Set<number>();
   const isStreamed = await until(async () => lengths.add((await answers(page).first().innerText()).length).size > 3);
   await check(all, "an answer is streamed", isStreamed, [...lengths]);
+  await check(all, "a request runs", await until(async () => (await running(all)) > 0));
   await stopButton(page).click();
   const isIdle = await until(async () => !(await stopButton(page).isVisible()));
   await check(all, "Stop ends an answer", isIdle);
-  const isNoted = await until(async () => requests(all).some((each) => each.done_reason !== "stop"));
-  await check(all, "the server stops too", isNoted, requests(all).slice(-3));
+  const isFree = await until(async () => (await running(all)) === 0);
+  await check(all, "the server stops too", isFree, requests(all).slice(-3));
+}
+
+/** Number of requests that the server runs. */
+async function running({ hearth }: Visit): Promise<number> {
+  const metrics = await (await fetch(`${hearth.url}/metrics`)).text();
+  return Number(/^hearth_requests_running (\d+)/m.exec(metrics)![1]);
 }
 
 async function document(all: Visit): Promise<void> {
@@ -280,23 +308,34 @@ async function tools(all: Visit): Promise<void> {
   await check(all, "a question with tools is answered", isAnswered && status === 200, [status, error]);
 }
 
-/** No model here reads images: a picture is refused with an explanation. */
 async function picture(all: Visit): Promise<void> {
-  const { page } = all;
-  await newChat(all, "gemma");
+  const { hearth, page } = all;
   const buffer = await page.screenshot();
-  await page.locator("input[type=file]").first().setInputFiles({ name: "page.png", mimeType: "image/png", buffer });
-  await page.locator("img[alt='input'], #chat-container form img").first().waitFor();
-  await say(all, "What is on this picture?");
+  const ask = async (model: string): Promise<void> => {
+    await newChat(all, model);
+    await page.locator("input[type=file]").first().setInputFiles({ name: "page.png", mimeType: "image/png", buffer });
+    await page.locator("img[alt='input'], #chat-container form img").first().waitFor();
+    await say(all, "What is on this picture?");
+  };
+  await ask("gemma");
   const isSaid = await until(async () =>
     (await answers(page).allInnerTexts()).join().includes("does not support images"),
   );
   await check(all, "a model without eyes says so", isSaid, await answers(page).allInnerTexts());
+  const counted = mediaCounts(() => hearth.url);
+  await counted();
+  await ask("sees");
+  const isAnswered = await isDone(all, 1);
+  const { status, error } = requests(all).findLast(({ model }) => model === "sees:latest") ?? {};
+  await check(all, "a picture is answered", isAnswered && status === 200, [status, error]);
+  const counts = await counted();
+  await check(all, "the picture is read once", counts === "1 encoded, 0 reused", counts);
 }
 
-/** Unloads, pulls and deletes, as Ollama's administration does. */
-async function manage(all: Visit): Promise<void> {
-  const { api, hearth, page, url } = all;
+const tags = async ({ hearth }: Visit): Promise<string> => (await fetch(`${hearth.url}/api/tags`)).text();
+
+async function eject(all: Visit): Promise<void> {
+  const { api, hearth, page } = all;
   if (api !== "ollama") return;
   const loaded = async (): Promise<string> => (await fetch(`${hearth.url}/api/ps`)).text();
   await newChat(all, "gemma");
@@ -306,29 +345,49 @@ async function manage(all: Visit): Promise<void> {
   const option = page.getByRole("option", { name: "gemma" }).first();
   await option.hover();
   await option.getByRole("button", { name: "Eject model" }).click();
-  const isFree = await until(async () => !(await loaded()).includes("gemma"));
+  const isFree = await until(async () => !(await loaded()).includes('"gemma:latest"'));
   await check(all, "Eject unloads a model", isFree, requests(all).slice(-3));
   await page.keyboard.press("Escape");
+}
+
+/** Pulls, creates, uploads and deletes, as Ollama's administration does. */
+async function manage(all: Visit): Promise<void> {
+  const { api, hearth, page, url } = all;
+  if (api !== "ollama") return;
   await page.goto(`${url}/admin/settings/models`);
   await page.getByRole("button", { name: "Actions", exact: true }).first().click();
   await page
     .getByText(/^Manage( Models)?$/)
     .first()
     .click();
-  const tag = page.getByPlaceholder(/Enter model tag/).first();
-  await tag.fill(NOWHERE);
-  await page.locator("div:has(> div > input[placeholder*='Enter model tag']) button").first().click();
-  const isRefused = await until(async () => requests(all).some(({ path }) => path === "/api/pull"));
-  const toasts = page.locator("[data-sonner-toast]");
-  const isTold = await until(async () => (await toasts.allInnerTexts()).join().includes("127.0.0.1:9"));
-  await check(all, "a pull that fails says why", isRefused && isTold, await toasts.allInnerTexts());
+  const toasts = async (): Promise<string> => (await page.locator("[data-sonner-toast]").allInnerTexts()).join();
+  const tag = page.getByPlaceholder(/Enter model tag/);
+  const besides = (field: Locator): Locator => field.locator("xpath=../..").getByRole("button").first();
+  await tag.first().fill(NOWHERE);
+  await besides(tag.first()).click();
+  const isTold = await until(async () => (await toasts()).includes("127.0.0.1:9"));
+  await check(all, "a pull that fails says why", isTold, await toasts());
+  const front = startFront();
+  const name = publish(front, "small", [new Uint8Array(readFileSync(join(hearth.home, SMALL)))]);
+  await tag.first().fill(name);
+  await besides(tag.first()).click();
+  const isPulled = await until(async () => (await tags(all)).includes("library/small"));
+  await check(all, "a model is pulled", isPulled, await toasts());
+  await front.stop();
+  await tag.last().fill("kind");
+  await page.getByPlaceholder(/my-modelfile", "from"/).fill('{"from": "gemma:latest", "system": "Be kind."}');
+  await besides(tag.last()).click();
+  await check(all, "a model is created", await until(async () => (await tags(all)).includes("kind")), await toasts());
+  await page.getByText("Show", { exact: true }).last().click();
+  await page.locator("#model-upload-input").setInputFiles(join(hearth.home, SMALL));
+  await page.locator("form:has(#model-upload-input) button[type='submit']").click();
+  await check(all, "a file is uploaded", await until(async () => (await tags(all)).includes('"text:')), await toasts());
   await page.locator("select:has(option[value='minilm:latest'])").last().selectOption("minilm:latest");
   await page.getByRole("button", { name: "Delete Model" }).click();
   await page.getByRole("button", { name: "Confirm" }).click();
-  const isGone = await until(async () => !(await (await fetch(`${hearth.url}/api/tags`)).text()).includes("minilm"));
-  await check(all, "a model is deleted", isGone);
+  await check(all, "a model is deleted", await until(async () => !(await tags(all)).includes("minilm")));
 }
 
-const PARTS = [signUp, listModels, refuseTools, chat, stop, document, picture, tools, manage];
+const PARTS = [signUp, listModels, refuseTools, chat, stop, document, picture, tools, eject, manage];
 for (const api of apis) await visit(api);
 process.exit(failed === 0 ? 0 : 1);
