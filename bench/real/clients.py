@@ -1,10 +1,12 @@
-# Conversations of Python's clients with a running server: clients.py URL MODEL CALLER [NAME…]
+# Conversations of Python's clients with a running server: clients.py URL MODEL CALLER EMBEDDER [NAME…]
 #
 #   python3 -m venv VENV && VENV/bin/pip install openai ollama anthropic litellm langchain-ollama langchain-openai
 #   VENV/bin/pip install llama-index-llms-ollama dspy aider-chat
+#   VENV/bin/pip install instructor 'pydantic-ai-slim[openai]' openai-agents smolagents ollama-haystack llm-ollama
 #
-# CALLER is a model with tools. Each client asks, goes on with the conversation, streams, holds a schema, and calls a tool where the client can demand one.
-# Prints a line for each check; a client that is not installed is named and left out.
+# CALLER is a model with tools, EMBEDDER one that makes vectors. Each client asks, goes on with the conversation, streams,
+# holds a schema, and calls a tool where the client can demand one. Prints a line for each check; a client that is not
+# installed is named and left out.
 import json
 import os
 import shutil
@@ -12,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-url, model, caller, *only = sys.argv[1:]
+url, model, caller, embedder, *only = sys.argv[1:]
 SCHEMA = {
     "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 40}, "people": {"type": "integer"}},
+    "properties": {"city": {"type": "string", "maxLength": 12}, "people": {"type": "integer", "minimum": 0, "maximum": 99999}},
     "required": ["city", "people"],
     "additionalProperties": False,
 }
@@ -196,7 +198,165 @@ def use_aider(name):
         command = [aider, "--model", f"ollama_chat/{caller}", "--message", "Say hello.", "--yes-always", "--no-check-update"]
         command += ["--no-show-model-warnings", "--no-gitignore", "--map-tokens", "0", "--no-analytics"]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
-        check(name, "answers", done.returncode == 0 and "Tokens:" in done.stdout, done.stdout[-300:] + done.stderr[-300:])
+        check(name, "answers", done.returncode == 0 and "okens: " in done.stdout, done.stdout[-300:] + done.stderr[-300:])
+
+
+def use_instructor(name):
+    import instructor
+    import openai
+    from pydantic import BaseModel, Field
+
+    class City(BaseModel):
+        city: str = Field(max_length=12)
+        people: int = Field(ge=0, le=99999)
+
+    base = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
+    for mode, which in ((instructor.Mode.JSON_SCHEMA, model), (instructor.Mode.TOOLS, caller), (instructor.Mode.TOOLS_STRICT, caller)):
+        made = instructor.from_openai(base, mode=mode).create(model=which, response_model=City, messages=HISTORY, max_tokens=200, max_retries=1)
+        check(name, f"fills a class by {mode.value}", isinstance(made, City), made)
+    parts = list(instructor.from_openai(base, mode=instructor.Mode.JSON_SCHEMA).create_partial(model=model, response_model=City, messages=HISTORY, max_tokens=200))
+    check(name, "streams a class", len(parts) > 1 and parts[-1].people is not None, parts[-1:])
+
+
+def use_pydantic_ai(name):
+    from pydantic import BaseModel, Field
+    from pydantic_ai import Agent, NativeOutput, ToolOutput
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    class City(BaseModel):
+        city: str = Field(max_length=12)
+        people: int = Field(ge=0, le=99999)
+
+    few = {"max_tokens": 200}
+    ollama = OllamaProvider(base_url=f"{url}/v1")
+    chat = OpenAIChatModel(model, provider=ollama)
+    first = Agent(chat, model_settings=few).run_sync("Say hello.")
+    check(name, "answers", first.output != "" and first.usage.output_tokens > 0, first)
+    with Agent(chat, model_settings=few).run_stream_sync("And goodbye.", message_history=first.all_messages()) as stream:
+        text = "".join(stream.stream_text(delta=True))
+    check(name, "streams, after a turn", text != "", text)
+    made = Agent(chat, output_type=NativeOutput(City), model_settings=few).run_sync("Rome").output
+    check(name, "holds a schema", isinstance(made, City), made)
+    agent = Agent(OpenAIChatModel(caller, provider=ollama), output_type=ToolOutput(City), model_settings=few)
+    check(name, "calls a tool for its output", isinstance(agent.run_sync("Rome").output, City))
+    responses = OpenAIResponsesModel(model, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="none"))
+    check(name, "answers by responses", Agent(responses, model_settings=few).run_sync("Say hello.").output != "")
+
+
+def use_openai_agents(name):
+    import asyncio
+
+    from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
+    from openai import AsyncOpenAI
+    from pydantic import BaseModel, Field
+
+    class City(BaseModel):
+        city: str = Field(max_length=12)
+        people: int = Field(ge=0, le=99999)
+
+    set_tracing_disabled(True)
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
+    asked = []
+
+    @function_tool
+    def get_weather(city: str) -> str:
+        """The weather in a city"""
+        asked.append(city)
+        return "sunny"
+
+    async def talk(kind):
+        label = kind.__name__.removeprefix("OpenAI").removesuffix("Model")
+        once = ModelSettings(max_tokens=200, tool_choice="required")
+        worker = Agent("a", instructions="Help.", model=kind(caller, client), tools=[get_weather], model_settings=once, tool_use_behavior="stop_on_first_tool")
+        before = len(asked)
+        run = await Runner.run(worker, "The weather in Rome?", max_turns=3)
+        check(name, f"{label}: calls a tool", len(asked) > before and run.final_output == "sunny", run.final_output)
+        writer = Agent("b", model=kind(model, client), output_type=City, model_settings=ModelSettings(max_tokens=200))
+        stream = Runner.run_streamed(writer, "Rome")
+        events = [event.type async for event in stream.stream_events()]
+        check(name, f"{label}: streams a class", "raw_response_event" in events and isinstance(stream.final_output, City), stream.final_output)
+
+    async def both():
+        for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+            await talk(kind)
+
+    asyncio.run(both())
+
+
+def use_smolagents(name):
+    from smolagents import OpenAIModel, Tool
+
+    class Weather(Tool):
+        name = "get_weather"
+        description = "The weather in a city"
+        inputs = {"city": {"type": "string", "description": "its name"}}
+        output_type = "string"
+
+        def forward(self, city: str) -> str:
+            return "sunny"
+
+    chat = OpenAIModel(model, api_base=f"{url}/v1", api_key="none", max_tokens=60)
+    first = chat.generate([{"role": "user", "content": [{"type": "text", "text": "Say hello."}]}], stop_sequences=["Observation:"])
+    check(name, "answers, with parts and stops", bool(first.content) and first.token_usage.output_tokens > 0, first)
+    parts = list(chat.generate_stream([{"role": "user", "content": [{"type": "text", "text": "Say hello."}]}]))
+    check(name, "streams", any(part.content for part in parts) and any(part.token_usage for part in parts), parts[-1:])
+    called = OpenAIModel(caller, api_base=f"{url}/v1", api_key="none", max_tokens=200).generate(
+        [{"role": "user", "content": [{"type": "text", "text": "The weather in Rome?"}]}], tools_to_call_from=[Weather()]
+    )
+    check(name, "calls a tool", called.tool_calls[0].function.name == "get_weather", called)
+
+
+def use_haystack(name):
+    from haystack.dataclasses import ChatMessage
+    from haystack.tools import Tool
+    from haystack_integrations.components.embedders.ollama import OllamaDocumentEmbedder, OllamaTextEmbedder
+    from haystack_integrations.components.generators.ollama import OllamaChatGenerator
+    from haystack import Document
+
+    few = {"num_predict": 60}
+    chat = OllamaChatGenerator(model=model, url=url, generation_kwargs=few)
+    first = chat.run([ChatMessage.from_user("Say hello.")])["replies"][0]
+    check(name, "answers", bool(first.text), first)
+    parts = []
+    streamed = OllamaChatGenerator(model=model, url=url, generation_kwargs=few, streaming_callback=parts.append)
+    second = streamed.run([ChatMessage.from_user("Say hello."), first, ChatMessage.from_user("And goodbye.")])["replies"][0]
+    check(name, "streams, after a turn", len(parts) > 1 and bool(second.text) and second.meta.get("usage"), second)
+    made = OllamaChatGenerator(model=model, url=url, generation_kwargs={"num_predict": 200}, response_format=SCHEMA).run([ChatMessage.from_user("Rome")])["replies"][0]
+    check(name, "holds a schema", set(json.loads(made.text)) == {"city", "people"}, made)
+    tool = Tool(name="get_weather", description="The weather", parameters=TOOL["function"]["parameters"], function=lambda city: "sunny")
+    called = OllamaChatGenerator(model=caller, url=url, generation_kwargs=few, tools=[tool]).run([ChatMessage.from_user("The weather in Rome?")])["replies"][0]
+    check(name, "takes tools", called.text is not None or called.tool_calls, called)
+    text = OllamaTextEmbedder(model=model, url=url).run("a")["embedding"]
+    documents = OllamaDocumentEmbedder(model=model, url=url, progress_bar=False).run([Document(content="a"), Document(content="b")])["documents"]
+    check(name, "embeds", len(text) > 8 and len(documents[1].embedding) == len(text))
+
+
+def use_llm(name):
+    with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {"OLLAMA_HOST": url, "LLM_USER_PATH": folder, "HOME": folder}
+        llm = [os.path.join(os.path.dirname(sys.executable), "llm")]
+
+        def run(*args):
+            return subprocess.run([*llm, *args], env=env, capture_output=True, text=True, timeout=300)
+
+        if not os.path.exists(llm[0]):
+            raise ImportError("no command llm")
+        import llm_ollama  # noqa: F401
+
+        listed = run("ollama", "models")
+        check(name, "lists models", f"{model}:latest" in listed.stdout, listed)
+        first = run("-m", f"ollama/{model}", "Say hello.", "-o", "num_predict", "40", "-u")
+        check(name, "answers, with usage", first.stdout.strip() != "" and "Token usage" in first.stderr, first)
+        second = run("-c", "And goodbye.", "-o", "num_predict", "40", "--no-stream")
+        check(name, "goes on", second.returncode == 0 and second.stdout.strip() != "", second)
+        made = run("-m", f"ollama/{model}", "Rome", "--schema", "city, people int", "-o", "num_predict", "200")
+        check(name, "holds a schema", set(json.loads(made.stdout)) == {"city", "people"}, made)
+        called = run("-m", f"ollama/{caller}", "The weather?", "-T", "llm_version", "--td", "-o", "num_predict", "60")
+        check(name, "takes tools", called.returncode == 0, called)
+        embedded = run("embed", "-m", f"ollama/{embedder}", "-c", "a")
+        check(name, "embeds", embedded.stdout.startswith("["), embedded)
 
 
 CLIENTS = {
@@ -208,6 +368,12 @@ CLIENTS = {
     "llama-index": use_llama_index,
     "dspy": use_dspy,
     "aider": use_aider,
+    "instructor": use_instructor,
+    "pydantic-ai": use_pydantic_ai,
+    "openai-agents": use_openai_agents,
+    "smolagents": use_smolagents,
+    "haystack": use_haystack,
+    "llm": use_llm,
 }
 for name in only or CLIENTS:
     try:

@@ -2,45 +2,66 @@
  * Python's clients with trained weights: one scripted conversation each (clients.py), and Open WebUI in a browser
  * (open-webui.ts). Counts the steps of each that hold.
  *
- *   bun bench/real/talk.ts PYTHON… [--webui PROGRAM] [--record]
+ *   bun bench/real/talk.ts PYTHON… [--webui PROGRAM] [--only NAME,…] [--record]
  *
  * PYTHON: of environments as clients.py and open-webui.ts describe them; aider needs one of its own. Clients that none
- * of them has are named.
+ * of them has are named. `--only`: some clients; `--record` then keeps the figures of the others.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runHearth, startHearth } from "../../test/e2e/hearth.ts";
-import { writeRecord, type Figure } from "../report/record.ts";
+import { readRecords, writeRecord, type Figure } from "../report/record.ts";
 import { TEMPLATE } from "./answers.ts";
 import { CALLS } from "./conversations.ts";
 import { fetchReal } from "./fetch.ts";
 
-const CLIENTS = ["openai", "ollama", "anthropic", "litellm", "langchain", "llama-index", "dspy", "aider"];
+const CLIENTS = [
+  "openai",
+  "ollama",
+  "anthropic",
+  "litellm",
+  "langchain",
+  "llama-index",
+  "dspy",
+  "aider",
+  "instructor",
+  "pydantic-ai",
+  "openai-agents",
+  "smolagents",
+  "haystack",
+  "llm",
+];
+const WEBUI = "open-webui";
 const { values: flags, positionals: pythons } = parseArgs({
-  options: { webui: { type: "string" }, record: { type: "boolean" } },
+  options: { webui: { type: "string" }, only: { type: "string" }, record: { type: "boolean" } },
   allowPositionals: true,
 });
+const only = flags.only?.split(",") ?? [...CLIENTS, WEBUI];
+const chosen = CLIENTS.filter((name) => only.includes(name));
 const figures: Figure[] = [];
 const hearth = await startHearth();
 try {
   const file = await fetchReal("gemma");
   await create("gemma", `FROM ${file}\nTEMPLATE """${TEMPLATE}"""\n`);
-  await create("caller", `FROM ${file}\nTEMPLATE """${await Bun.file(CALLS).text()}"""\n`);
-  for (const client of CLIENTS) {
+  // aider sets no limit, and a pretrained model seldom ends
+  await create("caller", `FROM ${file}\nTEMPLATE """${await Bun.file(CALLS).text()}"""\nPARAMETER num_predict 200\n`);
+  await create("minilm", `FROM ${await fetchReal("minilm")}\n`);
+  for (const client of chosen) {
     for (const python of pythons) {
-      const command = [python, join(import.meta.dir, "clients.py"), hearth.url, "gemma", "caller", client];
+      const command = [python, join(import.meta.dir, "clients.py"), hearth.url, "gemma", "caller", "minilm", client];
       if (await tell(client, command)) break;
     }
   }
 } finally {
   await hearth.stop();
 }
-if (flags.webui !== undefined)
+if (flags.webui !== undefined && only.includes(WEBUI))
   for (const api of ["ollama", "openai"])
-    await tell(`Open WebUI, ${api}`, ["bun", join(import.meta.dir, "open-webui.ts"), flags.webui, api]);
-const missing = CLIENTS.filter((client) => !figures.some(({ what }) => what === client));
+    await tell(`${WEBUI}, ${api}`, ["bun", join(import.meta.dir, "open-webui.ts"), flags.webui, api]);
+const missing = chosen.filter((client) => !figures.some(({ what }) => what === client));
 if (missing.length > 0) console.log(`not installed: ${missing.join(", ")}`);
-if (flags.record) writeRecord("clients", { title: "Clients with trained weights", figures });
+const earlier = flags.only === undefined ? undefined : readRecords().get("clients");
+if (flags.record) writeRecord("clients", { title: "Clients with trained weights", figures }, earlier);
 
 async function create(name: string, modelfile: string): Promise<void> {
   const path = join(hearth.home, "Modelfile");
@@ -63,6 +84,7 @@ async function tell(what: string, command: readonly string[]): Promise<boolean> 
   }
   const goal = { of: "value", atLeast: steps.length } as const;
   figures.push({
+    part: what,
     what,
     measure: `steps that hold, of ${steps.length}`,
     unit: "",
