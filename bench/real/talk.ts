@@ -58,7 +58,7 @@ try {
 if (flags.webui !== undefined && only.includes(WEBUI))
   for (const api of ["ollama", "openai"])
     await tell(`${WEBUI}, ${api}`, ["bun", join(import.meta.dir, "open-webui.ts"), flags.webui, api]);
-const missing = chosen.filter((client) => !figures.some(({ what }) => what === client));
+const missing = chosen.filter((client) => !figures.some(({ part }) => part === client));
 if (missing.length > 0) console.log(`not installed: ${missing.join(", ")}`);
 const earlier = flags.only === undefined ? undefined : readRecords().get("clients");
 if (flags.record) writeRecord("clients", { title: "Clients with trained weights", figures }, earlier);
@@ -85,7 +85,7 @@ async function tell(what: string, command: readonly string[]): Promise<boolean> 
   const goal = { of: "value", atLeast: steps.length } as const;
   figures.push({
     part: what,
-    what,
+    what: "a scripted conversation",
     measure: `steps that hold, of ${steps.length}`,
     unit: "",
     ours: [steps.length - bad.length],
