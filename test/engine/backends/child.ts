@@ -22,7 +22,7 @@ import { openDevice } from "../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../src/engine/backends/host/webgpu.ts";
 import { AppError, assert, messageOf, type Code } from "../../../src/base/errors.ts";
 import { unwrap, wrap, type Parcel } from "./parcel.ts";
-import { gpuRuntime } from "./webgpu/swiftshader.ts";
+import { gpuRuntime, TOGGLES } from "./webgpu/swiftshader.ts";
 import { tallyOf, type Tally } from "./webgpu/tally.ts";
 
 export interface BackendChild {
@@ -276,7 +276,7 @@ interface State {
 /** The counters of the device, from its opening on. */
 async function tallyIn(state: State): Promise<Tally> {
   const without = process.argv.slice(3);
-  return (state.tally ??= tallyOf((await openDevice(dawn(), { without })).gpu));
+  return (state.tally ??= tallyOf((await openDevice(dawn(TOGGLES), { without })).gpu));
 }
 
 async function answer(state: State, { session: number, request }: Question): Promise<unknown> {

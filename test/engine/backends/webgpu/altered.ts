@@ -12,7 +12,7 @@ import { runCase } from "../../../conformance/cases.ts";
 import { chosenCases, type Choice } from "./chosen-cases.ts";
 import { forcedWidth } from "./forced-width.ts";
 import { poisoned } from "./poison.ts";
-import { gpuRuntime, swiftShaderEnv } from "./swiftshader.ts";
+import { gpuRuntime, swiftShaderEnv, TOGGLES } from "./swiftshader.ts";
 
 /** The argument of this program, as JSON. */
 interface Asked {
@@ -79,7 +79,7 @@ function withKernels(text: string | undefined): { backend: Backend; slack: numbe
 }
 
 async function run({ choice, names = "", width, kernels }: Asked): Promise<Altered> {
-  const device = await openDevice(dawn());
+  const device = await openDevice(dawn(TOGGLES));
   const { gpu } = device;
   let changed = 0;
   const create = gpu.createShaderModule.bind(gpu);

@@ -2,6 +2,7 @@
  * Run by growing-kv.test.ts with a GPU driver in its environment: compares a KV cache that grows with one of full size.
  */
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { TOGGLES } from "./swiftshader.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import type { Rows, Session } from "../../../../src/engine/program/backend.ts";
@@ -27,7 +28,7 @@ export interface Growing {
 }
 
 const CTX_LEN = 6000;
-const { gpu } = await openDevice(dawn());
+const { gpu } = await openDevice(dawn(TOGGLES));
 const caches = new Map<GPUBuffer, number>();
 let isOutOfMemory = false;
 const create = gpu.createBuffer.bind(gpu);

@@ -2,6 +2,7 @@
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { TOGGLES } from "./swiftshader.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import type { Backend, Program } from "../../../../src/engine/program/backend.ts";
@@ -21,7 +22,7 @@ export interface Inside {
   readonly difference: number;
 }
 
-const device = await openDevice(dawn());
+const device = await openDevice(dawn(TOGGLES));
 const { gpu } = device;
 let [pipelines, compiling, atOnce] = [0, 0, 0];
 const compile = gpu.createComputePipelineAsync.bind(gpu);

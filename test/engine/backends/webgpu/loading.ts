@@ -5,6 +5,7 @@ import { cutProgram, layerCount } from "../../../../src/engine/program/split.ts"
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { offloading } from "../../../../src/engine/backends/offload.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { TOGGLES } from "./swiftshader.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
 import { webGpuBackend } from "../../../../src/engine/backends/host/webgpu.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
@@ -12,7 +13,7 @@ import { memorySource, type FilePlace } from "../../../../src/engine/formats/ggu
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 
 const options: LoadOptions = { ctxLen: 64, slots: 2, precise: true, threads: 1, cacheDir: undefined };
-const { gpu } = await openDevice(dawn());
+const { gpu } = await openDevice(dawn(TOGGLES));
 const alive = new Set<GPUBuffer>();
 let writtenBytes = 0;
 const [create, write] = [gpu.createBuffer.bind(gpu), gpu.queue.writeBuffer.bind(gpu.queue)];

@@ -21,6 +21,14 @@ import {
 export const QUICK_KERNELS = "threads=32,columns=8,loads16";
 
 /**
+ * Toggles of Dawn for tests that compile many kernels: SwiftShader, which checks bounds itself and drops writes beyond
+ * them, compiles a fifth less without Dawn's clamps of indexes. Programs, other drivers and runs of all cases keep
+ * them.
+ */
+export const TOGGLES =
+  process.env["HEARTH_TEST_CASES"] || process.env["HEARTH_TEST_VULKAN_DRIVER"] ? undefined : "disable_robustness";
+
+/**
  * The command that runs a program with a GPU: this process's, or that of HEARTH_TEST_GPU_RUNTIME, for a driver that
  * needs other system libraries.
  */

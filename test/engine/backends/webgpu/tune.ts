@@ -4,6 +4,7 @@ import type { LoadOptions } from "../../../../src/engine/program/backend.ts";
 import { chooseTuning, tuningsOf } from "../../../../src/engine/backends/webgpu/choose-tuning.ts";
 import { tuningFile } from "../../../../src/engine/backends/host/tuning-file.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
+import { TOGGLES } from "./swiftshader.ts";
 import { openDevice, type Device } from "../../../../src/engine/backends/webgpu/device.ts";
 import { tuningKey } from "../../../../src/engine/backends/webgpu/tunings.ts";
 import { Trial } from "../../../../src/engine/backends/webgpu/trial.ts";
@@ -12,7 +13,7 @@ import { checkedOr, searchTunings } from "../../../../src/engine/backends/webgpu
 /** A software adapter takes longer while other tests run than the search allows a GPU. */
 const AMPLE_MS = 20_000;
 const [what, cacheDir = "", ...without] = process.argv.slice(2); // for `compare`, kernels instead of a folder
-const device = await openDevice(dawn(), { without });
+const device = await openDevice(dawn(TOGGLES), { without });
 const shape = { quant: "q4_0", dim: 1024 } as const;
 const store = tuningFile(cacheDir);
 const options = { ctxLen: 1, slots: 1, threads: 1, cacheDir, tunings: store, precise: false };
