@@ -1,6 +1,6 @@
 /**
  * The page, in one headless browser, with the embedded model on a real server. Cases are in separate files. Each
- * run has chats, hostile input, failures, tools, each view at one width and one language; and half of the other cases.
+ * run has chats and one language; half of views, failures, hostile input, formulas and tools; a third of the others.
  */
 import { afterAll, afterEach, beforeAll, describe } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -44,7 +44,8 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
 
   afterEach(() => world.closePages());
 
-  const always = [chatCases, viewCases, failureCases, languageCases, formulaCases, toolCases].flat();
+  const always = [...chatCases, ...languageCases];
+  const often = [viewCases, failureCases, formulaCases, toolCases].flat();
   const others = [
     inPageCases,
     webLlmCases,
@@ -62,6 +63,9 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     titleCases,
     speechCases,
   ].flat();
-  const some = drawn("cases of the page", others, Math.ceil(others.length / 2));
+  const some = [
+    ...drawn("main cases of the page", often, Math.ceil(often.length / 2)),
+    ...drawn("cases of the page", others, Math.ceil(others.length / 3)),
+  ];
   for (const register of [...always, ...some]) register(() => world);
 });
