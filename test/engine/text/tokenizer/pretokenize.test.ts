@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { findPreTokenizer, makeSplit, PRE_TOKENIZERS } from "../../../../src/engine/text/tokenizer/pretokenize.ts";
 import { cpuMs } from "../../../cpu-time.ts";
+import { drawn } from "../../../seed.ts";
 
 const split = (name: string, text: string): string[] => makeSplit(findPreTokenizer(name))(text);
 
@@ -52,9 +53,12 @@ test("the words of a text join to the text under every rule", () => {
   }
 });
 
-test("60,000 equal characters are split in linear time by every rule", () => {
+/** Rules whose time a run measures. */
+const slowly = drawn("time of rules", PRE_TOKENIZERS, Math.ceil(PRE_TOKENIZERS.length / 3));
+
+test("60,000 equal characters are split in linear time by a third of the rules", () => {
   const hard = ["a", "A", "aA", " ", "\n", " \n", "7", "é", "e\u0301", "漢", "🙂", "'", "'s", "a ", "\t"];
-  for (const rule of PRE_TOKENIZERS) {
+  for (const rule of slowly) {
     const cut = makeSplit(rule);
     const start = cpuMs();
     for (const unit of hard) cut(unit.repeat(60_000 / unit.length) + "x");
@@ -62,8 +66,8 @@ test("60,000 equal characters are split in linear time by every rule", () => {
   }
 });
 
-test("200,000 spaces are split in linear time by every rule, with any text behind them", () => {
-  for (const rule of PRE_TOKENIZERS) {
+test("200,000 spaces are split in linear time by a third of the rules, with any text behind them", () => {
+  for (const rule of slowly) {
     const cut = makeSplit(rule);
     const start = cpuMs();
     for (const end of ["", "7", "a", "漢", "🙂", "\u0301"]) cut(`x${" ".repeat(200_000)}${end}`);
