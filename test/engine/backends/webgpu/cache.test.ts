@@ -40,7 +40,7 @@ const caseOf = (name: string) => cases.find((each) => each.name === name)!;
 
 test("attention and rotations, some by the seed, agree with the reference in float16", async () => {
   const both = cases.filter(({ name }) => /^(attention|rope):/.test(name));
-  for (const each of drawn("a cache in float16", both, 4)) {
+  for (const each of drawn("a cache in float16", both, 3)) {
     const expected = await runCase(cpuBackend, each);
     const got = await runCase(gpu.backend, each, { precise: false });
     try {
@@ -75,7 +75,7 @@ const EIGHT_BIT_CASES = [
   ["compressedAttention: blocks of 8 without sinks", "q8_0/8"],
 ] as const;
 
-test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 4))(
+test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 3))(
   "in 8 bits, %s gives the results of the CPU's cache in 8 bits",
   async (name, type) => {
     const each = caseOf(name);
@@ -104,7 +104,7 @@ const FOUR_BIT_CASES = [
   ["rope: neox", "q8_0/16"],
 ] as const;
 
-test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 2))(
+test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 1))(
   "in 4 bits, %s is as near to the reference as the CPU's cache in 4 bits",
   async (name, type) => {
     const each = caseOf(name);
@@ -122,10 +122,12 @@ test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 2))(
   60_000,
 );
 
-test.each([
+const FEW_BITS = [
   ["4 bits", FOUR_BITS, FOUR_NMSE_MAX, 1e-4],
   ["8 bits", EIGHT_BITS, EIGHT_NMSE_MAX, 1e-6],
-] as const)(
+] as const;
+
+test.each(drawn("copies in few bits", FEW_BITS, 1))(
   "in %s, copies and blocks keep their bits, drafts have those of single rows, and a shift is near to float32",
   async (_, mode, most, least) => {
     const { program } = makeCase("few bits", { dim: 64 }, (draft) =>
@@ -170,12 +172,14 @@ const headDimOf = ({ program: { steps } }: Case): number =>
 /** Rounded keys may choose another position than the reference does: the same one on both engines. */
 const CHOICE_NMSE_MAX = { f16: 2e-5, q8_0: 2e-3, q4_0: 2 * FOUR_NMSE_MAX };
 
-test.each([
+const CHOICES = [
   ["of each KV head, 3 blocks of 4", "f16", "f16"],
   ["3 blocks of 4, the last one always", "q8_0", "q8_0/8"],
   ["9 of 1, heads of the usual size", "q8_0", "q8_0"],
   ["9 of 1, heads of the usual size", "q4_0", "q4_0"],
-] as const)(
+] as const;
+
+test.each(drawn("choices in few bits", CHOICES, 2))(
   "choosePositions: %s: a cache in %s is as near to the reference as on the CPU",
   async (name, kvType, type) => {
     const each = caseOf(`choosePositions: ${name}`);
