@@ -13,13 +13,15 @@ typedef struct {
   int shift; // sums begin with −2^shift · Σx
   int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
   int exact; // 1: minimums are stored as they are, even of a type whose weights move to the middle
+  int by16; // as in TypeInfo
 } Panel;
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
   Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
   f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
-  return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM)};
+  return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM),
+                 0, t.by16};
 }
 // Returns whether sums must begin with the part that minimums subtract, because they would not fit 16 bits otherwise.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -77,7 +79,7 @@ INL vf low_halves(vi words) {
 }
 #define LOW_NIBBLES 0x0f0f0f0f
 
-NOINL void fill_q4_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+NOINL void fill_q4_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes) {
   for (int g = 0; g < 8; g++, p += 18, words += 32 * PANEL_ROWS) for (int r = 0; r < PANEL_ROWS; r += W) {
     const u8 *from = p + r * row_bytes;
     vi v[4];
@@ -89,6 +91,40 @@ NOINL void fill_q4_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 
     put_scales(s, m, g, r, halves_of(from, row_bytes), 8);
   }
 }
+#if W == 8
+// Blocks of 32 weights that end with their nibbles, and what they have beside a scale.
+enum { FIFTH_BITS = 1, LEVELS = 2, MINIMUMS = 4, BARE = 8 };
+// Bits 4 · word … 4 · word + 3 of a block's fifth bits, as bit 4 of each byte.
+INL vi fifth_of(vi bits, int word) { return ((bits >> 4 * word) & 15) * 0x02040810 & 0x10101010; }
+// middle: minimums in scales, or what weights' own minimums grow by
+NOINL void fill_nibbles(int has, i64 bytes, u8 *words, f32 *s, f32 *m, f32 middle, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int g = 0; g < 8; g++, p += bytes, words += 32 * PANEL_ROWS) for (int r = 0; r < PANEL_ROWS; r += W) {
+    const u8 *from = p + r * row_bytes;
+    vi v[8];
+    turn_words(from + bytes - 16, row_bytes, v);
+    UNROLL for (int i = 0; i < 4; i++) {
+      v[4 + i] = v[i] >> 4 & LOW_NIBBLES;
+      v[i] &= LOW_NIBBLES;
+    }
+    if (has & FIFTH_BITS) {
+      i32 each[W];
+      UNROLL for (int i = 0; i < W; i++) each[i] = LOAD(i32, from + i * row_bytes + bytes - 20);
+      UNROLL for (int i = 0; i < 8; i++) v[i] |= fifth_of(LOAD(vi, each), i);
+    }
+    if (has & LEVELS) UNROLL for (int i = 0; i < 8; i++) v[i] = (vi)look_up(IQ4_LEVELS, (u8x32)v[i]) ^ flip;
+    UNROLL for (int i = 0; i < 8; i++) put_word(words, i, r, v[i]);
+    if (has & BARE) continue;
+    const vf d = halves_of(from, row_bytes);
+    if (!(has & MINIMUMS)) put_scales(s, m, g, r, d, middle);
+    else {
+      vf least = -halves_of(from + 2, row_bytes);
+      if (middle) least = FMA(d, splat(-middle), least);
+      STORE(s + g * PANEL_ROWS + r, d);
+      STORE(m + g * PANEL_ROWS + r, least);
+    }
+  }
+}
+#endif
 NOINL void fill_q8_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
   for (int g = 0; g < 8; g++, p += 34, words += 32 * PANEL_ROWS) for (int r = 0; r < PANEL_ROWS; r += W) {
     const u8 *from = p + r * row_bytes;
@@ -104,26 +140,57 @@ NOINL void fill_q8_0(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 
 NOINL void put_bytes(f32 *to, vi words, i32 zero, vf d) {
   for (int i = 0; i < 4; i++, to += PANEL_ROWS, words >>= 8) STORE(to, CONVERT((words & 255) - zero, vf) * d);
 }
-NOINL void fill_q4_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+// Types of 4 bits, or of 5 with fifth bits. middle: what minimums grow by, in scales
+INL void fill_k(int fifth, u8 *words, f32 *s, f32 *m, f32 middle, const u8 *p, i64 row_bytes) {
   for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
-    vi v[4]; // first d and dmin, then the bytes of scales and minimums
+    vi v[4], bits[8]; // first d and dmin, then the bytes of scales and minimums
     turn_words(p, row_bytes, v);
     const vf d = low_halves(v[0]), dmin = low_halves(v[0] >> 16);
     put_bytes(s + r, v[1] & 0x3f3f3f3f, 0, d);
     put_bytes(s + 4 * PANEL_ROWS + r, (v[3] & LOW_NIBBLES) | (v[1] >> 2 & 0x30303030), 0, d);
     put_bytes(m + r, v[2] & 0x3f3f3f3f, 0, dmin);
     put_bytes(m + 4 * PANEL_ROWS + r, (v[3] >> 4 & LOW_NIBBLES) | (v[2] >> 2 & 0x30303030), 0, dmin);
+    if (middle) for (int at = r; at < 8 * PANEL_ROWS; at += PANEL_ROWS)
+      STORE(m + at, FMA(LOAD(vf, s + at), splat(-middle), LOAD(vf, m + at)));
+    if (fifth) UNROLL for (int i = 0; i < 8; i += 4) turn_words(p + 16 + i * 4, row_bytes, bits + i);
     for (int j = 0; j < 8; j++) {
-      turn_words(p + 16 + j * 16, row_bytes, v);
+      turn_words(p + 16 + 32 * fifth + j * 16, row_bytes, v);
+      vi high[4];
+      UNROLL for (int i = 0; i < 4; i++) {
+        high[i] = v[i] >> 4 & LOW_NIBBLES;
+        v[i] &= LOW_NIBBLES;
+      }
+      if (fifth) UNROLL for (int i = 0; i < 4; i++) {
+        const vi two = bits[j % 2 * 4 + i] >> j / 2 * 2;
+        v[i] |= two << 4 & 0x10101010;
+        high[i] |= two << 3 & 0x10101010;
+      }
       UNROLL for (int i = 0; i < 4; i++) {
         const int word = j / 2 * 16 + j % 2 * 4 + i;
-        put_word(words, word, r, v[i] & LOW_NIBBLES);
-        put_word(words, word + 8, r, v[i] >> 4 & LOW_NIBBLES);
+        put_word(words, word, r, v[i]);
+        put_word(words, word + 8, r, high[i]);
       }
     }
   }
 }
-NOINL void fill_q6_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 flip) {
+NOINL void fill_q4_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes) { fill_k(0, words, s, m, 0, p, row_bytes); }
+#if W == 8
+NOINL void fill_q5_k(u8 *words, f32 *s, f32 *m, f32 middle, const u8 *p, i64 row_bytes) {
+  fill_k(1, words, s, m, middle, p, row_bytes);
+}
+NOINL void fill_iq4_xs(u8 *words, f32 *s, const u8 *p, i64 row_bytes, i32 flip) {
+  for (int r = 0; r < PANEL_ROWS; r += W) {
+    vi v[4]; // d and the high bits of the scales, their low nibbles
+    turn_words(p + r * row_bytes, row_bytes, v);
+    const vf d = low_halves(v[0]);
+    v[0] >>= 16;
+    for (int g = 0; g < 8; g++, v[0] >>= 2, v[1] >>= 4)
+      STORE(s + g * PANEL_ROWS + r, CONVERT((v[1] & 15 | (v[0] & 3) << 4) - 32, vf) * d);
+  }
+  fill_nibbles(LEVELS | BARE, 16, words, s, 0, 0, p + 8, row_bytes, flip);
+}
+#endif
+NOINL void fill_q6_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes) {
   for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
     vi v[4], a[4], b[4];
     const vf d = halves_of(p + 208, row_bytes);
@@ -148,7 +215,6 @@ NOINL void fill_q6_k(u8 *words, f32 *s, f32 *m, const u8 *p, i64 row_bytes, i32 
     }
   }
 }
-#define TURNED(X) X(q4_0) X(q8_0) X(q4_k) X(q6_k)
 
 // --- any unit ---
 
@@ -180,11 +246,24 @@ NOINL void fill_unit(const Panel *to, int type, const u8 *w, i64 row_bytes, int 
   const i32 flip = AVXVNNI && to->dots && t.is_signed ? 0x80808080 : 0;
   const u8 *p = w + b * (UNIT / t.len) * t.bytes;
   f32 *m = takes_off(t) || t.is_signed ? 0 : to->m;
-  if (rows == PANEL_ROWS && b * UNIT + UNIT <= n) switch (type) {
-#define CASE(name) case TYPE_##name: fill_##name(to->words, to->s, m, p, row_bytes, flip); return;
-    TURNED(CASE)
-#undef CASE
+  const int whole = rows == PANEL_ROWS && b * UNIT + UNIT <= n;
+  if (whole) switch (type) {
+    case TYPE_q4_0: fill_q4_0(to->words, to->s, m, p, row_bytes); return;
+    case TYPE_q8_0: fill_q8_0(to->words, to->s, m, p, row_bytes, flip); return;
+    case TYPE_q4_k: fill_q4_k(to->words, to->s, m, p, row_bytes); return;
+    case TYPE_q6_k: fill_q6_k(to->words, to->s, m, p, row_bytes); return;
   }
+#if W == 8
+  const f32 middle = moves_to_middle(t) && !to->exact ? 1 << to->shift : 0;
+  if (whole) switch (type) {
+    case TYPE_q4_1: fill_nibbles(MINIMUMS, 20, to->words, to->s, m, 0, p, row_bytes, 0); return;
+    case TYPE_q5_0: fill_nibbles(FIFTH_BITS, 22, to->words, to->s, m, 16, p, row_bytes, 0); return;
+    case TYPE_q5_1: fill_nibbles(FIFTH_BITS | MINIMUMS, 24, to->words, to->s, m, middle, p, row_bytes, 0); return;
+    case TYPE_iq4_nl: fill_nibbles(LEVELS, 18, to->words, to->s, m, 0, p, row_bytes, flip); return;
+    case TYPE_iq4_xs: fill_iq4_xs(to->words, to->s, p, row_bytes, flip); return;
+    case TYPE_q5_k: fill_q5_k(to->words, to->s, m, middle, p, row_bytes); return;
+  }
+#endif
   fill_any(to, type, w, row_bytes, rows, b, n, grid, flip);
 }
 // Fills the panel with all units. Prefetches a part of `next` with each group of a row.

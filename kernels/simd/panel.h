@@ -20,11 +20,13 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
 #define WORDS UNROLL
 #endif
 // Variants of a panel's sums. SHORT: 16-bit sums over a group; BEGUN: sums begin with −2^shift · Σx; MINS: weights have
-// minimums.
-enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16 };
+// minimums; PLAIN: 32-bit sums where few types need them, with the groups that the panel names.
+enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16, PLAIN = 32 };
+#define IS_BY16(how, panel) ((how) & PLAIN ? (panel).by16 : ((how) & BY16) != 0)
+#define MOST_WORDS(how) ((how) & (BY16 | PLAIN) ? 4 : 8) // words that a group multiplies without a loop
 // `count` tokens times the panel: out[t][register]
 INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) {
-  const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
+  const int by16 = IS_BY16(how, panel), group = by16 ? 16 : 32;
 #if W == 8 // sixteen registers: sums of a group, and their operands
   vf(*acc)[PANEL_REGS] = out;
 #else
@@ -41,18 +43,21 @@ INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead nex
       if (how & BEGUN) begin = how & SHORT ? (vi)((vh)begin << (i16)panel.shift) : begin << panel.shift;
       UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = begin;
     }
-    WORDS for (int k = 0; k < group / 4; k++) {
-      vu w[PANEL_REGS];
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + (k * PANEL_ROWS + p * W) * 4);
-      UNROLL for (int t = 0; t < count; t++) {
-        vs q = four(group_at(x[t].q, g, by16) + UNIT_AT(k * 4));
-        UNROLL for (int p = 0; p < PANEL_REGS; p++) {
-          if (how & SHORT) sums[t][p] = (vi)dot_narrow((vh)sums[t][p], w[p], q);
-          else sums[t][p] = dot_add(how & SIGNED, sums[t][p], w[p], q);
-          HOLD(sums[t][p]);
+    int word = 0;
+    do {
+      WORDS for (int k = 0; k < MOST_WORDS(how); k++) {
+        vu w[PANEL_REGS];
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + ((word + k) * PANEL_ROWS + p * W) * 4);
+        UNROLL for (int t = 0; t < count; t++) {
+          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT((word + k) * 4));
+          UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+            if (how & SHORT) sums[t][p] = (vi)dot_narrow((vh)sums[t][p], w[p], q);
+            else sums[t][p] = dot_add(how & SIGNED, sums[t][p], w[p], q);
+            HOLD(sums[t][p]);
+          }
         }
       }
-    }
+    } while (how & PLAIN && (word += 4) < group / 4);
     UNROLL for (int p = 0; p < PANEL_REGS; p++) {
       vf s = LOAD(vf, panel.s + g * PANEL_ROWS + p * W);
       UNROLL for (int t = 0; t < count; t++) {
@@ -69,11 +74,11 @@ INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead nex
 }
 #if NARROW && SHIFTED
 #define TILES(X) \
-  X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16) \
+  X(plain, PLAIN | MINS) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16) \
   X(begun32, SHORT | BEGUN) X(begun16, SHORT | BEGUN | BY16) X(middle32, SHORT | BEGUN | MINS)
 #elif NARROW
 #define TILES(X) \
-  X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
+  X(plain, PLAIN | MINS) X(signed, SIGNED) X(short32, SHORT | MINS) X(short16, SHORT | MINS | BY16)
 #elif SHIFTED
 #define TILES(X) X(plain32, MINS) X(plain16, MINS | BY16) X(begun32, BEGUN) X(begun16, BEGUN | BY16)
 #else
@@ -100,6 +105,7 @@ INL int how_of(TypeInfo t) {
   if (t.is_signed) return SIGNED;
   const int by16 = t.by16 ? BY16 : 0, is_short = NARROW && (SHIFTED ? t.bits > 0 : is_narrow(t)) ? SHORT : 0;
   if (takes_off(t)) return by16 | is_short | BEGUN;
+  if (NARROW && !is_short) return PLAIN | MINS;
   return by16 | is_short | MINS | (moves_to_middle(t) ? BEGUN : 0);
 }
 #if AVXVNNI
@@ -198,7 +204,7 @@ INL int tile_tokens(Panel panel) { return panel.dots ? TILE_MAX : TILE; }
 // `count` tokens of x (tile_tokens pointers; the last is repeated if there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
-  if (panel.dots) return tile_vnni(t.is_signed ? BEGUN : how_of(t), &panel, n, x, next, out);
+  if (panel.dots) return tile_vnni(t.is_signed ? BEGUN : how_of(t) | (t.by16 ? BY16 : 0), &panel, n, x, next, out);
 #elif I8MM
   if (panel.dots) return tile_i8mm(how_of(t), &panel, n, x, next, out);
 #endif

@@ -99,12 +99,13 @@ typedef vf BesideSums[16][BESIDE_TILE][PANEL_REGS]; // by group of a unit, and b
 #define BESIDE_SCALES (UNIT * PANEL_ROWS)
 #define BESIDE_MINS(by16) (BESIDE_SCALES + BESIDE_GROUPS(by16) * PANEL_ROWS * 4)
 
-enum { VNNI = 32 }; // AVX-VNNI is used, beside the variants of panel.h; its signed weights are shifted to 0 … 255
-// Adds unit b of the rows times `count` tokens, and prefetches some cache lines with each group. shift: of the panel.
+enum { VNNI = 64 }; // AVX-VNNI is used, beside the variants of panel.h; its signed weights are shifted to 0 … 255
+// Adds unit b of the rows times `count` tokens, and prefetches some cache lines with each group.
 // Where sums have minimums as well, what they begin with is added again.
-INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i64 filled, const Packed *x, const u8 *next,
-                       i64 lines, BesideSums sums) {
-  const int by16 = (how & BY16) != 0, group = by16 ? 16 : 32;
+INL void multiply_unit(int count, int how, const Panel *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines,
+                       BesideSums sums) {
+  const int by16 = IS_BY16(how, *unit), group = by16 ? 16 : 32, shift = unit->shift;
+  const u8 *words = unit->words;
   const u8 *s = words + BESIDE_SCALES;
   const i64 mins = BESIDE_MINS(by16) - BESIDE_SCALES;
   const i8 *q[BESIDE_TILE]; // scales and sums have the same distance from each of them
@@ -121,19 +122,22 @@ INL void multiply_unit(int count, int how, int shift, const u8 *words, i64 b, i6
       if (how & BEGUN) begin = how & VNNI ? dot_words((vi){}, (vh)begin, (vh){} + (i16)(1 << shift)) : (vi)((vh)begin << (i16)shift);
       UNROLL for (int p = 0; p < PANEL_REGS; p++) products[t][p] = begin;
     }
-    UNROLL for (int k = 0; k < group / 4; k++, words += PANEL_ROWS * 4) {
-      vu w[PANEL_REGS];
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + p * W * 4);
-      UNROLL for (int t = 0; t < count; t++) {
-        const vs v = four(q[t] + i + k * 4);
-        UNROLL for (int p = 0; p < PANEL_REGS; p++) {
-          if (how & VNNI) products[t][p] = vnni_step(products[t][p], w[p], v);
-          else if (how & SHORT) products[t][p] = (vi)dot_narrow((vh)products[t][p], w[p], v);
-          else products[t][p] = dot_add(how & SIGNED, products[t][p], w[p], v);
-          HOLD(products[t][p]);
+    i64 at = i;
+    do {
+      UNROLL for (int k = 0; k < MOST_WORDS(how); k++, words += PANEL_ROWS * 4) {
+        vu w[PANEL_REGS];
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + p * W * 4);
+        UNROLL for (int t = 0; t < count; t++) {
+          const vs v = four(q[t] + at + k * 4);
+          UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+            if (how & VNNI) products[t][p] = vnni_step(products[t][p], w[p], v);
+            else if (how & SHORT) products[t][p] = (vi)dot_narrow((vh)products[t][p], w[p], v);
+            else products[t][p] = dot_add(how & SIGNED, products[t][p], w[p], v);
+            HOLD(products[t][p]);
+          }
         }
       }
-    }
+    } while (how & PLAIN && (at += 16) < i + group);
     UNROLL for (int t = 0; t < count; t++) {
       vi more = {};
       if (how & BEGUN && how & MINS) more = widen((vh)(more + LOAD(i32, q[t] + less + g)) << (i16)shift);
@@ -170,9 +174,9 @@ INL int beside_how(TypeInfo t, int vnni) {
   return VNNI | (t.by16 ? BY16 : 0) | (takes_off(t) || t.is_signed ? BEGUN : MINS);
 }
 #define DEFINE_FOR(kind, count, how) \
-  NOINL void beside_##kind(int shift, const u8 *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines, \
+  NOINL void beside_##kind(const Panel *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines, \
                            BesideSums sums) { \
-    multiply_unit(count, how, shift, unit, b, filled, x, next, lines, sums); \
+    multiply_unit(count, how, unit, b, filled, x, next, lines, sums); \
   }
 #define DEFINE(name, how) DEFINE_FOR(name, BESIDE_TILE, how)
 BESIDE(DEFINE)
@@ -185,12 +189,12 @@ BESIDE_HALF(DEFINE)
 INL void multiply_beside(int how, int count, const Panel *unit, i64 b, i64 filled, const Packed *x, const u8 *next, i64 lines,
                          BesideSums sums) {
   if (count <= BESIDE_TILE / 2) switch (how) {
-#define CASE(name, how) case how: beside_half_##name(unit->shift, unit->words, b, filled, x, next, lines, sums); return;
+#define CASE(name, how) case how: beside_half_##name(unit, b, filled, x, next, lines, sums); return;
     BESIDE_HALF(CASE)
 #undef CASE
   }
   switch (how) {
-#define CASE(name, how) case how: beside_##name(unit->shift, unit->words, b, filled, x, next, lines, sums); return;
+#define CASE(name, how) case how: beside_##name(unit, b, filled, x, next, lines, sums); return;
     BESIDE(CASE)
 #undef CASE
   }
