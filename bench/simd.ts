@@ -5,8 +5,9 @@
  *     [--rounds 3] [--kv q8_0] [--mapped] [--json]
  *
  * --depth: tokens of context before the measurement. --mapped: the file stays in the system's pages; otherwise it is
- * first moved into pages of 2 MB, as for a loaded model. Rates are medians of the rounds. `bench/simd-peers.ts`
- * compares it with llama.cpp.
+ * first moved into pages of 2 MB, as for a loaded model. Rates are medians of the rounds. Streams continue the same
+ * context, and each draws its own tokens, as in llama.cpp's `llama-batched-bench`: with one token for all, as in
+ * ik_llama.cpp's, they would choose the same experts. `bench/simd-peers.ts` compares both with it.
  */
 import { parseArgs } from "node:util";
 import { loadProgram } from "../src/engine/architectures/index.ts";
@@ -14,8 +15,10 @@ import { makeSimdBackend } from "../src/engine/backends/host/simd.ts";
 import { mapFile } from "../src/engine/formats/files/map.ts";
 import { openGgufFrom } from "../src/engine/formats/gguf/read.ts";
 import type { LoadOptions } from "../src/engine/program/backend.ts";
+import { makeRng } from "../src/engine/text/rng.ts";
 
 const CHUNK = 512;
+const SEED = 1;
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
@@ -75,14 +78,16 @@ const promptRate = await rateOf(prompt, async () => {
     await session.run([{ slot: 0, start: depth + at, tokens: text.subarray(at, at + CHUNK), logits: "last" }]);
   }
 });
+const context = depth || prompt;
+for (let slot = 1; slot < streams; slot++) await session.copy({ from: 0, to: slot, length: context });
+const rng = makeRng(SEED);
 const decodeRate = await rateOf(tokens * streams, async () => {
   for (let i = 0; i < tokens; i++) {
-    const one = Int32Array.of(300 + i);
     await session.run(
       Array.from({ length: streams }, (_, slot) => ({
         slot,
-        start: (slot === 0 ? depth + (depth > 0 ? 0 : prompt) : 0) + i,
-        tokens: one,
+        start: context + i,
+        tokens: Int32Array.of(rng.uint32() % program.shape.vocabSize),
         logits: "last" as const,
       })),
     );
