@@ -30,7 +30,7 @@ import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import { makeGrammars } from "./grammars.ts";
-import { openAdapters, type OpenedAdapters } from "./open-adapters.ts";
+import { openAdapters } from "./open-adapters.ts";
 import { makeOpenedFiles, type OpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
 import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
@@ -167,12 +167,11 @@ export async function loadEngine(path: string, given: EngineOptions): Promise<Lo
 async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngine> {
   const files = makeOpenedFiles(given.open, given.begun?.opened);
   const options = { ...given, open: files.open };
-  const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
-  const gguf = repairGguf(file);
-  let opened: OpenedAdapters | undefined;
   try {
-    opened = openAdapters(options.backend.program?.(gguf) ?? loadProgram(gguf), gguf, { ...options, ...files });
-    const { program: complete, fixed } = opened;
+    const file = openGgufFrom(options.open, path, { asTexts: TEXT_KEYS });
+    const gguf = repairGguf(file);
+    const bare = options.backend.program?.(gguf) ?? loadProgram(gguf);
+    const { program: complete, fixed } = openAdapters(bare, gguf, { ...options, ...files });
     const { program: whole, projector, lacks } = forImages(bodyOf(complete), openProjector(file, options), options);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
@@ -230,7 +229,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     });
     return { engine, ...texts, program, decoder, projector, info, streamed: own.streamed, changed: files.changed };
   } catch (error) {
-    for (const file of [gguf, ...(opened?.files ?? [])]) file.close();
+    files.close();
     throw error;
   }
 }

@@ -10,6 +10,8 @@ export interface OpenedFiles {
   readAhead(options: Pick<LoadOptions, "onProgress" | "signal">): Promise<void>;
   /** Moves files whose weights are read from the mapping into larger pages. Never throws. */
   moveToHugePages(): Promise<void>;
+  /** Closes all of them, after a load that failed. */
+  close(): void;
   /** Describes a change since the files were opened; undefined: unchanged. */
   changed(): string | undefined;
 }
@@ -38,6 +40,9 @@ export function makeOpenedFiles(open: OpenSource, onOpen?: (source: ByteSource) 
     },
     async moveToHugePages() {
       for (const source of sources) await source.moveToHugePages?.();
+    },
+    close() {
+      for (const source of [...sources, ...aside]) source.close();
     },
     changed() {
       for (const source of [...sources, ...aside]) {

@@ -20,7 +20,7 @@ export async function open(
   backend: Backend,
   draft: string | undefined,
   costs: readonly number[],
-  more: { readonly cacheMemory?: number } = {},
+  more: Partial<Pick<Parameters<typeof loadEngine>[1], "cacheMemory" | "open" | "vision">> = {},
 ): Promise<Opened> {
   let now = 0;
   const runs: number[] = [];

@@ -2,7 +2,11 @@
 import { expect, test } from "bun:test";
 import type { Backend, Begun, LoadOptions } from "../../../src/engine/program/backend.ts";
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
+import { mapFile } from "../../../src/engine/formats/files/map.ts";
+import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import type { ByteSource } from "../../../src/engine/formats/gguf/source.ts";
+import { withFolder } from "../formats/gguf/fixture.ts";
+import { makeProjector } from "../vision/vision-model.ts";
 import { EMBEDDED, open } from "./embedded-engine.ts";
 
 function watched(load?: Backend["load"]) {
@@ -41,3 +45,20 @@ test("a failed load ends the preparation of its backend", async () => {
   expect(await open(backend, undefined, [1]).catch((error: Error) => error.message)).toBe("no memory");
   expect(said).toEqual(["began 1", opened, "loads", "ended"]);
 });
+
+test("a failed load closes every file that it opened, the projector too", () =>
+  withFolder(async (pathOf) => {
+    const projector = pathOf("projector.gguf");
+    await writeGguf(projector, makeProjector({}));
+    const left = new Set<string>();
+    const watch = (path: string): ByteSource => {
+      const source = mapFile(path);
+      left.add(path);
+      return { ...source, close: () => void (left.delete(path), source.close()) };
+    };
+    const { backend } = watched(() => Promise.reject(new Error("no memory")));
+    const opening = open(backend, undefined, [1], { open: watch, vision: { projector } });
+    expect(left).toEqual(new Set([EMBEDDED, projector]));
+    await expect(opening).rejects.toThrow("no memory");
+    expect(left).toEqual(new Set());
+  }));

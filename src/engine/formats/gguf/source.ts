@@ -24,6 +24,7 @@ export interface ByteSource {
   release?(offset: number, length: number): void;
   /** Moves the bytes into larger pages, without any change that readers could see. Never throws. */
   moveToHugePages?(): Promise<unknown>;
+  /** May be called again. */
   close(): void;
 }
 
