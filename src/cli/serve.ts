@@ -39,6 +39,7 @@ import {
 import type { CheckModel } from "../library/making.ts";
 import {
   ensureKey,
+  hasEmbedded,
   installEmbedded,
   type Library,
   makeLibrary,
@@ -345,9 +346,11 @@ async function openStores(config: Config, log: Logger): Promise<Stores> {
   }
   const others = await openOthers(config.otherStores, { own: own.root, log });
   if (isOurs) {
-    await installEmbedded(own, { dir: programFile(EMBEDDED_MODEL) }).catch((error: unknown) =>
+    const mayWait = hasEmbedded(own);
+    const installed = installEmbedded(own, { dir: programFile(EMBEDDED_MODEL) }).catch((error: unknown) =>
       log.warn("the embedded model is not available", { error: messageOf(error) }),
     );
+    if (!mayWait) await installed;
   }
   return { store: withOthers(own, others), own, others, lock };
 }

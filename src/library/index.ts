@@ -6,7 +6,7 @@ export type { CreateRequest, Progress } from "./create/creation.ts";
 export { describeGguf, type GgufDetails } from "./store/details.ts";
 export { parseDigest, type Digest } from "./store/digest.ts";
 export type { ConfigExtras } from "./store/image.ts";
-export { EMBEDDED_NAME, installEmbedded } from "./install.ts";
+export { EMBEDDED_NAME, hasEmbedded, installEmbedded } from "./install.ts";
 export { makeLibrary, type Library } from "./create/library.ts";
 export { makeStoreLock, type StoreLock } from "./store/lock.ts";
 export { layersOf } from "./store/manifest.ts";

@@ -2,6 +2,7 @@
  * Installs the model that ships with Hearth as `hearth:latest` at first start. Later starts change nothing unless the
  * shipped model has changed; a user's model of that name is left alone.
  */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../base/index.ts";
@@ -17,6 +18,10 @@ import { manifestPath, type Store, type StoredModel } from "./store/store.ts";
 const LEFTOVER_AGE_MS = 3600_000; // longer than any copy takes
 
 export const EMBEDDED_NAME = "hearth:latest";
+
+/** True if a model has that name: a server need not wait for `installEmbedded`, which compares whole files. */
+export const hasEmbedded = ({ root }: Pick<Store, "root">): boolean =>
+  existsSync(manifestPath(root, parseName(EMBEDDED_NAME)));
 
 /**
  * `installed`: written now; `present`: nothing to do; `kept`: a model that Hearth did not install has the name.

@@ -3,7 +3,7 @@ import { rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { blobPath } from "../../src/library/store/blobs.ts";
 import { sizeLabel } from "../../src/library/store/details.ts";
-import { installEmbedded } from "../../src/library/install.ts";
+import { hasEmbedded, installEmbedded } from "../../src/library/install.ts";
 import { parseName } from "../../src/library/store/name.ts";
 import { manifestPath, openStore, type Store } from "../../src/library/store/store.ts";
 import { putModel, tempFolder, writeShippedModel } from "./fixture.ts";
@@ -25,7 +25,9 @@ afterEach(() => rm(folder, { recursive: true }));
 const manifest = () => manifestPath(store.root, parseName("hearth"));
 
 test("the shipped model is installed with every layer and a complete configuration", async () => {
+  expect(hasEmbedded(store)).toBe(false);
   expect(await installEmbedded(store, { dir })).toBe("installed");
+  expect(hasEmbedded(store)).toBe(true);
   const entry = await store.load("hearth");
   expect(entry).toMatchObject({
     displayName: "hearth:latest",

@@ -2,7 +2,7 @@
  * The registry of this process's backends, best first; their code is loaded when one is chosen. Pages have their own:
  * `src/page/engine/backends.ts`.
  */
-import { AppError, type BackendName } from "../../base/index.ts";
+import { AppError, type BackendName, once } from "../../base/index.ts";
 import type { Backend } from "../program/backend.ts";
 import { chooseAmong, checkAmong, type Choice } from "./choose.ts";
 import { dawn } from "./host/dawn.ts";
@@ -11,6 +11,18 @@ import type { Offload } from "./offload.ts";
 import { libraryLacks } from "./onnx/library.ts";
 import { wasmLacks } from "./wasm/lacks.ts";
 import { adapterRefuses } from "./webgpu/adapters.ts";
+
+/**
+ * The reason why the fastest CPU backend cannot run here; undefined: it can. Only the first call reads the library:
+ * that takes a millisecond.
+ */
+export const slowOnCpu = once((): string | undefined => {
+  const found = findLevel();
+  return "reason" in found ? found.reason : undefined;
+});
+
+/** The same of the kernels as WebAssembly. */
+const noWasm = once(() => wasmLacks() ?? wasmDamage());
 
 const backends = {
   webgpu: {
@@ -21,7 +33,7 @@ const backends = {
   },
   simd: { unavailable: slowOnCpu, open: async () => (await import("./host/simd.ts")).simdBackend },
   wasm: {
-    unavailable: () => wasmLacks() ?? wasmDamage(),
+    unavailable: noWasm,
     open: async () => (await import("./host/wasm.ts")).wasmBackend,
   },
   onnx: {
@@ -30,12 +42,6 @@ const backends = {
   },
   cpu: { unavailable: () => undefined, open: async () => (await import("./cpu.ts")).cpuBackend },
 } as const satisfies Record<BackendName, Choice>;
-
-/** The reason why the fastest CPU backend cannot run here; undefined: it can. */
-export function slowOnCpu(): string | undefined {
-  const found = findLevel();
-  return "reason" in found ? found.reason : undefined;
-}
 
 /** As `chooseAmong`. */
 export const chooseBackend = (name: string, offload?: Offload): Promise<Backend> =>
