@@ -40,7 +40,7 @@ export interface LowerOptions {
 }
 
 /**
- * Lowers a program. Packs its weights into the file if that wants them.
+ * Lowers a program. Packs its weights into the file if `options.file` says so.
  * Graph inputs: `embeds` (batch, tokens, dim); `past` int32 (batch), tokens in the cache before the run's last one;
  * `total` int32, maximum tokens of a sequence after the run; `rows` int64, the wanted rows; `head_rows` int64, the ones
  * among them for the logits; the caches; and the inputs listed in `Lowered`. Outputs: `states` (rows, dim), final

@@ -192,7 +192,7 @@ INL Sums_0 add_pair(const Unit *u, f32x16 s, f32x16 m, Packed x, i64 b, Sums_0 s
 #define PAIRS_1(name, each)
 #endif
 
-// Types whose units stay in registers: all where the library may be large, elsewhere the types of most files.
+// Block types with a kernel that keeps units in registers: all types in a large library, else the most common ones.
 #define COMMON_LEAST(X) \
   X(q4_0, 2, 32, 18, 0, 0) X(q8_0, 8, 32, 34, SIGNED_UNITS, 0) X(q4_k, 12, 256, 144, 0, 0) X(q6_k, 14, 256, 210, 0, 1)
 #define COMMON_MORE(X) \

@@ -1,4 +1,4 @@
-// layout: what TypeScript and C tell each other. Made from layout.ts by build.sh; do not edit.
+// layout: structures shared by TypeScript and C. Made from layout.ts by build.sh; do not edit.
 #pragma once
 #include "vec.h"
 

@@ -72,7 +72,7 @@ export type PassValues = Values<typeof PASS>;
 type AnyValues = Readonly<Record<string, number | MatrixValues | readonly MatrixValues[] | undefined>>;
 
 function put(view: DataView, fields: Fields, base: number, values: AnyValues): void {
-  const offsets = OFFSETS.get(fields)!; // it has all tables
+  const offsets = OFFSETS.get(fields)!; // one entry per table
   for (const [name, value] of Object.entries(values)) {
     const type = fields[name];
     const at = base + offsets[name]!;
@@ -119,7 +119,7 @@ export function layoutHeader(): string {
       .map(([name, value]) => `${prefix}_${upper(name)} = ${value}`)
       .join(", ")} };`;
   return [
-    "// layout: what TypeScript and C tell each other. Made from layout.ts by build.sh; do not edit.",
+    "// layout: structures shared by TypeScript and C. Made from layout.ts by build.sh; do not edit.",
     "#pragma once",
     '#include "vec.h"',
     "",

@@ -25,7 +25,7 @@ struct Params {
   scale: f32,
   soft_cap: f32,
   has_sinks: u32, // 0, or their offset in `extras` plus one
-  has_slopes: u32, // likewise
+  has_slopes: u32, // the same
   whole_len: u32,
   least_len: u32,
   splits: u32, // capacity of parts

@@ -28,7 +28,7 @@ struct Params {
   soft_cap: f32,
   spans: u32, // 1: a row attends to all of its span
   has_sinks: u32, // 0, or their offset in `extras` plus one
-  has_slopes: u32, // likewise
+  has_slopes: u32, // the same
   has_biases: u32, // 0: attention with biases has no cache
   far: u32,
 }

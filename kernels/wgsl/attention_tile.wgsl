@@ -26,8 +26,8 @@ struct Params {
   soft_cap: f32,
   spans: u32, // 1: a row attends to all of its span, and without a cache to nothing else
   has_sinks: u32, // 0, or their offset in `extras` plus one
-  has_slopes: u32, // likewise
-  has_biases: u32, // likewise: biases of scores by distance, from −far to far
+  has_slopes: u32, // the same
+  has_biases: u32, // the same: biases of scores by distance, from −far to far
   far: u32,
 }
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;

@@ -33,7 +33,7 @@ struct Params {
   has_norm: u32,
   eps: f32,
   has_factors: u32, // 0, or their offset plus one
-  has_bias: u32, // likewise
+  has_bias: u32, // the same
   gate_limit: f32,
   up_limit: f32,
   shared_count: u32, // 0 without a shared expert

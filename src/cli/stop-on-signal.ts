@@ -1,4 +1,4 @@
-/** The end of a server: the parts that it waits for, their order, and the time limits. */
+/** Stops a server on a signal: the parts it waits for, in their order, within time limits. */
 import type { Config } from "../base/config/index.ts";
 import type { Gateway } from "../gateway/index.ts";
 import type { Library, Registry } from "../library/index.ts";

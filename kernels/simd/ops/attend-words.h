@@ -153,7 +153,7 @@ INL vi most_of(const f32 *x, int n) {
 }
 #define POWER_MIN -40
 #define POWER_MAX 100
-// Converts values likewise.
+// Converts values of 16 positions in the same way.
 NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
   for (const int end = at + 16; at < end; at += 2, v += 2 * filled) {
     for (int i = 0; i < 2; i++) {

@@ -181,7 +181,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     if (in_four) (count == 1 ? four_sums_one : four_sums_some)(values, filled, span, to_keys.from, scores, sums);
   }
   for (int i = 0; i < there; i++) {
-    // Zeros follow; NaN scores leave no total either
+    // a query that sees no key gives zeros; a total of 0 alone may come from NaN scores
     const int none = total[i] == 0 && queries[i].to <= queries[i].from;
     const f32 inverse = none ? 0 : 1 / total[i];
     for (int d = 0; d < op->valueDim; d += W)

@@ -106,7 +106,7 @@ async function uploadAll(
 }
 
 /**
- * A name for a file whose name another folder's file has: GGUF files are identified by content, so any name will do.
+ * Another name for a file if its name is taken: GGUF files are identified by content, so any name will do.
  */
 function freeName(name: string, { files, digest }: { files: Record<string, string>; digest: string }): string {
   if ((files[name] ?? digest) === digest) return name;

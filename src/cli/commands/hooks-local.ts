@@ -93,7 +93,7 @@ export async function signFile(
   );
 }
 
-/** Schemes that need more than a secret: a mapping has the rest. */
+/** Schemes whose other settings are in a mapping: a secret alone is not enough to sign. */
 const DESCRIBED: readonly string[] = ["hmac", "public-key", "token"];
 
 /** @param name a scheme, or a mapping with a scheme and a secret */

@@ -37,7 +37,7 @@ const LAYERS_MIN = 2;
 /** After the GPU ran out of memory: the share of those bytes to try next. */
 const STEP_DOWN = 0.8;
 
-/** A backend that loads the right part on the GPU. */
+/** A backend that loads on the GPU as many layers as fit, or as many as requested. */
 export function offloading(sides: Sides, offload: Offload): Backend {
   const { gpu, automatic } = sides;
   return {

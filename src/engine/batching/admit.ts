@@ -31,7 +31,7 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   const { checkpoints } = loaded ?? (copyFrom === "cache" ? slot : (copyFrom ?? slot));
   if (copyFrom && copyFrom !== "cache") await session.copy({ from: copyFrom.index, to: slot.index, length: reused });
   if (!loaded) await goBack(placement, session);
-  else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // it ends there
+  else if (reused > 0) session.checkpoints?.restore(slot.index, checkpoints.at(-1)!); // at that length
   takeSlot(slot, {
     tokens: tokens.slice(0, reused),
     adapters,
@@ -40,7 +40,7 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   });
   sequence.slot = slot;
   sequence.cached = reused;
-  if (sequence.generated.length === 0) sequence.reused = reused; // else it continues
+  if (sequence.generated.length === 0) sequence.reused = reused; // a preempted sequence keeps its first count
 }
 
 /** Resets a slot's states to the position where its prompt continues. A run from 0 resets them anyway. */

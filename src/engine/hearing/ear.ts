@@ -31,7 +31,7 @@ export interface Stage {
   readonly part: Part;
   /** Maximum rows of a run. */
   readonly rowsMax: number;
-  /** True if rows do not depend on each other: more rows are divided into several runs. */
+  /** True if rows do not depend on each other, so that more rows than `rowsMax` can be divided into several runs. */
   readonly isRowwise: boolean;
   inputOf(sheet: Sheet): StageInput;
 }

@@ -4,7 +4,7 @@
 export interface DiffusionTraits {
   /** The token of a position that is not known yet. */
   readonly mask: number;
-  /** A position has the logits of the row before. */
+  /** The logits for position i are in row i − 1. */
   readonly shifts: boolean;
   /** The model was trained to fill in one block of the answer after the other. */
   readonly blocks: boolean;

@@ -151,7 +151,7 @@ function keptLayouts() {
     if (found) return found;
     const parts = await sense.layout(bytes, signal);
     const layout = parts.map((part) => (part.kind === "marker" ? part : { kind: "rows" as const, rows: part.rows }));
-    if (layouts.size >= LAYOUTS_MAX) layouts.delete(layouts.keys().next().value!); // there is one
+    if (layouts.size >= LAYOUTS_MAX) layouts.delete(layouts.keys().next().value!); // the map is not empty
     layouts.set(hash, layout);
     return layout;
   };

@@ -192,7 +192,7 @@ function tokenFor({ memory }: ImageRows, model: Parts["model"]): number {
   const rows = memory.length / memoryDim(own);
   if (rows <= own.rows) return imageToken(model)!; // opening checked it
   const expected = `'${shape.arch}' of ${weights.path} takes at most ${own.rows} rows`;
-  throw new AppError("bad_file", `${model.projector!.gguf.path}: ${expected}, got an image of ${rows}`); // it has eyes
+  throw new AppError("bad_file", `${model.projector!.gguf.path}: ${expected}, got an image of ${rows}`); // an image was encoded, so there is a projector
 }
 
 /** Number of seconds on which the rate of rows is measured. */

@@ -122,7 +122,7 @@ async function converse(
   const { store, clock, runtime } = parts;
   const { agents, session } = parts.settings();
   const { sessionKey, signal } = request;
-  await store.read(() => checkOpen(sessionKey)); // fails before a model works in vain
+  await store.read(() => checkOpen(sessionKey)); // fails before the model runs
   const settings = turnSettings(agents, agentOf(sessionKey));
   if (!settings) throw new AppError("not_found", `there is no agent '${agentOf(sessionKey)}'`);
   const found = await findModel({ agents, reference: request.model, fallback: settings.model }, parts);

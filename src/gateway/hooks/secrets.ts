@@ -1,4 +1,4 @@
-/** The secrets of a configuration, each with its place and its scheme's verdict. */
+/** The secrets of a configuration: the path of each, and whether its scheme accepts it. */
 import type { Path } from "../../base/config/index.ts";
 import type { HooksConfig, SignatureConfig } from "./config.ts";
 import { presets } from "./mapping/presets/index.ts";

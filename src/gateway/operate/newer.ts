@@ -18,7 +18,7 @@ export const newerMessage = (names: readonly string[]): string =>
   `a newer version has changed the gateway's tables: ${VERSION} does not know ${names.map((name) => `'${name}'`).join(", ")}; ` +
   "it continues to work, but should be upgraded soon, or the tables restored from an earlier copy";
 
-/** A finding if there are such migrations. */
+/** A finding about unknown migrations; empty without any. */
 export const newerTables = (names: readonly string[]): Finding[] =>
   names.length === 0
     ? []

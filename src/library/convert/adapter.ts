@@ -48,7 +48,7 @@ export async function convertAdapter({ folder: given, base, to }: AdapterOptions
   if (file === undefined) {
     throw new AppError("bad_file", `${label}: expected a file 'adapter_model.safetensors', got none`);
   }
-  const tensors = await readSafetensors(folder.files.get(file)!, `${label}: '${file}'`); // it exists
+  const tensors = await readSafetensors(folder.files.get(file)!, `${label}: '${file}'`); // found above
   const pairs = pairUp(tensors, { base, label });
   await writeNewGguf(to, {
     metadata: {

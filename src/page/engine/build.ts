@@ -58,7 +58,7 @@ export async function buildForBrowser(entry: string = WORKER_ENTRY): Promise<Bro
     plugins: [watch],
   });
   if (hosts.length > 0) throw new AppError("unsupported", `not for pages: ${hosts.join("; ")}`);
-  const outputs = built.outputs.toSorted((a, b) => Number(isEntry(b)) - Number(isEntry(a))); // Bun has no order
+  const outputs = built.outputs.toSorted((a, b) => Number(isEntry(b)) - Number(isEntry(a))); // the entry first
   const scripts = await Promise.all(
     outputs.map(async (output) => ({
       name: output.path.replace(/^.*[\\/]/, ""),

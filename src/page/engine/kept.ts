@@ -73,7 +73,7 @@ async function filesOf(folder: string) {
   const handle = await folderAt(folder);
   const files: (KeptFile & { bytes: number; text: () => Promise<string> })[] = [];
   for await (const name of handle?.keys() ?? []) {
-    const file = await (await handle!.getFileHandle(name)).getFile(); // it has keys
+    const file = await (await handle!.getFileHandle(name)).getFile(); // the loop runs only with a handle
     files.push({ folder, name, bytes: file.size, text: () => file.text() });
   }
   return files;

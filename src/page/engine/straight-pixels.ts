@@ -8,7 +8,7 @@ export interface Bitmap {
   close(): void;
 }
 
-/** The used part of WebGL 2, likewise. */
+/** The used part of WebGL 2, whose types are missing here too. */
 interface WebGl {
   readonly TEXTURE_2D: number;
   readonly RGBA: number;

@@ -2,7 +2,7 @@
 import { AppError, isObject } from "../../base/index.ts";
 import { TOO_DEEP, tooDeepAt } from "../../engine/index.ts";
 
-/** Parameters as an object: one that declares none takes none. Throws `bad_request`. */
+/** Parameters as the schema of an object; a tool without parameters takes no arguments. Throws `bad_request`. */
 export function argumentsSchema(name: string, parameters: unknown): Record<string, unknown> {
   const schema = parameters ?? {};
   if (!isObject(schema)) {

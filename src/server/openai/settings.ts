@@ -121,7 +121,7 @@ export interface Reports {
 export const reportsOf = ({ stream, return_progress, timings_per_token = false }: Reporting): Reports | undefined =>
   stream && (return_progress || timings_per_token) ? { timings: timings_per_token } : undefined;
 
-/** The field of the runtime's request. */
+/** Asks the runtime for progress events if the stream reports them. */
 export const progressOption = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
   stream && return_progress ? { reportsProgress: true } : {};
 

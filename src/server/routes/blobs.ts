@@ -10,7 +10,7 @@ import { byteRangeOf } from "../http/byte-range.ts";
 import { contentCoding } from "../http/content-coding.ts";
 import type { RouteDeps } from "./deps.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
-import { get, head, type Place, post } from "./route.ts";
+import { get, head, type RouteInput, post } from "./route.ts";
 
 export const blobRoutes = [
   head("/api/blobs/:digest", download, { api: "native", summary: "Whether a file is there", reply: "empty" }),
@@ -37,7 +37,7 @@ const DOWNLOAD_HEADERS = {
  * asks before it creates a model, which takes files only from there. Marks the blob as used, because the client is
  * about to use it.
  */
-async function download(deps: RouteDeps, { request }: Exchange, { params }: Place): Promise<Reply> {
+async function download(deps: RouteDeps, { request }: Exchange, { params }: RouteInput): Promise<Reply> {
   const digest = parseDigest(params["digest"]!);
   const isHead = request.method === "HEAD";
   const found = await findIn(isHead ? [deps.store.root] : [deps.store.root, ...deps.library.others], digest);
@@ -73,7 +73,7 @@ const hasTag = (list: string | null, etag: string): boolean =>
   (list ?? "").split(",").some((each) => each.trim().replace(/^W\//, "") === etag || each.trim() === "*");
 
 /** 200 for an existing file, without reading the body; 201 for a new one. */
-async function upload({ store, library }: RouteDeps, exchange: Exchange, { params }: Place): Promise<Reply> {
+async function upload({ store, library }: RouteDeps, exchange: Exchange, { params }: RouteInput): Promise<Reply> {
   const expected = parseDigest(params["digest"]!);
   const body = resolve(blobPath(store.root, expected));
   if ((await findBlob(store.root, expected)) !== undefined) {

@@ -22,7 +22,7 @@ import { jsonSchemaOf } from "../../base/schema.ts";
 import { readRequest } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { RouteNote } from "../schema/describe.ts";
-import { get, type Place, post, type Route } from "./route.ts";
+import { get, type RouteInput, post, type Route } from "./route.ts";
 
 const DryRunBody = t.Object(
   {
@@ -46,7 +46,7 @@ const VerdictBody = t.Object(
 /** No fields: all parameters are in the URL. */
 const NoBody = t.Object({}, { title: "NoFields" });
 
-type Work = (admin: Admin, exchange: Exchange, params: Place["params"]) => object | Promise<object>;
+type Work = (admin: Admin, exchange: Exchange, params: RouteInput["params"]) => object | Promise<object>;
 
 /** A handler for the gateway's operators. */
 const byAdmin =

@@ -4,14 +4,14 @@ import type { RouteNote } from "../schema/describe.ts";
 import type { RouteDeps } from "./deps.ts";
 
 /** Parts of a request that its handler may use besides the body. */
-export interface Place {
+export interface RouteInput {
   /** The path's parameters, decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** The address of the other end. */
   readonly peer: string | undefined;
 }
 
-type Handler = (deps: RouteDeps, exchange: Exchange, place: Place) => Reply | Promise<Reply>;
+type Handler = (deps: RouteDeps, exchange: Exchange, input: RouteInput) => Reply | Promise<Reply>;
 
 export interface Route {
   readonly method: "DELETE" | "GET" | "HEAD" | "POST";

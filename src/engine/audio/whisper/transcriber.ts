@@ -124,7 +124,7 @@ function steeringOf(language: string, { task }: SpeechTask, vocabulary: WhisperV
 
 function likeliestLanguage(logits: Float32Array, languages: ReadonlyMap<string, number>): string {
   const ranked = [...languages].toSorted(([, a], [, b]) => logits[b]! - logits[a]!);
-  return ranked[0]![0]; // there are languages
+  return ranked[0]![0]; // a vocabulary with speech tasks has languages
 }
 
 function melOf(samples: Float32Array, from: number, bins: number): Float32Array {

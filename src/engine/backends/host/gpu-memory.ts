@@ -79,7 +79,7 @@ async function fromSysfs({ vendor }: Adapter, { platform, drm }: MemorySources):
       try {
         if ((await read("vendor")).trim() !== VENDORS[vendor]) return [];
         const [total, used] = [await read("mem_info_vram_total"), await read("mem_info_vram_used")].map(Number);
-        return total! > 0 && used! >= 0 ? [{ total: total!, free: Math.max(0, total! - used!) }] : []; // two were read
+        return total! > 0 && used! >= 0 ? [{ total: total!, free: Math.max(0, total! - used!) }] : []; // both read
       } catch {
         return []; // a driver without these files
       }

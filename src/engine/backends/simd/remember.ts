@@ -35,7 +35,7 @@ export function makeRemember(
     for (const pass of passesOf([entry], given)) yield passes.run(pass, lowered, place);
   }
   function* copy(which: { from: number; to: number; length: number }): Generator<void> {
-    const { layers, ctxLen, type } = remembered!; // there is a memory to copy
+    const { layers, ctxLen, type } = remembered!; // called only for a program with a memory
     yield copyLayers([...layers.values()], { slots, ctxLen, type }, which);
   }
   return function* remember(batch) {

@@ -24,7 +24,7 @@ interface HostRunParts {
 interface HostRun {
   readonly pass: Pass;
   readonly counts: Counts;
-  /** The first dispatch of the run, 0 or a place for a cut. */
+  /** The first dispatch of the run: 0, or one at which a pass may be cut. */
   readonly first?: number;
   /** The number of dispatches that the run needs. */
   readonly end: number;

@@ -26,7 +26,7 @@ export function makeMemories(
 ): DeviceMemories {
   const { pass, input, rowsMax, reach } = remembering;
   const held = new HeldMemories(program.memory, options);
-  const dim = memoryDim(program.memory!); // it has a pass
+  const dim = memoryDim(program.memory!); // `remembering` exists, so the program has a memory
   const words = new Uint32Array(batchWords(rowsMax));
   const compute = (slot: number, { rows }: Memory): void => {
     onWrite();

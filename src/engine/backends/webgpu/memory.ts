@@ -256,7 +256,7 @@ function planCaches(
   const remembered = memories?.layers.flatMap((layer) => kvDescriptors(layer, memories.most)) ?? [];
   for (const { label, size } of own) checkSize(device, { path, label: label!, size }); // all have labels
   for (const { label, size } of remembered)
-    checkSize(device, { path, label: `${label} for ${slots} memories of ${memory!.rows} rows`, size }); // it has some
+    checkSize(device, { path, label: `${label} for ${slots} memories of ${memory!.rows} rows`, size }); // only a program with a memory has these
   return { kv, memories, cacheDescriptors: [...own, ...remembered] };
 }
 

@@ -190,7 +190,7 @@ function lowerPlan(device: Device, program: Program, options: LoadOptions, tunin
 /** A memory's program, as one whose states are the last keys. */
 function remembers({ memory, logits: _logits, ...program }: Program): Program {
   const { steps } = memory!; // the caller has found one
-  return { ...program, steps, logits: undefined, states: writtenBy(steps.at(-1)!) }; // it ends in `remember`
+  return { ...program, steps, logits: undefined, states: writtenBy(steps.at(-1)!) }; // the last step is `remember`
 }
 
 interface LowerPartOptions extends Pick<LowerOptions, "isGemm" | "adapts"> {

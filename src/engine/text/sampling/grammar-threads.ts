@@ -122,7 +122,7 @@ export function withThreads(
     matchers.set(id, waiting());
     thread.send({ kind: "start", id, ...source });
     try {
-      if ((await matchers.get(id)!.over.promise) !== "refused") return remoteMatcher(id, own, release); // it was set
+      if ((await matchers.get(id)!.over.promise) !== "refused") return remoteMatcher(id, own, release); // set above
       release();
       return undefined;
     } catch (error) {

@@ -213,7 +213,7 @@ export class PostgresWriter {
     return group.ends;
   }
 
-  /** One that throws is rolled back alone. If it had several inputs, it is run for each alone to get its own error. */
+  /** Rolls back a piece that throws, and runs it again for each of its inputs, so that each gets its own error. */
   async #runPiece(group: Group, { transaction, members }: Piece): Promise<void> {
     const { connection, ends, sent } = group;
     sent.push(send(connection, "SAVEPOINT piece"));

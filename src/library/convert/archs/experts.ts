@@ -78,7 +78,7 @@ export function expertMetadata(config: Config, width = "moe_intermediate_size"):
 function firstOf(config: Config, key: string): number {
   const listed = config.find(key);
   if (!Array.isArray(listed)) return config.count(key);
-  const [first] = config.findNumbers(key)!; // it is a list
+  const [first] = config.findNumbers(key)!; // an array, as checked above
   if (first === undefined || listed.some((each) => each !== first))
     throw config.wrong(key, "the same number in all layers");
   return first;

@@ -68,7 +68,7 @@ export const gemma3n: Architecture = {
 function ffnDim(config: Config): number {
   const listed = config.find("intermediate_size");
   if (!Array.isArray(listed)) return config.count("intermediate_size");
-  const [first = 0] = config.findNumbers("intermediate_size")!; // it is a list
+  const [first = 0] = config.findNumbers("intermediate_size")!; // an array, as checked above
   if (listed.some((each) => each !== first)) throw config.wrong("intermediate_size", "the same number in all layers");
   return first;
 }

@@ -84,7 +84,7 @@ export const qwen3next: Architecture = {
   unused: /^mtp\./,
 };
 
-/** Heads of values, from runs to turns. */
+/** Reorders value heads: the file groups them by key head, and llama.cpp takes one of each group in turn. */
 function turns(config: Config) {
   const keyHeads = config.count("linear_num_key_heads", HEADS_MAX);
   const valueHeads = config.count("linear_num_value_heads", HEADS_MAX);

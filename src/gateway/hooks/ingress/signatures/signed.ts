@@ -68,7 +68,8 @@ function timeNow({ timestampUnit }: SignatureForm, nowMs: number): string {
 }
 
 /**
- * The sender's id; without one, for a signed time, a digest of the signed content, which a copy of the request shares.
+ * The sender's id of a delivery. Without one, a digest of the signed content if that includes the time: a repeated
+ * request then has the same digest.
  */
 function deliveryIdOf(form: SignatureForm, { id }: Proof, content: Content): string | undefined {
   if (id !== undefined && id !== "") return id;
