@@ -24,7 +24,7 @@ import { makeChooser } from "../src/engine/backends/webgpu/chooser.ts";
 import { dawn } from "../src/engine/backends/host/dawn.ts";
 import { openDevice, type Device } from "../src/engine/backends/webgpu/device.ts";
 import { makeShift } from "../src/engine/backends/webgpu/kv-cache.ts";
-import { makePump } from "../src/engine/backends/webgpu/pace.ts";
+import { makePump } from "../src/engine/backends/webgpu/device-polling.ts";
 import { makePlan, type Plan } from "../src/engine/backends/webgpu/plan.ts";
 import type { GpuProvider } from "../src/engine/backends/webgpu/provider.ts";
 import { WebGpuSession } from "../src/engine/backends/webgpu/session.ts";

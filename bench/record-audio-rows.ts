@@ -17,11 +17,11 @@ import { writeGguf } from "../src/engine/formats/files/write.ts";
 import {
   EVERY,
   KINDS,
-  makeEar,
+  makeAudioEncoder,
   RECORDINGS,
   recordingOf,
   recordingsOf,
-  type EarKind,
+  type AudioEncoderKind,
 } from "../test/engine/hearing/audio-model.ts";
 import { programBeside } from "./llama-source.ts";
 
@@ -37,9 +37,9 @@ try {
   });
   for (const [name, seconds] of Object.entries(RECORDINGS))
     await Bun.write(join(folder, `${name}.f32`), recordingOf(seconds));
-  for (const kind of wanted.length > 0 ? (wanted as EarKind[]) : KINDS) {
+  for (const kind of wanted.length > 0 ? (wanted as AudioEncoderKind[]) : KINDS) {
     const encoder = join(folder, `${kind}.gguf`);
-    await writeGguf(encoder, makeEar(kind));
+    await writeGguf(encoder, makeAudioEncoder(kind));
     const out = resolve(import.meta.dir, `../test/engine/hearing/rows/${kind}.bin`);
     const recordings = recordingsOf(kind).map(([name]) => join(folder, `${name}.f32`));
     await run([encoder, kind, out, String(EVERY.frame), String(EVERY.row), ...recordings]);

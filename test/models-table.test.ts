@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { FAMILIES } from "../bench/models/families.ts";
 import { PULLED } from "../bench/models/pulls.ts";
-import { BACKENDS, earKinds, makeTable, projectorKinds, type CheckedModels } from "../bench/models/table.ts";
+import { BACKENDS, audioEncoderKinds, makeTable, projectorKinds, type CheckedModels } from "../bench/models/table.ts";
 import { archs, loadProgram } from "../src/engine/architectures/index.ts";
 import { webGpuBackend } from "../src/engine/backends/host/webgpu.ts";
 import { onnxBackend } from "../src/engine/backends/onnx/index.ts";
@@ -42,7 +42,7 @@ describe("the table of models", () => {
 
   test("has every audio encoder of the registry", () => {
     const encoders = new Set(Object.values(FAMILIES).flatMap(({ hears = [] }) => hears));
-    expect([...earKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual(
+    expect([...audioEncoderKinds()].toSorted(), "of which family? bench/models/families.ts says").toEqual(
       [...encoders].toSorted(),
     );
   });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { archs } from "../../src/engine/architectures/index.ts";
 import { AppError } from "../../src/base/errors.ts";
-import { earOf } from "../../src/engine/hearing/ears/index.ts";
+import { encoderSpecOf } from "../../src/engine/hearing/encoders/index.ts";
 import type { ClipModel, EncoderModel } from "../../src/engine/vision/clip.ts";
 import { projectorOf } from "../../src/engine/vision/projectors/index.ts";
 import { convertible } from "../../src/library/convert/archs/index.ts";
@@ -27,7 +27,7 @@ export const BACKENDS = ["simd", "webgpu", "onnx"] as const;
 /** Supported image encoders, by `clip.projector_type`. */
 export const projectorKinds = (): ReadonlySet<string> => kindsOf((model) => projectorOf(model as ClipModel));
 /** Supported audio encoders. */
-export const earKinds = (): ReadonlySet<string> => kindsOf(earOf);
+export const audioEncoderKinds = (): ReadonlySet<string> => kindsOf(encoderSpecOf);
 
 function kindsOf(open: (model: EncoderModel) => unknown): ReadonlySet<string> {
   try {
@@ -68,7 +68,7 @@ function hearing(): string {
       .filter(([, { hears }]) => hears?.includes(kind))
       .map(([arch]) => `\`${arch}\``)
       .join(", ");
-  const lines = [...earKinds()].map((kind) => `- ${kind}: ${archsOf(kind)}\n`);
+  const lines = [...audioEncoderKinds()].map((kind) => `- ${kind}: ${archsOf(kind)}\n`);
   return `
 These encoders hear recordings, for models of these architectures. Their rows equal llama.cpp's
 within 10^-5 with random weights. Trained weights were not tried, except for Whisper's own: with

@@ -1,6 +1,6 @@
 /** Widens a model's weights, to quantize them to all types, and to compare sums without 8-bit rounding. */
 import { existsSync } from "node:fs";
-import { readHeader } from "../../src/engine/formats/files/header.ts";
+import { readHeader } from "../../src/engine/formats/files/read-header.ts";
 import { openGguf } from "../../src/engine/formats/files/gguf.ts";
 import { writeGguf, type WriteTensor } from "../../src/engine/formats/files/write.ts";
 import type { Gguf } from "../../src/engine/formats/gguf/gguf.ts";

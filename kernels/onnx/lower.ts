@@ -23,7 +23,7 @@ import {
 import { gatherRows, matMul, stackable, vectorOf } from "./matrix.ts";
 import { meet, moe } from "./moe.ts";
 import { norms } from "./norm.ts";
-import { parts } from "./parts.ts";
+import { partOps } from "./parts.ts";
 import { writeModel, type Graph } from "./proto.ts";
 
 type Linear = Extract<Step, { op: "linear" }>;
@@ -202,7 +202,7 @@ export const ops: Ops<void, Lowering, "unsupported"> = {
   },
   input: (step, lowering) => setEmbeds(lowering, step.out),
   ...norms,
-  ...parts,
+  ...partOps,
   linear: (step, lowering) => linears([step], lowering),
   rope: (step, lowering) => setRope(lowering, step),
   attention,

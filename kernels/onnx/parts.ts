@@ -15,7 +15,7 @@ function inHeads(lowering: Lowering, buf: Buf, heads: number): string {
 const asRow = ({ graph }: Lowering, value: string, dim: number): string =>
   graph.node("Reshape", [value, graph.ints([0, 0, dim])]);
 
-export const parts: Pick<Ops<void, Lowering>, PartOp> = {
+export const partOps: Pick<Ops<void, Lowering>, PartOp> = {
   multiply({ out, a, b, act }, lowering) {
     const { graph } = lowering;
     const factor = act ? activate(lowering, act, valueOf(lowering, b)) : valueOf(lowering, b);

@@ -1,6 +1,6 @@
 /** Fuses the shared expert's MLP into the dispatch of the other experts. */
 import type { Dispatch, Operand } from "./dispatch.ts";
-import { isRead, isSame, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSameBuffer, nameOf, renamed, replace, type Fusion, type Value } from "./fusion.ts";
 
 /** Bindings of the second MLP in moe_gated_shared. */
 const BINDINGS = { w: 3, y: 8 };
@@ -27,11 +27,15 @@ export const fuseSharedExpert: Fusion = (list, results) =>
     if (router?.kernel !== "linear" || route?.kernel !== "moe_route" || experts?.kernel !== "moe_gated")
       return undefined;
     const [x, w, w2, , , y] = mlp.operands as [Value, Operand, Operand, Operand, Operand, Value];
-    if (!isSame(x, experts.operands[0]) || !isSame(x, router.operands[0]) || !isSame(y, down.operands[0]))
+    if (
+      !isSameBuffer(x, experts.operands[0]) ||
+      !isSameBuffer(x, router.operands[0]) ||
+      !isSameBuffer(y, down.operands[0])
+    )
       return undefined;
     // Moved dispatches must not pass their inputs or readers.
     const made = down.operands[4]!; // see linear.wgsl
-    if ([...router.operands, ...experts.operands].some((operand) => isSame(operand, made))) return undefined;
+    if ([...router.operands, ...experts.operands].some((operand) => isSameBuffer(operand, made))) return undefined;
     if (isRead(nameOf(y), rest, results)) return undefined;
     const { hasBias, hasBiasUp, factor, factorUp } = mlp.params;
     if (hasBias !== 0 || hasBiasUp !== 0 || factor !== 1 || factorUp !== 1) return undefined;

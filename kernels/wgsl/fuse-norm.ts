@@ -3,7 +3,7 @@
  * row, for which a whole GPU waits.
  */
 import type { Dispatch } from "./dispatch.ts";
-import { isSame, nameOf, some, type Fusion, type Value } from "./fusion.ts";
+import { isSameBuffer, nameOf, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
 /**
@@ -35,25 +35,25 @@ function readersOf(list: readonly Dispatch[], at: number, results: ReadonlySet<s
   if (kernel !== "rms_norm") return undefined;
   const [x, , , h] = operands as [Value, Value, Value, Value]; // see rms_norm.wgsl
   const { dim, len, weights, hasResidual } = params;
-  if (weights !== 1 || hasResidual !== 0 || dim !== len || isSame(x, h)) return undefined;
+  if (weights !== 1 || hasResidual !== 0 || dim !== len || isSameBuffer(x, h)) return undefined;
   const readers: number[] = [];
   let isSourceThere = true;
   for (let i = at + 1; i < list.length; i++) {
-    const uses = list[i]!.operands.filter((operand) => isSame(operand, h)) as Value[];
+    const uses = list[i]!.operands.filter((operand) => isSameBuffer(operand, h)) as Value[];
     if (uses.some(({ access }) => access !== "write")) {
       if (!isSourceThere || uses.length > 1 || !takesNorm(list[i]!, h)) return undefined;
       readers.push(i);
     } else if (uses.length > 0) {
       return readers;
     }
-    if (list[i]!.operands.some((operand) => isSame(operand, x) && (operand as Value).access !== "read"))
+    if (list[i]!.operands.some((operand) => isSameBuffer(operand, x) && (operand as Value).access !== "read"))
       isSourceThere = false;
   }
   return results.has(nameOf(h)) ? undefined : readers;
 }
 
 function takesNorm({ kernel, operands, params }: Dispatch, h: Value): boolean {
-  return NORMED[kernel] !== undefined && isSame(operands[0], h) && params["hasNorm"] === 0;
+  return NORMED[kernel] !== undefined && isSameBuffer(operands[0], h) && params["hasNorm"] === 0;
 }
 
 /** A product that norms its rows like `norm`. */

@@ -1,7 +1,7 @@
 /** Fuses the work on queries and keys between their matrices and attention into one dispatch. */
 import type { Dispatch, Operand, Params } from "./dispatch.ts";
 import { NONE } from "./lowering.ts";
-import { isRead, isSame, nameOf, renamed, replace, some, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSameBuffer, nameOf, renamed, replace, some, type Fusion, type Value } from "./fusion.ts";
 
 /** Largest head that kernels turn. */
 const HEAD_DIM_MAX = 256;
@@ -31,9 +31,9 @@ export const fuseRopeStore: Fusion = (list, results) =>
     const [q, turns, batch] = rope.operands as [Value, Operand, Operand]; // see rope.wgsl
     const [k, turns2] = rope2.operands as [Value, Operand];
     const [stored, v, keys, values] = store.operands;
-    if (!isSame(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
+    if (!isSameBuffer(k, stored) || isRead(nameOf(k), from.slice(length), results)) return undefined;
     if (turns.kind !== "rope" || turns2.kind !== "rope" || turns.rope !== turns2.rope) return undefined;
-    if (scale && !isSame(scale.operands[0], q)) return undefined;
+    if (scale && !isSameBuffer(scale.operands[0], q)) return undefined;
     const turning = some(rope, ["heads", "headDim", "pairs", "step", "apart", ...SECTIONS]);
     const { heads = 0, headDim = 0 } = turning;
     if (headDim > HEAD_DIM_MAX || store.params["valueDim"] !== store.params["headDim"]) return undefined;
@@ -71,9 +71,9 @@ export const fuseRopeAttention: Fusion = (list, results) =>
     if (roped?.kernel !== "rope_store" || attention?.kernel !== "attention") return undefined;
     const [q, k, v, turns, norms, turnedQ, keys, values, batch] = roped.operands; // see rope_store.wgsl
     const [query, keys2, , , extras, y, parts] = attention.operands; // see attention.wgsl
-    if (!isSame(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSame(raw, y)))
+    if (!isSameBuffer(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSameBuffer(raw, y)))
       return undefined;
-    if (!isSame(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
+    if (!isSameBuffer(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
     const { headDim, valueDim, hasSinks, hasSlopes } = attention.params;
     if (headDim! % 4 !== 0 || valueDim !== headDim || hasSlopes !== 0) return undefined;
     const vectors = [norms, extras].flatMap((each) => (each?.kind === "vectors" ? each.weights : []));
@@ -114,7 +114,7 @@ function normsOf(
     return { x, w, y, eps, over: len === headDim ? 1 : len === dim ? 2 : 0, alone: weights === 1 && hasResidual === 0 };
   });
   const [left, right] = parts as [(typeof parts)[0], (typeof parts)[0]]; // same number as inputs
-  if (!isSame(left.y, q) || !isSame(right.y, k) || !left.alone || !right.alone) return undefined;
+  if (!isSameBuffer(left.y, q) || !isSameBuffer(right.y, k) || !left.alone || !right.alone) return undefined;
   if (left.over === 0 || left.over !== right.over || left.eps !== right.eps) return undefined;
   const weights = [left.w, right.w].flatMap((w) => (w.kind === "vector" && w.weight ? [w.weight] : []));
   return {

@@ -8,7 +8,7 @@ import { NONE } from "./lowering.ts";
 import { fuseSharedExpert } from "./fuse-moe.ts";
 import { fuseNorm } from "./fuse-norm.ts";
 import { fuseRopeAttention, fuseRopeStore } from "./fuse-rope.ts";
-import { isRead, isSame, nameOf, renamed, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
+import { isRead, isSameBuffer, nameOf, renamed, replaceRuns, some, type Fusion, type Value } from "./fusion.ts";
 import type { KernelName } from "./sources.ts";
 
 /**
@@ -89,7 +89,13 @@ const fuseGated: Fusion = (list, results) =>
     const [x, w, b, , gated, batch] = gate.operands;
     const [x2, w2, b2, , y] = up.operands;
     const [read, updated] = join.operands;
-    if (!isPlain(gate) || !isPlain(up) || !isSame(x, x2) || !isSame(read, gated) || !isSame(updated, y))
+    if (
+      !isPlain(gate) ||
+      !isPlain(up) ||
+      !isSameBuffer(x, x2) ||
+      !isSameBuffer(read, gated) ||
+      !isSameBuffer(updated, y)
+    )
       return undefined;
     if (isRead((gated as Value).value.buf.name, rest, results)) return undefined;
     const own = some(gate, ["inDim", "count", "first", "rowBytes", "hasBias", "factor", "wanted"]);
@@ -109,9 +115,10 @@ const fuseThree: Fusion = (list) =>
   replaceRuns(list, 3, (three) => {
     const [first] = three;
     if (!first || !three.every((each) => each.kernel === "linear" && isPlain(each))) return undefined;
-    if (!three.every(({ operands }) => isSame(operands[0], first.operands[0]))) return undefined;
+    if (!three.every(({ operands }) => isSameBuffer(operands[0], first.operands[0]))) return undefined;
     const outs = three.map(({ operands }) => operands[4] as Value); // a product's, see linear.wgsl
-    if (outs.some((out) => isSame(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3) return undefined;
+    if (outs.some((out) => isSameBuffer(out, first.operands[0])) || new Set(outs.map(nameOf)).size < 3)
+      return undefined;
     const biases = three.flatMap(({ operands: [, , b] }) => (b?.kind === "vector" && b.weight ? [b.weight] : []));
     let end = 1; // the index after the last bias so far
     const begins = three.map(({ params: { hasBias, count = 0 } }) => (hasBias === 0 ? 0 : (end += count) - count));

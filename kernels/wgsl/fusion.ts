@@ -38,7 +38,7 @@ export function replaceRuns(
 
 export const nameOf = ({ value }: { value: Activation }): string => value.buf.name;
 
-export const isSame = (a: Operand | undefined, b: Operand | undefined): boolean =>
+export const isSameBuffer = (a: Operand | undefined, b: Operand | undefined): boolean =>
   a?.kind === "activation" && b?.kind === "activation" && nameOf(a) === nameOf(b);
 
 /** Some of a dispatch's parameters, renamed for another kernel. */

@@ -5,7 +5,7 @@ import type { Activation, Dispatch, Operand, Params } from "./dispatch.ts";
 import {
   ACTIVATIONS,
   batch,
-  finite,
+  clampToFinite,
   grid,
   NO_ACTIVATION,
   read,
@@ -125,7 +125,10 @@ export const partOps: Pick<Ops<StepDispatch[], Context>, PartOp> = {
   },
 
   clamp({ x, min, max }, context) {
-    return inPlace("clamp", { x: valueOf(x, context), params: { least: finite(min), most: finite(max) } });
+    return inPlace("clamp", {
+      x: valueOf(x, context),
+      params: { least: clampToFinite(min), most: clampToFinite(max) },
+    });
   },
 
   streamWeights({ x, scale, base, streams, eps, iterations }, context) {

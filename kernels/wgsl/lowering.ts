@@ -24,7 +24,7 @@ const SWIGLU_OAI = 9;
 const SOFT_SILU = 11;
 /** Stands for no limit: GPUs need not have infinities. */
 const GREATEST = 3.4e38;
-export const finite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
+export const clampToFinite = (limit: number): number => Math.max(-GREATEST, Math.min(limit, GREATEST));
 
 export interface LowerOptions {
   /** For runs of many rows (matrix by matrix): each workgroup takes several. Otherwise matrix by vector. */

@@ -19,7 +19,7 @@ import {
   RunnerProcess,
   SpareRunner,
   spawnRunner,
-  tellLoad,
+  logLoad,
 } from "../runtime/index.ts";
 import type { McpServers } from "../runtime/mcp/index.ts";
 import type { ChatRuntime, Runtime } from "../runtime/portable.ts";
@@ -281,7 +281,7 @@ async function startRunner(
   try {
     const tested = { ...load, simdLevel: await kernels.level() };
     const runner = await RunnerProcess.start(tested, { ...spawn, onProgress }, signal);
-    tellLoad(log, runner.info, load);
+    logLoad(log, runner.info, load);
     return runner;
   } finally {
     loading.delete(load);

@@ -44,7 +44,7 @@ export async function usageLines(
 async function namesAt(sources: ConfigSources): Promise<string[]> {
   const { clientSettings } = await import("./client/address.ts");
   const { Client } = await import("./client/client.ts");
-  const { modelNames } = await import("./client/missing.ts");
+  const { modelNames } = await import("./client/missing-model.ts");
   try {
     return await modelNames(new Client(clientSettings(sources).server));
   } catch {

@@ -1,5 +1,5 @@
 /** Images and recordings: the kinds of their encoders, and the decoding of images. */
-export { hasEar } from "./hearing/ears/index.ts";
+export { hasAudioEncoder } from "./hearing/encoders/index.ts";
 export {
   cleanJpeg,
   decodeGif,

@@ -5,4 +5,4 @@ export { makeRuntime } from "./local.ts";
 export { makeRemoteRuntime } from "./remote/remote.ts";
 export { RunnerProcess, spawnRunner } from "./processes/runner-process.ts";
 export { SpareRunner } from "./processes/spare-runner.ts";
-export { tellLoad } from "./processes/tell-load.ts";
+export { logLoad } from "./processes/log-load.ts";

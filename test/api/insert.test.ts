@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { resolve } from "node:path";
-import { readHeader } from "../../src/engine/formats/files/header.ts";
+import { readHeader } from "../../src/engine/formats/files/read-header.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 
 setDefaultTimeout(120_000);

@@ -1,6 +1,6 @@
 /** `hearth cp`, `rm` and `stop`: one request each. */
 import type { CliContext } from "../terminal/context.ts";
-import { isMissing, withModel } from "../client/missing.ts";
+import { isMissing, withModel } from "../client/missing-model.ts";
 
 export async function copy({ client, terminal }: CliContext, source: string, destination: string): Promise<void> {
   await withModel(client, source, () => client.call("POST", "/api/copy", { source, destination }));

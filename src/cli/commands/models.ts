@@ -2,7 +2,7 @@
 import type { Json } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatBytes, formatTable } from "../terminal/format.ts";
-import { isMissing } from "../client/missing.ts";
+import { isMissing } from "../client/missing-model.ts";
 
 const HEADINGS: Readonly<Record<string, string>> = {
   chat: "For everyday questions",

@@ -2,7 +2,7 @@
 import type { Json } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTable } from "../terminal/format.ts";
-import { withModel } from "../client/missing.ts";
+import { withModel } from "../client/missing-model.ts";
 
 const PARTS = ["license", "modelfile", "parameters", "system", "template"] as const;
 type Part = (typeof PARTS)[number];

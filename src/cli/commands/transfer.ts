@@ -1,7 +1,7 @@
 /** `hearth pull` and `push`. */
 import { ApiError, type Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
-import { withModel } from "../client/missing.ts";
+import { withModel } from "../client/missing-model.ts";
 import { readModelArgument } from "../terminal/model-argument.ts";
 import { makeProgress, type Progress } from "../terminal/progress.ts";
 

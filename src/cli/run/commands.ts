@@ -3,7 +3,7 @@ import { parseModelfile } from "../../library/portable.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
 import type { CliContext } from "../terminal/context.ts";
-import { withModel } from "../client/missing.ts";
+import { withModel } from "../client/missing-model.ts";
 import { THINK_VALUES } from "../terminal/think.ts";
 import { takesOf, type Chat } from "./chat.ts";
 import type { PromptLines } from "./prompt-lines.ts";

@@ -7,7 +7,7 @@ import { constants, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Client, Json, ServerAddress } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
-import { withModel } from "../client/missing.ts";
+import { withModel } from "../client/missing-model.ts";
 import { chooseModel } from "./choose.ts";
 
 interface Target extends ServerAddress {

@@ -10,7 +10,7 @@ import { readImageWords, warnOfImages } from "./image-paths.ts";
 import { chooseModel } from "./choose.ts";
 import { converse } from "./interactive.ts";
 import { modelOfWeights } from "./weights.ts";
-import { hintFor, isMissing, nearModel } from "../client/missing.ts";
+import { hintFor, isMissing, nearModel } from "../client/missing-model.ts";
 import { readModelArgument } from "../terminal/model-argument.ts";
 import { pull } from "../commands/transfer.ts";
 

@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import type { CliContext } from "../terminal/context.ts";
 import { follow, watched } from "../commands/transfer.ts";
 import type { ModelArgument } from "../terminal/model-argument.ts";
-import { isMissing } from "../client/missing.ts";
+import { isMissing } from "../client/missing-model.ts";
 import { digestOf, filesAt, send, UPLOADED } from "../terminal/upload.ts";
 
 /** The registry's limit for a part of a name. */

@@ -1,6 +1,6 @@
 /**
  * Whisper: a decoder with learned positions whose layers also attend to the encoder's rows of 30 seconds of sound. The
- * encoder is in `hearing/ears/whisper.ts`. Semantics: modeling_whisper.py of transformers.
+ * encoder is in `hearing/encoders/whisper.ts`. Semantics: modeling_whisper.py of transformers.
  */
 import type { MemoryProgram } from "../program/backend.ts";
 import type { Step } from "../program/step.ts";

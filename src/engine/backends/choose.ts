@@ -38,8 +38,8 @@ export async function chooseAmong(choices: Choices, name: string, offload: Offlo
     if (!reason && each !== GPU) return automatic ? withoutGpu(choices) : choice.open();
     if (!reason) {
       const others = async (): Promise<readonly Backend[]> => (await choice.others?.(adapter)) ?? [];
-      const { offloading } = await import("./offload.ts"); // servers check names only
-      return offloading({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic, others }, offload);
+      const { makeOffloadingBackend } = await import("./offload.ts"); // servers check names only
+      return makeOffloadingBackend({ gpu: await choice.open(), cpu: withoutGpu(choices), automatic, others }, offload);
     }
     if (!automatic) throw new AppError("unsupported", `backend '${name}' cannot run here: ${reason}`);
   }

@@ -38,7 +38,7 @@ const LAYERS_MIN = 2;
 const STEP_DOWN = 0.8;
 
 /** A backend that loads on the GPU as many layers as fit, or as many as requested. */
-export function offloading(sides: Sides, offload: Offload): Backend {
+export function makeOffloadingBackend(sides: Sides, offload: Offload): Backend {
   const { gpu, automatic } = sides;
   return {
     name: gpu.name,
@@ -118,7 +118,7 @@ async function loadOverSeveral(
   const needs = (count: number): Promise<number> => orInfinity(neededBytes(program, options, { gpu, count }));
   const load = async (count: number): Promise<Session> => {
     const left = { layers: layers === undefined ? undefined : layers - count, memory: memory - (await needs(count)) };
-    const { name, load: loadFront } = offloading(sides, left);
+    const { name, load: loadFront } = makeOffloadingBackend(sides, left);
     const fails = (cause: unknown): never => {
       throw new FrontError("the front cannot be loaded", { cause });
     };
@@ -133,7 +133,7 @@ async function loadOverSeveral(
     if (error instanceof FrontError) throw error.cause;
     return unlessTooMuch(error);
   });
-  return session ?? offloading(sides, { layers, memory }).load(program, elsewhere(options));
+  return session ?? makeOffloadingBackend(sides, { layers, memory }).load(program, elsewhere(options));
 }
 
 /** Options for another GPU than the one with the weights that `beside` holds. */

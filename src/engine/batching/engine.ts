@@ -18,7 +18,7 @@ import { grammarOf, isConstrained } from "./grammars.ts";
 import { makeKvBudget, type KvBudget } from "./kv-budget.ts";
 import { makeSequence } from "./make-sequence.ts";
 import { choose, runWork, type StepOutput } from "./step-output.ts";
-import { makePace, type Pace } from "./pace.ts";
+import { makePace, type Pace } from "./prefill-pace.ts";
 import { makePrefixCache, type PrefixCache } from "./prefix-cache.ts";
 import { layOut } from "./prompt.ts";
 import { CHECKPOINT_TAIL, schedule, type Work } from "./scheduler.ts";

@@ -5,7 +5,7 @@
 import type { Session, SlicedRun } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { StepOutput } from "./step-output.ts";
-import type { Pace } from "./pace.ts";
+import type { Pace } from "./prefill-pace.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 

@@ -1,8 +1,8 @@
 /** Readers and writers of model files, their repairs, and the types of their weights. */
 export { pathBeside } from "./files/beside.ts";
 export { openGguf } from "./files/gguf.ts";
-export { readHeader, readPart } from "./files/header.ts";
-export { mergeShards } from "./files/merge.ts";
+export { readHeader, readPart } from "./files/read-header.ts";
+export { mergeShards } from "./files/merge-shards.ts";
 export { readOnnxHeader, taskOf, type OnnxHeader } from "./files/onnx.ts";
 export { writeGguf, writeNewGguf, type WriteModel, type WriteTensor, type WriteValue } from "./files/write.ts";
 export { readAdapter } from "./gguf/adapter.ts";

@@ -2,7 +2,7 @@
 import type { EncoderModel } from "../vision/clip.ts";
 import type { Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import type { Sheet, StageInput } from "./ear.ts";
+import type { Sheet, StageInput } from "./encoder-spec.ts";
 
 export interface Kernel {
   /** Taps in each direction. */

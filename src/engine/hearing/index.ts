@@ -1,6 +1,6 @@
 /**
- * Recordings for text models: from an encoder file and decoded samples to parts of a prompt. `ears/index.ts` lists the
- * encoders.
+ * Recordings for text models: from an encoder file and decoded samples to parts of a prompt. The encoders are listed in
+ * `encoders/index.ts`.
  */
 import type { Program, Session } from "../program/backend.ts";
 import { vectorDimOf } from "../backends/check-batch.ts";
@@ -10,8 +10,8 @@ import { openEncoder, type EncoderModel } from "../vision/clip.ts";
 import { loadPart, type EncoderOptions } from "../vision/encoder-part.ts";
 import type { ImagePart, ImageRows, RowCount } from "../vision/index.ts";
 import { runWithPauses } from "../vision/steps.ts";
-import type { Ear, Sheet, Stage } from "./ear.ts";
-import { earOf } from "./ears/index.ts";
+import type { AudioEncoderSpec, Sheet, Stage } from "./encoder-spec.ts";
+import { encoderSpecOf } from "./encoders/index.ts";
 
 /** An audio encoder on a backend. Encodes one recording at a time; other calls wait. */
 export interface AudioEncoder {
@@ -38,62 +38,62 @@ export interface AudioEncoder {
  */
 export async function openAudioEncoder(gguf: Gguf, options: EncoderOptions): Promise<AudioEncoder> {
   const model = openEncoder(gguf, "audio");
-  const ear = earOf(model);
-  const dim = options.text ? rowDimOf(model, ear, options.text) : widthOfEar(ear);
+  const spec = encoderSpecOf(model);
+  const dim = options.text ? rowDimOf(model, spec, options.text) : widthOf(spec);
   const sessions: Session[] = [];
   try {
-    const { weights = model.weights } = ear;
-    for (const { part, rowsMax } of ear.stages)
+    const { weights = model.weights } = spec;
+    for (const { part, rowsMax } of spec.stages)
       sessions.push(await loadPart({ ...model, weights }, part, { ...options, rowsMax }));
-    return makeEncoder({ ear, sessions, dim, pause: options.pause });
+    return makeEncoder({ spec, sessions, dim, pause: options.pause });
   } catch (error) {
     for (const session of sessions) session.close();
     throw error;
   }
 }
 
-const widthOfEar = ({ stages }: Ear): number => stages.at(-1)!.part.result.dim;
+const widthOf = ({ stages }: AudioEncoderSpec): number => stages.at(-1)!.part.result.dim;
 
 /**
  * Values per row that the text model reads: more than the encoder computes if later layers read parts of images' rows,
  * which are zeros for recordings.
  */
-function rowDimOf({ path, kind }: EncoderModel, ear: Ear, text: Program): number {
-  const [width, expected] = [widthOfEar(ear), vectorDimOf(text.steps)];
+function rowDimOf({ path, kind }: EncoderModel, spec: AudioEncoderSpec, text: Program): number {
+  const [width, expected] = [widthOf(spec), vectorDimOf(text.steps)];
   if (width === expected || (width === text.shape.dim && expected > width)) return expected;
   const reads = `'${text.shape.arch}' of ${text.weights.path} reads rows of ${expected}`;
   throw new AppError("bad_file", `${path}: audio encoder '${kind}': ${reads}, got an encoder to ${width}`);
 }
 
 interface Made {
-  readonly ear: Ear;
+  readonly spec: AudioEncoderSpec;
   readonly sessions: readonly Session[];
   /** Values per row. */
   readonly dim: number;
   readonly pause: (() => Promise<void>) | undefined;
 }
 
-function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
+function makeEncoder({ spec, sessions, dim, pause }: Made): AudioEncoder {
   let last: Promise<unknown> = Promise.resolve(); // a session runs one piece at a time
   const alone = <T>(work: () => Promise<T>): Promise<T> => {
     const run = last.then(work);
     last = run.catch(() => {});
     return run;
   };
-  const listen = (samples: Float32Array, check: () => Promise<void>) => runWithPauses(ear.listen(samples), check);
+  const listen = (samples: Float32Array, check: () => Promise<void>) => runWithPauses(spec.listen(samples), check);
   /** Markers around runs of rows. */
   const around = <Rows>(runs: readonly Rows[]): ImagePart<Rows>[] => {
     const marker = (text: string): ImagePart<Rows>[] => (text === "" ? [] : [{ kind: "marker", text }]);
     const rows = runs.map((run): ImagePart<Rows> => Object.assign({ kind: "rows" as const }, run));
-    return [...marker(ear.before), ...rows, ...marker(ear.after)];
+    return [...marker(spec.before), ...rows, ...marker(spec.after)];
   };
   return {
     dim,
     bytes: sessions.reduce((sum, { bytes }) => sum + bytes.scratch, 0),
     vramBytes: sessions.reduce((sum, { vramBytes = 0 }) => sum + vramBytes, 0),
-    layout: (samples) => around(ear.rowsOf(samples).map((rows): RowCount => ({ rows, positions: rows }))),
+    layout: (samples) => around(spec.rowsOf(samples).map((rows): RowCount => ({ rows, positions: rows }))),
     sheets: (samples) => listen(samples, async () => {}),
-    encodePiece: (piece, check) => alone(() => encode(piece, { ear, sessions, check })),
+    encodePiece: (piece, check) => alone(() => encode(piece, { spec, sessions, check })),
     async encode(samples, signal) {
       const check = async (): Promise<void> => {
         await pause?.();
@@ -101,10 +101,10 @@ function makeEncoder({ ear, sessions, dim, pause }: Made): AudioEncoder {
       };
       const all = await alone(async () => {
         const pieces: Float32Array[] = [];
-        for (const sheet of await listen(samples, check)) pieces.push(await encode(sheet, { ear, sessions, check }));
+        for (const sheet of await listen(samples, check)) pieces.push(await encode(sheet, { spec, sessions, check }));
         return pieces;
       });
-      const width = widthOfEar(ear);
+      const width = widthOf(spec);
       return around(
         all.map((values): ImageRows => {
           const vectors = dim === width ? values : widened(values, width, dim);
@@ -127,15 +127,15 @@ function widened(values: Float32Array, width: number, dim: number): Float32Array
 }
 
 interface Opened {
-  readonly ear: Ear;
+  readonly spec: AudioEncoderSpec;
   readonly sessions: readonly Session[];
   readonly check: () => Promise<void>;
 }
 
 /** The rows of a piece, (rows, dim). */
-async function encode(piece: Sheet, { ear, sessions, check }: Opened): Promise<Float32Array> {
+async function encode(piece: Sheet, { spec, sessions, check }: Opened): Promise<Float32Array> {
   let sheet = piece;
-  for (const [i, stage] of ear.stages.entries()) {
+  for (const [i, stage] of spec.stages.entries()) {
     await check();
     sheet = await runStage(stage, sheet, { session: sessions[i]!, check });
   }

@@ -2,7 +2,7 @@
 import { melPowers, whisperMel, type MelOptions } from "../audio/mel.ts";
 import { SAMPLE_RATE } from "../audio/sound.ts";
 import type { Steps } from "../vision/steps.ts";
-import type { Sheet } from "./ear.ts";
+import type { Sheet } from "./encoder-spec.ts";
 
 export const HOP = 160;
 const PIECE = 30 * SAMPLE_RATE;

@@ -62,24 +62,24 @@ export async function openImages(parts: Parts): Promise<Media | undefined> {
   if (!model.projector) return undefined;
   const { gguf, isOwn } = model.projector;
   const closeFile = (): void => (isOwn ? gguf.close() : undefined);
-  const eyes = await openEyes(parts).catch(after(closeFile));
-  const ears = await openEars(parts).catch(
+  const image = await openImageSide(parts).catch(after(closeFile));
+  const audio = await openAudioSide(parts).catch(
     after(() => {
-      eyes.encoder?.close();
+      image.encoder?.close();
       closeFile();
     }),
   );
-  const encoders = [eyes.encoder, ears.encoder].filter((encoder) => encoder !== undefined);
+  const encoders = [image.encoder, audio.encoder].filter((encoder) => encoder !== undefined);
   const info: Partial<EngineInfo> = {
-    ...(eyes.missing !== undefined && { visionMissing: eyes.missing }),
-    ...(ears.missing !== undefined && { hearingMissing: ears.missing }),
+    ...(image.missing !== undefined && { visionMissing: image.missing }),
+    ...(audio.missing !== undefined && { hearingMissing: audio.missing }),
   };
   if (encoders.length === 0) {
     closeFile();
     return { images: undefined, info };
   }
-  const vision = eyes.encoder && eyesOf(eyes.encoder, parts);
-  const hearing = ears.encoder && earsOf(ears.encoder, parts);
+  const vision = image.encoder && imageSense(image.encoder, parts);
+  const hearing = audio.encoder && audioSense(audio.encoder, parts);
   const sum = (of: (encoder: ImageEncoder | AudioEncoder) => number): number =>
     encoders.reduce((all, encoder) => all + of(encoder), 0);
   const { bytes, vramBytes } = model.info;
@@ -115,7 +115,7 @@ const after =
     throw error;
   };
 
-async function openEyes(parts: Parts): Promise<Opened<ImageEncoder>> {
+async function openImageSide(parts: Parts): Promise<Opened<ImageEncoder>> {
   const { program } = parts.model;
   if (program.memory && imageToken(parts.model) === undefined)
     return { missing: `${program.weights.path}: expected a token '${IMAGE_TOKEN}' with an embedding, got none` };
@@ -141,7 +141,7 @@ function imageToken({
 }
 
 /** The code for recordings is loaded with the first model that has an audio encoder. */
-const openEars = (parts: Parts): Promise<Opened<AudioEncoder>> =>
+const openAudioSide = (parts: Parts): Promise<Opened<AudioEncoder>> =>
   openEncoder(parts, {
     isThere: parts.decodeAudio !== undefined && projectorKind(parts.model.projector!.gguf.metadata, "audio") !== "",
     what: "recordings",
@@ -174,7 +174,7 @@ async function openEncoder<Encoder>(
   }
 }
 
-const eyesOf = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => ({
+const imageSense = (encoder: ImageEncoder, { decodeImage, model }: Parts): Sense => ({
   name: "image",
   layout: async (bytes) => encoder.layout(readImageHeader(bytes)),
   async encode(bytes, signal) {
@@ -199,7 +199,7 @@ function tokenFor({ memory }: ImageRows, model: Parts["model"]): number {
 const MEASURED_SECONDS = 300;
 
 /** Samples are kept from measuring to encoding, as long as the request keeps the file. */
-function earsOf(encoder: AudioEncoder, { decodeAudio, model }: Parts): Sense {
+function audioSense(encoder: AudioEncoder, { decodeAudio, model }: Parts): Sense {
   const decoded = new WeakMap<Uint8Array, Float32Array>();
   const { ctxLen } = model.info;
   const measured = encoder.layout(MEASURED_SECONDS * SAMPLE_RATE);

@@ -9,7 +9,7 @@ import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { adapterSet } from "../batching/adapter-set.ts";
 import { tooLong } from "../batching/context.ts";
-import { gpuCacheBytes } from "../batching/gpu-cache.ts";
+import { gpuCacheBytes } from "../batching/gpu-kv-memory.ts";
 import { failureOf } from "../batching/events.ts";
 import { loadEngine, type LoadedEngine } from "../batching/load.ts";
 import type { PromptSegment } from "../batching/prompt.ts";

@@ -12,11 +12,11 @@ export type NormKind = "layer" | "rms";
 /** The buffers of a tower over patches. */
 export const buffersOf = (model: ClipModel) => ({
   pixels: { name: "pixels", dim: 3 * model.patch * model.patch } as const satisfies Buf,
-  ...streamOf(model),
+  ...towerBuffers(model),
 });
 
 /** The buffers of any tower. */
-export function streamOf({ dim, nHeads, nKvHeads, headDim }: EncoderModel) {
+export function towerBuffers({ dim, nHeads, nKvHeads, headDim }: EncoderModel) {
   return {
     /** The residual stream. */
     x: { name: "x", dim },
@@ -99,7 +99,7 @@ export function layers(model: EncoderModel, options: LayerOptions): Step[] {
 }
 
 function layerSteps(model: EncoderModel, layer: number, options: LayerOptions): Step[] {
-  const { x, h, y } = streamOf(model);
+  const { x, h, y } = towerBuffers(model);
   const blk = `${model.prefix}.blk.${layer}`;
   const join = (part: "attn" | "ffn"): Step[] => [
     ...(model.has(`${blk}.${part}_post_norm.weight`)
@@ -123,7 +123,7 @@ function layerSteps(model: EncoderModel, layer: number, options: LayerOptions): 
 /** Attention of a layer, from `h` to `y`. */
 function attention(model: EncoderModel, layer: number, options: LayerOptions): Step[] {
   const { nHeads, nKvHeads, headDim } = model;
-  const { q, k, v, heads, y } = streamOf(model);
+  const { q, k, v, heads, y } = towerBuffers(model);
   const { turn, values = [], scale = 1 / Math.sqrt(headDim) } = options;
   const blk = `${model.prefix}.blk.${layer}`;
   const headNorm = (x: Buf, name: string): Step[] =>
@@ -152,7 +152,7 @@ function attention(model: EncoderModel, layer: number, options: LayerOptions): S
 }
 
 function queryKeyValue(model: EncoderModel, blk: string): Step[] {
-  const { h, q, k, v } = streamOf(model);
+  const { h, q, k, v } = towerBuffers(model);
   const outs = [
     [q, "attn_q"],
     [k, "attn_k"],
@@ -172,7 +172,7 @@ function queryKeyValue(model: EncoderModel, blk: string): Step[] {
 /** The MLP of a layer, from `h` to `y`: gated if the file has a gate. */
 function feedForward(model: EncoderModel, layer: number, { mayBeSwapped = false }: LayerOptions): Step[] {
   const { dim, ffnDim, act } = model;
-  const { h, y } = streamOf(model);
+  const { h, y } = towerBuffers(model);
   const blk = `${model.prefix}.blk.${layer}`;
   const isSwapped = mayBeSwapped && model.shape(`${blk}.ffn_down`)?.[0] === dim && ffnDim !== dim;
   const [upName, downName] = isSwapped ? ["ffn_down", "ffn_up"] : ["ffn_up", "ffn_down"];

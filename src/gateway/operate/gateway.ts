@@ -178,7 +178,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const running = { deliveries, worker, heartbeat, outbox, channels, mail, mappings, transforms };
   const onChange: Gateway["onChange"] = (listener) => source.onChange(listener);
   const made = { ...watching, ...running, ingress, admin, store, snapshot, onChange };
-  return { ...made, ...makeLife({ ...made, source, peers, clock, log, close }) };
+  return { ...made, ...makeLifecycle({ ...made, source, peers, clock, log, close }) };
 }
 
 type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
@@ -186,7 +186,7 @@ type Built = Omit<Gateway, "start" | "stop" | "isDraining" | "backInMs"> &
   Pick<Storage, "peers" | "clock" | "close">;
 
 /** Start and stop, in order: the outbox starts before the worker that fills it, and stops after it. */
-function makeLife(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
+function makeLifecycle(parts: Built): Pick<Gateway, "start" | "stop" | "isDraining" | "backInMs"> {
   const { source, peers, channels, outbox, worker, heartbeat, ingress, mail, clock, log } = parts;
   let endHousekeeping = (): Promise<void> => Promise.resolve();
   let backAtMs: number | undefined; // set while draining

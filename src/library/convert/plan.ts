@@ -158,7 +158,7 @@ interface Among {
 }
 
 /** Another tensor that one is read with. */
-function besides(tensor: SafeTensor, name: string, { byName, label }: Among, what: string): SafeTensor {
+function companionOf(tensor: SafeTensor, name: string, { byName, label }: Among, what: string): SafeTensor {
   const found = byName.get(name);
   if (found) return found;
   throw new AppError("bad_file", `${label}: tensor '${tensor.name}': expected ${what} in '${name}', got none`);
@@ -184,7 +184,7 @@ function planTensor(tensor: SafeTensor, { name, rule }: FoundRule, among: Among)
     isTransposed: isWeight && (rule.isTransposed ?? false),
     groups: rule.groups,
     rows,
-    factor: rule.times && besides(tensor, rule.times(tensor.name), among, "factors"),
+    factor: rule.times && companionOf(tensor, rule.times(tensor.name), among, "factors"),
     value: rule.value ?? (isWeight && shift !== 0 ? (weight: number) => weight + shift : undefined),
   };
   const shape = shapeOf(source);
@@ -223,7 +223,7 @@ function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among
   const { label } = among;
   const isPacked = tensor.name.endsWith("_blocks");
   const scaleName = tensor.name.replace(/_blocks$/, "_scales");
-  const scales = isPacked ? besides(tensor, scaleName, among, "scales") : undefined;
+  const scales = isPacked ? companionOf(tensor, scaleName, among, "scales") : undefined;
   const source = { tensor, scales, rows: rule.experts! }; // the caller checked `experts`
   const { shape, quant } = plannedExperts(source, label);
   const plain = (): Quant => (sourceType(tensor, label) === bf16 ? bf16 : f16);
@@ -233,7 +233,7 @@ function planExperts(tensor: SafeTensor, { name, rule }: FoundRule, among: Among
 /** The matrix of one expert; see `TensorRule.isPacked`. */
 function planPacked(tensor: SafeTensor, { name }: FoundRule, among: Among): PlannedTensor {
   const scaleName = tensor.name.replace(/_packed$/, "_scale").replace(/\.weight$/, ".scale");
-  const scales = besides(tensor, scaleName, among, "scales");
+  const scales = companionOf(tensor, scaleName, among, "scales");
   const source = {
     tensor: { ...tensor, shape: packedShape(tensor.shape) },
     scales: { ...scales, shape: [1, ...scales.shape] },

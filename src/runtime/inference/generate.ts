@@ -39,8 +39,8 @@ export async function renderQuestion(parts: RuntimeParts, request: GenerateReque
 async function begin(parts: RuntimeParts, loaded: Loaded, request: GenerateRequest): Promise<GenerationPass> {
   const { asked, facts } = await readingOf(parts, loaded, request);
   const question = { asked, settings: settingsOf(loaded, request), wantsContext: !request.raw };
-  const { respond, unread } = await import("./respond.ts");
-  if (!facts || request.suffix || request.fill) return unread(loaded, question);
+  const { respond, passThrough } = await import("./respond.ts");
+  if (!facts || request.suffix || request.fill) return passThrough(loaded, question);
   const callGrammars = await parts.callGrammars();
   return respond(loaded, question, { facts, think: thinkOf(facts, request.think), tools: [], callGrammars });
 }

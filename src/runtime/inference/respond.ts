@@ -55,7 +55,7 @@ interface ParserSettings {
 }
 
 /** An answer whose text is passed on unchanged. */
-export function unread(loaded: Loaded, question: AnswerRequest): GenerationPass {
+export function passThrough(loaded: Loaded, question: AnswerRequest): GenerationPass {
   const tell = teller(loaded, question);
   return { request: requestOf(question), read: (event) => [tell(event)] };
 }

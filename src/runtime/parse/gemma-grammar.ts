@@ -5,7 +5,7 @@ import { inOrder } from "./call-grammar.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
 import { parseJson } from "./json-calls.ts";
 import { propertiesOf } from "./raw-arguments.ts";
-import { resolved } from "./typed-values.ts";
+import { resolveSchema } from "./typed-values.ts";
 
 /** Nested deeper, values are written as JSON. */
 const DEPTH_MAX = 32;
@@ -24,7 +24,7 @@ interface Value {
 }
 
 function valueOf(w: CallWriter, tool: CallableTool, value: Value): string {
-  const schema = resolved(value.schema, tool.schema) ?? {};
+  const schema = resolveSchema(value.schema, tool.schema) ?? {};
   const known = value.made.get(schema);
   if (known !== undefined) return known;
   const name = reserve(w.rules);

@@ -14,7 +14,7 @@ import {
   union,
 } from "../../engine/index.ts";
 import type { CallableTool, CallWriter, Schema } from "./call-writer.ts";
-import { declaredIn, isLoose, namedTypes, partsOf, resolved, typedValue } from "./typed-values.ts";
+import { declaredIn, isLoose, namedTypes, partsOf, resolveSchema, typedValue } from "./typed-values.ts";
 
 /** The marks around one argument. */
 interface ArgumentMarks {
@@ -84,7 +84,7 @@ interface Value {
 /** A value and its closing mark. */
 function rawValue(w: CallWriter, tool: CallableTool, value: Value): string {
   const { key, marks, types } = value;
-  const schema = resolved(value.schema, tool.schema) ?? {};
+  const schema = resolveSchema(value.schema, tool.schema) ?? {};
   const close = w.text(marks.close);
   const free = marks.free ?? w.upTo(marks.stop ?? marks.close);
   const listed = Array.isArray(schema["enum"]) ? schema["enum"] : "const" in schema ? [schema["const"]] : undefined;
@@ -116,7 +116,7 @@ function branchesOf(schema: Schema, tool: CallableTool, depth = 0): Schema[] {
   const keys = Object.keys(schema).filter((key) => !ANNOTATIONS.has(key));
   const union = keys.length === 1 && (keys[0] === "anyOf" || keys[0] === "oneOf") ? schema[keys[0]] : undefined;
   if (!Array.isArray(union) || depth > UNIONS_DEEP) return [schema];
-  return union.flatMap((branch) => branchesOf(resolved(branch, tool.schema) ?? {}, tool, depth + 1));
+  return union.flatMap((branch) => branchesOf(resolveSchema(branch, tool.schema) ?? {}, tool, depth + 1));
 }
 
 /** Nested deeper, a union counts as one alternative. */

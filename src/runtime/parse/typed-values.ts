@@ -29,7 +29,7 @@ export function takesAnyText(tools: readonly Tool[], at: { name: string; argumen
   const found = schemaOf(tools, at);
   const types = found && namedTypes(found.schema, found.root);
   if (types?.size === 1) return types.has("string");
-  const schema = (found && resolved(found.schema, found.root)) ?? {};
+  const schema = (found && resolveSchema(found.schema, found.root)) ?? {};
   return types ? types.has("string") && isLoose(schema) : !("enum" in schema || "const" in schema);
 }
 
@@ -42,7 +42,7 @@ export function hasJsonStrings(tools: readonly Tool[], at: { name: string; argum
   const types = found && namedTypes(found.schema, found.root);
   if (!found || !types) return false;
   if (types.has("array") || types.has("object")) return true;
-  const schema = resolved(found.schema, found.root) ?? {};
+  const schema = resolveSchema(found.schema, found.root) ?? {};
   return types.has("string") && types.size > 1 && !("enum" in schema || "const" in schema || isLoose(schema));
 }
 
@@ -87,7 +87,7 @@ const PARTS_DEEP = 8;
 export function partsOf(schema: unknown, root: unknown): Record<string, unknown>[] {
   const parts = new Set<Record<string, unknown>>();
   const add = (part: unknown, depth: number): void => {
-    const own = resolved(part, root);
+    const own = resolveSchema(part, root);
     if (!own || depth > PARTS_DEEP || parts.has(own)) return;
     parts.add(own);
     if (Array.isArray(own["allOf"])) for (const each of own["allOf"]) add(each, depth + 1);
@@ -115,7 +115,7 @@ interface Found {
 
 /** Adds the types that a schema names; false if it allows unnamed ones. */
 function collectTypes(given: unknown, root: unknown, at: Found): boolean {
-  const schema = resolved(given, root);
+  const schema = resolveSchema(given, root);
   if (!schema || at.depth > PARTS_DEEP) return false;
   if (at.seen.has(schema)) return true;
   at.seen.add(schema);
@@ -131,7 +131,7 @@ function collectTypes(given: unknown, root: unknown, at: Found): boolean {
 const REFS_DEEP = 8;
 
 /** A schema, or the target of its reference; undefined: the target is not an object. */
-export function resolved(schema: unknown, root: unknown): Record<string, unknown> | undefined {
+export function resolveSchema(schema: unknown, root: unknown): Record<string, unknown> | undefined {
   let found = schema;
   for (let depth = 0; isObject(found) && typeof found["$ref"] === "string" && depth < REFS_DEEP; depth++) {
     found = targetOf(root, found["$ref"])?.value;

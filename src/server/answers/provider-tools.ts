@@ -8,7 +8,7 @@ const SHOWN = 16;
 export const isDispensable = (type: unknown): type is string => typeof type === "string" && DISPENSABLE.test(type);
 
 /** Warns of tool types that were dropped. */
-export function warnLeft(log: Logger, { model, left }: { model: string; left: readonly string[] }): void {
+export function warnDroppedTools(log: Logger, { model, left }: { model: string; left: readonly string[] }): void {
   if (left.length > 0)
     log.warn("left out tools that run on a provider's servers", { model, types: left.slice(0, SHOWN) });
 }

@@ -11,7 +11,7 @@ import {
 import { canFill, fileOptions } from "../../engine/text/index.ts";
 import { describeGguf, type GgufDetails } from "../../library/index.ts";
 import type { ModelEntry } from "../../library/portable.ts";
-import { hasEar, hasProjector, projectorKind } from "../../engine/media.ts";
+import { hasAudioEncoder, hasProjector, projectorKind } from "../../engine/media.ts";
 import { effectiveTemplate } from "./effective-template.ts";
 
 export interface ModelFacts {
@@ -47,7 +47,7 @@ async function sensesOf({ paths: { projectors } }: ModelEntry, file: ModelHeader
     const { metadata } = projectorHeader(header) ?? {};
     return {
       sees: metadata !== undefined && hasProjector(projectorKind(metadata)),
-      hears: metadata !== undefined && hasEar(projectorKind(metadata, "audio")),
+      hears: metadata !== undefined && hasAudioEncoder(projectorKind(metadata, "audio")),
     };
   } catch (error) {
     // the model's text part may be fine

@@ -14,7 +14,7 @@ import { closeOffers, type McpOffer, offerTools } from "../answers/server-tools.
 import { answerWithTools } from "../answers/tool-loop.ts";
 import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { warnLeftOut } from "../requests/history.ts";
-import { warnLeft } from "../answers/provider-tools.ts";
+import { warnDroppedTools } from "../answers/provider-tools.ts";
 import { MessagesBody } from "../schema/messages.ts";
 import type { Frame } from "../http/sse.ts";
 import { post } from "./route.ts";
@@ -96,7 +96,7 @@ async function offeredRequest(
   const model = requireModel(body.model);
   const { singleCall, think, left, leftOut, ...wanted } = readMessagesRequest(body, offers);
   exchange.note({ model });
-  warnLeft(deps.log, { model, left });
+  warnDroppedTools(deps.log, { model, left });
   warnLeftOut(deps.log, { model, left: leftOut });
   const said = body.thinking ?? body.output_config;
   const found = await findWithLevel(deps, { model, think, said });

@@ -23,7 +23,7 @@ import type { KeptResponses } from "../responses/kept.ts";
 import { RecentItems } from "../responses/recent-items.ts";
 import { ResponsesBody } from "../schema/responses.ts";
 import { warnLeftOut } from "../requests/history.ts";
-import { warnLeft } from "../answers/provider-tools.ts";
+import { warnDroppedTools } from "../answers/provider-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { keptResponsesRoutes, noPrevious, type OpenKept } from "./kept-responses.ts";
 import { post, type Route } from "./route.ts";
@@ -147,7 +147,7 @@ async function readOffered(
   const owner = deps.ownerOf(exchange.request);
   const wanted = readResponsesRequest(body, { find: (id) => deps.items.find(owner, id), offers, history });
   exchange.note({ model });
-  warnLeft(deps.log, { model, left: wanted.tools.left });
+  warnDroppedTools(deps.log, { model, left: wanted.tools.left });
   warnLeftOut(deps.log, { model, left: wanted.leftOut });
   return { wanted, request: await chatRequest(deps, { model, wanted, exchange }) };
 }

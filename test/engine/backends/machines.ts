@@ -8,7 +8,7 @@ import { levelsOf, type MachineFacts } from "../../../src/engine/backends/host/s
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
 import { wasmBackend } from "../../../src/engine/backends/host/wasm.ts";
 import { webGpuBackend } from "../../../src/engine/backends/host/webgpu.ts";
-import { checkOps } from "../../../src/engine/backends/missing.ts";
+import { checkOps } from "../../../src/engine/backends/missing-ops.ts";
 import { onnxBackend } from "../../../src/engine/backends/onnx/index.ts";
 import { checkRoom, weightBytes } from "../../../src/engine/backends/wasm/room.ts";
 import type { Backend, LoadOptions, Program, Session } from "../../../src/engine/program/backend.ts";

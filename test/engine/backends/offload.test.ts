@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { loadProgram } from "../../../src/engine/architectures/index.ts";
 import type { Backend, Program } from "../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../src/engine/backends/cpu.ts";
-import { offloading, type Offload } from "../../../src/engine/backends/offload.ts";
+import { makeOffloadingBackend, type Offload } from "../../../src/engine/backends/offload.ts";
 import { layerCount } from "../../../src/engine/program/split.ts";
 import type { Step } from "../../../src/engine/program/step.ts";
 import { AppError } from "../../../src/base/errors.ts";
@@ -66,7 +66,7 @@ async function load(
       return Object.assign(session, { backend: "gpu", gpuLayers: { count, all: count } });
     },
   };
-  const backend = offloading({ gpu, cpu: cpuBackend, automatic }, offload);
+  const backend = makeOffloadingBackend({ gpu, cpu: cpuBackend, automatic }, offload);
   const session = await backend.load(program, options);
   const { backend: name, gpuLayers } = session;
   session.close();
@@ -169,7 +169,10 @@ describe.skipIf(!simd)("the experts of a model that does not fit whole", () => {
       },
     };
     try {
-      const session = await offloading({ gpu, cpu: simd!.backend, automatic: false }, offload).load(program, options);
+      const session = await makeOffloadingBackend({ gpu, cpu: simd!.backend, automatic: false }, offload).load(
+        program,
+        options,
+      );
       const { backend: name, gpuLayers } = session;
       session.close();
       return { attempts, name, gpuLayers };
@@ -220,7 +223,7 @@ describe("several GPUs", () => {
       ...cpuBackend,
       load: async (part) => Object.assign(await cpuBackend.load(part, options), { device: "CPU" }),
     };
-    const { load: loadProgramOn } = offloading({ gpu: gpus[0]!, cpu, automatic, others }, offload);
+    const { load: loadProgramOn } = makeOffloadingBackend({ gpu: gpus[0]!, cpu, automatic, others }, offload);
     const session = await loadProgramOn(loadProgram(gguf), options);
     session.close();
     return `${session.device} (${session.gpuLayers?.count ?? 0})`;
@@ -283,6 +286,6 @@ test("a model that the GPU has no kernel for runs on the CPU, unless the GPU was
 
 test("the ops that the GPU lacks are known before a load", () => {
   const gpu = { ...cpuBackend, missing: () => ["remember"] };
-  const backend = offloading({ gpu, cpu: cpuBackend, automatic: true }, {});
+  const backend = makeOffloadingBackend({ gpu, cpu: cpuBackend, automatic: true }, {});
   expect(backend.missing?.({} as Program)).toEqual(["remember"]);
 });

@@ -3,7 +3,7 @@ import type { Program, SlotBytes } from "../../../src/engine/program/backend.ts"
 import { floatBytes } from "../../../src/engine/program/sequence-state.ts";
 import { slotBytes } from "../../../src/engine/backends/simd/kv.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
-import { gpuCacheBytes } from "../../../src/engine/batching/gpu-cache.ts";
+import { gpuCacheBytes } from "../../../src/engine/batching/gpu-kv-memory.ts";
 import { defaultCtxLen, defaultSlots } from "../../../src/engine/batching/context-length.ts";
 
 /** The part of a model that its cache depends on. */

@@ -17,7 +17,7 @@ export const HEARD_DIM = 8;
 export const RECORDINGS = { short: 1.3, long: 31.7 } as const;
 /** Kinds that hear pieces in one way: one of them is tried with the long recording. */
 const ALIKE: ReadonlySet<string> = new Set(["ultravox", "voxtral"]);
-export const recordingsOf = (kind: EarKind): [name: string, seconds: number][] =>
+export const recordingsOf = (kind: AudioEncoderKind): [name: string, seconds: number][] =>
   Object.entries(RECORDINGS).filter(([name]) => name === "short" || !ALIKE.has(kind));
 
 /** A few voices that rise and fall, and noise. */
@@ -88,7 +88,7 @@ export function makeListener(): WriteModel {
   const made = makeTensors();
   made.matrix("mm.a.input_projection", 640, TEXT_DIM);
   const { "clip.projector_type": sees, ...rest } = metadata;
-  const listening = makeEar("gemma4ua").metadata;
+  const listening = makeAudioEncoder("gemma4ua").metadata;
   const audio = Object.entries(listening).filter(([key]) => /^clip\.(audio\.|has_audio)/.test(key));
   return {
     metadata: {
@@ -101,7 +101,7 @@ export function makeListener(): WriteModel {
   };
 }
 
-export type EarKind = keyof typeof MAKERS;
+export type AudioEncoderKind = keyof typeof MAKERS;
 
 const WHISPER = { bins: 80, positions: 1500 };
 
@@ -202,9 +202,9 @@ const MAKERS = {
   },
 } satisfies Record<string, (made: Made) => Record<string, WriteValue>>;
 
-export const KINDS = Object.keys(MAKERS) as EarKind[];
+export const KINDS = Object.keys(MAKERS) as AudioEncoderKind[];
 
-export function makeEar(kind: EarKind): WriteModel {
+export function makeAudioEncoder(kind: AudioEncoderKind): WriteModel {
   const made = makeTensors();
   const keys: Record<string, WriteValue> = MAKERS[kind](made);
   return {

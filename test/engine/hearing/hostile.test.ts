@@ -12,7 +12,7 @@ import type { Gguf, TensorInfo } from "../../../src/engine/formats/gguf/gguf.ts"
 import { openAudioEncoder } from "../../../src/engine/hearing/index.ts";
 import type { Program } from "../../../src/engine/program/backend.ts";
 import { makeModel } from "../architectures/models.ts";
-import { HEARD_DIM, KINDS, makeEar, recordingOf } from "./audio-model.ts";
+import { HEARD_DIM, KINDS, makeAudioEncoder, recordingOf } from "./audio-model.ts";
 
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hearth-ears-"))));
@@ -70,14 +70,14 @@ test.each<[kind: (typeof KINDS)[number], key: string, value: WriteValue, expecte
   ["voxtral", "clip.audio.projector.stack_factor", u32(5), "tensor 'mm.a.mlp.1.weight': expected (160, 48)"],
   ["qwen3a", "clip.audio.num_mel_bins", u32(1024), "tensor 'a.conv_out.weight': expected (768, 32), got (96, 32)"],
 ])("%s with %s = %p", (kind, key, value, expected) => {
-  const { metadata, tensors } = makeEar(kind);
+  const { metadata, tensors } = makeAudioEncoder(kind);
   const model = { metadata: { ...metadata, [key]: value }, tensors };
   return withFile(model, async (gguf) => expect(await failure(gguf)).toContain(expected));
 });
 
 test("an encoder without a tensor loads or is refused, and one with a misshapen tensor is refused by its name", async () => {
   for (const kind of KINDS)
-    await withFile(makeEar(kind), async (gguf) => {
+    await withFile(makeAudioEncoder(kind), async (gguf) => {
       expect(await failure(gguf)).toBeUndefined();
       for (const [tensor, info] of gguf.tensors) {
         if (/blk\.1\./.test(tensor)) continue; // like the first layer's
@@ -97,7 +97,7 @@ describe("for a text model", () => {
 
   test("with rows of another width, an encoder is refused", async () => {
     const text = await textOf("gemma3");
-    const refused = withFile(makeEar("gemma4ua"), (gguf) => failure(gguf, text));
+    const refused = withFile(makeAudioEncoder("gemma4ua"), (gguf) => failure(gguf, text));
     expect(await refused).toContain(`reads rows of 64, got an encoder to ${HEARD_DIM}`);
   });
 
@@ -111,22 +111,22 @@ describe("for a text model", () => {
       shape: { ...text.shape, dim: HEARD_DIM },
       steps: [narrow, { op: "addGiven", x: narrow.out, at: HEARD_DIM }],
     };
-    await withFile(makeEar("gemma4ua"), async (gguf) => {
+    await withFile(makeAudioEncoder("gemma4ua"), async (gguf) => {
       const options = { backend: simdBackend, threads: 1, signal: undefined };
       const samples = recordingOf(0.1);
       const [plain, wide] = [
         await openAudioEncoder(gguf, { ...options, text: undefined }),
         await openAudioEncoder(gguf, { ...options, text: deep }),
       ];
-      const rowsOf = async (ear: typeof plain) => {
-        const part = (await ear.encode(samples)).find((each) => each.kind === "rows");
+      const rowsOf = async (encoder: typeof plain) => {
+        const part = (await encoder.encode(samples)).find((each) => each.kind === "rows");
         return part?.kind === "rows" ? part : undefined;
       };
       const [narrowRows, wideRows] = [await rowsOf(plain), await rowsOf(wide)];
       expect([wide.dim, wideRows?.rows]).toEqual([2 * HEARD_DIM, narrowRows?.rows]);
       expect(wideRows?.vectors.subarray(0, HEARD_DIM)).toEqual(narrowRows?.vectors.subarray(0, HEARD_DIM));
       expect(wideRows?.vectors.subarray(HEARD_DIM, 2 * HEARD_DIM)).toEqual(new Float32Array(HEARD_DIM));
-      for (const ear of [plain, wide]) ear.close();
+      for (const encoder of [plain, wide]) encoder.close();
     });
   });
 });

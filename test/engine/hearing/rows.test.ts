@@ -11,7 +11,15 @@ import { writeGguf } from "../../../src/engine/formats/files/write.ts";
 import { openAudioEncoder, type AudioEncoder } from "../../../src/engine/hearing/index.ts";
 import type { Backend } from "../../../src/engine/program/backend.ts";
 import { nmse } from "../backends/compare.ts";
-import { EVERY, HEARD_DIM, KINDS, makeEar, recordingOf, recordingsOf, type EarKind } from "./audio-model.ts";
+import {
+  EVERY,
+  HEARD_DIM,
+  KINDS,
+  makeAudioEncoder,
+  recordingOf,
+  recordingsOf,
+  type AudioEncoderKind,
+} from "./audio-model.ts";
 
 /** llama.cpp rounds the inputs of convolutions to half precision. */
 const NMSE_MAX = 1e-5;
@@ -34,7 +42,7 @@ interface Recorded {
   readonly vectors: Float32Array;
 }
 
-function readRecorded(kind: EarKind): Recorded[][] {
+function readRecorded(kind: AudioEncoderKind): Recorded[][] {
   const bytes = readFileSync(join(import.meta.dir, `rows/${kind}.bin`));
   let at = 0;
   const int = (): number => bytes.readInt32LE((at += 4) - 4);
@@ -54,14 +62,18 @@ function readRecorded(kind: EarKind): Recorded[][] {
 const rowsOf = (values: Float32Array, dim: number, step: number): Float32Array =>
   values.filter((_, i) => Math.floor(i / dim) % step === 0);
 
-async function withEar<T>(kind: EarKind, use: (ear: AudioEncoder) => Promise<T>, backend: Backend): Promise<T> {
+async function withEncoder<T>(
+  kind: AudioEncoderKind,
+  use: (encoder: AudioEncoder) => Promise<T>,
+  backend: Backend,
+): Promise<T> {
   const path = join(folder, `${kind}.gguf`);
-  await writeGguf(path, makeEar(kind));
+  await writeGguf(path, makeAudioEncoder(kind));
   const gguf = openGguf(path);
   try {
-    const ear = await openAudioEncoder(gguf, { backend, threads: 1, text: undefined, signal: undefined });
-    const result = await use(ear);
-    ear.close();
+    const encoder = await openAudioEncoder(gguf, { backend, threads: 1, text: undefined, signal: undefined });
+    const result = await use(encoder);
+    encoder.close();
     return result;
   } finally {
     gguf.close();
@@ -74,18 +86,18 @@ describe.each(KINDS)("%s", (kind) => {
     test(`a ${name} recording has the reference's spectrogram and rows`, async () => {
       const recorded = readRecorded(kind)[i]!;
       const samples = recordingOf(seconds);
-      await withEar(
+      await withEncoder(
         kind,
-        async (ear) => {
-          expect(ear.dim).toBe(HEARD_DIM);
-          const sheets = await ear.sheets(samples);
+        async (encoder) => {
+          expect(encoder.dim).toBe(HEARD_DIM);
+          const sheets = await encoder.sheets(samples);
           expect(sheets.map(framesOf)).toEqual(recorded.map(({ frames, bins }) => [frames, bins]));
           for (const [i, { values }] of sheets.entries()) {
             const { bins, mel } = recorded[i]!;
             expect(nmse(rowsOf(values, bins, EVERY.frame), mel), `piece ${i}: spectrogram`).toBeLessThan(MEL_NMSE_MAX);
           }
-          const parts = await ear.encode(samples);
-          const shown = ear.layout(samples.length).map((part) => (part.kind === "rows" ? part.rows : part.text));
+          const parts = await encoder.encode(samples);
+          const shown = encoder.layout(samples.length).map((part) => (part.kind === "rows" ? part.rows : part.text));
           expect(parts.map((part) => (part.kind === "rows" ? part.rows : part.text))).toEqual(shown);
           const rows = parts.flatMap((part) => (part.kind === "rows" ? [part] : []));
           expect(rows.map((each) => each.rows)).toEqual(recorded.map((piece) => piece.rows));

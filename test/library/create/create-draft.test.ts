@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { readPart } from "../../../src/engine/formats/files/header.ts";
+import { readPart } from "../../../src/engine/formats/files/read-header.ts";
 import { modelfileText } from "../../../src/server/ollama/model-text.ts";
 import { requestOfModelfile } from "../../../src/library/create/modelfile-request.ts";
 import { layersOf } from "../../../src/library/store/manifest.ts";

@@ -3,7 +3,7 @@
  */
 import type { Ops, Step } from "../../program/step.ts";
 import { cacheOf, store } from "./attention.ts";
-import { dot, vector, whole } from "./math.ts";
+import { dot, vector, wholeWeight } from "./math.ts";
 import { rowOf, type Matrix, type Pass } from "./pass.ts";
 import { stateFor } from "./recurrent.ts";
 
@@ -13,7 +13,7 @@ export const compressedOps: Pick<Ops<void, Pass>, "compress" | "compressedAttent
   compress(step, pass) {
     const [x, gate] = [pass.get(step.x), pass.get(step.gate)];
     const y = pass.make(step.out, x.rows);
-    const bias = whole(step.bias, pass).slice();
+    const bias = wholeWeight(step.bias, pass).slice();
     for (let r = 0; r < x.rows; r++) {
       const past = stateFor(step, r, pass); // rows of x and gate side by side
       const row = new Float32Array(2 * x.dim);

@@ -117,7 +117,7 @@ export const vector = (w: Weight, pass: Pass, expert = 0): Float32Array =>
   pass.weights.panel(w, { expert, first: 0, count: 1 });
 
 /** A small weight as a whole, (outDim, inDim), a copy. */
-export function whole(w: Weight, pass: Pass, expert = 0): Float32Array {
+export function wholeWeight(w: Weight, pass: Pass, expert = 0): Float32Array {
   const out = new Float32Array(w.outDim * w.inDim);
   for (let first = 0; first < w.outDim; first += PANEL_ROWS) {
     const count = Math.min(PANEL_ROWS, w.outDim - first);

@@ -8,7 +8,7 @@ import type { Ops, Step } from "../../program/step.ts";
 import { attentionOps } from "./attention.ts";
 import { chooseOps } from "./choose.ts";
 import { compressedOps } from "./compressed.ts";
-import { activateAll, activations, dot, gateInPlace, matmul, vector, whole } from "./math.ts";
+import { activateAll, activations, dot, gateInPlace, matmul, vector, wholeWeight } from "./math.ts";
 import { memoryOps } from "./memory.ts";
 import { moe } from "./moe.ts";
 import { madeLike, type Matrix, type Pass } from "./pass.ts";
@@ -66,7 +66,7 @@ const ops: Ops<void, Pass> = {
 
   rmsNorm({ out, x, w, eps }, pass) {
     const [input, y] = [pass.get(x), madeLike(pass, out, x)];
-    const weight = whole(w, pass); // one row per run, cyclically
+    const weight = wholeWeight(w, pass); // one row per run, cyclically
     for (let at = 0; at < input.rows * input.dim; at += w.inDim) {
       const inverse = inverseRms(input.data, { at, run: w.inDim, eps });
       const first = (((at % input.dim) / w.inDim) % w.outDim) * w.inDim;
@@ -92,7 +92,7 @@ const ops: Ops<void, Pass> = {
 
   layerNorm({ out, x, w, b, eps }, pass) {
     const [input, y] = [pass.get(x), madeLike(pass, out, x)];
-    const [weight, bias] = [whole(w, pass), b && whole(b, pass)];
+    const [weight, bias] = [wholeWeight(w, pass), b && wholeWeight(b, pass)];
     for (let at = 0; at < input.rows * input.dim; at += w.inDim) {
       const { mean, inverse } = momentsOf(input.data, { at, run: w.inDim, eps });
       const first = (((at % input.dim) / w.inDim) % w.outDim) * w.inDim;
@@ -119,7 +119,7 @@ const ops: Ops<void, Pass> = {
     const y = pass.make(out, input.rows);
     const [from, to] = transposed ? [w.outDim, w.inDim] : [w.inDim, w.outDim];
     for (let head = 0; head < w.experts; head++) {
-      const panel = whole(w, pass, head);
+      const panel = wholeWeight(w, pass, head);
       for (let r = 0; r < y.rows; r++) {
         const [source, target] = [r * input.dim + head * from, r * y.dim + head * to];
         for (let o = 0; o < to; o++) {

@@ -6,7 +6,7 @@ import { assert } from "../../../base/index.ts";
 import type { Ops, Step } from "../../program/step.ts";
 import { valuesOf } from "../../program/sequence-state.ts";
 import { stateOf } from "../../program/describe.ts";
-import { activations, dot, softplus, vector, whole } from "./math.ts";
+import { activations, dot, softplus, vector, wholeWeight } from "./math.ts";
 import type { Matrix, Pass } from "./pass.ts";
 
 type RecurrentOp = "causalConv" | "centeredConv" | "previousRow" | "deltaRule" | "wkv" | "selectiveScan";
@@ -16,7 +16,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     const x = pass.get(step.x);
     const out = pass.make(step.out, x.rows);
     const taps = step.w.inDim;
-    const w = whole(step.w, pass);
+    const w = wholeWeight(step.w, pass);
     const bias = step.b && vector(step.b, pass).slice();
     const activate = step.act ? activations[step.act] : (value: number): number => value;
     for (let r = 0; r < x.rows; r++) {
@@ -38,7 +38,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     const out = pass.make(step.out, x.rows);
     const taps = step.w.inDim;
     const before = Math.floor((taps - 1) / 2);
-    const w = whole(step.w, pass);
+    const w = wholeWeight(step.w, pass);
     const bias = step.b && vector(step.b, pass).slice();
     const activate = step.act ? activations[step.act] : (value: number): number => value;
     for (let r = 0; r < x.rows; r++) {
@@ -133,7 +133,7 @@ export const recurrentOps: Pick<Ops<void, Pass>, RecurrentOp> = {
     const { nHeads, headDim, stateDim, nGroups } = step;
     const [x, dt, b, c] = [pass.get(step.x), pass.get(step.dt), pass.get(step.b), pass.get(step.c)];
     const out = pass.make(step.out, x.rows);
-    const [a, d, dtB] = [whole(step.a, pass), whole(step.d, pass), vector(step.dtB, pass).slice()];
+    const [a, d, dtB] = [wholeWeight(step.a, pass), wholeWeight(step.d, pass), vector(step.dtB, pass).slice()];
     const each = a.length / nHeads; // 1, or one per value of the state
     for (let r = 0; r < x.rows; r++) {
       const state = stateFor(step, r, pass); // (nHeads, headDim, stateDim)

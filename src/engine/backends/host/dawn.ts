@@ -6,7 +6,7 @@
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { AppError, messageOf } from "../../../base/index.ts";
-import { makePump } from "../webgpu/pace.ts";
+import { makePump } from "../webgpu/device-polling.ts";
 import type { GpuProvider, OpenOptions } from "../webgpu/provider.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** The GPUs besides the first over which one model may be spread. */
 import { adapterFacts, adapterRefusal, requestAdapter } from "../webgpu/adapters.ts";
-import { makePump } from "../webgpu/pace.ts";
+import { makePump } from "../webgpu/device-polling.ts";
 import type { GpuProvider } from "../webgpu/provider.ts";
 import { chooseNames } from "./dawn.ts";
 import { gpuMemories } from "./gpu-memory.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { AppError } from "../../../base/index.ts";
 import type { Backend, LoadOptions } from "../../program/backend.ts";
 import { physicalCores } from "../onnx/threads.ts";
-import { checkOps, missingOps } from "../missing.ts";
+import { checkOps, missingOps } from "../missing-ops.ts";
 import { findLevel, type Level, type LevelOptions } from "./simd-library.ts";
 import { ops, variants } from "../simd/lower.ts";
 import { sleepFunctions } from "./sleep-functions.ts";

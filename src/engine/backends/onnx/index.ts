@@ -4,7 +4,7 @@
  */
 import { ops, variants } from "../../../../kernels/onnx/lower.ts";
 import type { Backend } from "../../program/backend.ts";
-import { missingOps } from "../missing.ts";
+import { missingOps } from "../missing-ops.ts";
 import { loadSession } from "./load.ts";
 
 export const onnxBackend: Backend = {

@@ -11,7 +11,7 @@ import { AppError, messageOf } from "../../../base/index.ts";
 import type { LoadOptions, Program, Session } from "../../program/backend.ts";
 import { runsWhole, weightsOf } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";
-import { checkOps } from "../missing.ts";
+import { checkOps } from "../missing-ops.ts";
 import { statesEnd } from "../../program/states.ts";
 import type { Weight } from "../../program/step.ts";
 import { bindApi } from "./api.ts";

@@ -73,17 +73,17 @@ export function setScales(name: QuantName, bytes: Uint8Array, { size, rng, disti
 }
 
 /** Random words, drawn once: thousands of draws per matrix would take most of a self-test. */
-export type Pool = Uint32Array;
+export type RandomWords = Uint32Array;
 
 const POOL_WORDS = 2 ** 12; // a power of two
 
-export const makePool = (rng: Rng): Pool => Uint32Array.from({ length: POOL_WORDS }, () => rng.uint32());
+export const makeRandomWords = (rng: Rng): RandomWords => Uint32Array.from({ length: POOL_WORDS }, () => rng.uint32());
 
 /** Packed blocks of `count` random weights of about this size. */
 export function randomWeights(
   name: QuantName,
   count: number,
-  { size, rng, pool }: { size: number; rng: Rng; pool: Pool },
+  { size, rng, pool }: { size: number; rng: Rng; pool: RandomWords },
 ): Uint8Array {
   const { blockLen, blockBytes } = quants[name];
   const bytes = new Uint8Array((count / blockLen) * blockBytes);

@@ -3,7 +3,7 @@ import type { LoadOptions, MemoryProgram, Program, Rows } from "../../program/ba
 import type { Buf, RopeScaling, Step, Weight } from "../../program/step.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import { makeRng } from "../../text/rng.ts";
-import { makePool, randomWeights, type Pool } from "./blocks.ts";
+import { makeRandomWords, randomWeights, type RandomWords } from "./blocks.ts";
 
 /** A program and the runs of one session, in order. */
 export interface Sheet {
@@ -40,7 +40,7 @@ export class SheetBuilder {
   readonly x: Buf;
   readonly #name: string;
   readonly #rng;
-  readonly #pool: Pool;
+  readonly #pool: RandomWords;
   readonly #tensors = new Map<string, Uint8Array>();
   #result: Buf | undefined;
   #names = 0;
@@ -48,7 +48,7 @@ export class SheetBuilder {
   constructor(name: string, dim: number) {
     this.#name = name;
     this.#rng = makeRng(dim);
-    this.#pool = makePool(this.#rng);
+    this.#pool = makeRandomWords(this.#rng);
     this.x = this.buf(dim);
     this.steps.push({ op: "embed", out: this.x, table: this.matrix(dim, VOCAB, { size: 1 }), scale: 1 });
   }

@@ -3,7 +3,7 @@
  * are the SIMD backend's; weights are copied into the module's memory.
  */
 import type { Backend } from "../../program/backend.ts";
-import { checkOps, missingOps } from "../missing.ts";
+import { checkOps, missingOps } from "../missing-ops.ts";
 import { ops, variants } from "../simd/lower.ts";
 import { slotBytes } from "../simd/kv.ts";
 import { makeSession } from "../simd/session.ts";

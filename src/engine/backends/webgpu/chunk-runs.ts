@@ -9,7 +9,7 @@ import { longestOf, type Chunk } from "./chunks.ts";
 import type { Device } from "./device.ts";
 import { reachRope } from "./memory.ts";
 import { makeNextStep, type NextStep, type StepCommands } from "./next-step.ts";
-import { makeDurations } from "./pace.ts";
+import { makeDurations } from "./device-polling.ts";
 import { passFor, type Plan } from "./plan.ts";
 import { allFinite, copyParts, mapResults, partsOf, readParts, type Part } from "./readback.ts";
 import { encodeDispatches, type Counts, type Pass } from "./record.ts";

@@ -5,7 +5,7 @@
 import { kernelSource, type KernelName, type Variant } from "../../../../kernels/wgsl/sources.ts";
 import { AppError, messageOf, type SubgroupMatrix } from "../../../base/index.ts";
 import { adapterFacts, requestAdapter, type AdapterFacts } from "./adapters.ts";
-import type { Pump } from "./pace.ts";
+import type { Pump } from "./device-polling.ts";
 import type { GpuProvider } from "./provider.ts";
 import { chooseMatrix, SUBGROUP_MATRIX, type MatrixInfo } from "./subgroup-matrix.ts";
 

@@ -6,7 +6,7 @@
 import type { HostSteps } from "../../program/backend.ts";
 import type { Device } from "./device.ts";
 import type { HostBuffers } from "./memory.ts";
-import { makeDurations } from "./pace.ts";
+import { makeDurations } from "./device-polling.ts";
 import { allFinite, mapResults } from "./readback.ts";
 import type { Counts, Pass } from "./record.ts";
 import type { Stop } from "./stops.ts";

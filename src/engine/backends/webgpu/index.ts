@@ -10,7 +10,7 @@ import { floatBytes } from "../../program/sequence-state.ts";
 import { makeChooser } from "./chooser.ts";
 import { openDevice } from "./device.ts";
 import { ops, variants } from "../../../../kernels/wgsl/lower.ts";
-import { missingOps } from "../missing.ts";
+import { missingOps } from "../missing-ops.ts";
 import { makeShift } from "./kv-cache.ts";
 import type { KvShape } from "./growing-kv.ts";
 import { kvShapes, kvTokensMax, memoryShapes } from "./memory.ts";

@@ -16,7 +16,7 @@ import { runsWhole, weightsOf, writtenBy } from "../../program/describe.ts";
 import { withChanges } from "../../program/low-rank.ts";
 import { withoutMemory } from "../../program/memory.ts";
 import { vectorDimOf } from "../check-batch.ts";
-import { checkOps } from "../missing.ts";
+import { checkOps } from "../missing-ops.ts";
 import { statesEnd } from "../../program/states.ts";
 import type { Weight } from "../../program/step.ts";
 import { allocate, type Capacity } from "./allocate.ts";

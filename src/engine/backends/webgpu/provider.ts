@@ -1,6 +1,6 @@
 /** The source of WebGPU: a page, or a package for a process. */
 import { AppError } from "../../../base/index.ts";
-import { makePump, type Pump } from "./pace.ts";
+import { makePump, type Pump } from "./device-polling.ts";
 
 export interface OpenOptions {
   /** Without a driver, uses one that computes on the CPU. */

@@ -111,13 +111,13 @@ export function extreme(x: Float32Array, at: number, len: number): number {
   return value;
 }
 
-export function least(x: Float32Array, at: number, len: number): number {
+export function smallest(x: Float32Array, at: number, len: number): number {
   let value = x[at]!;
   for (let j = at + 1; j < at + len; j++) if (x[j]! < value) value = x[j]!;
   return value;
 }
 
-export function most(x: Float32Array, at: number, len: number): number {
+export function largest(x: Float32Array, at: number, len: number): number {
   let value = x[at]!;
   for (let j = at + 1; j < at + len; j++) if (x[j]! > value) value = x[j]!;
   return value;

@@ -3,7 +3,7 @@
  * w = d · q + m
  */
 import { halfAt } from "../half.ts";
-import { byBlocks, least, most, putHalf } from "./blocks.ts";
+import { byBlocks, smallest, largest, putHalf } from "./blocks.ts";
 
 export const q4_1 = byBlocks({
   name: "q4_1",
@@ -21,8 +21,8 @@ export const q4_1 = byBlocks({
   },
   /** `quantize_row_q4_1_ref` */
   pack(src, x, out, at) {
-    const min = least(src, x, 32);
-    const d = Math.fround(Math.fround(most(src, x, 32) - min) / 15);
+    const min = smallest(src, x, 32);
+    const d = Math.fround(Math.fround(largest(src, x, 32) - min) / 15);
     const inverse = d === 0 ? 0 : Math.fround(1 / d);
     putHalf(out, at, d);
     putHalf(out, at + 2, min);

@@ -3,7 +3,7 @@
  * w = d · q + m
  */
 import { halfAt } from "../half.ts";
-import { byBlocks, least, most, putHalf, putWord } from "./blocks.ts";
+import { byBlocks, smallest, largest, putHalf, putWord } from "./blocks.ts";
 
 export const q5_1 = byBlocks({
   name: "q5_1",
@@ -23,8 +23,8 @@ export const q5_1 = byBlocks({
   },
   /** `quantize_row_q5_1_ref` */
   pack(src, x, out, at) {
-    const min = least(src, x, 32);
-    const d = Math.fround(Math.fround(most(src, x, 32) - min) / 31);
+    const min = smallest(src, x, 32);
+    const d = Math.fround(Math.fround(largest(src, x, 32) - min) / 31);
     const inverse = d === 0 ? 0 : Math.fround(1 / d);
     putHalf(out, at, d);
     putHalf(out, at + 2, min);

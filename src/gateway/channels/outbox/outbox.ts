@@ -9,7 +9,7 @@ import { queryOne, type Transaction, type Store } from "../../database/store.ts"
 import { FailureLog } from "../../database/failure-log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
-import { dueHeads, type Head } from "./heads.ts";
+import { dueHeads, type LaneHead } from "./lane-heads.ts";
 import { Outages } from "./outages.ts";
 import {
   isRepeatable,
@@ -207,7 +207,7 @@ export class Outbox {
     }
     if (this.#isSetBack()) for (const times of [this.#spaced, this.#paused]) times.clear();
     this.#forgetPast(now());
-    const due: Head[] = [];
+    const due: LaneHead[] = [];
     const load = new Map<string, number>();
     for (const { channel } of this.#busy.values()) load.set(channel, (load.get(channel) ?? 0) + 1);
     let wakeAt = Infinity;
@@ -330,7 +330,7 @@ export class Outbox {
    * Drops rows that were cancelled, tried or put off since they were read. A row marked `sending` that no process sends
    * was never sent: the commit of its mark failed.
    */
-  *#claimRows(rows: readonly Head[]): Transaction<OutboxRow[]> {
+  *#claimRows(rows: readonly LaneHead[]): Transaction<OutboxRow[]> {
     const claimed: OutboxRow[] = [];
     for (const [channel, due] of Map.groupBy(rows, (row) => row.channel)) {
       if (!(yield* this.#lease(channel).holds())) continue;

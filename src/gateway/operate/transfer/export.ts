@@ -3,7 +3,7 @@ import { open, stat, type FileHandle } from "node:fs/promises";
 import { AppError } from "../../../base/index.ts";
 import { queryAll, type Transaction, type Store, type Value } from "../../database/store.ts";
 import { writeDurably } from "../../../base/system.ts";
-import { FORMAT, toCell, type End, type Head, type Row } from "./file.ts";
+import { FORMAT, toCell, type End, type TransferHead, type Row } from "./file.ts";
 import { isNumbered, lastNumber, TABLES, type Counts, type TransferTable } from "./tables.ts";
 
 /** Rows of one page: a webhook's body may have megabytes. */
@@ -24,7 +24,7 @@ export async function exportStore(store: Store, path: string, { version }: { ver
   await writeDurably(path, async (temporary) => {
     const file = await open(temporary, "wx", 0o600);
     try {
-      const head: Head = { format: FORMAT, version, at: new Date().toISOString() };
+      const head: TransferHead = { format: FORMAT, version, at: new Date().toISOString() };
       await write(file, [head]);
       for (const table of TABLES) {
         const count = await exportTable(store, file, table);

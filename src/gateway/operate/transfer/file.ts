@@ -14,18 +14,18 @@ export const FORMAT = "hearth-gateway-1";
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 
-const Head = Type.Object({ format: Type.Literal(FORMAT), version: Type.String(), at: Type.String() });
+const TransferHead = Type.Object({ format: Type.Literal(FORMAT), version: Type.String(), at: Type.String() });
 const Cell = Type.Union([Type.String(), Type.Number(), Type.Null(), Type.Object({ base64: Type.String() })]);
 const Row = Type.Object({ table: Type.String(), row: Type.Record(Type.String(), Cell) });
 const numbers = () => Type.Record(Type.String(), Type.Integer({ minimum: 0 }));
 const End = Type.Object({ counts: numbers(), last: numbers() });
 
-export type Head = Static<typeof Head>;
+export type TransferHead = Static<typeof TransferHead>;
 export type Row = Static<typeof Row>;
 export type End = Static<typeof End>;
 type Cell = Static<typeof Cell>;
 
-export const head = reader(Head);
+export const head = reader(TransferHead);
 export const row = reader(Row);
 export const end = reader(End);
 
@@ -36,13 +36,13 @@ export const fromCell = (cell: Cell): Value =>
   typeof cell === "object" && cell !== null ? new Uint8Array(Buffer.from(cell.base64, "base64")) : cell;
 
 /** A line as JSON, with its number. */
-export interface Line {
+export interface TransferLine {
   readonly number: number;
   readonly value: unknown;
 }
 
 /** All lines, read on demand. Throws `bad_file` naming file and line, `storage` if it cannot be read. */
-export function* linesOf(path: string): Generator<Line, void, void> {
+export function* linesOf(path: string): Generator<TransferLine, void, void> {
   const file = open(path);
   try {
     let rest: Buffer[] = [];
@@ -69,14 +69,14 @@ export const badFile = (path: string, line: number, what: string): AppError =>
   new AppError("bad_file", `${path}:${line}: expected an export of a gateway, got ${what}`);
 
 /** Throws `bad_file`. */
-export function readAs<T>(schema: Reader<T>, { value, number }: Line, path: string): T {
+export function readAs<T>(schema: Reader<T>, { value, number }: TransferLine, path: string): T {
   const found = schema.safeParse(value);
   if (found.success) return found.data;
   const [problem] = found.problems;
   throw badFile(path, number, `${problem?.path.join(".") ?? ""}: ${problem?.message ?? "something else"}`);
 }
 
-function parse(bytes: Buffer, { path, number }: { path: string; number: number }): Line {
+function parse(bytes: Buffer, { path, number }: { path: string; number: number }): TransferLine {
   try {
     return { number, value: JSON.parse(bytes.toString("utf8")) };
   } catch (error) {

@@ -5,7 +5,7 @@
 import { AppError, messageOf, isObject } from "../../../base/index.ts";
 import { beginPause, endPause } from "../../database/pauses.ts";
 import { execute, queryOne, type Transaction, type Store, type Value } from "../../database/store.ts";
-import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type Line, type Row } from "./file.ts";
+import { badFile, end, fromCell, head, linesOf, readAs, row, type End, type TransferLine, type Row } from "./file.ts";
 import {
   columnsOf,
   countAll,
@@ -70,7 +70,7 @@ function* importLines(path: string, progress: Progress): Transaction<void> {
   const targets = new Map<string, Target>();
   for (const table of TABLES) targets.set(table.name, { table, columns: yield* columnsOf(table) });
   let batch: Batch | undefined;
-  let last: Line | undefined;
+  let last: TransferLine | undefined;
   for (const line of linesOf(path)) {
     if (line.number === 1) {
       readAs(head, line, path);
@@ -95,7 +95,7 @@ function* importLines(path: string, progress: Progress): Transaction<void> {
   yield* finish(readAs(end, last, path), path);
 }
 
-const isEnd = ({ value }: Line): boolean => isObject(value) && "counts" in value;
+const isEnd = ({ value }: TransferLine): boolean => isObject(value) && "counts" in value;
 
 /** Rows with the same columns of one table. */
 interface Batch {
@@ -108,7 +108,7 @@ interface Batch {
 }
 
 interface At {
-  readonly line: Line;
+  readonly line: TransferLine;
   readonly path: string;
   readonly target: Target | undefined;
 }

@@ -1,7 +1,7 @@
 /** Creates messages, and has a model write an answer. */
 import { makeId } from "../base/ids.ts";
 import type { Answering, ChatParts, NewMessage } from "./chat-types.ts";
-import { endOf, explain, withoutEnd } from "./ends.ts";
+import { endOf, failureText, withoutEnd } from "./ends.ts";
 import type { Live } from "./live.ts";
 import type { OfferedTool } from "../tools/servers.ts";
 import { toolsOf, wireMessages, type Chat, type Message, type ToolCall } from "./tree.ts";
@@ -72,7 +72,7 @@ export async function writeAnswer(parts: ChatParts, { chat, path, live, signal }
     }
     end = endOf(words, live);
   } catch (error) {
-    end = signal.aborted ? { state: "stopped" } : { state: "failed", error: explain(words, error, live) };
+    end = signal.aborted ? { state: "stopped" } : { state: "failed", error: failureText(words, error, live) };
   } finally {
     endWatch();
   }

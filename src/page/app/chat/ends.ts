@@ -24,7 +24,7 @@ export const asStopped = (message: Message): Message =>
   message.state === "running" ? { ...message, state: "stopped" } : message;
 
 /** The reason of a failure; for a lost connection it depends on the text received so far. */
-export function explain(words: Words, error: unknown, live: Pick<Live, "message">): string {
+export function failureText(words: Words, error: unknown, live: Pick<Live, "message">): string {
   if (!(error instanceof ServerGone)) return reasonOf(words, error);
   const { content, thinking } = live.message();
   return content === "" && !thinking ? words.chat.unreachable : words.chat.lost;

@@ -1,7 +1,7 @@
 /** One message: its text, the model's thinking and calls, and its actions. */
 import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
-import { Folded } from "../base/folded.tsx";
+import { Disclosure } from "../base/disclosure.tsx";
 import { rateText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { memo } from "../base/memo.ts";
@@ -97,15 +97,15 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
         </div>
       )}
       {files.map(({ name, text }) => (
-        <Folded icon="file" title={name}>
+        <Disclosure icon="file" title={name}>
           <pre tabIndex={0}>{text}</pre>
-        </Folded>
+        </Disclosure>
       ))}
       {thinking && <Thoughts text={thinking} isOpen={false} />}
       {role === "tool" ? (
-        <Folded icon="tool" title={words.result(message.toolName ?? words.tool)}>
+        <Disclosure icon="tool" title={words.result(message.toolName ?? words.tool)}>
           <pre tabIndex={0}>{content}</pre>
-        </Folded>
+        </Disclosure>
       ) : role === "user" || !isNear ? (
         content !== "" && <p class="plain">{content}</p>
       ) : (

@@ -5,7 +5,7 @@
 import { useSignal } from "@preact/signals";
 import { useApp, useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
-import { Folded } from "../base/folded.tsx";
+import { Disclosure } from "../base/disclosure.tsx";
 import { bytesText, dateTimeText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { fateOf, type Delivery, type Run } from "./admin.ts";
@@ -74,17 +74,17 @@ export function DeliveryDialog({ id, onClose, onChange }: { id: string; onClose:
           {details.runs.map((run) => (
             <RunCard key={run.id} run={run} />
           ))}
-          <Folded icon="file" title={texts.headers}>
+          <Disclosure icon="file" title={texts.headers}>
             <pre tabIndex={0}>
               {Object.entries(details.headers)
                 .map(([name, value]) => `${name}: ${value}`)
                 .join("\n")}
             </pre>
-          </Folded>
+          </Disclosure>
           {details.body ? (
-            <Folded icon="file" title={details.body.encoding === "base64" ? texts.bodyBase64 : texts.body}>
+            <Disclosure icon="file" title={details.body.encoding === "base64" ? texts.bodyBase64 : texts.body}>
               <pre tabIndex={0}>{indented(details.body.data)}</pre>
-            </Folded>
+            </Disclosure>
           ) : (
             <p class="quiet">{texts.noBody}</p>
           )}
@@ -135,9 +135,9 @@ function RunCard({ run }: { run: RunDetails }) {
       {replyReason && <p class="problem">{words.reply(replyReason)}</p>}
       {answer && <p class="plain">{answer}</p>}
       {prompt && (
-        <Folded icon="file" title={words.prompt}>
+        <Disclosure icon="file" title={words.prompt}>
           <pre tabIndex={0}>{prompt}</pre>
-        </Folded>
+        </Disclosure>
       )}
     </div>
   );

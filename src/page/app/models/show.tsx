@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { CopyButton } from "../base/copy.tsx";
 import { Dialog } from "../base/dialog.tsx";
-import { Folded } from "../base/folded.tsx";
+import { Disclosure } from "../base/disclosure.tsx";
 import type { Words } from "../words/index.ts";
 import { reasonOf } from "../base/reason.ts";
 import { countText } from "../base/format.ts";
@@ -90,11 +90,11 @@ function TextPart({ title, text }: { title: string; text: string | undefined }) 
   const { copy } = useWords().show;
   if (!text) return null;
   return (
-    <Folded icon="file" title={title}>
+    <Disclosure icon="file" title={title}>
       <div class="folded-tools">
         <CopyButton text={() => text} label={copy(title)} />
       </div>
       <pre tabIndex={0}>{text}</pre>
-    </Folded>
+    </Disclosure>
   );
 }

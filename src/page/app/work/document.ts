@@ -51,7 +51,7 @@ export class Gathered {
 export type Parts = ReadonlyMap<string, string>;
 
 /** Throws if there is no text. */
-export function textOf(gather: (text: Gathered) => void, parts: DocumentText["parts"]): DocumentText {
+export function documentText(gather: (text: Gathered) => void, parts: DocumentText["parts"]): DocumentText {
   const gathered = new Gathered();
   gather(gathered);
   const text = gathered.text();

@@ -1,6 +1,6 @@
 /** The text of documents that are archives of XML: Word, PowerPoint, Excel, and OpenDocument. */
 import { unzipSync } from "fflate";
-import { DocumentError, textOf, type DocumentText, type Gathered, type Parts } from "./document.ts";
+import { DocumentError, documentText, type DocumentText, type Gathered, type Parts } from "./document.ts";
 import { sheetsOf } from "./sheets.ts";
 import { attributeOf, xmlPieces } from "./xml.ts";
 
@@ -21,7 +21,7 @@ export function officeText(bytes: Uint8Array): DocumentText {
   const parts = unpack(bytes);
   if (parts.get("META-INF/manifest.xml")?.includes("encryption-data")) throw new DocumentError("protected");
   const [word, open] = [parts.get("word/document.xml"), parts.get("content.xml")];
-  if (word !== undefined) return textOf((text) => gatherWord(word, text), pagesOf(parts));
+  if (word !== undefined) return documentText((text) => gatherWord(word, text), pagesOf(parts));
   if (parts.has("xl/workbook.xml")) return sheetsOf(parts);
   const slides = [...parts].filter(([name]) => name.startsWith("ppt/slides/")).toSorted(byNumber);
   if (slides.length > 0) {
@@ -31,9 +31,9 @@ export function officeText(bytes: Uint8Array): DocumentText {
         text.add("\n\n---\n\n");
       }
     };
-    return textOf(gather, { count: slides.length, kind: "slides" });
+    return documentText(gather, { count: slides.length, kind: "slides" });
   }
-  if (open !== undefined) return textOf((text) => gatherOpen(open, text), undefined);
+  if (open !== undefined) return documentText((text) => gatherOpen(open, text), undefined);
   throw new DocumentError("unknown");
 }
 

@@ -1,5 +1,5 @@
 /** The sheets of an Excel file: a line for each row, tabs between its cells. */
-import { textOf, type DocumentText, type Gathered, type Parts } from "./document.ts";
+import { documentText, type DocumentText, type Gathered, type Parts } from "./document.ts";
 import { attributeOf, decoded, xmlPieces } from "./xml.ts";
 
 /** Missing cells of a row become tabs, up to this column. */
@@ -16,7 +16,7 @@ export function sheetsOf(parts: Parts): DocumentText {
       text.add("\n\n");
     }
   };
-  return textOf(gather, { count: sheets.length, kind: "sheets" });
+  return documentText(gather, { count: sheets.length, kind: "sheets" });
 }
 
 /** In the order of the workbook. */

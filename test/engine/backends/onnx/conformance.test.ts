@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { ops, variants } from "../../../../kernels/onnx/lower.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { archs, loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { Backend, Program } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { kvStates } from "../../../../src/engine/program/sequence-state.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";

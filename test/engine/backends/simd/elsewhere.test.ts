@@ -9,7 +9,7 @@ import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { libraryFolder } from "../../../../src/engine/backends/host/simd-library.ts";
 import { wasmBackend } from "../../../../src/engine/backends/host/wasm.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { conformanceCases, runCase, type Case } from "../../../conformance/cases.ts";
 import { rowCases } from "../../../conformance/row-cases.ts";

@@ -6,7 +6,7 @@ import { makeSimdBackend } from "../../../../src/engine/backends/host/simd.ts";
 import { levelsHere } from "../../../../src/engine/backends/host/simd-library.ts";
 import { makeNativeMemory } from "../../../../src/engine/backends/host/simd-memory.ts";
 import { openKernels } from "../../../../src/engine/backends/host/simd-workers.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { quants, type QuantName } from "../../../../src/engine/formats/quant/index.ts";
 import { conformanceCases, runCase } from "../../../conformance/cases.ts";

@@ -3,7 +3,7 @@
  * kills this process. Linux only. `bun guarded.ts LEVEL`; prints the number of cases.
  */
 import { dlopen, FFIType, ptr, toArrayBuffer, type Pointer } from "bun:ffi";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { makeSimdBackend } from "../../../../src/engine/backends/host/simd.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import type { WeightSource } from "../../../../src/engine/program/backend.ts";

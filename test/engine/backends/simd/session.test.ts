@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { LoadOptions, Program, Rows, Session } from "../../../../src/engine/program/backend.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";

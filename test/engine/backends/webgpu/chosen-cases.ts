@@ -9,7 +9,7 @@ import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
 import { vectorDimOf } from "../../../../src/engine/backends/check-batch.ts";
-import { missingOps } from "../../../../src/engine/backends/missing.ts";
+import { missingOps } from "../../../../src/engine/backends/missing-ops.ts";
 import type { Rows } from "../../../../src/engine/program/backend.ts";
 import { conformanceCases, type Case } from "../../../conformance/cases.ts";
 import { rowCases } from "../../../conformance/row-cases.ts";

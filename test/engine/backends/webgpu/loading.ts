@@ -3,7 +3,7 @@ import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import type { LoadOptions, Program, Session } from "../../../../src/engine/program/backend.ts";
 import { cutProgram, layerCount } from "../../../../src/engine/program/split.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
-import { offloading } from "../../../../src/engine/backends/offload.ts";
+import { makeOffloadingBackend } from "../../../../src/engine/backends/offload.ts";
 import { dawn } from "../../../../src/engine/backends/host/dawn.ts";
 import { TOGGLES } from "./swiftshader.ts";
 import { openDevice } from "../../../../src/engine/backends/webgpu/device.ts";
@@ -113,7 +113,7 @@ async function loseWhileLoading(path: string) {
     isLost = true;
     return written(...args);
   };
-  const session = await offloading({ gpu: webGpuBackend, cpu: cpuBackend, automatic: false }, {}).load(
+  const session = await makeOffloadingBackend({ gpu: webGpuBackend, cpu: cpuBackend, automatic: false }, {}).load(
     program,
     options,
   );

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
-import { readHeader } from "../../../../src/engine/formats/files/header.ts";
+import { readHeader } from "../../../../src/engine/formats/files/read-header.ts";
 import { writeGguf, type WriteModel } from "../../../../src/engine/formats/files/write.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { failure, withFolder } from "./fixture.ts";

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { alone, type Lease } from "../../../../src/gateway/database/peers.ts";
 import { execute } from "../../../../src/gateway/database/store.ts";
 import type { Channel, SendOutcome } from "../../../../src/gateway/channels/channel.ts";
-import { dueHeads } from "../../../../src/gateway/channels/outbox/heads.ts";
+import { dueHeads } from "../../../../src/gateway/channels/outbox/lane-heads.ts";
 import { textMessages } from "../../../../src/gateway/channels/outbox/messages.ts";
 import type { OutboxDeps } from "../../../../src/gateway/channels/outbox/outbox.ts";
 import { eventually } from "../../../e2e/hearth.ts";

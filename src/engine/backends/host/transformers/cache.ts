@@ -15,7 +15,7 @@ export interface Past {
 /** The axis of positions of each cache input. */
 export type PastAxes = ReadonlyMap<string, number>;
 
-export const EMPTY: Past = { length: 0, tensors: {} };
+export const NO_PAST: Past = { length: 0, tensors: {} };
 
 const VALUE_BYTES: Readonly<Record<string, number>> = { float32: 4, float16: 2, bfloat16: 2, int8: 1, uint8: 1 };
 
@@ -52,7 +52,7 @@ export function shortened(
   { length, axes, make }: { length: number; axes: PastAxes; make: Library["Tensor"] },
 ): Past {
   if (length >= past.length) return past;
-  if (length === 0) return EMPTY;
+  if (length === 0) return NO_PAST;
   const tensors = Object.entries(past.tensors).map(([name, tensor]) => {
     return [name, firstOf(tensor, { axis: axes.get(name)!, length, make })] as const; // made by `pastOf`
   });

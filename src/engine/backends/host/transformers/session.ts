@@ -6,7 +6,7 @@ import { AppError, assert } from "../../../../base/index.ts";
 import { halfToFloat } from "../../../formats/half.ts";
 import type { LoadOptions, Program, Rows, Session, StateRows } from "../../../program/backend.ts";
 import { checkBatch } from "../../check-batch.ts";
-import { EMPTY, pastOf, shortened, type Past, type PastAxes } from "./cache.ts";
+import { NO_PAST, pastOf, shortened, type Past, type PastAxes } from "./cache.ts";
 import type { Library, LibraryModel, Tensor } from "./library.ts";
 
 /** A graph without an input for the number of wanted logits computes them for all rows: limits the bytes of a run. */
@@ -41,7 +41,7 @@ export class LibrarySession implements Session {
   constructor(parts: SessionParts) {
     this.#parts = parts;
     ({ device: this.device, bytes: this.bytes } = parts);
-    this.#slots = Array.from({ length: parts.options.slots }, () => ({ tokens: [], past: EMPTY }));
+    this.#slots = Array.from({ length: parts.options.slots }, () => ({ tokens: [], past: NO_PAST }));
     this.#rowsMax = Math.max(1, Math.floor(LOGITS_BYTES_MAX / (4 * parts.program.shape.vocabSize)));
   }
 
@@ -76,7 +76,7 @@ export class LibrarySession implements Session {
     const { axes, library } = this.#parts;
     const { tokens } = slot;
     let past = shortened(slot.past, { length: start, axes, make: library.Tensor });
-    slot.past = EMPTY; // after a failure, nothing is kept
+    slot.past = NO_PAST; // after a failure, nothing is kept
     while (past.length < tokens.length) {
       const piece = tokens.slice(past.length, past.length + this.#rowsMax);
       const end = past.length + piece.length;
@@ -98,7 +98,7 @@ export class LibrarySession implements Session {
     const all = new Float32Array(rows * dim);
     let at = 0;
     for (const { tokens, states } of batch) {
-      const outputs = await this.#forward([...tokens], { past: EMPTY, rows: 0 });
+      const outputs = await this.#forward([...tokens], { past: NO_PAST, rows: 0 });
       const found = STATES.map((name) => outputs[name]).find((tensor) => tensor !== undefined);
       const values = this.#floats(found, [tokens.length, dim], STATES[0]!);
       const count = countOf(states, tokens.length);
@@ -113,7 +113,7 @@ export class LibrarySession implements Session {
   /** Keys contain their positions but not their rotation: the remaining tokens are evaluated again as a new text. */
   shift(slot: number, { keep, discard, length }: { keep: number; discard: number; length: number }): void {
     const { tokens } = this.#slots[slot]!; // the engine chose an existing slot
-    this.#slots[slot] = { tokens: [...tokens.slice(0, keep), ...tokens.slice(keep + discard, length)], past: EMPTY };
+    this.#slots[slot] = { tokens: [...tokens.slice(0, keep), ...tokens.slice(keep + discard, length)], past: NO_PAST };
   }
 
   copy({ from, to, length }: { from: number; to: number; length: number }): void {
@@ -122,7 +122,7 @@ export class LibrarySession implements Session {
   }
 
   close(): void {
-    for (const slot of this.#slots) slot.past = EMPTY;
+    for (const slot of this.#slots) slot.past = NO_PAST;
     void this.#parts.model.dispose().catch(() => {}); // the process ends anyway
   }
 

@@ -12,7 +12,7 @@ import { AppError } from "../../../../base/index.ts";
 import { literal } from "./char-set.ts";
 import { arrayGrammar } from "./arrays.ts";
 import { CONDITIONS } from "./conditions.ts";
-import { flatten, leave, partsOf, visit, type Context, type Place } from "./flatten.ts";
+import { flatten, leave, partsOf, countSchema, type Context, type Place } from "./flatten.ts";
 import { constraintsOf, EXCLUDED, fittingValues, isOfType, type Flat, type Type } from "./merge.ts";
 import { numericGrammar } from "./numbers.ts";
 import { objectGrammar as objectsOf } from "./objects.ts";
@@ -111,7 +111,7 @@ function rootOf(context: Context, schema: Schema, place: Place): string {
 }
 
 function expressionOf(context: Context, value: unknown, place: Place): string {
-  visit(context, place.path);
+  countSchema(context, place.path);
   const schema = asSchema(value, place.path);
   if (schema === true) return use(context.rules, "any");
   if (schema === false) return failAt(place.path, "no value fits a schema of false");

@@ -36,7 +36,7 @@ export interface Context {
 export const leave = (context: Context, place: string): void => void context.left.add(place);
 
 /** Counts a schema. Throws `bad_request` if there are too many. */
-export function visit(context: Context, path: string): void {
+export function countSchema(context: Context, path: string): void {
   if (++context.nodes > MAX_NODES) failAt(path, `the schema is too complex: more than ${MAX_NODES} parts`);
 }
 
@@ -54,7 +54,7 @@ export function partsOf(schema: Schema, key: string, path: string): readonly unk
 
 /** A schema as alternatives without references and combinators. */
 export function flatten(context: Context, value: unknown, at: { place: Place; refs: readonly string[] }): Flat[] {
-  visit(context, at.place.path);
+  countSchema(context, at.place.path);
   const schema = asSchema(value, at.place.path);
   if (schema === true) return [{}];
   if (schema === false) return [];

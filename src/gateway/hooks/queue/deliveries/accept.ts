@@ -6,7 +6,7 @@
 import { insertAll, parallel, type Transaction, type Value } from "../../../database/store.ts";
 import type { HookResponse } from "./answer.ts";
 import { findEarlier, type EarlierAnswers, type Found } from "./earlier.ts";
-import { findItems, type KnownItems } from "./items.ts";
+import { findItems, type KnownItems } from "./known-items.ts";
 import { laneOf } from "./lane.ts";
 import { openRuns, openRunsOf } from "./open-runs.ts";
 import type { AcceptRequest } from "./request.ts";

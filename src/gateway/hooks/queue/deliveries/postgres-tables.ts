@@ -1,7 +1,7 @@
 /** The tables of deliveries in PostgreSQL, and their triggers. */
 import type { Migration } from "../../../database/database.ts";
 import { inPostgres } from "../../../database/postgres/tables.ts";
-import { ITEMS } from "./items.ts";
+import { ITEMS } from "./known-items.ts";
 import { CALLBACKS, CRASHES, DELIVERIES, OPEN_LANES, OPEN_RUNS, RUNS, TITLES, TURNS, WORKERS } from "./tables.ts";
 
 /** A run's row is written often; `is_first` marks the first open turn of its session. */

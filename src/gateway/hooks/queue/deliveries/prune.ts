@@ -1,6 +1,6 @@
 /** Deletes finished deliveries in small transactions, so that none delays other writes for long. */
 import { execute, type Store } from "../../../database/store.ts";
-import { forgetItems } from "./items.ts";
+import { forgetItems } from "./known-items.ts";
 
 const BATCH = 200;
 

@@ -3,7 +3,7 @@
  * Times are epoch milliseconds. Triggers count the open runs, so that checking for a full queue reads one row.
  */
 import type { Migration } from "../../../database/database.ts";
-import { ITEMS } from "./items.ts";
+import { ITEMS } from "./known-items.ts";
 
 export const DELIVERIES = `
   CREATE TABLE deliveries (

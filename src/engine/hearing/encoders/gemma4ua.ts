@@ -2,14 +2,14 @@
 import type { Step } from "../../program/step.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
 import { project } from "../../vision/tower.ts";
-import { asRows, type Ear } from "../ear.ts";
+import { asRows, type AudioEncoderSpec } from "../encoder-spec.ts";
 
 const STRETCH = 640;
 /** Epsilon of the norm; the file has another. */
 const EPS = 1e-6;
 const BLOCK = 512;
 
-export function gemma4ua(model: EncoderModel): Ear {
+export function gemma4ua(model: EncoderModel): AudioEncoderSpec {
   const [stretch, projected] = [
     { name: "stretch", dim: STRETCH },
     { name: "projected", dim: widthOf(model, "mm.a.input_projection") },

@@ -5,7 +5,7 @@ import { mkdir, truncate, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { AppError } from "../../../../src/base/errors.ts";
 import { makeCursor, moveWindow } from "../../../../src/engine/formats/gguf/cursor.ts";
-import { readHeader } from "../../../../src/engine/formats/files/header.ts";
+import { readHeader } from "../../../../src/engine/formats/files/read-header.ts";
 import { headerSteps, parseGguf, type Header, type ParseOptions } from "../../../../src/engine/formats/gguf/parse.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";

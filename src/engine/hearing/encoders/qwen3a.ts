@@ -6,10 +6,10 @@ import type { Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
 import { whisperMel } from "../../audio/mel.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
-import { inputSteps, layers, norm, project, streamOf, twoLinears } from "../../vision/tower.ts";
+import { inputSteps, layers, norm, project, towerBuffers, twoLinears } from "../../vision/tower.ts";
 import type { Steps } from "../../vision/steps.ts";
 import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
-import type { Ear, Sheet, Stage, StageInput } from "../ear.ts";
+import type { AudioEncoderSpec, Sheet, Stage, StageInput } from "../encoder-spec.ts";
 import { HOP, whisperFrames, withBeginning } from "../mel.ts";
 
 const BINS_MAX = 1024;
@@ -23,7 +23,7 @@ const thrice = (length: number): number => [1, 2, 3].reduce((each) => convolved(
 /** Rows of a chunk. */
 const ROWS = thrice(CHUNK);
 
-export function qwen3a(file: EncoderModel): Ear {
+export function qwen3a(file: EncoderModel): AudioEncoderSpec {
   const model = { ...file, act: "gelu_erf" as const };
   const bins = model.keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   const channels = [1, 2, 3].map((i) => channelsOf(model, `a.conv2d.${i}`));
@@ -71,7 +71,7 @@ function conv(model: EncoderModel, { name, from, to }: { name: string; from: num
 /** @param width of a row after the convolutions */
 function tower(model: EncoderModel, width: number): Stage {
   const { dim } = model;
-  const { x } = streamOf(model);
+  const { x } = towerBuffers(model);
   const [frames, added] = [
     { name: "frames", dim: width },
     { name: "added", dim },

@@ -6,10 +6,10 @@
 import type { Activation, Step } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
-import { layers, norm, project, streamOf, twoLinears } from "../../vision/tower.ts";
+import { layers, norm, project, towerBuffers, twoLinears } from "../../vision/tower.ts";
 import type { Part } from "../../vision/projector.ts";
 import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
-import { asRows, type Ear, type Sheet, type Stage, type StageInput } from "../ear.ts";
+import { asRows, type AudioEncoderSpec, type Sheet, type Stage, type StageInput } from "../encoder-spec.ts";
 import { FRAMES, pieceCount, whisperPieces } from "../mel.ts";
 
 const STACK_MAX = 64;
@@ -21,7 +21,7 @@ const ULTRAVOX_EPS = 1e-6;
 const first: Kernel = { time: 3, bins: 1, stride: 1, padding: 1, fastest: "time" };
 const second: Kernel = { ...first, stride: 2 };
 
-export function qwen2a(model: EncoderModel): Ear {
+export function qwen2a(model: EncoderModel): AudioEncoderSpec {
   const { dim } = model;
   const [pooled, projected] = [
     { name: "pooled", dim },
@@ -51,14 +51,14 @@ export function qwen2a(model: EncoderModel): Ear {
 }
 
 /** Whisper's own encoder: its rows are the decoder's input. */
-export const whisper = (model: EncoderModel): Ear => ({
+export const whisper = (model: EncoderModel): AudioEncoderSpec => ({
   before: "",
   after: "",
   ...melInput(model, (rows) => rows),
   stages: tower(model, { hasNorm: true }),
 });
 
-export function voxtral(model: EncoderModel): Ear {
+export function voxtral(model: EncoderModel): AudioEncoderSpec {
   const stack = stackOf(model);
   const stacked = { name: "stacked", dim: model.dim * stack };
   const projected = { name: "projected", dim: widthOf(model, "mm.a.mlp.2") };
@@ -74,7 +74,7 @@ export function voxtral(model: EncoderModel): Ear {
   };
 }
 
-export function ultravox(model: EncoderModel): Ear {
+export function ultravox(model: EncoderModel): AudioEncoderSpec {
   const stack = stackOf(model);
   const eps = ULTRAVOX_EPS;
   const stacked = { name: "stacked", dim: model.dim * stack };
@@ -111,7 +111,10 @@ const stackOf = ({ keys }: EncoderModel): number =>
   keys.count("audio.projector.stack_factor", { min: 1, max: STACK_MAX });
 
 /** @param rowsOf the text model's rows for a number of the tower's rows */
-function melInput({ keys }: EncoderModel, rowsOf: (rows: number) => number): Pick<Ear, "rowsOf" | "listen"> {
+function melInput(
+  { keys }: EncoderModel,
+  rowsOf: (rows: number) => number,
+): Pick<AudioEncoderSpec, "rowsOf" | "listen"> {
   const bins = keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   return {
     rowsOf: (samples) => Array.from({ length: pieceCount(samples) }, () => rowsOf(towerRows)),
@@ -126,7 +129,7 @@ const towerRows = convolved(FRAMES, second.time, second);
 function tower(file: EncoderModel, { hasNorm }: { hasNorm: boolean }): Stage[] {
   const model = { ...file, act: "gelu_erf" as const };
   const { dim, keys } = model;
-  const { x } = streamOf(model);
+  const { x } = towerBuffers(model);
   const bins = keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   const positions = model.rows("a.position_embd") ?? 0;
   if (positions < towerRows) {
@@ -158,7 +161,7 @@ interface Conv {
 /** A convolution to the stream with its activation. */
 function conv(model: EncoderModel, { name, from, kernel, rest }: Conv): Stage {
   const { dim } = model;
-  const { x } = streamOf(model);
+  const { x } = towerBuffers(model);
   const covered = { name: "covered", dim: from * kernel.time };
   const b = channelBias(model, name, dim);
   const steps: Step[] = [

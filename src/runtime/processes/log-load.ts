@@ -11,7 +11,7 @@ type LoadFacts = Pick<
 >;
 
 /** @param load the message that loaded it */
-export function tellLoad(
+export function logLoad(
   log: Pick<Logger, "info" | "warn">,
   info: LoadFacts,
   { path: file, projector, draft, files = [] }: Pick<LoadMessage, "path" | "projector" | "draft" | "files">,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { tellLoad } from "../../../src/runtime/processes/tell-load.ts";
+import { logLoad } from "../../../src/runtime/processes/log-load.ts";
 
 const FILE = import.meta.path; // any size will do
 const { size } = Bun.file(FILE);
@@ -19,7 +19,7 @@ function linesOf({ weights, gpuLayers, streamed, samplersUnused = [] }: Loaded):
   };
   const bytes = { weights, kv: 0, scratch: 0 };
   const info = { backend: "onnx", device: "d", bytes, vramBytes: 3, gpuLayers, ...(streamed && { streamed }) };
-  tellLoad(log, { ...info, samplersUnused }, { path: FILE });
+  logLoad(log, { ...info, samplersUnused }, { path: FILE });
   return lines;
 }
 

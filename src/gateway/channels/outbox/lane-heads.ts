@@ -5,10 +5,13 @@ import type { OutboxRow } from "./tables.ts";
 const LANES_MAX = 100_000; // Maximum lanes that are read at once; further lanes follow when these are done
 
 /** The columns that decide whether a message may be sent now. */
-export type Head = Pick<OutboxRow, "seq" | "lane" | "channel" | "attempts" | "next_at" | "sending_at" | "created_at">;
+export type LaneHead = Pick<
+  OutboxRow,
+  "seq" | "lane" | "channel" | "attempts" | "next_at" | "sending_at" | "created_at"
+>;
 
 /** Jumps from lane to lane through the index of open messages: one step per lane, however long it is. Oldest first. */
-export const dueHeads = (): Transaction<Head[]> => queryAll<Head>(HEADS);
+export const dueHeads = (): Transaction<LaneHead[]> => queryAll<LaneHead>(HEADS);
 
 const HEADS = `
   WITH RECURSIVE lanes (lane) AS (

@@ -8,9 +8,9 @@ import { quants } from "../../formats/quant/index.ts";
 import type { Buf, Step, Weight } from "../../program/step.ts";
 import { SAMPLE_RATE } from "../../audio/sound.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
-import { norm, project, streamOf } from "../../vision/tower.ts";
+import { norm, project, towerBuffers } from "../../vision/tower.ts";
 import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
-import { asRows, type Ear, type Sheet, type Stage } from "../ear.ts";
+import { asRows, type AudioEncoderSpec, type Sheet, type Stage } from "../encoder-spec.ts";
 import { HOP, spectrogram } from "../mel.ts";
 import { positionKey, positionQuery, positionRope, POSITION_DIM, WINDOW } from "../relative-positions.ts";
 
@@ -33,7 +33,7 @@ const twice = (length: number): number => convolved(convolved(length, 3, kernel)
 const framesOf = (samples: number): number => Math.max(1, Math.floor((samples + FRAME / 2 - (FRAME + 1)) / HOP) + 1);
 const ROWS_MAX = twice(framesOf(PIECE));
 
-export function gemma4a(file: EncoderModel): Ear {
+export function gemma4a(file: EncoderModel): AudioEncoderSpec {
   const bins = file.keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   const sources = makeSources(file.weights, []);
   const model = { ...file, eps: EPS };
@@ -125,7 +125,7 @@ function conformer(given: Given, width: number): Stage {
     const expected = `heads that divide ${dim} dimensions`;
     throw new AppError("bad_file", `${path}: 'clip.audio.attention.head_count': expected ${expected}, got ${nHeads}`);
   }
-  const { x } = streamOf(model);
+  const { x } = towerBuffers(model);
   const frames = { name: "frames", dim: width };
   const hasOut = model.has("a.pre_encode.out.weight");
   const wide = { name: "wide", dim: hasOut ? widthOf(model, "a.pre_encode.out") : dim };
@@ -154,7 +154,7 @@ function conformer(given: Given, width: number): Stage {
 
 function layerSteps(given: Given, layer: number): Step[] {
   const { model } = given;
-  const { x, h, y } = streamOf(model);
+  const { x, h, y } = towerBuffers(model);
   const blk = `a.blk.${layer}`;
   const normed = (from: string, { out, x: read }: { out: Buf; x: Buf }): Step[] =>
     model.has(`${blk}.${from}.weight`) ? [norm(model, "rms", { out, x: read, name: `${blk}.${from}` })] : [];
@@ -185,7 +185,7 @@ function layerSteps(given: Given, layer: number): Step[] {
 /** Attention of a layer to the last rows, from `h` to `y`: a part of the scores depends on the distance. */
 function attention({ model, sources }: Given, layer: number): Step[] {
   const { nHeads, headDim, dim } = model;
-  const { h, y, q, k, v, heads } = streamOf(model);
+  const { h, y, q, k, v, heads } = towerBuffers(model);
   const blk = `a.blk.${layer}`;
   const part = (name: string, size: number): Buf => ({ name, dim: nHeads * size });
   const [qPosition, kPosition] = [part("q.position", POSITION_DIM), part("k.position", POSITION_DIM)];
@@ -277,7 +277,7 @@ function distancesOf(model: EncoderModel, name: string): () => Float32Array {
 /** A gated linear step, a convolution over this row and earlier ones, and a linear step; added to the stream. */
 function convolution(model: EncoderModel, layer: number): Step[] {
   const { dim } = model;
-  const { x, h, y } = streamOf(model);
+  const { x, h, y } = towerBuffers(model);
   const blk = `a.blk.${layer}`;
   const [both, gate, mixed] = [
     { name: "conv.both", dim: 2 * dim },

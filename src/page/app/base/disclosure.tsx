@@ -2,13 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "./icons.tsx";
 
-interface FoldedProps {
+interface DisclosureProps {
   readonly icon: IconName;
   readonly title: string;
   readonly children: ComponentChildren;
 }
 
-export const Folded = ({ icon, title, children }: FoldedProps) => (
+export const Disclosure = ({ icon, title, children }: DisclosureProps) => (
   <details class="folded">
     <summary>
       <Icon name={icon} size={16} />

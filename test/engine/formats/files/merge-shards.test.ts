@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { writeFile } from "node:fs/promises";
-import { mergeShards } from "../../../../src/engine/formats/files/merge.ts";
+import { mergeShards } from "../../../../src/engine/formats/files/merge-shards.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { quants } from "../../../../src/engine/formats/quant/index.ts";
 import { encodeGguf, withFolder, type MemoryModel } from "../gguf/fixture.ts";

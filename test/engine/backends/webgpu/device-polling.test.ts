@@ -1,6 +1,6 @@
 /** Waiting for a device burns no core, and does not block the event loop. */
 import { describe, expect, test } from "bun:test";
-import { makeDurations, makePump } from "../../../../src/engine/backends/webgpu/pace.ts";
+import { makeDurations, makePump } from "../../../../src/engine/backends/webgpu/device-polling.ts";
 import type { Pacing } from "./pacing.ts";
 import { swiftShaderEnv } from "./swiftshader.ts";
 

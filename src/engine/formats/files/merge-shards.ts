@@ -6,7 +6,7 @@ import { open } from "node:fs/promises";
 import { alignUp } from "../bytes.ts";
 import { makeCursor, readCount, readText, readU32, take, type Cursor } from "../gguf/cursor.ts";
 import type { TensorInfo } from "../gguf/gguf.ts";
-import { readPart } from "./header.ts";
+import { readPart } from "./read-header.ts";
 import { getNumber } from "../gguf/keys.ts";
 import { endedEarly } from "../../../base/system.ts";
 import type { Header } from "../gguf/parse.ts";

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "bun:test";
 import type { EventLoop } from "../../../src/engine/batching/event-loop.ts";
 import { systemLoop } from "../../../src/engine/batching/event-loop.ts";
-import { makePace } from "../../../src/engine/batching/pace.ts";
+import { makePace } from "../../../src/engine/batching/prefill-pace.ts";
 import type { Work } from "../../../src/engine/batching/scheduler.ts";
 import { expectedText, makeBench } from "./fakes.ts";
 

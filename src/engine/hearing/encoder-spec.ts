@@ -36,7 +36,7 @@ export interface Stage {
   inputOf(sheet: Sheet): StageInput;
 }
 
-export interface Ear {
+export interface AudioEncoderSpec {
   /** Texts of the control tokens around a recording; "" for none. */
   readonly before: string;
   readonly after: string;
