@@ -18,8 +18,8 @@ export function addChannelsCommands(program: Command, parts: CliParts): void {
     .command("test")
     .description("send a test message")
     .argument("<channel>", "such as slack or telegram")
-    .option("--to <recipient>", "whom; default: the channel's defaultTo")
-    .option("-m, --message <text>", "what")
+    .option("--to <recipient>", "the recipient; default: the channel's defaultTo")
+    .option("-m, --message <text>", "the text to send")
     .action(
       failing(parts, async (terminal, channel: string, options: TestOptions) =>
         (await commands()).sendTest({ terminal, sources: sources() }, channel, options),

@@ -24,11 +24,11 @@ export function addDeveloperCommands(program: Command, parts: CliParts): void {
 /** Options for running a model. */
 const addRunOptions = (command: Command): Command =>
   command
-    .option("--backend <name>", `${BACKENDS_IN_WORDS}; left out: as the server's`)
+    .option("--backend <name>", `${BACKENDS_IN_WORDS}; default: as the server`)
     .option("--num-gpu <n>", "layers on the GPU, the output counted as one; left out: as many as fit", wholeNumber)
     .option("--precise", "float32 activations", false)
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
-    .option("--kernels <list>", `of the GPU: ${KERNELS_EXPECTED}; left out: as the server's`, kernels);
+    .option("--kernels <list>", `GPU kernels: ${KERNELS_EXPECTED}; default: as the server`, kernels);
 
 function addLogits(program: Command, parts: CliParts): void {
   const { env, terminal } = parts;
@@ -70,7 +70,7 @@ function addImage(program: Command, parts: CliParts): void {
     .requiredOption("--image <file>", "PNG, JPEG, WebP or GIF")
     .option("--pixels <file>", "where to write the pixels, as little-endian float32")
     .option("--embeddings <file>", "where to write the rows for the text model, as little-endian float32")
-    .option("--backend <name>", "auto, simd, onnx or cpu; left out: as the server's")
+    .option("--backend <name>", "auto, simd, onnx or cpu; default: as the server")
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .action((options) =>
       withoutTelemetry(env, async () => {

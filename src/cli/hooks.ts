@@ -65,17 +65,17 @@ export function addHooksCommands(program: Command, parts: CliParts): void {
       "--state <state>",
       "only with a run in this state: queued, running, succeeded, failed (also if its reply failed), dead or cancelled",
     )
-    .option("--path <path>", "only those received at this path")
-    .option("--mapping <id>", "only those taken by this mapping")
-    .option("--limit <n>", "at most this many", "20")
-    .option("--before <id>", "the next page: older than this delivery")
+    .option("--path <path>", "only deliveries received at this path")
+    .option("--mapping <id>", "only deliveries that this mapping took")
+    .option("--limit <n>", "maximum number of deliveries", "20")
+    .option("--before <id>", "show deliveries older than this one")
     .option(...JSON_FLAG)
     .action(remote((context, options: ListOptions) => listHooks(context, options)));
   const onOne = (name: string, about: string, work: typeof showHook): void =>
     void hooks
       .command(name)
       .description(about)
-      .argument("<id>", "of a delivery or a run")
+      .argument("<id>", "id of a delivery or a run")
       .option(...JSON_FLAG)
       .action(remote((context, id: string, options: { json?: boolean }) => work(context, id, options)));
   onOne("show", "show the details of a delivery", showHook);
@@ -112,10 +112,10 @@ function addTrials(hooks: Command, { remote, local }: Pick<MailParts, "remote" |
     .description("print the headers that sign a body, for curl --header @-")
     .argument("<scheme>", "a signature scheme, or a mapping of the configuration")
     .argument("<file>", "the body; - for standard input")
-    .option("--secret <secret>", "else HEARTH_HOOK_SECRET, else the mapping's")
+    .option("--secret <secret>", "the secret to sign with; default: HEARTH_HOOK_SECRET, else the mapping's")
     .option("--id <id>", "the sender's id of the delivery")
-    .option("--url <url>", "for schemes that sign it")
-    .option("--method <method>", "for schemes that sign it", "POST")
+    .option("--url <url>", "request URL, for schemes that sign it")
+    .option("--method <method>", "request method, for schemes that sign it", "POST")
     .action(
       local(async () => {
         const { signFile } = await import("./commands/hooks-local.ts");
@@ -180,12 +180,12 @@ function addMailCommands(hooks: Command, { remote, local, wholeNumber }: MailPar
   mail
     .command("setup")
     .description("test a mailbox and add it to the configuration; asks for missing settings")
-    .option("--user <address>", "who logs in")
+    .option("--user <address>", "user name for the login")
     .option("--host <name>", "IMAP server; known for Gmail, Outlook, iCloud, Yahoo and Fastmail")
     .option("--port <n>", "default 993, or 143 with --starttls", wholeNumber)
     .option("--starttls", "begin without TLS, then switch to it")
     .option("--mailbox <name>", "default INBOX")
-    .option("--ca-file <file>", "certificate (PEM) that the server's is signed with")
+    .option("--ca-file <file>", "CA certificate (PEM) that signed the server's certificate")
     .option("--password-file <file>", "file that holds the password; - for standard input")
     .action(local(async () => (await import("./commands/hooks-mail.ts")).setupMail));
   mail

@@ -94,7 +94,7 @@ function addLists(program: Command, does: Does): void {
   program
     .command("stop <model>")
     .description("take a model out of memory, once its requests are done")
-    .option("--force", "at once: its requests fail")
+    .option("--force", "do not wait: running requests fail")
     .action(does(async () => (await import("./commands/manage.ts")).stop));
 }
 
@@ -123,7 +123,7 @@ function addLaunch(program: Command, parts: CliParts, does: Does): void {
     .command("launch")
     .description("start a coding agent with a model")
     .addArgument(new Argument("<tool>", "an agent that is installed here").choices(LAUNCHED))
-    .argument("[args...]", "its own arguments, behind --")
+    .argument("[args...]", "arguments for the agent, after --")
     .option("--model <name>", "the model; without it, choose one")
     .addHelpText(
       "after",
@@ -206,7 +206,7 @@ function addRun(program: Command, parts: CliParts, does: Does): void {
     .option("--hidethinking", "do not show the model's thoughts")
     .option("--tools [servers]", "let the model use tools of the server's tool servers (MCP), all or some")
     .option("--truncate [yes]", "embedding models: cut text that is too long (default) or refuse it", parseYes)
-    .option("--dimensions <n>", "embedding models: how many numbers", wholeNumber)
+    .option("--dimensions <n>", "embedding models: length of the vector", wholeNumber)
     .action(async (model: string | undefined, words: string[], flags: Record<string, any>, command: Command) => {
       if (model === undefined && !terminal().isInteractive) throw new MissingArgument(command, "model");
       await act(model, words, flags);

@@ -36,6 +36,6 @@ export function addInstallationCommands(program: Command, parts: CliParts): void
     .action(failing(parts, async (terminal) => (await load()).uninstallService(terminal)));
   service
     .command("status")
-    .description("show it in the words of the system")
+    .description("show the service's state as the system reports it")
     .action(failing(parts, async (terminal) => (await load()).showService(terminal)));
 }

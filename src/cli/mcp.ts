@@ -17,7 +17,7 @@ export function addMcpCommands(program: Command, parts: CliParts): void {
       const code = await import("./commands/mcp.ts");
       await work(code, { terminal, sources, json }, words);
     });
-  const mcp = program.command("mcp").description("look at the tool servers (MCP) of the configuration");
+  const mcp = program.command("mcp").description("inspect the tool servers (MCP) of the configuration");
   mcp
     .command("list")
     .description("list the configured servers; starts none")

@@ -97,7 +97,7 @@ test("Ctrl+G writes the line in the editor", async () => {
 
 test("an editor that fails, or is not set, leaves the line unchanged", async () => {
   const failing = await sitDown({ EDITOR: editor("exit 3") });
-  await failing.types("kept\x07", /Error: '.*' ended with 3: the message is as it was\r\n[^]*>>> kept/);
+  await failing.types("kept\x07", /Error: '.*' ended with 3: the message is unchanged\r\n[^]*>>> kept/);
   await failing.types("\r", ANSWERED);
   await leave(failing);
   const none = await sitDown();

@@ -14,7 +14,7 @@ export function editText(text: string, editor: string | undefined): string {
     const command =
       process.platform === "win32" ? ["cmd", "/c", `${editor} "${path}"`] : ["sh", "-c", `${editor} "$1"`, "sh", path];
     const { exitCode } = Bun.spawnSync(command, { stdio: ["inherit", "inherit", "inherit"] });
-    if (exitCode !== 0) throw new Error(`'${editor}' ended with ${exitCode ?? "a signal"}: the message is as it was`);
+    if (exitCode !== 0) throw new Error(`'${editor}' ended with ${exitCode ?? "a signal"}: the message is unchanged`);
     return readFileSync(path, "utf8")
       .replaceAll("\r\n", "\n")
       .replace(/[^\P{Cc}\n\t]/gu, "")

@@ -116,7 +116,7 @@ function ownProgram({ program }: UpdateContext, kind: Kind): string {
 function report({ terminal, program }: UpdateContext, { version }: Manifest): void {
   if (!isNewer(version, VERSION)) return terminal.write(`${VERSION} is the newest release\n`);
   const by = program === undefined ? "git pull && bun install" : (updatedBy(program) ?? "hearth update");
-  terminal.write(`${version} is available; here is ${VERSION}. Update: ${by}\n`);
+  terminal.write(`${version} is available; ${VERSION} is installed. Update: ${by}\n`);
 }
 
 /** By https://semver.org: a version with a suffix is older than the same version without one. */

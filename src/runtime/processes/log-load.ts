@@ -25,7 +25,7 @@ export function logLoad(
   }
   if (info.streamed) {
     const { memory } = info.streamed;
-    log.info("a model does not fit in memory: some weights are read when it needs them", {
+    log.info("a model does not fit in memory: some weights are read from disk when it needs them", {
       file,
       memory,
       bytes: bytes.weights,

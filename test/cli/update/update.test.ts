@@ -69,7 +69,7 @@ test("the program's file exists at all times while it is replaced", async () => 
 
 test("--check names the newest release, and installs nothing", async () => {
   expect(await run(await serveRelease(key, NEWER), { check: true })).toContain(
-    `${NEWER} is available; here is ${VERSION}`,
+    `${NEWER} is available; ${VERSION} is installed`,
   );
   expect(await run(await serveRelease(key, VERSION), { check: true })).toContain("is the newest release");
   unchanged();

@@ -157,7 +157,7 @@ async function fetchMail(client: ImapFlow, uid: number): Promise<Mail | undefine
   const query = { uid: true, internalDate: true, source: { start: 0, maxLength: SOURCE_BYTES_MAX } };
   const found: FetchMessageObject | false | undefined = await client.fetchOne(String(uid), query, { uid: true });
   if (!found && client.usable && client.mailbox) return undefined;
-  if (!found || !found.source) throw new AppError("upstream", "the server does not show a mail that it has");
+  if (!found || !found.source) throw new AppError("upstream", "the mail server lists a mail but does not return it");
   const receivedAt = Number(new Date(found.internalDate ?? Number.NaN));
   return { receivedAt: Number.isNaN(receivedAt) ? 0 : receivedAt, source: found.source };
 }
