@@ -104,7 +104,7 @@ async function readManifest({ url, key }: Source, signal?: AbortSignal): Promise
   }
 }
 
-/** Throws `unsupported` where another program has to do it. */
+/** Throws `unsupported` if a package manager or a checkout has to update the program. */
 function ownProgram({ program }: UpdateContext, kind: Kind): string {
   if (program === undefined)
     throw new AppError("unsupported", "Hearth runs from its sources here: git pull && bun install");

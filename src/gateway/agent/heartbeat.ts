@@ -286,7 +286,7 @@ export class Heartbeat {
     } else if (isWanted) this.request("more events wait");
   }
 
-  /** If the database fails, another heartbeat will find out. */
+  /** True if an event waits for a heartbeat, or if the database fails: the next heartbeat asks again. */
   #isWanted(): Promise<boolean> {
     return this.#parts.store.read(() => wantsHeartbeat(this.#sessionKey, this.#checkedAt)).catch(() => true);
   }

@@ -157,7 +157,7 @@ interface Among {
   readonly label: string;
 }
 
-/** Another tensor that one is read with. */
+/** A tensor that is needed to read another one, such as its scales. */
 function companionOf(tensor: SafeTensor, name: string, { byName, label }: Among, what: string): SafeTensor {
   const found = byName.get(name);
   if (found) return found;

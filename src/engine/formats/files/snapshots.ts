@@ -24,7 +24,7 @@ const SETTLE_MS = 500;
 const FLUSH_MS = 1000;
 /** The shortest time between two updates of a file's last use. */
 const TOUCH_MS = 10 * 60_000;
-/** Delay of such an update, because an answer that needs the file's content begins meanwhile. */
+/** Delay of an update of the last use, so that the answer that reads the file begins first. */
 const TOUCH_AFTER_MS = 250;
 /** Share of the maximum that remains after an eviction. */
 const KEPT_SHARE = 0.9;

@@ -20,7 +20,7 @@ export interface Opened {
   readonly grammar: number;
   /** The part of the newest piece up to the end of the trigger. */
   readonly opening: string;
-  /** The part of the newest piece after it. */
+  /** The rest of the newest piece, after the trigger. */
   readonly rest: string;
 }
 
