@@ -20,8 +20,6 @@ export type { PromptMessage, PromptTool, PromptToolCall, Think } from "./message
 interface SpecialTokens {
   readonly bos?: string;
   readonly eos?: string;
-  /** The tokenizer prepends BOS, so a rendered one is dropped. */
-  readonly addsBos?: boolean;
 }
 
 interface JinjaPrompt {
@@ -160,15 +158,13 @@ export function renderChat(prompt: PromptTemplate, request: ChatPrompt): string 
 }
 
 function renderJinjaChat(prompt: JinjaPrompt, request: ChatPrompt): string {
-  const { tokens } = prompt;
   const { addGenerationPrompt = true } = request;
   const messages = prompt.wantsShortIds ? withShortIds(request.messages) : request.messages;
   const last = messages.at(-1);
   const begun =
     addGenerationPrompt && last?.role === "assistant" && !last.tool_calls?.length ? last.content : undefined;
   const given = { ...request, messages: begun === undefined ? messages : messages.slice(0, -1) };
-  const text = renderAdapted(prompt, given) + (begun ?? "");
-  return tokens.addsBos && tokens.bos && text.startsWith(tokens.bos) ? text.slice(tokens.bos.length) : text;
+  return renderAdapted(prompt, given) + (begun ?? "");
 }
 
 /** The conversation unchanged, or, if the template refuses it, in the closest accepted form. */
