@@ -112,17 +112,14 @@ export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
 export interface OutboxStats {
   readonly queued: number;
   readonly sending: number;
-  /** Time of the oldest open message; undefined: none is open. */
-  readonly oldestAt?: number;
 }
 
 export function* outboxStats(): Transaction<OutboxStats> {
-  const row = yield* queryOne<{ queued: number; sending: number; oldest: number | null }>(
-    `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending,
-       MIN(created_at) AS oldest FROM outbox WHERE settled_at IS NULL`,
+  const row = yield* queryOne<OutboxStats>(
+    `SELECT COUNT(*) FILTER (WHERE state = 'queued') AS queued, COUNT(*) FILTER (WHERE state = 'sending') AS sending
+       FROM outbox WHERE settled_at IS NULL`,
   );
-  const { queued = 0, sending = 0, oldest = null } = row ?? {};
-  return { queued, sending, ...(oldest === null ? {} : { oldestAt: oldest }) };
+  return row ?? { queued: 0, sending: 0 };
 }
 
 const PRUNE_BATCH = 1000; // a long transaction would block all others
