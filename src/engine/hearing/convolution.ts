@@ -1,8 +1,13 @@
 /** Convolutions as a matrix product: each row gathers the values that its kernel covers. */
 import type { EncoderModel } from "../vision/clip.ts";
-import type { Weight } from "../program/step.ts";
+import { norm } from "../vision/tower.ts";
+import type { Activation, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import type { Sheet, StageInput } from "./encoder-spec.ts";
+import type { Sheet, Stage, StageInput } from "./encoder-spec.ts";
+
+/** Rows of a run. */
+const BLOCK = 512;
+const CHANNELS_MAX = 65_536;
 
 export interface Kernel {
   /** Taps in each direction. */
@@ -65,6 +70,42 @@ function fillRow(out: Float32Array, { sheet, kernel, batch, at, bin }: Place): v
       for (let c = 0; c < channels; c++) out[c * taps + tap] = values[from + c]!;
     }
   }
+}
+
+interface Convolution {
+  readonly name: string;
+  /** Channels of the input and of the result. */
+  readonly from: number;
+  readonly to: number;
+  readonly kernel: Kernel;
+  readonly act: Activation;
+  /** True if the file may have a norm `NAME.norm` before the activation. */
+  readonly mayHaveNorm?: boolean;
+}
+
+/** A convolution over time and bins with its activation. */
+export function convolutionStage(model: EncoderModel, convolution: Convolution): Stage {
+  const { name, from, to, kernel, act, mayHaveNorm = false } = convolution;
+  const covered = { name: "covered", dim: kernel.time * kernel.bins * from };
+  const out = { name: "out", dim: to };
+  const b = channelBias(model, name, to);
+  const w = model.kernel(`${name}.weight`, [kernel.time, kernel.bins, from, to]);
+  const hasNorm = mayHaveNorm && model.has(`${name}.norm.weight`);
+  const steps: Step[] = [
+    { op: "input", out: covered },
+    { op: "linear", out, x: covered, w, ...(b && { b }) },
+    ...(hasNorm ? [norm(model, "layer", { out, x: out, name: `${name}.norm` })] : []),
+    { op: "activate", x: out, act },
+  ];
+  return { part: { steps, result: out }, rowsMax: BLOCK, isRowwise: true, inputOf: (sheet) => gather(sheet, kernel) };
+}
+
+/** The channels of a convolution's result. Throws `bad_file` beyond a limit. */
+export function channelCount(model: EncoderModel, name: string): number {
+  const channels = model.shape(name)?.[3] ?? 1;
+  if (channels <= CHANNELS_MAX) return channels;
+  const expected = `at most ${CHANNELS_MAX} channels`;
+  throw new AppError("bad_file", `${model.path}: tensor '${name}.weight': expected ${expected}, got ${channels}`);
 }
 
 /** `NAME.bias` of a convolution, whose file may give it dimensions of 1 before the channels. */

@@ -9,7 +9,7 @@ import type { Buf, Step, Weight } from "../../program/step.ts";
 import { SAMPLE_RATE } from "../../audio/sound.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
 import { norm, project, towerBuffers } from "../../vision/tower.ts";
-import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
+import { channelCount, convolutionStage, convolved, type Kernel } from "../convolution.ts";
 import { asRows, type AudioEncoderSpec, type Sheet, type Stage } from "../encoder-spec.ts";
 import { HOP, spectrogram } from "../mel.ts";
 import { positionKey, positionQuery, positionRope, POSITION_DIM, WINDOW } from "../relative-positions.ts";
@@ -18,8 +18,6 @@ import { positionKey, positionQuery, positionRope, POSITION_DIM, WINDOW } from "
 const EPS = 1e-6;
 const SOFT_CAP = 50;
 const BINS_MAX = 1024;
-const CHANNELS_MAX = 65_536;
-const BLOCK = 512;
 const PIECE = 30 * SAMPLE_RATE;
 const FFT = 512;
 const FRAME = 320;
@@ -37,7 +35,7 @@ export function gemma4a(file: EncoderModel): AudioEncoderSpec {
   const bins = file.keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
   const sources = makeSources(file.weights, []);
   const model = { ...file, eps: EPS };
-  const channels = [0, 1].map((i) => channelsOf(model, `a.conv1d.${i}`));
+  const channels = [0, 1].map((i) => channelCount(model, `a.conv1d.${i}`));
   return {
     before: "<|audio>",
     after: "<audio|>",
@@ -51,17 +49,19 @@ export function gemma4a(file: EncoderModel): AudioEncoderSpec {
     },
     weights: sources.weights,
     stages: [
-      ...channels.map((to, i) => conv(model, { name: `a.conv1d.${i}`, from: channels[i - 1] ?? 1, to })),
+      ...channels.map((to, i) =>
+        convolutionStage(model, {
+          name: `a.conv1d.${i}`,
+          from: channels[i - 1] ?? 1,
+          to,
+          kernel,
+          act: "relu",
+          mayHaveNorm: true,
+        }),
+      ),
       conformer({ model, sources }, twice(bins) * channels[1]!),
     ],
   };
-}
-
-function channelsOf(model: EncoderModel, name: string): number {
-  const channels = model.shape(name)?.[3] ?? 1;
-  if (channels <= CHANNELS_MAX) return channels;
-  const expected = `at most ${CHANNELS_MAX} channels`;
-  throw new AppError("bad_file", `${model.path}: tensor '${name}.weight': expected ${expected}, got ${channels}`);
 }
 
 /** Segments of 30 seconds; the last may be shorter. */
@@ -90,26 +90,6 @@ function* frames(samples: Float32Array, bins: number) {
   } as const;
   const values = yield* spectrogram(padded, options, (value) => Math.log(Math.max(FLOOR, value)));
   return { values, batches: 1, time: count, bins, channels: 1 };
-}
-
-function conv(model: EncoderModel, { name, from, to }: { name: string; from: number; to: number }): Stage {
-  const [covered, out] = [
-    { name: "covered", dim: 9 * from },
-    { name: "out", dim: to },
-  ];
-  const b = channelBias(model, name, to);
-  const steps: Step[] = [
-    { op: "input", out: covered },
-    { op: "linear", out, x: covered, w: model.kernel(`${name}.weight`, [3, 3, from, to]), ...(b && { b }) },
-    ...(model.has(`${name}.norm.weight`) ? [norm(model, "layer", { out, x: out, name: `${name}.norm` })] : []),
-    { op: "activate", x: out, act: "relu" },
-  ];
-  return {
-    part: { steps, result: out },
-    rowsMax: BLOCK,
-    isRowwise: true,
-    inputOf: (sheet) => gather(sheet, kernel),
-  };
 }
 
 interface Given {

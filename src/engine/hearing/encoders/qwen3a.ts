@@ -8,7 +8,7 @@ import { whisperMel } from "../../audio/mel.ts";
 import { widthOf, type EncoderModel } from "../../vision/clip.ts";
 import { inputSteps, layers, norm, project, towerBuffers, twoLinears } from "../../vision/tower.ts";
 import type { Steps } from "../../vision/steps.ts";
-import { channelBias, convolved, gather, type Kernel } from "../convolution.ts";
+import { channelCount, convolutionStage, convolved, type Kernel } from "../convolution.ts";
 import type { AudioEncoderSpec, Sheet, Stage, StageInput } from "../encoder-spec.ts";
 import { HOP, whisperFrames, withBeginning } from "../mel.ts";
 
@@ -16,7 +16,6 @@ const BINS_MAX = 1024;
 /** Frames of a chunk, and the maximum number of chunks that attend to each other. */
 const CHUNK = 100;
 const CHUNKS_MAX = 8;
-const BLOCK = 512;
 
 const kernel: Kernel = { time: 3, bins: 3, stride: 2, padding: 1, fastest: "time" };
 const thrice = (length: number): number => [1, 2, 3].reduce((each) => convolved(each, 3, kernel), length);
@@ -26,45 +25,18 @@ const ROWS = thrice(CHUNK);
 export function qwen3a(file: EncoderModel): AudioEncoderSpec {
   const model = { ...file, act: "gelu_erf" as const };
   const bins = model.keys.count("audio.num_mel_bins", { min: 1, max: BINS_MAX });
-  const channels = [1, 2, 3].map((i) => channelsOf(model, `a.conv2d.${i}`));
+  const channels = [1, 2, 3].map((i) => channelCount(model, `a.conv2d.${i}`));
   return {
     before: "<|audio_start|>",
     after: "<|audio_end|>",
     rowsOf: (samples) => windowsOf(samples).map(({ chunks }) => chunks * ROWS),
     listen: (samples) => windows(samples, bins),
     stages: [
-      ...channels.map((to, i) => conv(model, { name: `a.conv2d.${i + 1}`, from: channels[i - 1] ?? 1, to })),
+      ...channels.map((to, i) =>
+        convolutionStage(model, { name: `a.conv2d.${i + 1}`, from: channels[i - 1] ?? 1, to, kernel, act: model.act }),
+      ),
       tower(model, thrice(bins) * channels[2]!),
     ],
-  };
-}
-
-function channelsOf(model: EncoderModel, name: string): number {
-  const channels = model.shape(name)?.[3] ?? 1;
-  const max = 65_536;
-  if (channels <= max) return channels;
-  throw new AppError(
-    "bad_file",
-    `${model.path}: tensor '${name}.weight': expected at most ${max} channels, got ${channels}`,
-  );
-}
-
-function conv(model: EncoderModel, { name, from, to }: { name: string; from: number; to: number }): Stage {
-  const [covered, out] = [
-    { name: "covered", dim: 9 * from },
-    { name: "out", dim: to },
-  ];
-  const b = channelBias(model, name, to);
-  const steps: Step[] = [
-    { op: "input", out: covered },
-    { op: "linear", out, x: covered, w: model.kernel(`${name}.weight`, [3, 3, from, to]), ...(b && { b }) },
-    { op: "activate", x: out, act: "gelu_erf" },
-  ];
-  return {
-    part: { steps, result: out },
-    rowsMax: BLOCK,
-    isRowwise: true,
-    inputOf: (sheet) => gather(sheet, kernel),
   };
 }
 
