@@ -7,14 +7,12 @@ import { AppError } from "../../../base/index.ts";
 import { widthOf, type ClipModel } from "../clip.ts";
 import { pool } from "../grid.ts";
 import type { Projector } from "../projector.ts";
-import { buffersOf, layers, norm } from "../tower.ts";
-import { fixedGrid, positioned, withPositions } from "./learned-positions.ts";
+import { fixedGrid, siglip } from "./learned-positions.ts";
 
 const SIDE_MAX = 16;
 
 export function gemma3(model: ClipModel): Projector {
-  const { dim, eps, keys, imageSize, patch, path } = model;
-  const { x } = buffersOf(model);
+  const { dim, eps, keys, path } = model;
   const side = keys.count("vision.projector.scale_factor", { min: 1, max: SIDE_MAX, fallback: 4 });
   const grid = fixedGrid(model);
   if (side > grid.width) {
@@ -40,20 +38,8 @@ export function gemma3(model: ClipModel): Projector {
     before: "<start_of_image>",
     after: "<end_of_image>",
     twoWayRows: Math.floor(grid.width / side) * Math.floor(grid.height / side),
-    size: { kind: "fixed", side: imageSize },
+    ...siglip(model, grid),
     filter: "bilinear",
-    pad: [0, 0, 0],
-    patch,
-    tower: {
-      steps: [
-        ...positioned(model),
-        ...layers(model, { norm: "layer", mayBeSwapped: true }),
-        norm(model, "layer", { out: x, x, name: "v.post_ln" }),
-      ],
-      result: x,
-    },
-    rowsMax: grid.width * grid.height,
-    rowsOf: withPositions(model, grid),
     merge: (rows, grid) => pool(rows, grid, side),
     projection: { steps, result: projected },
     shapeOf: ({ width, height }) => ({ width: Math.floor(width / side), height: Math.floor(height / side) }),

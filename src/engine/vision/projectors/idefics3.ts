@@ -10,8 +10,8 @@ import type { Size } from "../image.ts";
 import type { Projector, TilePart, Tiling } from "../projector.ts";
 import { resize } from "../resize.ts";
 import { tilesOf } from "../tiles.ts";
-import { buffersOf, layers, norm, project } from "../tower.ts";
-import { fixedGrid, positioned, withPositions } from "./learned-positions.ts";
+import { project } from "../tower.ts";
+import { fixedGrid, siglip } from "./learned-positions.ts";
 
 const SIDE_MAX = 16;
 /** Maximum pixels of the longer side of a tiled image; published models have 2048. */
@@ -19,8 +19,7 @@ const LONGEST_MAX = 8192;
 const AROUND = "<fake_token_around_image>";
 
 export function idefics3(model: ClipModel): Projector {
-  const { dim, keys, imageSize, patch, path } = model;
-  const { x } = buffersOf(model);
+  const { dim, keys, imageSize, path } = model;
   const side = keys.count("vision.projector.scale_factor", { min: 1, max: SIDE_MAX, fallback: 1 });
   const grid = fixedGrid(model);
   if (grid.width % side !== 0) {
@@ -33,21 +32,9 @@ export function idefics3(model: ClipModel): Projector {
   return {
     before: "",
     after: "",
-    size: { kind: "fixed", side: imageSize },
+    ...siglip(model, grid),
     filter: "lanczos",
-    pad: [0, 0, 0],
-    patch,
     tiling: tilingOf({ longest, tile: imageSize }),
-    tower: {
-      steps: [
-        ...positioned(model),
-        ...layers(model, { norm: "layer", mayBeSwapped: true }),
-        norm(model, "layer", { out: x, x, name: "v.post_ln" }),
-      ],
-      result: x,
-    },
-    rowsMax: grid.width * grid.height,
-    rowsOf: withPositions(model, grid),
     merge: (rows, size) => squares(rows, size, { side, byChannel: false }),
     projection: {
       steps: [{ op: "input", out: merged }, ...project(model, "mm.model.fc", { out: projected, x: merged })],

@@ -3,7 +3,7 @@ import type { Step, Weight } from "../../program/step.ts";
 import { AppError } from "../../../base/index.ts";
 import type { ClipModel } from "../clip.ts";
 import type { Grid, Projector } from "../projector.ts";
-import { buffersOf, inputSteps, patchEmbedding } from "../tower.ts";
+import { buffersOf, inputSteps, layers, norm, patchEmbedding } from "../tower.ts";
 
 /** Patches across and down of such a picture. */
 export function fixedGrid({ imageSize, patch, path }: ClipModel): Grid {
@@ -17,6 +17,27 @@ export function positioned(model: ClipModel): Step[] {
   const { pixels, x } = buffersOf(model);
   const added = { name: "added", dim: model.dim };
   return [...inputSteps(pixels, added), ...patchEmbedding(model), { op: "add", out: x, a: x, b: added, scale: 1 }];
+}
+
+/** Shared by projectors over SigLIP: pictures of a fixed size with black padding, all layers, and a final norm. */
+export function siglip(model: ClipModel, grid: Grid) {
+  const { imageSize, patch } = model;
+  const { x } = buffersOf(model);
+  return {
+    size: { kind: "fixed", side: imageSize },
+    pad: [0, 0, 0],
+    patch,
+    tower: {
+      steps: [
+        ...positioned(model),
+        ...layers(model, { norm: "layer", mayBeSwapped: true }),
+        norm(model, "layer", { out: x, x, name: "v.post_ln" }),
+      ],
+      result: x,
+    },
+    rowsMax: grid.width * grid.height,
+    rowsOf: withPositions(model, grid),
+  } as const satisfies Partial<Projector>;
 }
 
 /**
