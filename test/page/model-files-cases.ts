@@ -106,7 +106,7 @@ function dropped(world: () => World): void {
     expect(pageErrors).toEqual([]);
   }, 60_000);
 
-  test("another file that is dropped anywhere is attached to the message", async () => {
+  test("a file that is not a model is attached to the message, wherever it is dropped", async () => {
     const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui#/system`);
     await drop(page, ".sidebar", [file("notes.txt", "some notes")]);
     await page.locator(".attachments").getByText("notes.txt").waitFor();

@@ -232,7 +232,7 @@ describe("an invalid setting is an error naming setting, place, value and expect
     expect(read).toThrow(`${path}:1: unknown setting 'numParalel': did you mean 'numParallel'?`);
   });
 
-  test("a file that is not JSON5, is no object or is missing is named", async () => {
+  test("a file that is missing, is not JSON5 or is not an object is named", async () => {
     expect((await withFile("{")).read).toThrow("not JSON5");
     expect((await withFile("[1]")).read).toThrow("expected an object of settings, got [1]");
     const missing = { env: {}, flags: { config: "/nowhere/x.json5" }, home };

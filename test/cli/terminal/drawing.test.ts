@@ -23,7 +23,7 @@ describe("untrusted text", () => {
     ]);
   });
 
-  test("is the same, whatever its pieces", () => {
+  test("is cleaned the same however it is cut into pieces", () => {
     const piece = fc.string({ unit: fc.constantFrom("a", "\r", "\n", "\x1b", "\x9b", "[", "\u202e") });
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {

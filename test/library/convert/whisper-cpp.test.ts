@@ -117,7 +117,7 @@ const contents = (gguf: ReturnType<typeof openGguf>) =>
     .map(({ name, shape, quant }) => [name, shape, quant.name, Bun.hash(gguf.read(name))])
     .sort();
 
-test("a file becomes the GGUF of the authors' folder", async () => {
+test("a whisper.cpp file has the tensors and sizes of the GGUF made from the authors' folder", async () => {
   const tensors = await plainTensors();
   const { config } = (await readOriginals())["Whisper"]!;
   const folder = await writeFolder(join(root, "folder"), {

@@ -221,7 +221,7 @@ describe("a Go template without messages", () => {
     expect(renderChat(prompt, { messages: [user("a"), assistant("b"), user("c")], now })).toBe("[a]b[c]");
   });
 
-  test("ends at .Response in the last turn, conditions included", () => {
+  test("ends at .Response in the last turn, and drops the conditions after it", () => {
     const go =
       "{{ if .Prompt }}<{{ .Prompt }}>{{ end }}{{ if .Response }}={{ end }}({{ .Response }}){{ if true }}.{{ end }}!";
     const render = (...messages: PromptMessage[]) => renderChat(choosePrompt({ go }), { messages, now });
