@@ -18,7 +18,7 @@ neon=(-march=armv8.2-a+dotprod+fp16 -mno-outline-atomics -mno-outline)
 neon80=(-march=armv8-a -mno-outline-atomics -mno-outline)
 
 compile() { clang-19 "${flags[@]}" "$@" run.c; }
-# The assembler is not told for which function a feature is: it is given all of them.
+# The assembler cannot know which function needs a feature, so it gets all of them.
 assemble() { compile "$@" -S -o - | bun constants.ts | clang-19 "${@/%+fp16/+fp16+i8mm}" -Wno-unused-command-line-argument -c -x assembler -; }
 
 linux() { # NAME TARGET FLAGS

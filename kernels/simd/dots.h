@@ -13,7 +13,7 @@
 #define SOME_ROWS 8
 #define TURN 4
 #define DOTS_SINGLE_MAX (W == 16 ? 2 : 1) // up to this many tokens are faster one by one
-#define NEAR 1152 // bytes between the weight that is read and the one that is fetched, in a half
+#define NEAR 1152 // prefetch distance in bytes within one of a row's two streams
 
 // Prefetches the weights `ahead` of a unit of `bytes` in a stream: a processor prefetches by itself only within a page.
 INL void fetch_ahead(const u8 *p, int bytes, i64 ahead) {

@@ -224,7 +224,7 @@ export const SETTINGS = {
     tolerates: orDefault,
     initial: () => 5 * 60_000,
   }),
-  /** Maximum time without progress of a runner for which requests wait. */
+  /** Time after which a runner without progress counts as hung and is ended. */
   stepTimeoutMs: setting<number>({
     key: "stepTimeout",
     env: ["HEARTH_STEP_TIMEOUT"],

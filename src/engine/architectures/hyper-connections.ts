@@ -89,7 +89,7 @@ function connections(model: Model): Connections {
       { op: "addVector", x: weights, w: model.vector(`${name}_base`, weights.dim) },
       { op: "activate", x: weights, act: "sigmoid" },
       { op: "slice", out: pre, x: weights, heads: 1, at: 0 },
-      // epsilon for each weight
+      // adds epsilon to each weight: a copy whose values are all clamped to it
       { op: "slice", out: least, x: weights, heads: 1, at: 0 },
       { op: "clamp", x: least, min: floor, max: floor },
       { op: "add", out: pre, a: pre, b: least, scale: 1 },

@@ -73,7 +73,7 @@ export interface LayerOptions {
   readonly norm: NormKind;
   /** Steps on a query or key after its norm. */
   readonly turn?: (x: Buf, heads: number) => Step[];
-  /** Steps on values. */
+  /** Steps on attention's values, before they are used. */
   readonly values?: readonly Step[];
   /** 1 / sqrt(headDim) */
   readonly scale?: number;

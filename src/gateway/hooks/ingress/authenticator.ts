@@ -81,7 +81,7 @@ export class Authenticator {
     return { auth, headers: DEPRECATION };
   }
 
-  /** The pass of a valid signature for a mapping, or the reason of the failure. Counts no failure. */
+  /** Admits a valid signature for a mapping, or returns the reason. Does not count failures. */
   bySignature(
     { id, auth: config }: { id: string; auth: SignatureConfig },
     client: Client,
