@@ -19,7 +19,6 @@ INL void interleaved_row(const u8 *w, i64 row, i64 bytes, u8 *to) {
 
 #if defined(__wasm__)
 #define INTERLEAVED_TOKENS 3
-#define INTERLEAVED_BYTES (34 * INTERLEAVED_ROWS) // for a block of each row
 
 // As half4, but infinities become numbers.
 INL f32x4 finite4(u16x4 h) {

@@ -70,18 +70,6 @@ INL i32x8 dot32s(i8x32 s, i8x32 x) {
 #endif
 }
 
-INL i32x16 dot64(int is_signed, u8x64 u, i8x64 x) {
-#if defined(__AVX512VNNI__)
-  return (i32x16)_mm512_dpbusd_epi32(_mm512_setzero_si512(), (__m512i)u, (__m512i)x);
-#else
-  union { u8x64 v; u8x32 h[2]; } a = {u};
-  union { i8x64 v; i8x32 h[2]; } b = {x};
-  i32x8 low = is_signed ? dot32s((i8x32)a.h[0], b.h[0]) : dot32(a.h[0], b.h[0]);
-  i32x8 high = is_signed ? dot32s((i8x32)a.h[1], b.h[1]) : dot32(a.h[1], b.h[1]);
-  return JOIN8(low, high);
-#endif
-}
-
 // acc + the product of one register
 INL vi dot_add(int is_signed, vi acc, vu u, vs x) {
 #if defined(__AVX512VNNI__)
