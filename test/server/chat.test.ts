@@ -112,6 +112,7 @@ describe("every field of the request", () => {
         tool_calls: [{ id: "c", function: { name: "f", arguments: { z: 1, a: 2 } } }],
       },
       { role: "tool", content: "-3 C", tool_name: "f", tool_call_id: "c", extra: true },
+      { role: "X", content: "templates decide" },
     ];
     const tools = [
       { type: "function", function: { name: "f", description: "d", parameters: { type: "object", minimum: 1 } } },
@@ -129,6 +130,7 @@ describe("every field of the request", () => {
           tool_calls: [{ id: "c", function: { name: "f", arguments: { z: 1, a: 2 } } }],
         },
         { role: "tool", content: "-3 C", tool_name: "f", tool_call_id: "c" },
+        { role: "x", content: "templates decide" },
       ],
       tools,
       options: { seed: 1 },

@@ -81,7 +81,7 @@ test("every field of a request reaches the created model", async () => {
     system: "Be brief.",
     parameters: { temperature: 0.2, stop: ["END"] },
     messages: [
-      { role: "user", content: "hi" },
+      { role: "User", content: "hi" },
       { role: "assistant", content: "hello" },
     ],
     renderer: "glm-4.7",
@@ -103,7 +103,7 @@ test("every field of a request reaches the created model", async () => {
     licenses: body.license,
     system: body.system,
     parameters: { temperature: 0.2, stop: ["END"] },
-    messages: body.messages,
+    messages: [{ role: "user", content: "hi" }, body.messages[1]],
     config: { model_family: "fam", file_type: "Q1", model_type: "9B", context_length: 7, capabilities: ["tools"] },
   });
   const shown = (await (await harness.post("/api/show", { model: "user/new:1" })).json()) as Record<string, unknown>;

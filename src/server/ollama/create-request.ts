@@ -177,7 +177,7 @@ function storedMessage({
     const got = JSON.stringify(role.slice(0, 40));
     throw new AppError("bad_request", `messages: expected a role such as "system", "user" or "assistant", got ${got}`);
   }
-  return { role, content };
+  return { role: role.toLowerCase(), content };
 }
 
 /** Names in `info`, with the type of each and the field of the configuration that it sets. */
