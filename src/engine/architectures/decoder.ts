@@ -204,6 +204,23 @@ export function moeOrFeedForward(
   return moe(model, layer, options);
 }
 
+/**
+ * Dense layers first, as many as the file says (default 0), then layers of experts.
+ * @param options `normalize`: default by the file
+ */
+export function denseThenExperts(
+  model: Model,
+  options: Omit<MoeOptions, "normalize"> & { readonly normalize?: boolean },
+): (layer: number) => Step[] {
+  const { keys, nLayers } = model;
+  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  return (layer) => {
+    if (layer < leading) return feedForward(model, layer, { act: options.act });
+    const normalize = options.normalize ?? keys.flag("expert_weights_norm", false);
+    return moe(model, layer, { ...options, normalize });
+  };
+}
+
 interface MoeOptions {
   readonly act: Gating;
   /** Divides the weights of the chosen experts by their sum. */

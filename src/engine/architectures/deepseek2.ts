@@ -5,7 +5,7 @@
  */
 import type { Activation, Buf, RopeScaling, Routing, Step } from "../program/step.ts";
 import { attention, resultGate, type Choice } from "./attention.ts";
-import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { decoder, denseThenExperts, feedForward, sequentialBlock } from "./decoder.ts";
 import { routingOf } from "./experts.ts";
 import { HEAD_DIM_MAX } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
@@ -27,44 +27,32 @@ export type Chooser = (layer: number, narrow: Buf) => Choice;
 
 export function deepseek2(model: Model, frame = decoder, variant: Variant = {}): Step[] {
   const { score = "softmax", chooser } = variant;
-  const { keys, nLayers, vocabSize } = model;
+  const { nLayers, vocabSize } = model;
   const { keyDim } = latentSizes(model);
   const rope = latentRope({ ...model, headDim: keyDim });
   const scale = latentScale(model, rope.attnFactor, rope.freqScale) ** 2 / Math.sqrt(keyDim);
   const choose = chooser?.(rope);
   const attend = latentAttention(model, { rope, rotaryDim: rope.rotaryDim, scale, ...(choose && { choose }) });
-  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
   const isFlash = vocabSize === GLM_FLASH.vocabSize && GLM_FLASH.layers.includes(nLayers);
-  const routing = routingOf(model, isFlash ? "sigmoid" : score);
+  const ffn = denseThenExperts(model, { act: "silu", routing: routingOf(model, isFlash ? "sigmoid" : score) });
   return frame(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: attend(layer),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, {
-                act: "silu",
-                normalize: keys.flag("expert_weights_norm", false),
-                routing,
-              }),
+        ffn: ffn(layer),
       }),
   });
 }
 
 /** DeepSeek-OCR's text model: plain attention, and experts. */
 export function deepseek2Ocr(model: Model): Step[] {
-  const { keys, nLayers } = model;
   const rope = ropeOf(model, { style: "neox" });
-  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
+  const ffn = denseThenExperts(model, { act: "silu" });
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope }),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize: keys.flag("expert_weights_norm", false) }),
+        ffn: ffn(layer),
       }),
   });
 }

@@ -4,7 +4,7 @@
  */
 import type { GateLimit, Step } from "../program/step.ts";
 import { attention } from "./attention.ts";
-import { decoder, feedForward, moe, normSteps, sequentialBlock } from "./decoder.ts";
+import { decoder, denseThenExperts, feedForward, moe, normSteps, sequentialBlock } from "./decoder.ts";
 import { LIMIT_MIN, routingOf } from "./experts.ts";
 import { readLayers, readWindows } from "./hparams.ts";
 import { buffersOf, type Model } from "./model.ts";
@@ -18,13 +18,10 @@ const POST_EPS = 1e-8;
 
 /** Trinity: experts in all layers except the first few, norms before and after each block. */
 export function afmoe(model: Model): Step[] {
-  const { keys, dim, nLayers } = model;
+  const { keys, dim } = model;
   const rope = ropeOf(model, { style: "neox" });
   const local = windowRope(model, rope);
   const windows = readWindows(keys, model, { window: 0, period: 4 });
-  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
-  const routing = routingOf(model, "sigmoid");
-  const normalize = keys.flag("expert_weights_norm", false);
   return sequential(model, {
     rope,
     local,
@@ -34,10 +31,7 @@ export function afmoe(model: Model): Step[] {
     attnPostNorm: "post_attention_norm",
     ffnPostNorm: "post_ffw_norm",
     perLayer: (layer) => ((layer + 1) % NO_ROPE_PERIOD === 0 ? { rope: undefined } : {}),
-    ffn: (layer) =>
-      layer < leading
-        ? feedForward(model, layer, { act: "silu" })
-        : moe(model, layer, { act: "silu", normalize, routing }),
+    ffn: denseThenExperts(model, { act: "silu", routing: routingOf(model, "sigmoid") }),
   });
 }
 

@@ -6,7 +6,7 @@
 import type { Buf, RopeScaling, Step } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
 import { attention, type Choice } from "./attention.ts";
-import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { decoder, denseThenExperts, sequentialBlock } from "./decoder.ts";
 import { deepseek2, queryRank, type Chooser } from "./deepseek2.ts";
 import { routingOf } from "./experts.ts";
 import { HEAD_DIM_MAX, type Keys } from "./hparams.ts";
@@ -109,20 +109,14 @@ function turnLast(x: Buf, { heads, headDim, rope }: { heads: number; headDim: nu
 
 /** MiniMax M3: dense layers, then experts and a shared one, all gated as in gpt-oss. */
 export function minimaxM3(model: Model): Step[] {
-  const { keys, nLayers } = model;
   const rope = ropeOf(model, { style: "neox" });
-  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
-  const routing = routingOf(model);
-  const act = "swiglu_oai";
+  const ffn = denseThenExperts(model, { act: "swiglu_oai", routing: routingOf(model) });
   const chooser = blockIndexer(model, rope);
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: attention(model, layer, { rope, needsQkNorm: true, choice: chooser(layer) }),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act })
-            : moe(model, layer, { act, normalize: keys.flag("expert_weights_norm", false), routing }),
+        ffn: ffn(layer),
       }),
   });
 }

@@ -5,7 +5,7 @@
  */
 import type { Buf, GateLimit, Step, Weight } from "../program/step.ts";
 import { AppError } from "../../base/index.ts";
-import { decoder, feedForward, moe, sequentialBlock } from "./decoder.ts";
+import { decoder, denseThenExperts, feedForward, moe, sequentialBlock } from "./decoder.ts";
 import { latentAttention, latentSizes } from "./deepseek2.ts";
 import { LIMIT_MIN, routingOf } from "./experts.ts";
 import { CONV_KERNEL_MAX, HEAD_DIM_MAX, readLayers } from "./hparams.ts";
@@ -13,21 +13,16 @@ import { buffersOf, qkv, type Model } from "./model.ts";
 import { ropeOf } from "./rope.ts";
 
 export function kimiLinear(model: Model): Step[] {
-  const { keys, nLayers } = model;
-  const { kvHeads } = readLayers(keys, model);
+  const { kvHeads } = readLayers(model.keys, model);
   const { keyDim } = latentSizes(model);
   const rotaryDim = unturnedDim(model);
   const attend = latentAttention(model, { rope: undefined, rotaryDim, scale: 1 / Math.sqrt(keyDim) });
-  const leading = keys.count("leading_dense_block_count", { min: 0, max: nLayers, fallback: 0 });
-  const routing = routingOf(model);
+  const ffn = denseThenExperts(model, { act: "silu", normalize: true, routing: routingOf(model) });
   return decoder(model, {
     block: (layer) =>
       sequentialBlock(model, layer, {
         attention: kvHeads[layer] === 0 ? deltaAttention(model, layer) : attend(layer),
-        ffn:
-          layer < leading
-            ? feedForward(model, layer, { act: "silu" })
-            : moe(model, layer, { act: "silu", normalize: true, routing }),
+        ffn: ffn(layer),
       }),
   });
 }
