@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { newKey } from "../../packaging/release/sign.ts";
 import { VERSION } from "../../src/base/version.ts";
+import { drawn } from "../seed.ts";
 
 setDefaultTimeout(240_000); // it compiles, and packs 150 MB several times
 
@@ -181,7 +182,7 @@ test.skipIf(!canRun || !Bun.which("dpkg") || process.getuid?.() !== 0)(
   },
 );
 
-test.skipIf(!canRun || !Bun.which("npm"))("npm: npx downloads two packages, and the program runs", async () => {
+async function runByNpx(): Promise<void> {
   const home = makeHome("npm");
   const env = { npm_config_registry: url, npm_config_cache: join(home, "cache"), npm_config_update_notifier: "false" };
   sent = 0;
@@ -194,9 +195,9 @@ test.skipIf(!canRun || !Bun.which("npm"))("npm: npx downloads two packages, and 
     code: 1,
     out: expect.stringContaining("is updated by: npx --yes hearth-llm@latest"),
   });
-});
+}
 
-test.skipIf(!canRun || !Bun.which("npm"))("npm: a program with another digest is not unpacked", async () => {
+async function refuseOtherDigest(): Promise<void> {
   const home = makeHome("npm-damaged");
   const packages = NPM.map((name) => join(release, "npm", `${name}-${VERSION}.tgz`));
   const env = { npm_config_registry: url, npm_config_cache: join(home, "cache"), npm_config_update_notifier: "false" };
@@ -207,4 +208,12 @@ test.skipIf(!canRun || !Bun.which("npm"))("npm: a program with another digest is
   const refused = await run([join(home, "node_modules/.bin/hearth"), "--version"], home);
   expect(refused).toMatchObject({ code: 1, out: expect.stringContaining("is damaged: install the package again") });
   expect(existsSync(join(inside, "hearth"))).toBe(false);
-});
+}
+
+/** Each unpacks two packages of 150 MB for four seconds of processors: a run draws one. */
+const BY_NPM = [
+  ["npx downloads two packages, and the program runs", runByNpx],
+  ["a program with another digest is not unpacked", refuseOtherDigest],
+] as const;
+
+test.skipIf(!canRun || !Bun.which("npm")).each(drawn("packages of npm", BY_NPM, 1))("npm: %s", (_, check) => check());
