@@ -89,7 +89,7 @@ test.each(drawn("a cache in 8 bits", EIGHT_BIT_CASES, 3))(
     if (simd && isAlike)
       expect(nmse(got, joined(await runCase(simd.backend, each, EIGHT_BITS)))).toBeLessThan(ALIKE_NMSE_MAX);
   },
-  60_000,
+  180_000,
 );
 
 /** The CPU's cache in 4 bits, everything else in float32. */
@@ -119,7 +119,7 @@ test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 1))(
     expect(error / ofCpu).toBeLessThan(1.3); // both rotate; scales are rounded differently
     expect(error / ofCpu).toBeGreaterThan(0.6);
   },
-  60_000,
+  180_000,
 );
 
 const FEW_BITS = [
@@ -163,7 +163,7 @@ test.each(drawn("copies in few bits", FEW_BITS, 1))(
     expect(nmse(shifted[0]!, shifted[1]!)).toBeLessThan(most);
     expect(nmse(shifted[0]!, shifted[1]!)).toBeGreaterThan(least);
   },
-  60_000,
+  180_000,
 );
 
 const headDimOf = ({ program: { steps } }: Case): number =>
@@ -193,7 +193,7 @@ test.each(drawn("choices in few bits", CHOICES, 2))(
     const ofCpu = nmse(joined(await runCase(simd.backend, each, { ...mode, small: true })), exact);
     expect(error / ofCpu).toBeWithin(0.6, 1.5);
   },
-  60_000,
+  180_000,
 );
 
 test("a NaN in keys is an error with a cache in 8 bits", async () => {
@@ -205,7 +205,7 @@ test("a NaN in keys is an error with a cache in 8 bits", async () => {
   const rows = { slot: 0, start: 0, tokens: Int32Array.of(1, 2), logits: "last" } as const;
   await expect(session.run([rows])).rejects.toThrow("expected numbers, got NaN");
   session.close();
-}, 60_000);
+}, 180_000);
 
 test("a value takes 4 bytes in precise mode, 2 by default, and 36/32 or 20/32 in q8_0 or q4_0", async () => {
   const { program, options } = caseOf("attention: 6 heads on 2 of 32");
@@ -221,7 +221,7 @@ test("a value takes 4 bytes in precise mode, 2 by default, and 36/32 or 20/32 in
   expect(await kvBytes({ kvType: "q8_0" })).toBe((36 / 32) * values);
   expect(await kvBytes({ kvType: "q4_0" })).toBe((20 / 32) * values);
   expect(await kvBytes({ kvType: "q8_0", precise: true })).toBe(4 * values);
-}, 60_000);
+}, 180_000);
 
 test("the cache is in float32 if heads are no multiple of 4, and not in 8 bits if they are no multiple of 8", () => {
   const typeOf = (name: string, precise = false) => cacheTypeOf(caseOf(name).program.steps, { precise });

@@ -70,7 +70,7 @@ describe("products of bytes", () => {
       const packed = join(await run(gpu.backend, each, { gpuKernels: tuningOf("packed") }));
       expect(nmse(packed, expected)).toBeLessThan(PACKED_NMSE_MAX);
       expect(nmse(packed, expected)).toBeGreaterThan(1e-8); // they were used
-    }, 60_000);
+    }, 180_000);
   }
 
   test("agree with the reference for several matrices, some of floats, and for experts", async () => {
@@ -90,7 +90,7 @@ describe("products of bytes", () => {
       const got = join(await run(gpu.backend, each, { gpuKernels: tuningOf("packed,columns=2") }));
       expect(nmse(got, expected), each.name).toBeLessThan(10 * PACKED_NMSE_MAX);
     }
-  }, 60_000);
+  }, 180_000);
 
   test("give a row the same bits alone and beside others", async () => {
     const counts = [1, 2, 8, 9, 32];
@@ -101,7 +101,7 @@ describe("products of bytes", () => {
       const [alone, ...company] = await run(gpu.backend, each, { gpuKernels: tuningOf(text) });
       for (const results of company) expect(differences(results.slice(0, 9), alone!)).toBe(0);
     }
-  }, 60_000);
+  }, 180_000);
 
   test("make a NaN among activations an error", async () => {
     const each = bytesCase("q8_0", 5);
@@ -113,14 +113,14 @@ describe("products of bytes", () => {
     const batches = [[{ slot: 0, start: 0, tokens: Int32Array.of(0), logits: "last" as const }]];
     const broken = run(gpu.backend, { ...each, program, batches }, { gpuKernels: tuningOf("packed") });
     await expect(broken).rejects.toThrow(/expected numbers, got NaN at row 0/);
-  }, 60_000);
+  }, 180_000);
 
   test("are not made in precise mode", async () => {
     const each = bytesCase("q4_0", 5);
     const expected = await run(gpu.backend, each, { gpuKernels: "auto", precise: true });
     const got = await run(gpu.backend, each, { gpuKernels: tuningOf("packed"), precise: true });
     expect(got).toEqual(expected);
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("loads of 16 bytes", () => {
@@ -132,7 +132,7 @@ describe("loads of 16 bytes", () => {
       const expected = await run(cpuBackend, each);
       const got = await run(gpu.backend, each, { gpuKernels: tuning });
       for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
-    }, 60_000);
+    }, 180_000);
   }
 
   test("agree with the reference for several matrices after a norm, and for experts", async () => {
@@ -151,7 +151,7 @@ describe("loads of 16 bytes", () => {
       const got = await run(gpu.backend, each, { gpuKernels: tuningOf("loads16,columns=2") });
       for (const [i, logits] of got.entries()) expectClose(logits, expected[i]!, each.tolerance);
     }
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("sizes", () => {
@@ -200,4 +200,4 @@ test("a tuning that the device has no room for is refused with the device's limi
   const huge = { ...tuningOf("plain"), columns: 8, threads: 4096 };
   const message = /^kernels threads=4096,.*: GPU '.+' has workgroups of \d+ threads and \d+ bytes$/;
   await expect(run(gpu.backend, bytesCase("q4_0", 3), { gpuKernels: huge })).rejects.toThrow(message);
-}, 60_000);
+}, 180_000);
