@@ -1,6 +1,6 @@
 /**
- * The gateway's own tests on PostgreSQL: both databases must behave the same. A run draws a third of the files by its
- * seed: one of every three files of similar size; files that mostly wait run beside them.
+ * The gateway's own tests on PostgreSQL: both databases must behave the same. A run draws a quarter of the files by
+ * its seed: one of every four files of similar size; files that mostly wait run beside them.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -31,14 +31,14 @@ async function suite(): Promise<string[]> {
   return files.filter((_, i) => opens[i]);
 }
 
-/** Draws one of each three files in the order of their numbers of tests: no draw has only small files. */
-async function drawThird(files: readonly string[]): Promise<string[]> {
+/** Draws one of each four files in the order of their numbers of tests: no draw has only small files. */
+async function drawQuarter(files: readonly string[]): Promise<string[]> {
   const testsIn = async (file: string): Promise<number> =>
     (await Bun.file(join(import.meta.dir, "..", file)).text()).split(/^ *test[.(]/m).length - 1;
   const counts = new Map(await Promise.all(files.map(async (file) => [file, await testsIn(file)] as const)));
   const bySize = files.toSorted((a, b) => counts.get(a)! - counts.get(b)!);
-  const thirds = Array.from({ length: Math.ceil(files.length / 3) }, (_, i) => bySize.slice(3 * i, 3 * i + 3));
-  return thirds.flatMap((three, i) => drawn(`files on PostgreSQL ${i}`, three, 1));
+  const fours = Array.from({ length: Math.ceil(files.length / 4) }, (_, i) => bySize.slice(4 * i, 4 * i + 4));
+  return fours.flatMap((four, i) => drawn(`files on PostgreSQL ${i}`, four, 1));
 }
 
 /** Returns the failures, and the number of passed tests. */
@@ -63,7 +63,7 @@ test.skipIf(!hasPostgres)(
       const files = await suite();
       const others = files.filter((file) => !WAITING.includes(file));
       expect(files.length - others.length).toBe(WAITING.length);
-      const some = await drawThird(others);
+      const some = await drawQuarter(others);
       const ends = await Promise.all([run(server.url, WAITING), run(server.url, some)]);
       expect(ends.map(({ failed }) => failed)).toEqual([[], []]);
       expect(ends[0]!.passed).toBeGreaterThan(20);
