@@ -94,7 +94,8 @@ export function deltaAttention(model: Model, layer: number, { bound, negative }:
   };
   const narrowed = (to: Buf, name: string): Step[] => {
     const whole = [`ssm_${name}`, ...(bound === undefined ? [] : [`ssm_${name}_a`])];
-    const found = whole.find((each) => model.rows(`${blk}.${each}`) === to.dim);
+    const isNarrowed = model.has(`${blk}.ssm_${name}_b.weight`);
+    const found = isNarrowed ? undefined : whole.find((each) => model.rows(`${blk}.${each}`) === to.dim);
     if (found !== undefined) return [project(to, h, found)];
     return [project(low, h, `ssm_${name}_a`), project(to, low, `ssm_${name}_b`)];
   };

@@ -18,6 +18,7 @@ const OTHERS: Readonly<Record<string, RegExp>> = {
   bailingmoe3: /attn_(q|k|v|output)\.|ssm_beta/,
   cogvlm: /attn_qkv/,
   hy_v4: /./,
+  "kimi-k3": /attn_(q|k|v|output)\.|ssm_beta/,
   "kimi-linear": /attn_[qkv]\.|blk\.1\.attn_output|ssm_beta/, // layer 1 has a delta rule
   mimo2: /attn_[qkv]\./,
   openelm: /attn_qkv/,

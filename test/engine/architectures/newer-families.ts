@@ -108,6 +108,18 @@ const hyperConnections = {
 const { ssm_g_a: _, ssm_g_b: __, ...narrowDecays } = kdaLayer;
 const fullGateLayer: Shapes = { ...narrowDecays, ssm_g: [DIM, 32], "ssm_a.": [2] };
 
+/** The narrow vector of a single head is as wide as all heads together. */
+const oneHeadLayer: Shapes = {
+  ...Object.fromEntries(["attn_q", "attn_k", "attn_v", "ssm_g", "ssm_f_a"].map((name) => [name, [DIM, HEAD]])),
+  ...Object.fromEntries(["q", "k", "v"].map((part) => [`ssm_conv1d_${part}`, [4, 1, HEAD]])),
+  ssm_f_b: [HEAD, HEAD],
+  ssm_beta: [DIM, 1],
+  "ssm_a.": [1],
+  "ssm_dt.bias": [HEAD],
+  ssm_norm: [HEAD],
+  attn_output: [HEAD, DIM],
+};
+
 /** Experts of 32 values. */
 const narrowMixture: Shapes = {
   ...mixture,
@@ -304,6 +316,29 @@ export const newerFamilies: Readonly<Record<string, Family>> = {
     layers: each(5, (i) => ({
       ...norms("attn_norm", "ffn_norm", "attn_res_score", "ffn_res_score"),
       ...(i % 2 === 0 ? fullGateLayer : { ...latent(2, 24), attn_gate: [DIM, 2 * HEAD] }),
+      ...(i === 0 ? mlp() : narrowMixture),
+    })),
+  },
+  "kimi-k3-head": {
+    arch: "kimi-k3",
+    keys: {
+      ...mixtureKeys,
+      ...latentKeys,
+      "attention.head_count": u32(1),
+      "attention.head_count_kv": new Uint32Array([0, 1, 0]),
+      "attention.q_lora_rank": u32(24),
+      "kda.head_dim": u32(HEAD),
+      "kda.gate_lower_bound": f32(-5),
+      "ssm.conv_kernel": u32(4),
+      "attn_res.block_size": u32(2),
+      expert_latent_length: u32(32),
+      "activation.situ_beta": f32(0.7),
+      "activation.situ_linear_beta": f32(0.9),
+    },
+    shapes: { output: [DIM, VOCAB], output_res_score: [DIM] },
+    layers: each(3, (i) => ({
+      ...norms("attn_norm", "ffn_norm", "attn_res_score", "ffn_res_score"),
+      ...(i % 2 === 0 ? oneHeadLayer : { ...latent(1, 24), attn_gate: [DIM, HEAD] }),
       ...(i === 0 ? mlp() : narrowMixture),
     })),
   },
