@@ -5,7 +5,7 @@ import type { GpuProvider } from "./backends/webgpu/provider.ts";
 
 export { chooseAmong, type Choices } from "./backends/choose.ts";
 export { loadOptionsFor } from "./backends/small.ts";
-export { wasmLacks } from "./backends/wasm/lacks.ts";
+export { missingWasmFeature } from "./backends/wasm/missing-feature.ts";
 export type { WasmHost } from "./backends/wasm/index.ts";
 export { runThread, type ThreadOrders } from "./backends/wasm/threads.ts";
 export { adapterRefuses } from "./backends/webgpu/adapters.ts";

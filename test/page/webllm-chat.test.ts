@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { FromWebLlm, ToWebLlm } from "../../src/page/engine/webllm/messages.ts";
 import { makeApi } from "../../src/page/app/base/api.ts";
 import type { AnswerEvent } from "../../src/page/app/chat/answers.ts";
-import { makeTurns } from "../../src/page/app/engine/queue.ts";
+import { makeQueue } from "../../src/page/app/engine/queue.ts";
 import { answer } from "../../src/page/app/engine/webllm-chat.ts";
 import { en } from "../../src/page/app/words/en.ts";
 
@@ -29,7 +29,7 @@ test("concurrent chats get their own answers, and a waiting one can be canceled"
   const { worker, asked, say } = loadedWorker();
   const json = async <T>(): Promise<T> => ({ digest: "digest", files: [], config: {} }) as T;
   const api = { ...makeApi({ storage: sessionKept() }), json };
-  const place = { api, words: () => en, present: () => worker, hold: () => {}, inTurn: makeTurns() };
+  const place = { api, words: () => en, present: () => worker, hold: () => {}, inTurn: makeQueue() };
   const ask = async (content: string, { signal } = new AbortController()): Promise<string> => {
     const events: AnswerEvent[] = [];
     const question = { model: "m", messages: [{ role: "user", content }], options: {} };

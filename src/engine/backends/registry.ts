@@ -9,7 +9,7 @@ import { dawn } from "./host/dawn.ts";
 import { findLevel, wasmDamage } from "./host/simd-library.ts";
 import type { Offload } from "./offload.ts";
 import { libraryLacks } from "./onnx/library.ts";
-import { wasmLacks } from "./wasm/lacks.ts";
+import { missingWasmFeature } from "./wasm/missing-feature.ts";
 import { adapterRefuses } from "./webgpu/adapters.ts";
 
 /**
@@ -22,7 +22,7 @@ export const slowOnCpu = once((): string | undefined => {
 });
 
 /** The same of the kernels as WebAssembly. */
-const noWasm = once(() => wasmLacks() ?? wasmDamage());
+const noWasm = once(() => missingWasmFeature() ?? wasmDamage());
 
 const backends = {
   webgpu: {

@@ -4,7 +4,7 @@ import type { ChatRequest, InferenceEvent, Message, ToolCall } from "../../runti
 import { operator, type TaintedText } from "./boundary/tainted-text.ts";
 import { withoutCalls } from "./call-markup.ts";
 import type { CallRow, Journal, KnownRound } from "./calls/journal.ts";
-import { makeCall, makeRepeatable, unknownNote } from "./calls/make-call.ts";
+import { makeCall, makeRepeatable, noteOfUnknownEffects } from "./calls/make-call.ts";
 import type { ServerTool } from "./calls/server-tools.ts";
 import { fitRound, type ToolMessage } from "./fit-turn.ts";
 import { callTool, RESULT_CHARS_MAX, renderResult } from "./tools/index.ts";
@@ -167,7 +167,7 @@ function toolMessage(call: ToolCall, result: TaintedText): ToolMessage {
  */
 function answerOf({ text, usage, unknown }: Progress, { model, tools }: Asking["chat"], hasCalls: boolean): string {
   const answer = tools ? text : withoutCalls(text);
-  const note = unknown.length > 0 ? unknownNote(unknown) : undefined;
+  const note = unknown.length > 0 ? noteOfUnknownEffects(unknown) : undefined;
   if (answer.trim() !== "" || (text.trim() === "" && !hasCalls)) {
     return note === undefined ? answer : `${answer.trimEnd()}\n\n${note}`.trimStart();
   }

@@ -41,12 +41,12 @@ export function auditLast({ channels, snapshot }: AuditParts, report: Report): v
   const willSpeak = target !== "none" && to !== undefined;
   if (!last || last.hasDefault || willSpeak) return;
   const message = `not set, and agents.defaults.heartbeat.to neither: messages to 'last', which is ${last.id}, have no recipient`;
-  const severity = speaksToLast(snapshot) ? "warn" : "info";
+  const severity = sendsToLast(snapshot) ? "warn" : "info";
   report(severity, "no-recipient", { path: ["channels", last.id, "defaultTo"], message });
 }
 
 /** True if the configuration sends something to `last`; false: all replies of mappings have recipients. */
-export function speaksToLast(snapshot: GatewaySnapshot): boolean {
+export function sendsToLast(snapshot: GatewaySnapshot): boolean {
   const { prompt, target } = snapshot.agents.defaults.heartbeat;
   const { all } = makeMappings(snapshot);
   if (!isLast(target) || prompt !== undefined || all.length === 0) return true;

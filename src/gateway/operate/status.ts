@@ -7,7 +7,7 @@ import { outboxStats } from "../channels/outbox/messages.ts";
 import type { Deliveries } from "../hooks/queue/deliveries/deliveries.ts";
 import { briefOf, type MailBrief, type MailStatus } from "../hooks/mail/status.ts";
 import type { Worker } from "../hooks/queue/worker/worker.ts";
-import { speaksToLast } from "./audit-delivery.ts";
+import { sendsToLast } from "./audit-delivery.ts";
 import type { GatewaySnapshot } from "./snapshot.ts";
 import type { Storage } from "./storage.ts";
 
@@ -58,7 +58,7 @@ export async function statusOf({
   const findings = await liveFindings();
   const brief = {
     ...(worker.isPaused ? { paused: true as const } : {}),
-    ...(speaksToLast(snapshot()) && (await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
+    ...(sendsToLast(snapshot()) && (await heartbeat.isUnheard()) ? { heartbeat: "unheard" as const } : {}),
     ...(mail ? { mail: briefOf(mail) } : {}),
     ...(findings.length > 0 ? { findings } : {}),
   };

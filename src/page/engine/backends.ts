@@ -8,7 +8,7 @@ import {
   openWebGpuBackend,
   pageGpu,
   type WasmHost,
-  wasmLacks,
+  missingWasmFeature,
 } from "../../engine/portable.ts";
 
 /** The name of a Worker that is a kernel thread; it runs the same script as the Worker that started it. */
@@ -30,7 +30,7 @@ export function makePageBackends(): Choices {
       open: async () => (webgpu ??= await openWebGpuBackend(gpu)),
     },
     wasm: {
-      unavailable: wasmLacks,
+      unavailable: missingWasmFeature,
       open: async () => (wasm ??= await openWasmBackend(pageKernels())),
     },
     cpu: { unavailable: () => undefined, open: openCpuBackend },

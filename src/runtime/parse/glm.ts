@@ -22,21 +22,21 @@ export const glm: ToolFormat = {
   markup: [...OPENS, ...CLOSES, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"],
   forced: { ...plainForced, open: "<tool_call>" },
   grammar: (w) => {
-    const one = w.perTool((tool) => `${w.text(tool.name)} ${w.ws} ${pairs(w, tool)}`);
+    const one = w.perTool((tool) => `${w.text(tool.name)} ${w.ws} ${argumentPairs(w, tool)}`);
     return [{ opens: OPENS, rest: `${w.ws} ${one} ${w.text("</tool_call>")}` }];
   },
-  makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactPairs(tools) }),
+  makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactArguments(tools) }),
 };
 
 /** @param sign suffix of each tag's name */
-export function pairs(w: CallWriter, tool: CallableTool, sign = ""): string {
+export function argumentPairs(w: CallWriter, tool: CallableTool, sign = ""): string {
   const tag = (name: string): string => `<${name}${sign}>`;
   const open = (key: string): string => `${tag("arg_key")}${key}${tag("/arg_key")}\n${tag("arg_value")}`;
   return rawArguments(w, tool, { open, close: tag("/arg_value") });
 }
 
 /** @param sign suffix of each tag's name */
-export const exactPairs = (tools: readonly Tool[], sign = ""): ExactCalls => ({
+export const exactArguments = (tools: readonly Tool[], sign = ""): ExactCalls => ({
   patterns: {
     open:
       sign === "" ? /^\s*([^\s<]+)\s*/y : new RegExp(`\\s*<tool_call${sign}>\\s*([^\\s<]+)<tool_sep${sign}>\\s*`, "y"),

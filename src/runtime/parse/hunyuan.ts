@@ -10,7 +10,7 @@
  */
 import { makeExactParser } from "./exact-calls.ts";
 import { plainForced, type ToolFormat } from "./format.ts";
-import { exactPairs, pairs } from "./glm.ts";
+import { exactArguments, argumentPairs } from "./glm.ts";
 
 const SIGN = ":opensource";
 const END = `${SIGN}>`;
@@ -26,9 +26,11 @@ export const hunyuan: ToolFormat = {
   forced: { ...plainForced, open: `${OPENS[0]}\n` },
   grammar: (w) => {
     const one = w.perTool(
-      (tool) => `${w.text(`${CALL}${tool.name}<tool_sep${END}`)} ${w.ws} ${pairs(w, tool, SIGN)} ${w.text(CALL_END)}`,
+      (tool) =>
+        `${w.text(`${CALL}${tool.name}<tool_sep${END}`)} ${w.ws} ${argumentPairs(w, tool, SIGN)} ${w.text(CALL_END)}`,
     );
     return [{ opens: OPENS, rest: `${w.ws} ${w.many(one, w.ws)} ${w.ws} ${w.text(CLOSES[0]!)}` }]; // there is one
   },
-  makeParser: (tools) => makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactPairs(tools, SIGN) }),
+  makeParser: (tools) =>
+    makeExactParser({ opens: OPENS, closes: CLOSES, raw: RAW, exact: exactArguments(tools, SIGN) }),
 };

@@ -33,7 +33,7 @@ interface Beside {
 }
 
 /** Counts a request of a model with other adapters than the entry's own; returns a function that ends it. */
-export function joinBeside({ model: own, beside }: Entry, model: PoolModel): () => void {
+export function countBorrower({ model: own, beside }: Entry, model: PoolModel): () => void {
   const key = weightsKey(model);
   if (key === weightsKey(own)) return () => {};
   const joined = beside.get(key) ?? { model, users: 0 };

@@ -5,7 +5,7 @@
  */
 import { abortable, AppError, assert, once, reasonOf, shuttingDown } from "../../base/index.ts";
 import type { LoadingOptions, LoadMessage } from "../../engine/index.ts";
-import { compatible, describe, joinBeside, slotsOf, stays, type Entry } from "./entry.ts";
+import { compatible, describe, countBorrower, slotsOf, stays, type Entry } from "./entry.ts";
 import { evictionOrder, victimOf } from "./eviction-order.ts";
 import { startWithRoom } from "./gpu-room.ts";
 import { modelActivity } from "./model-activity.ts";
@@ -126,7 +126,7 @@ export class Pool {
     if (entry.users >= slotsOf(entry) + this.#options.maxQueue) throw tooBusy();
     if (entry.users === 0) entry.receivedIdle = entry.runner?.received;
     entry.users++;
-    const leave = joinBeside(entry, model);
+    const leave = countBorrower(entry, model);
     entry.keepAliveMs = request.keepAliveMs ?? entry.keepAliveMs;
     clearTimeout(entry.timer);
     this.#touch(entry);

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import { messageOf } from "../../../base/index.ts";
 import { programFile } from "../../../base/system.ts";
-import { wasmLacks } from "../wasm/lacks.ts";
+import { missingWasmFeature } from "../wasm/missing-feature.ts";
 import { readProcessor, type Processor } from "./processor.ts";
 
 /** In the source tree. */
@@ -172,7 +172,7 @@ export const wasmFile = (folder: string = libraryFolder()): string => join(folde
 
 /** The kernels as WebAssembly, as a level for the self-test; undefined if this engine lacks a feature. */
 export function wasmLevel(folder: string = libraryFolder()): Level | undefined {
-  if (wasmLacks() !== undefined) return undefined;
+  if (missingWasmFeature() !== undefined) return undefined;
   return { level: WASM_LEVEL, title: "WebAssembly", words: false, panelRows: 8, features: 0, file: wasmFile(folder) };
 }
 

@@ -16,7 +16,7 @@ interface Watched {
   readonly thinking?: { readonly open: string; readonly close: string };
 }
 
-export interface Opened {
+export interface OpenedGrammar {
   readonly grammar: number;
   /** The part of the newest piece up to the end of the trigger. */
   readonly opening: string;
@@ -36,7 +36,7 @@ export interface Watch {
   /** True if the text so far ends inside thoughts. */
   readonly isThinking: boolean;
   /** The trigger that a piece would complete, without changing the state. */
-  find(piece: string): Opened | undefined;
+  find(piece: string): OpenedGrammar | undefined;
   /** Appends a piece; returns whether it completed a trigger. */
   push(piece: string): boolean;
   /** Restarts after a call. */
@@ -54,7 +54,7 @@ export function makeWatch({ triggers: given, thinking }: Watched, isThinking: bo
   let state: State = tags ? { ...answer, phase: isThinking ? "thinking" : "start" } : answer;
 
   /** The state after a piece. */
-  const step = (piece: string): { readonly state: State; readonly found?: Opened } => {
+  const step = (piece: string): { readonly state: State; readonly found?: OpenedGrammar } => {
     let { phase, text, isWhole } = state;
     let seen = text.length; // characters of the answer that were searched earlier
     text += piece;

@@ -97,6 +97,6 @@ function resultOf({ text, isError }: McpResult, charsMax: number): TaintedText {
 }
 
 /** A note for the turn's own text: its calls whose effect is unknown. */
-export const unknownNote = (tools: readonly string[]): string =>
+export const noteOfUnknownEffects = (tools: readonly string[]): string =>
   `Note: a call of ${[...new Set(tools)].join(" and ")} was interrupted. ` +
   "It may have had its effect or not, and was not repeated.";

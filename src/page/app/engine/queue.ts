@@ -27,7 +27,7 @@ export async function* pushed<T>(work: (push: (item: T) => void) => Promise<void
 /** Runs work after all earlier work; throws if `signal` aborts first. */
 export type InTurn = (work: () => Promise<void>, signal: AbortSignal) => Promise<void>;
 
-export function makeTurns(): InTurn {
+export function makeQueue(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work, signal) => {
     const before = last;

@@ -3,14 +3,14 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Api } from "../base/api.ts";
 import type { Answerer } from "../chat/answers.ts";
 import type { Words } from "../words/index.ts";
-import { makeTurns } from "./queue.ts";
+import { makeQueue } from "./queue.ts";
 import type { Present, WebLlmModel } from "./webllm-chat.ts";
 
 export class WebLlm {
   readonly #api: Api;
   readonly #words: () => Words;
   readonly #model = signal<WebLlmModel | undefined>(undefined);
-  readonly #inTurn = makeTurns();
+  readonly #inTurn = makeQueue();
   #present: Present | undefined;
 
   constructor(api: Api, words: () => Words) {

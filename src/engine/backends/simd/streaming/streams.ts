@@ -14,7 +14,7 @@ import { unpackRows } from "../../../program/unpack.ts";
 import type { Memory } from "../memory.ts";
 import { ExpertStack, SlotClass, type Area, type Part } from "./expert-stack.ts";
 import { alignDown, alignUp, READ_UNIT, type FileReads } from "./file-reads.ts";
-import { runOrdered, spread, TensorStream, type TensorReader } from "./tensor-stream.ts";
+import { runOrdered, chooseEvenly, TensorStream, type TensorReader } from "./tensor-stream.ts";
 
 /** Bytes of one read of weights that are kept. */
 const PIECE_BYTES = 2 ** 20;
@@ -112,7 +112,7 @@ function orderedOf(steps: readonly Step[], kept: ReadonlyMap<string, FilePlace>,
   const widest = Math.max(0, ...free.map(({ outDim }) => Math.min(outDim, WIDEST)));
   const window = WINDOW_LARGEST * largest;
   const lacking = sumOf(kept.values()) + window + BUFFER_ROWS * widest * 4 - room;
-  return lacking <= 0 ? { tensors: [], window: 0 } : { tensors: spread(tensors, lacking), window };
+  return lacking <= 0 ? { tensors: [], window: 0 } : { tensors: chooseEvenly(tensors, lacking), window };
 }
 
 type Moe = Extract<Step, { op: "moe" }>;

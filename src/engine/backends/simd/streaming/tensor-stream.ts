@@ -140,7 +140,7 @@ const pagesOf = ({ offset, byteLength }: FilePlace): number => alignUp(offset - 
  * Chooses tensors of `lacking` bytes to read for each pass: spread evenly, so that each is read during the products
  * before it.
  */
-export function spread<T extends { readonly place: FilePlace }>(tensors: readonly T[], lacking: number): T[] {
+export function chooseEvenly<T extends { readonly place: FilePlace }>(tensors: readonly T[], lacking: number): T[] {
   const all = tensors.reduce((sum, { place }) => sum + place.byteLength, 0);
   const share = Math.min(1, lacking / all);
   let [owed, left] = [0, lacking];
