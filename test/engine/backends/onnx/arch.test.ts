@@ -7,6 +7,7 @@ import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { withoutMemory } from "../../../../src/engine/program/memory.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { likeLlamaCpp } from "../../architectures/like-llama-cpp.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../architectures/models.ts";
 import { golden, goldenTest } from "../../../golden.ts";
 import { startOnnx } from "../child.ts";
@@ -34,7 +35,7 @@ async function logitsOf(path: string, tokens: Int32Array, options: { precise: bo
   const gguf = openGguf(path);
   try {
     const load = { ctxLen: CTX_LEN, slots: 2, threads: 1, cacheDir: undefined, ...options };
-    const session = await onnx.backend.load(withoutMemory(loadProgram(gguf)), load);
+    const session = await onnx.backend.load(withoutMemory(likeLlamaCpp(loadProgram(gguf))), load);
     const logits = await session.run([{ slot: 1, start: 0, tokens, logits: "all" }]);
     session.close();
     return logits;

@@ -12,6 +12,7 @@ import { ops, variants } from "../../../../src/engine/backends/simd/lower.ts";
 import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { repairGguf } from "../../../../src/engine/formats/gguf/repair/index.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
+import { likeLlamaCpp } from "../../architectures/like-llama-cpp.ts";
 import { CTX_LEN, makeModel, modelNames, TOKENS } from "../../architectures/models.ts";
 import { golden, goldenTest, hasGolden } from "../../../golden.ts";
 import { drawn } from "../../../seed.ts";
@@ -36,7 +37,7 @@ async function logitsOf(backend: Backend, path: string, tokens: Int32Array, prec
   const gguf = openGguf(path);
   try {
     const load = { ctxLen: CTX_LEN, slots: 2, threads: 1, cacheDir: undefined, precise };
-    const session = await backend.load(loadProgram(gguf), load);
+    const session = await backend.load(likeLlamaCpp(loadProgram(gguf)), load);
     const logits = (await session.run([{ slot: 1, start: 0, tokens, logits: "all" }])).slice();
     session.close();
     return logits;

@@ -13,6 +13,7 @@ import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import { writeGguf } from "../../../../src/engine/formats/files/write.ts";
 import { cosine, embedOn } from "../../architectures/embed-on.ts";
 import { encoders, makeEncoder, RECORDED_TEXTS } from "../../architectures/encoders.ts";
+import { likeLlamaCpp } from "../../architectures/like-llama-cpp.ts";
 import { CTX_LEN, makeModel, specs, TOKENS } from "../../architectures/models.ts";
 import { memoryOf } from "../../../conformance/memory-cases.ts";
 import { golden, goldenTest } from "../../../golden.ts";
@@ -46,7 +47,7 @@ async function withSession<T>(
   const gguf = openGguf(path);
   const options = { ctxLen: CTX_LEN, slots: 2, precise: true, threads: 1, cacheDir: undefined, ...more };
   try {
-    const session = await backend.load(loadProgram(gguf), options);
+    const session = await backend.load(likeLlamaCpp(loadProgram(gguf)), options);
     const result = await use(session);
     session.close();
     return result;
