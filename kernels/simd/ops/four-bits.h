@@ -12,6 +12,7 @@
 #define FOUR_SCALES 256
 // A value is (2 · n − 15) · scale, n = 0 … 15.
 #define FOUR_LESS 15
+#define HALF_MAX 65504.0f
 
 // Times a Hadamard matrix of each `block` values, divided by √block: its own inverse. n: multiple of block, a power of
 // two from 4 on
@@ -36,15 +37,40 @@ INL int rotated_block(int dim) { return dim & -dim; }
 // The byte of the values i and i + 16 of a position, in the 32 of a tile.
 INL int four_place(int is_key, int i, int at) { return is_key ? i / 4 * 64 + at * 4 + i % 4 : at / 4 * 64 + i * 4 + at % 4; }
 
+typedef struct {
+  f32 step, scale;
+} FourStep;
+// The step of 32 values, whose largest is 15 · most, and their scale. Three steps are tried. The integers n of one have
+// the direction closest to that of x: the largest (Σ x · (2 · n − 15))² / Σ (2 · n − 15)². The scale keeps the part along
+// x, Σ x² / Σ (x · (2 · n − 15)): least squares would shorten all keys and values by 0.7 %.
+INL FourStep four_step(const f32 *x, f32 most) {
+  FourStep best = {most > HALF_MAX ? HALF_MAX : most};
+  best.scale = best.step;
+  if (!(most > SCALED_MIN && most < HALF_MAX)) return best;
+  f32 closest = 0;
+  for (f32 step = 0.9f * most; step < 1.03f * most; step += 0.06f * most) {
+    f32x4 lengths = {}, products = {}, squares = {};
+    for (int i = 0; i < 32; i += 4) {
+      const f32x4 v = LOAD(f32x4, x + i) * (0.5f / step);
+      const i32x4 n = __builtin_elementwise_min(CONVERT(v + 8, i32x4), (i32x4){} + 15);
+      const f32x4 level = CONVERT(2 * n - FOUR_LESS, f32x4);
+      lengths += v * v;
+      products += v * level;
+      squares += level * level;
+    }
+    const f32 product = sum4(products), close = product * product / sum4(squares) * (step / most) * (step / most);
+    if (close > closest) closest = close, best = (FourStep){step, 2 * step * sum4(lengths) / product};
+  }
+  return best;
+}
 // Writes position `at` of a tile. NaN makes its scale NaN.
 NOINL void write_four(int is_key, u8 *tile, int at, const f32 *x, int n) {
   for (; n > 0; n -= 32, x += 32, tile += FOUR_TILE) {
     i32 bits = 0;
     for (int i = 0; i < 32; i++) bits = MAX(bits, LOAD(i32, x + i) & 0x7fffffff);
-    const f32 most = LOAD(f32, &bits) / FOUR_LESS;
-    const u16 scale = to_half(most > 65504.0f ? 65504.0f : most);
-    STORE(tile + FOUR_SCALES + 2 * at, scale);
-    const f32 inverse = half(scale) > 0 ? 0.5f / half(scale) : 0;
+    const FourStep to = four_step(x, LOAD(f32, &bits) / FOUR_LESS);
+    STORE(tile + FOUR_SCALES + 2 * at, to_half(to.scale));
+    const f32 inverse = to.step > SCALED_MIN ? 0.5f / to.step : 0;
     for (int i = 0; i < 16; i++) {
       int both = 0;
       for (int k = 0; k < 2; k++) {

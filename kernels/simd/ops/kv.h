@@ -10,7 +10,6 @@
 
 #define HEAD_MAX 1024
 #define FILLED_HEAD(headDim) (((headDim) + 15) / 16 * 16)
-#define HALF_MAX 65504.0f
 
 typedef i8 small VEC(W);
 // The tile of a position, and the position in it. Unsigned, because -Oz divides signed numbers.
