@@ -13,6 +13,7 @@ import { writeGguf, type WriteModel } from "../../../src/engine/formats/files/wr
 import { nmse } from "../backends/compare.ts";
 import { simdLevels } from "../backends/simd/levels.ts";
 import { readEmbedders } from "./embedders.ts";
+import { likeLlamaCpp } from "./like-llama-cpp.ts";
 import { MUTATIONS } from "./mutations.ts";
 import { makeOutline, OUTLINE_TOKENS, readOutlines } from "./outlines.ts";
 
@@ -28,7 +29,7 @@ async function withProgram<T>(name: string, model: WriteModel, use: (program: Pr
   await writeGguf(path, model);
   const gguf = openGguf(path);
   try {
-    return await use(loadProgram(gguf));
+    return await use(likeLlamaCpp(loadProgram(gguf)));
   } finally {
     gguf.close();
   }
