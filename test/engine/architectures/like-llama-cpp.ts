@@ -9,8 +9,8 @@ import type { Step, Weight } from "../../../src/engine/program/step.ts";
 
 /** Architectures whose MLPs and experts have factors. (arguments of build_ffn and build_moe_ffn, src/models) */
 const MLPS = new Set(
-  `bitnet cohere2 cohere2moe deepseek32 gemma4 glm-dsa hy_v3 llama mellum mistral3 nanbeige nemotron_h nemotron_h_moe
-  qwen3 qwen35 qwen35moe qwen3moe qwen3next`.split(/\s+/),
+  `bitnet cohere2 cohere2moe deepseek32 gemma4 glm-dsa hy_v3 llama llama-embed mellum mistral3 nanbeige nemotron_h
+  nemotron_h_moe qwen3 qwen35 qwen35moe qwen3moe qwen3next`.split(/\s+/),
 );
 
 /** Names of further matrices without factors, by architecture. */
