@@ -12,18 +12,44 @@ export interface Difference {
   readonly klMax: number;
   /** Our perplexity, over the tokens that were passed. */
   readonly perplexity: number;
+  /** The divergence of each position in nats, Σ (got − expected)² of its logits, and −ln p of the next token. */
+  readonly each: {
+    readonly kl: readonly number[];
+    readonly error: readonly number[];
+    readonly loss: readonly number[];
+  };
 }
+
+/** A ratio and its standard error, with positions taken as independent. */
+export interface Ratio {
+  readonly value: number;
+  readonly error: number;
+}
+
+/** Σ ours / Σ theirs. */
+export function ratioOfSums(ours: readonly number[], theirs: readonly number[]): Ratio {
+  const total = sum(theirs);
+  const value = sum(ours) / total;
+  return { value, error: Math.sqrt(sum(ours.map((each, i) => (each - value * theirs[i]!) ** 2))) / total };
+}
+
+/** e to the mean of ours − theirs: the ratio of perplexities for losses, of geometric means for logarithms. */
+export function ratioOfMeans(ours: readonly number[], theirs: readonly number[]): Ratio {
+  const apart = ours.map((each, i) => each - theirs[i]!);
+  const mean = sum(apart) / apart.length;
+  const value = Math.exp(mean);
+  return { value, error: (value * Math.sqrt(sum(apart.map((each) => (each - mean) ** 2)))) / apart.length };
+}
+
+const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
 
 /** Accumulates the differences between rows of logits. */
 export class Differences {
-  #error = 0;
   #power = 0;
   #equal = 0;
-  #kl = 0;
-  #klMax = 0;
-  #positions = 0;
-  #loss = 0;
-  #tokens = 0;
+  readonly #kl: number[] = [];
+  readonly #error: number[] = [];
+  readonly #loss: number[] = [];
 
   readonly #vocabSize: number;
 
@@ -46,35 +72,32 @@ export class Differences {
   #addRow(got: Float32Array, expected: Float32Array, next: number | undefined): void {
     const [ours, theirs] = [argmax(got), argmax(expected)];
     const [maxQ, maxP] = [got[ours]!, expected[theirs]!];
-    let [sumQ, sumP, cross] = [0, 0, 0];
+    let [sumQ, sumP, cross, error] = [0, 0, 0, 0];
     for (let i = 0; i < got.length; i++) {
       const [q, p] = [got[i]!, expected[i]!];
-      this.#error += (q - p) ** 2;
+      error += (q - p) ** 2;
       this.#power += p ** 2;
       sumQ += Math.exp(q - maxQ);
       const weight = Math.exp(p - maxP);
       sumP += weight;
       cross += weight * (p - maxP - (q - maxQ));
     }
-    const kl = Math.max(0, cross / sumP - Math.log(sumP) + Math.log(sumQ));
-    this.#kl += kl;
-    this.#klMax = Math.max(this.#klMax, kl);
+    this.#error.push(error);
+    this.#kl.push(Math.max(0, cross / sumP - Math.log(sumP) + Math.log(sumQ)));
     this.#equal += Number(ours === theirs);
-    this.#positions++;
-    if (next === undefined) return;
-    this.#loss += Math.log(sumQ) + maxQ - got[next]!;
-    this.#tokens++;
+    if (next !== undefined) this.#loss.push(Math.log(sumQ) + maxQ - got[next]!);
   }
 
   result(): Difference {
-    const positions = this.#positions;
+    const [kl, error, loss] = [this.#kl, this.#error, this.#loss];
     return {
-      positions,
-      nmse: this.#error / this.#power,
-      top1: this.#equal / positions,
-      kl: this.#kl / positions,
-      klMax: this.#klMax,
-      perplexity: Math.exp(this.#loss / this.#tokens),
+      positions: kl.length,
+      nmse: sum(error) / this.#power,
+      top1: this.#equal / kl.length,
+      kl: sum(kl) / kl.length,
+      klMax: kl.reduce((most, each) => Math.max(most, each), 0),
+      perplexity: Math.exp(sum(loss) / loss.length),
+      each: { kl, error, loss },
     };
   }
 }

@@ -41,6 +41,8 @@ const INTRODUCTION = [
     "bytes a second that all threads together read plainly of memory in pages of 4 KB; files whose pages are larger " +
     "are read faster. The load is that of the last minute before a benchmark began; one that follows another begins " +
     "at 2.",
+  "A ratio that a sample decides has its standard error after ±; one that misses its goal by less than two errors is " +
+    "undecided.",
 ];
 
 export function reportOf(records: readonly BenchRecord[]): string {
@@ -96,7 +98,7 @@ const COLUMNS: readonly Column[] = [
   { title: "Hearth", isNumber: true, of: ({ ours, goal }) => spread(ours, goal?.of === "value" ? decimals(goal) : 0) },
   { title: "peer", isNumber: true, of: ({ peer }) => (peer ? spread(peer.rounds) : "") },
   { title: "by", of: ({ peer }) => peer?.name ?? "" },
-  { title: "ratio", isNumber: true, of: (figure) => ratioOf(figure)?.toFixed(ratioDecimals(figure)) ?? "" },
+  { title: "ratio", isNumber: true, of: ratioCell },
   {
     title: "share",
     isNumber: true,
@@ -127,12 +129,20 @@ function spread(rounds: readonly number[], least = 0): string {
   return `${digits(middle)} (${digits(Math.min(...rounds))}–${digits(Math.max(...rounds))})`;
 }
 
+function ratioCell(figure: Figure): string {
+  const ratio = ratioOf(figure)?.toFixed(ratioDecimals(figure)) ?? "";
+  return figure.error === undefined ? ratio : `${ratio} ± ${figure.error.toFixed(ratioDecimals(figure))}`;
+}
+
+/** A ratio that misses its goal by less than two standard errors is undecided. */
 function goalOf(figure: Figure): string {
-  const { goal } = figure;
+  const { goal, error = 0 } = figure;
   if (!goal) return "";
   const value = goal.of === "ratio" ? ratioOf(figure)! : median(figure.ours);
   const sign = goal.atLeast === undefined ? "≤" : "≥";
-  return `${sign} ${goal.atLeast ?? goal.atMost}: ${isMet(goal, value) ? "met" : "missed"}`;
+  const toward = goal.atLeast === undefined ? -2 * error : 2 * error;
+  const judged = isMet(goal, value) ? "met" : isMet(goal, value + toward) ? "undecided" : "missed";
+  return `${sign} ${goal.atLeast ?? goal.atMost}: ${judged}`;
 }
 
 /** Compares the displayed value: 0.996 is no more than 1, and 1.0052 no more than 1.005. Tiny goals are exact. */

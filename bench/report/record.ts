@@ -21,6 +21,8 @@ export interface Figure {
   readonly peer?: { readonly name: string; readonly rounds: readonly number[] };
   /** Share of the bandwidth of `threads` threads, from 0 to 1: for decode, which reads all weights for each token. */
   readonly bandwidthShare?: number;
+  /** Standard error of the ratio, where a sample decides it. A goal that is missed by less than two is undecided. */
+  readonly error?: number;
   readonly goal?: Goal;
 }
 
