@@ -195,6 +195,9 @@ def use_aider(name):
         if aider is None:
             raise ImportError("no command aider")
         subprocess.run(["git", "init", "-q", folder], check=True)
+        # Models of this size do not end their answers to aider's long prompts by themselves.
+        with open(os.path.join(folder, ".aider.model.settings.yml"), "w") as settings:
+            json.dump([{"name": f"ollama_chat/{caller}", "extra_params": {"max_tokens": 60}}], settings)
         command = [aider, "--model", f"ollama_chat/{caller}", "--message", "Say hello.", "--yes-always", "--no-check-update"]
         command += ["--no-show-model-warnings", "--no-gitignore", "--map-tokens", "0", "--no-analytics"]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
