@@ -25,16 +25,17 @@ let [gpu, cpu]: Hearth[] = [];
 beforeAll(async () => {
   gpu = await startHearth({ env: { ...env, HEARTH_BACKEND: "webgpu", HEARTH_MAX_LOADED_MODELS: "1" } });
   cpu = await startHearth({ env: { HEARTH_BACKEND: "cpu" } });
-  await Promise.all([addSmallModel(gpu), addSmallModel(cpu)]);
+  await Promise.all([gpu, cpu].map((hearth) => addSmallModel(hearth, TUNED)));
 });
 afterAll(async () => {
   await Promise.all([gpu?.stop(), cpu?.stop()]);
 });
 
-async function addSmallModel(hearth: Hearth): Promise<void> {
+/** @param tuned names of models with an adapter each, which a GPU holds beside the base */
+async function addSmallModel(hearth: Hearth, tuned: readonly string[] = []): Promise<void> {
   const model = makeModel("llama");
   await create(hearth, { model: SMALL }, { files: model });
-  for (const [i, name] of TUNED.entries()) {
+  for (const [i, name] of tuned.entries()) {
     const adapter = makeAdapter(model, { rank: 4, alpha: 16, seed: 1 + i, targets: /attn|ffn|^output/ });
     await create(hearth, { model: name, from: SMALL }, { adapters: adapter });
   }
