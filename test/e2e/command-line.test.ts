@@ -32,8 +32,8 @@ function nmse(got: Float32Array, expected: Float32Array): number {
 }
 
 goldenTest("logits writes the logits of every position, on the cpu and onnx backends", async () => {
-  const model = golden("archs/llama-dense.gguf");
-  const expected = floats(golden("archs/llama-dense.f32"));
+  const model = golden("archs/qwen3-dense.gguf");
+  const expected = floats(golden("archs/qwen3-dense.f32"));
   const limits = { "--backend=cpu": 1e-5, "--backend=onnx": 1e-2, "--backend=onnx --precise": 1e-4 };
   for (const [flags, limit] of Object.entries(limits)) {
     const out = join(home, "out.f32");

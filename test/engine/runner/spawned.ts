@@ -50,7 +50,7 @@ export function spawnRunner(): Spawned {
     env: RUNNER_ENV,
     stdio: ["ignore", "ignore", "ignore"],
     serialization: "json",
-    ipc: (received) => void received.push(fromWire(received as FromRunner)), // the child is this same program
+    ipc: (message) => void received.push(fromWire(message as FromRunner)), // the child is this same program
   });
   const events = (id: number): SequenceEvent[] =>
     received.flatMap((message) => (message.kind === "events" ? message.events.filter((event) => event.id === id) : []));

@@ -130,7 +130,7 @@ describe.skipIf(!hasPostgres)("nodes (Debian's postgresql)", () => {
   test("a node that others have removed loses its turns at its next look, not at its next beat", async () => {
     const node = await join("one");
     const { number } = node;
-    const duty = node.cluster.lease("duty"); // taken at once, by a beat
+    const duty = node.cluster.lease("watch"); // taken at once, by a beat
     expect(await eventually(() => duty.isHeld, WAIT_MS)).toBe(true);
     const beaten = await seenAt(number);
     const lost = new Promise<void>((resolve) => node.cluster.onLost(resolve));
