@@ -2,9 +2,10 @@
  * Rounding judged on trained weights: the weights quantized to each type by Hearth and by llama.cpp, and a KV cache of
  * each type. The reference is llama.cpp with float32 weights and cache.
  *
- * The file is judged by one reader, llama.cpp, and the program by the same file in both. Programs round activations to
- * 8 bits, and which of two such KL divergences is the larger is chance: the standard error of their ratio is 0.08 in
- * 1,024 positions. Squared errors of logits, compared position by position, say it with a tenth of that.
+ * A file is judged by one reader, llama.cpp, with a goal. Each program also reads the same file, without a goal: that
+ * compares the programs, as the part `logits` does. They round activations to 8 bits, and which of two such KL
+ * divergences is the larger is chance: the standard error of their ratio is 0.08 in 1,024 positions. Squared errors of
+ * logits, compared position by position, say it with a tenth of that.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -72,7 +73,7 @@ async function compareType(text: Text, type: string, folder: string): Promise<vo
   const scored = await theirScore(text, theirs, "f16");
   const judged = unlike === 0 ? scored : await theirScore(text, ours, "f16");
   tellBoth(text, `${what}, both read by llama.cpp`, judged, scored);
-  tellBoth(text, `${what}, each by its program`, await ourScore(text, ours, "simd"), scored);
+  tellBoth(text, `${what}, each by its program`, await ourScore(text, ours, "simd"), scored, {});
 }
 
 async function compareCache(text: Text, kv: (typeof CACHES)[number]): Promise<void> {
@@ -81,7 +82,14 @@ async function compareCache(text: Text, kv: (typeof CACHES)[number]): Promise<vo
   tellBoth(text, `float32 weights, ${kv} cache`, ours, await theirScore(text, wide, kv));
 }
 
-function tellBoth({ bench }: Text, what: string, ours: Difference, theirs: Difference): void {
+/** @param judged the goal of all figures; none: they are only told */
+function tellBoth(
+  { bench }: Text,
+  what: string,
+  ours: Difference,
+  theirs: Difference,
+  judged: { readonly goal?: Goal } = { goal: SAME },
+): void {
   const versus = (value: number) => ({ name: "llama.cpp", rounds: [tidy(value)] });
   const isExact = theirs.kl < EQUAL_KL;
   const common = { what: `${what}, ${ours.positions} positions` };
@@ -92,7 +100,7 @@ function tellBoth({ bench }: Text, what: string, ours: Difference, theirs: Diffe
     ours: [tidy(ours.perplexity)],
     peer: versus(theirs.perplexity),
     error: tidy(ratioOfMeans(ours.each.loss, theirs.each.loss).error),
-    goal: SAME,
+    ...judged,
   });
   bench.tell({
     ...common,
@@ -102,7 +110,7 @@ function tellBoth({ bench }: Text, what: string, ours: Difference, theirs: Diffe
     peer: versus(1000 * theirs.kl),
     ...(isExact
       ? { goal: { of: "value", atMost: 1000 * EQUAL_KL } }
-      : { error: tidy(ratioOfSums(ours.each.kl, theirs.each.kl).error), goal: SAME }),
+      : { error: tidy(ratioOfSums(ours.each.kl, theirs.each.kl).error), ...judged }),
   });
   if (isExact || ours === theirs) return;
   const [a, b] = [ours, theirs].map(({ each }) => each.error.map(Math.log));
@@ -113,7 +121,7 @@ function tellBoth({ bench }: Text, what: string, ours: Difference, theirs: Diffe
     ours: [tidy(Math.exp(mean(a!)))],
     peer: versus(Math.exp(mean(b!))),
     error: tidy(ratioOfMeans(a!, b!).error),
-    goal: SAME,
+    ...judged,
   });
 }
 
