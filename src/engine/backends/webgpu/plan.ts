@@ -2,23 +2,19 @@
  * A program prepared for a device: all buffers, compiled kernels and bind groups. A run writes one small buffer and
  * replays the dispatches, either the list for few rows or the one for many.
  */
-import { UNIFORM_BATCH } from "../../../../kernels/wgsl/batch.ts";
 import { cacheTypeOf } from "../../../../kernels/wgsl/cache.ts";
-import { groupsOf, type Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
+import type { Dispatch } from "../../../../kernels/wgsl/dispatch.ts";
 import { fuse } from "../../../../kernels/wgsl/fuse.ts";
 import { lower, ops, variants } from "../../../../kernels/wgsl/lower.ts";
 import { scoresOf } from "../../../../kernels/wgsl/lower-choose.ts";
 import type { LowerOptions } from "../../../../kernels/wgsl/lowering.ts";
-import { DEQUANTIZERS } from "../../../../kernels/wgsl/sources.ts";
-import { AppError, PLAIN, type Tuning } from "../../../base/index.ts";
+import { PLAIN, type Tuning } from "../../../base/index.ts";
 import type { HeldWeights, LoadOptions, Program } from "../../program/backend.ts";
 import { runsWhole, weightsOf, writtenBy } from "../../program/describe.ts";
-import { withChanges } from "../../program/low-rank.ts";
 import { withoutMemory } from "../../program/memory.ts";
 import { vectorDimOf } from "../check-batch.ts";
 import { checkOps } from "../missing-ops.ts";
 import { statesEnd } from "../../program/states.ts";
-import type { Weight } from "../../program/step.ts";
 import { allocate, type Capacity } from "./allocate.ts";
 import { chooserBytes } from "./chooser.ts";
 import { placeChosen } from "./chosen-rows.ts";
@@ -26,12 +22,12 @@ import { withAttention } from "./choose-attention.ts";
 import { chooseTuning, shapeOf } from "./choose-tuning.ts";
 import type { Device } from "./device.ts";
 import type { GrowingKv, KvSize } from "./growing-kv.ts";
+import { checkGrid, checkQuants, matricesOf } from "./plan-checks.ts";
 import { makeMemory, planMemory, type DeviceRope, type Memory, type MemoryPlan } from "./memory.ts";
 import {
   atOnce,
   compileAll,
   distinctPasses,
-  GRID_MAX,
   recordPass,
   type CacheOf,
   type Pass,
@@ -357,21 +353,6 @@ function mergeSizes(a: readonly number[], b: readonly number[]): number[] {
 }
 
 /** Every weight that is read as blocks, and its low-rank changes. */
-const matricesOf = ({ steps, memory }: Pick<Program, "steps" | "memory">): Weight[] =>
-  [...steps, ...(memory?.steps ?? [])]
-    .flatMap((step) => weightsOf(step, "matrix", "experts", "router", "embedding", "table"))
-    .flatMap(withChanges);
-
-function checkQuants(program: Program): void {
-  const { weights } = program;
-  for (const { name, quant } of matricesOf(program)) {
-    if (DEQUANTIZERS[quant.name]) continue;
-    const known = Object.keys(DEQUANTIZERS).join(", ");
-    const text = `${weights.path}: tensor '${name}': the GPU kernels read ${known}, got ${quant.name}`;
-    throw new AppError("unsupported", text);
-  }
-}
-
 function capacityOf({ steps, logits, states }: Program, { ctxLen, images }: LoadOptions): Capacity {
   // Rows with attention in both directions cannot run in chunks.
   if (runsWhole(steps)) return { all: ctxLen, wanted: ctxLen };
@@ -389,18 +370,4 @@ function resultsOf(program: Program, dispatches: readonly Dispatch[]): PassParts
   const end = dispatches.filter(({ step }) => step < last).length;
   const { states, logits } = program;
   return [{ ...states, end }, ...(logits ? [{ ...logits, end: dispatches.length }] : [])];
-}
-
-function checkGrid(dispatches: readonly Dispatch[], capacity: Capacity, { weights }: Program): void {
-  for (const { kernel, grid, operands } of dispatches) {
-    const isShort = operands.some((operand) => operand.kind === "batch" && operand.uniform);
-    if (isShort && capacity.all > UNIFORM_BATCH.rowsMax) {
-      const text = `${weights.path}: ${kernel}: expected at most ${UNIFORM_BATCH.rowsMax} rows at once, got ${capacity.all}`;
-      throw new AppError("unsupported", text);
-    }
-    const groups = groupsOf(grid, capacity);
-    if (groups <= GRID_MAX) continue;
-    const text = `${weights.path}: ${kernel}: expected at most ${GRID_MAX} workgroups, got ${groups}: shorten the context`;
-    throw new AppError("too_large", text);
-  }
 }
