@@ -160,15 +160,16 @@ function vocabularyOf({ tokens, sizes }: WhisperFile, label: string): WhisperVoc
     );
   const control = controlTokens(sizes.vocab);
   const end = control[0]!.id;
+  const merges = mergesOf(pieces);
   const vocabulary = { pieces, types: pieces.map(() => NORMAL), scores: [] };
-  completeVocabulary(vocabulary, { added: control, rows: sizes.vocab, label });
+  completeVocabulary(vocabulary, { added: control, rows: sizes.vocab, label }); // adds pieces, which have no merges
   const space = encode(" ").filter((id) => id !== undefined);
   return {
     metadata: {
       "tokenizer.ggml.model": "gpt2",
       "tokenizer.ggml.pre": "gpt-2",
       ...vocabularyMetadata(vocabulary),
-      "tokenizer.ggml.merges": mergesOf(tokens.map(inAlphabet)),
+      "tokenizer.ggml.merges": merges,
       "tokenizer.ggml.eos_token_id": u32(end),
       "tokenizer.ggml.add_bos_token": false,
     },
