@@ -42,7 +42,7 @@ export function tolerateAddress(text: string): Tolerated<Address> {
   const hostname = host !== "" ? host : match ? "0.0.0.0" : "127.0.0.1";
   const warnings = [
     ...(port === undefined ? [`'${match?.[2]}' is not a port, so ${PORT_DEFAULT} is used`] : []),
-    ...(scheme === "https" ? ["TLS is not spoken here, so it is http"] : []),
+    ...(scheme === "https" ? ["it does not switch TLS on: HEARTH_TLS_CERTIFICATE does"] : []),
     ...(hostname === "0.0.0.0" && host === "" ? ["without a host the server listens on all interfaces"] : []),
   ];
   const value = { hostname, port: port ?? PORT_DEFAULT };
@@ -72,7 +72,7 @@ const QUIET: ReadonlySet<string> = new Set(
 /** Variables that users rely on, and the reason why they have no effect here. */
 const REASONS: Readonly<Record<string, string>> = {
   FLASH_ATTENTION: "attention is always computed in tiles",
-  SCHED_SPREAD: "a model runs on one GPU",
+  SCHED_SPREAD: "a model is divided over several GPUs only if none of them has room for it",
   GPU_OVERHEAD: "HEARTH_GPU_MEMORY says how much of the GPU models may take",
   LLM_LIBRARY: "HEARTH_BACKEND chooses the backend",
   VULKAN: "HEARTH_BACKEND chooses the backend",

@@ -128,7 +128,7 @@ describe("invalid values of Ollama's variables start the server with a warning",
     [{ OLLAMA_HOST: ":8080" }, { host: { hostname: all, port: 8080 } }, "listens on all interfaces"],
     [{ OLLAMA_HOST: ":66000" }, { host: { hostname: all, port: 11434 } }, "'66000' is not a port, so 11434 is used"],
     [{ OLLAMA_HOST: "1.2.3.4:" }, { host: { hostname: "1.2.3.4", port: 11434 } }, "'' is not a port"],
-    [{ OLLAMA_HOST: "https://a.b/c" }, { host: { hostname: "a.b", port: 443 } }, "TLS is not spoken here"],
+    [{ OLLAMA_HOST: "https://a.b/c" }, { host: { hostname: "a.b", port: 443 } }, "does not switch TLS on"],
   ])("%j", (env, expected, warning) => {
     const config = withEnv(env as Record<string, string>);
     expect(config).toMatchObject(expected as object);
