@@ -49,7 +49,7 @@ test.each(Object.keys(APIS))("%s: every form of grammar limits the answer", asyn
 });
 
 test.each([
-  [{ grammar: "root ::= x" }, "grammar: line 1, column 10: expected a rule 'x', got 'x'"],
+  [{ grammar: "root ::= x" }, "grammar: line 1, column 10: expected the name of a rule that the grammar has, got 'x'"],
   [{ regex: "(a" }, "regex: '(a': unclosed group"],
   [{ choice: [] }, "choice: expected texts, got none"],
   [{ regex: "a", choice: ["b"] }, "regex: expected one grammar, got choice too"],

@@ -48,7 +48,8 @@ export function gbnfRules(text: string): string {
     if (reader.at < text.length && text[reader.at] !== "\n") fail(reader, "a line break behind the rule");
     skip(reader, true);
   }
-  for (const [name, at] of reader.wanted) if (!rules.has(name)) fail(reader, `a rule '${name}'`, at);
+  for (const [name, at] of reader.wanted)
+    if (!rules.has(name)) fail(reader, "the name of a rule that the grammar has", at);
   if (!rules.has("root")) throw new AppError("bad_request", "grammar: expected a rule 'root', got none");
   return ["root", ...[...rules.keys()].filter((name) => name !== "root")]
     .map((name) => `${nameOf(name)} ::= ${rules.get(name)!}\n`)

@@ -65,7 +65,7 @@ describe("GBNF", () => {
     ['root ::= "a', "line 1, column 12: expected a closing quote, got the end"],
     ['root ::= "a\n"', "line 1, column 12: expected a closing quote, got the end of the line"],
     ['root ::= "x"\nb := "y"', `line 2, column 3: expected '::=', got ':= "y"'`],
-    ['root ::= "é" b', "line 1, column 14: expected a rule 'b', got 'b'"],
+    ['root ::= "é" b', "line 1, column 14: expected the name of a rule that the grammar has, got 'b'"],
     ['a ::= "x"', "expected a rule 'root', got none"],
     ['root ::= "a"\nroot ::= "b"', `line 2, column 1: expected one rule 'root', got 'root ::= "b"'`],
     ["root ::= [b-a]", "line 1, column 11: expected a range from the lower character to the higher one, got 'b-a]'"],
