@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { DEQUANTIZERS, KERNELS } from "../../../../kernels/wgsl/sources.ts";
 import type { Case } from "../../../conformance/cases.ts";
-import { chosenCases, pipelinesOf, runnableCases } from "./chosen-cases.ts";
+import { chosenCases, choiceOfRun, pipelinesOf, runnableCases } from "./chosen-cases.ts";
 
 const cases = runnableCases();
 const pipelines = (chosen: readonly Case[]): Set<string> =>
@@ -54,7 +54,7 @@ test("the cases without a choice reach every kernel, unpack every block type, an
   expect(kernelsOf(chosen)).toEqual(kernelsOf(cases));
   const unpacked = new Set(chosen.flatMap((each) => pipelinesOf(each)).flatMap(({ quants }) => quants));
   expect([...unpacked].toSorted()).toEqual(Object.keys(DEQUANTIZERS).toSorted());
-  expect(chosen.length / cases.length).toBeWithin(0.1, 0.4);
+  if (choiceOfRun() !== "all") expect(chosen.length / cases.length).toBeWithin(0.1, 0.4); // else a draw takes all
 });
 
 test("the choice 'all' gives every case", () => {
