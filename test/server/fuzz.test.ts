@@ -50,9 +50,9 @@ test("the native routes answer any JSON with JSON and an expected status, and lo
 test("the OpenAI routes answer any JSON with an expected status and errors in OpenAI's shape, and log no bug", async () => {
   const route = fc.constantFrom("chat/completions", "completions", "embeddings");
   await fc.assert(
-    fc.asyncProperty(route, body, fc.boolean(), async (path, value, talks) => {
+    fc.asyncProperty(route, body, fc.boolean(), fc.boolean(), async (path, value, talks, stream) => {
       const messages = talks ? { messages: [{ role: "user", content: "hi", ...(value as object) }] } : {};
-      const sent = { model: "m", prompt: "x", ...(value as object), ...messages };
+      const sent = { model: "m", prompt: "x", stream, ...(value as object), ...messages };
       const response = await harness.post(`/v1/${path}`, JSON.stringify(sent));
       expect(EXPECTED).toContain(response.status);
       if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
@@ -84,11 +84,12 @@ test("the routes of Anthropic and Responses answer any JSON with an expected sta
       body,
       fc.array(typed, { maxLength: 3 }),
       fc.boolean(),
-      async (path, value, items, talks) => {
+      fc.boolean(),
+      async (path, value, items, talks, stream) => {
         const tools = items.map((item) => ({ name: "f", input_schema: {}, ...item, type: undefined }));
         const said = talks ? "hi" : items;
         const given = { messages: [{ role: "user", content: said }], input: said, ...(talks ? { tools } : {}) };
-        const sent = { ...given, ...(value as object), ...(talks ? given : {}), model: "m", max_tokens: 5 };
+        const sent = { stream, ...given, ...(value as object), ...(talks ? given : {}), model: "m", max_tokens: 5 };
         const response = await harness.post(`/v1/${path}`, JSON.stringify(sent));
         expect(EXPECTED).toContain(response.status);
         if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
