@@ -149,9 +149,10 @@ test("many simultaneous changes leave every remaining model whole", async () => 
 });
 
 test("a model that is copied during its deletion is copied whole or not at all", async () => {
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 6; i++) {
     await putModel(root, "here", { texts: [["system", `only here ${i}`]] });
-    const [copied] = await Promise.all([copy("here", "there"), remove("here")]);
+    const removed = i % 2 === 0 ? undefined : remove("here"); // begins before the copy, or after
+    const [copied] = await Promise.all([copy("here", "there"), removed ?? remove("here")]);
     const store = await openStore(root);
     if (copied) expect((await store.load("there")).system).toBe(`only here ${i}`);
     else expect(await store.find("there")).toBeUndefined();
