@@ -88,14 +88,19 @@ test.each([
   "\\href{javascript:alert(1)}{x}",
   "\\includegraphics{https://tracker.invalid/a.png}",
   "\\url{https://tracker.invalid}",
-  '\\class{evil}{x} \\id{main}{y} \\style{background:url(https://t.invalid)}{z} \\data{a="b"}{c}',
-  "\\text{<img src=x onerror=alert(1)>}",
+  "\\class{evil}{x}",
+  "\\id{main}{y}",
+  "\\style{background:url(https://t.invalid)}{z}",
+  '\\data{a="b"}{c}',
   "\\color{url(https://t.invalid)} x",
-])("no address, class or markup comes out of %s", (tex) => {
-  const drawn = drawMath(tex, false);
-  if (drawn === undefined) return;
-  expect(elements(drawn).filter((type) => !type.startsWith("m"))).toEqual([]);
-  expect(attributesIn(drawn).join(" ")).not.toMatch(/https?:|javascript|url|evil|main|onerror|href/);
+])("a formula with an address, a class or markup is not drawn: %s", (tex) => {
+  expect(drawMath(tex, false)).toBeUndefined();
+});
+
+test("markup in a formula's text stays text", () => {
+  const drawn = drawMath("\\text{<img src=x onerror=alert(1)>}", false)!;
+  expect(elements(drawn)).toEqual(["math", "mtext"]);
+  expect(attributesIn(drawn)).toEqual([]);
 });
 
 test.each([
@@ -109,14 +114,24 @@ test.each([
     `${Array.from("bcdefghijklm", (each, i) => `\\def\\${each}{\\${"abcdefghijkl"[i]}\\${"abcdefghijkl"[i]}}`).join("")}\\m`,
   ],
   ["macros with long bodies", `\\def\\a{${"x".repeat(4000)}}${"\\a".repeat(200)}`],
-  ["huge sizes", "\\rule{1e9em}{1e9em}\\kern1e9em x"],
+  ["a huge space", "\\kern1e9em x"],
 ])(
-  "hostile formulas end quickly: %s",
+  "hostile formulas are refused quickly: %s",
   (_, tex) => {
-    const drawn = drawMath(tex, true);
-    if (drawn !== undefined) expect(JSON.stringify(drawn)).not.toMatch(/1e\+?9|1000000000/);
+    expect(drawMath(tex, true)).toBeUndefined();
     expect(blocksOf(`$$${tex}$$`).length).toBeGreaterThan(0);
     expect(blocksOf(`a $${tex}$ b`).length).toBeGreaterThan(0);
   },
   10_000,
 );
+
+test("a huge rule loses its exponent", () => {
+  expect(attributesIn(drawMath("\\rule{1e9em}{1e9em}", false)!)).toEqual([
+    "mathbackground",
+    "black",
+    "width",
+    "9em",
+    "height",
+    "9em",
+  ]);
+});
