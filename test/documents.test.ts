@@ -126,6 +126,16 @@ const paths: Check = ({ path, text }) =>
     return [`line ${lineAt(text, index)}: there is no ${code}`];
   });
 
+const metricsCode = await Promise.all(
+  files.filter((path) => path.startsWith("src/server/metrics/")).map((path) => Bun.file(join(ROOT, path)).text()),
+);
+
+/** Names of metrics are in the code that serves them. */
+const metrics: Check = ({ text }) =>
+  [...prose(text).matchAll(/`((?:hearth_|vllm:)\w+)/g)]
+    .filter(([, name]) => !metricsCode.some((code) => code.includes(`"${name}"`)))
+    .map(({ 1: name, index }) => `line ${lineAt(text, index)}: no metric is named ${name}`);
+
 interface Rule {
   readonly check: Check;
   readonly bad: readonly string[];
@@ -158,6 +168,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     check: versions,
     bad: ["`hearth-0.1.9.tgz`", "```\ndocker push registry.internal/hearth:0.1.9\n```"],
     good: `\`hearth-${manifest.version}.tgz\`, registry.internal/hearth:${manifest.version}, Hearth 0.1.9`,
+  },
+  metrics: {
+    check: metrics,
+    bad: ["`hearth_requests_pending`", "| `vllm:requests{model_name}` |"],
+    good: '`hearth_requests_waiting`, `hearth_model_events_total{event="hang"}`, `vllm:num_requests_running`',
   },
   paths: {
     check: paths,

@@ -113,11 +113,7 @@ function watchQueue(gateway: WatchedGateway, registers: Registry[]): void {
   gauge("hearth_hook_queue_oldest_seconds", "Age of the oldest that waits", ({ oldestMs }) => oldestMs / 1000);
   gauge("hearth_hook_replies_pending", "Replies that are not delivered yet", ({ replies }) => replies);
   gauge("hearth_hook_callbacks_pending", "Callbacks that are not delivered yet", ({ callbacks }) => callbacks);
-  gauge(
-    "hearth_gateway_findings",
-    "What has to be mended, as /health tells it",
-    ({ findings = [] }) => findings.length,
-  );
+  gauge("hearth_gateway_findings", "Problems to mend, which /health lists", ({ findings = [] }) => findings.length);
   gauge("hearth_outbox_messages_pending", "Messages to chats that have not left yet", ({ messages }) => messages);
 }
 

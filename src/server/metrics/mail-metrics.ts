@@ -10,7 +10,7 @@ export function watchMail(gateway: WatchedMail, registers: Registry[]): void {
   const mail = () => (gateway.isDraining() ? undefined : gateway.mail.status);
   void new Gauge({
     name: "hearth_mail_connected",
-    help: "Whether the mailbox is listened to: 1, or 0",
+    help: "1 while the mailbox is listened to, else 0",
     registers,
     collect() {
       const found = mail();
@@ -20,7 +20,7 @@ export function watchMail(gateway: WatchedMail, registers: Registry[]): void {
   });
   void new Gauge({
     name: "hearth_mail_last_timestamp_seconds",
-    help: "When the last mail was handled",
+    help: "Time at which the last mail was handled",
     registers,
     collect() {
       const at = mail()?.lastMailAt;
