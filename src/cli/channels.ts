@@ -8,6 +8,7 @@ export function addChannelsCommands(program: Command, parts: CliParts): void {
   const channels = program
     .command("channels")
     .description("try the chat platforms of the configuration")
+    .enablePositionalOptions(false) // --config may follow the command
     .option("--config <file>", "configuration file (JSON5)");
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...channels.opts() } });
   channels

@@ -49,6 +49,7 @@ export function addHooksCommands(program: Command, parts: CliParts): void {
   const hooks = program
     .command("hooks")
     .description("manage webhooks")
+    .enablePositionalOptions(false) // --config may follow the command
     .option("--config <file>", "configuration file (JSON5)")
     .addHelpText("after", STATES);
   const sources = (): ConfigSources => ({ ...parts, flags: { ...parts.flags, ...hooks.opts() } });

@@ -166,7 +166,7 @@ test("audit prints findings with file and line, without a server, and exits with
   });
   expect([invalid.code, invalid.stdout]).toEqual([1, expect.stringContaining("hooks.enabeld: unknown key")]);
   expect(invalid.stderr).toBe(""); // the table reports everything
-  const root = await runHearth(["hooks", "--config", file("r.json5", "{ hoks: {} }"), "audit"], { home });
+  const root = await runHearth(["hooks", "audit", "--config", file("r.json5", "{ hoks: {} }")], { home });
   expect([root.code, root.stdout, root.stderr]).toEqual([1, expect.stringContaining("did you mean 'hooks'?"), ""]);
 });
 
