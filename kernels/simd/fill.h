@@ -9,19 +9,32 @@
 typedef struct {
   u8 *words; // (n/4, PANEL_ROWS, 4)
   f32 *s, *m; // (groups, PANEL_ROWS); m if `how_of` says MINS
+  f32 *d; // (units, PANEL_ROWS), or 0: scales of units, whose groups have whole numbers as `s` (put_factors)
   Unit *units; // (W), of rows being unpacked
   int shift; // sums begin with −2^shift · Σx
   int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
   int exact; // 1: minimums are stored as they are, even of a type whose weights move to the middle
   int by16; // as in TypeInfo
 } Panel;
+// Types of whole units, whose groups have whole numbers as scales.
+INL int has_factors(int type) {
+  return W == 8 && NARROW && (type == TYPE_q4_k || type == TYPE_q5_k || type == TYPE_q6_k);
+}
+
 #define PANEL_BYTES(n) (FILLED(n) * PANEL_ROWS + FILLED(n) / 16 * PANEL_ROWS * 8)
 INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
   Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
   f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
-  return (Panel){scratch, s, m, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM),
+  return (Panel){scratch, s, m, 0, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM),
                  0, t.by16};
+}
+// For prompts: groups of some types keep their whole numbers, and units the scales of these.
+INL Panel prompt_panel_at(u8 *scratch, int n, int type, int features) {
+  const TypeInfo t = type_info(type);
+  Panel panel = panel_at(scratch, n, t, features);
+  if (has_factors(type)) panel.d = panel.m + (t.by16 ? 0 : FILLED(n) / 32 * PANEL_ROWS);
+  return panel;
 }
 // Returns whether sums must begin with the part that minimums subtract, because they would not fit 16 bits otherwise.
 INL int takes_off(TypeInfo t) { return SHIFTED && !t.is_signed && t.shift >= 0; }
@@ -240,31 +253,80 @@ NOINL void fill_any(const Panel *to, int type, const u8 *w, i64 row_bytes, int r
     }
   }
 }
+#if W == 8
+// The bytes of words less `zero`, for four groups: twice as words of 16 bits for `dot_words`, or as floats.
+NOINL void put_factors(int as_floats, f32 *to, vi words, i32 zero) {
+  for (int i = 0; i < 4; i++, to += PANEL_ROWS, words >>= 8) {
+    const vi v = (words & 255) - zero;
+    STORE(to, as_floats ? (vi)CONVERT(v, vf) : (v & 0xffff) | v << 16);
+  }
+}
+// Replaces the scales of a unit's groups by whole numbers and the scales of these.
+NOINL void factor_scales(const Panel *to, int type, const u8 *p, i64 row_bytes) {
+  const int as_floats = to->dots;
+  for (int r = 0; r < PANEL_ROWS; r += W, p += W * row_bytes) {
+    vi v[4];
+    f32 *s = to->s + r;
+    turn_words(type == TYPE_q6_k ? p + 192 : p, row_bytes, v);
+    if (type == TYPE_q6_k) {
+      STORE(to->d + r, halves_of(p + 208, row_bytes));
+      for (int j = 0; j < 4; j++) put_factors(as_floats, s + j * 4 * PANEL_ROWS, v[j] ^ (i32)0x80808080, 128);
+    } else {
+      STORE(to->d + r, low_halves(v[0]));
+      put_factors(as_floats, s, v[1] & 0x3f3f3f3f, 0);
+      put_factors(as_floats, s + 4 * PANEL_ROWS, (v[3] & LOW_NIBBLES) | (v[1] >> 2 & 0x30303030), 0);
+    }
+  }
+}
+// Copies a block of `rows` rows, and the last to the rest of a panel.
+NOINL void copy_blocks(u8 *to, const u8 *p, i64 row_bytes, int rows, i64 bytes) {
+  for (int r = 0; r < PANEL_ROWS; r++, to += bytes) {
+    const u8 *from = p + MIN(r, rows - 1) * row_bytes;
+    for (i64 i = 0; i + 16 < bytes; i += 16) STORE(to + i, LOAD(u8x16, from + i));
+    STORE(to + bytes - 16, LOAD(u8x16, from + bytes - 16));
+  }
+}
+#endif
+// A whole unit of PANEL_ROWS rows. Returns 0 for types that are not transposed as they are stored.
+NOINL int fill_whole(const Panel *to, int type, const u8 *p, i64 row_bytes, i32 flip) {
+  const TypeInfo t = type_info(type);
+  f32 *m = takes_off(t) || t.is_signed ? 0 : to->m;
+  const f32 middle __attribute__((unused)) = moves_to_middle(t) && !to->exact ? 1 << to->shift : 0;
+  switch (type) {
+    case TYPE_q4_0: fill_q4_0(to->words, to->s, m, p, row_bytes); return 1;
+    case TYPE_q8_0: fill_q8_0(to->words, to->s, m, p, row_bytes, flip); return 1;
+    case TYPE_q4_k: fill_q4_k(to->words, to->s, m, p, row_bytes); break;
+    case TYPE_q6_k: fill_q6_k(to->words, to->s, m, p, row_bytes); break;
+#if W == 8
+    case TYPE_q4_1: fill_nibbles(MINIMUMS, 20, to->words, to->s, m, 0, p, row_bytes, 0); return 1;
+    case TYPE_q5_0: fill_nibbles(FIFTH_BITS, 22, to->words, to->s, m, 16, p, row_bytes, 0); return 1;
+    case TYPE_q5_1: fill_nibbles(FIFTH_BITS | MINIMUMS, 24, to->words, to->s, m, middle, p, row_bytes, 0); return 1;
+    case TYPE_iq4_nl: fill_nibbles(LEVELS, 18, to->words, to->s, m, 0, p, row_bytes, flip); return 1;
+    case TYPE_iq4_xs: fill_iq4_xs(to->words, to->s, p, row_bytes, flip); return 1;
+    case TYPE_q5_k: fill_q5_k(to->words, to->s, m, middle, p, row_bytes); break;
+#endif
+    default: return 0;
+  }
+#if W == 8
+  if (to->d) factor_scales(to, type, p, row_bytes);
+#endif
+  return 1;
+}
 // Unit b of rows of n weights, the first row at w.
 NOINL void fill_unit(const Panel *to, int type, const u8 *w, i64 row_bytes, int rows, i64 b, int n, const i8 *grid) {
   const TypeInfo t = type_info(type);
   const i32 flip = AVXVNNI && to->dots && t.is_signed ? 0x80808080 : 0;
   const u8 *p = w + b * (UNIT / t.len) * t.bytes;
-  f32 *m = takes_off(t) || t.is_signed ? 0 : to->m;
-  const int whole = rows == PANEL_ROWS && b * UNIT + UNIT <= n;
-  if (whole) switch (type) {
-    case TYPE_q4_0: fill_q4_0(to->words, to->s, m, p, row_bytes); return;
-    case TYPE_q8_0: fill_q8_0(to->words, to->s, m, p, row_bytes, flip); return;
-    case TYPE_q4_k: fill_q4_k(to->words, to->s, m, p, row_bytes); return;
-    case TYPE_q6_k: fill_q6_k(to->words, to->s, m, p, row_bytes); return;
-  }
 #if W == 8
-  const f32 middle = moves_to_middle(t) && !to->exact ? 1 << to->shift : 0;
-  if (whole) switch (type) {
-    case TYPE_q4_1: fill_nibbles(MINIMUMS, 20, to->words, to->s, m, 0, p, row_bytes, 0); return;
-    case TYPE_q5_0: fill_nibbles(FIFTH_BITS, 22, to->words, to->s, m, 16, p, row_bytes, 0); return;
-    case TYPE_q5_1: fill_nibbles(FIFTH_BITS | MINIMUMS, 24, to->words, to->s, m, middle, p, row_bytes, 0); return;
-    case TYPE_iq4_nl: fill_nibbles(LEVELS, 18, to->words, to->s, m, 0, p, row_bytes, flip); return;
-    case TYPE_iq4_xs: fill_iq4_xs(to->words, to->s, p, row_bytes, flip); return;
-    case TYPE_q5_k: fill_q5_k(to->words, to->s, m, middle, p, row_bytes); return;
+  u8 copies[PANEL_ROWS * 210]; // q6_k
+  if (to->d && rows < PANEL_ROWS) {
+    copy_blocks(copies, p, row_bytes, rows, t.bytes);
+    fill_whole(to, type, copies, t.bytes, flip);
+    return;
   }
 #endif
-  fill_any(to, type, w, row_bytes, rows, b, n, grid, flip);
+  const int whole = rows == PANEL_ROWS && b * UNIT + UNIT <= n;
+  if (!whole || !fill_whole(to, type, p, row_bytes, flip)) fill_any(to, type, w, row_bytes, rows, b, n, grid, flip);
 }
 // Fills the panel with all units. Prefetches a part of `next` with each group of a row.
 NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, int n, const i8 *grid, Ahead next) {
@@ -276,6 +338,7 @@ NOINL void fill_panel(Panel to, int type, const u8 *w, i64 row_bytes, int rows, 
     to.words += UNIT * PANEL_ROWS;
     to.s += groups * PANEL_ROWS;
     to.m += groups * PANEL_ROWS;
+    if (to.d) to.d += PANEL_ROWS;
   }
 }
 

@@ -7,10 +7,10 @@
 #include "fill.h"
 
 INL vs four(const i8 *p) { return (vs)((vi){} + LOAD(i32, p)); }
-// Start of a group's activations; word k is UNIT_AT(k · 4) after it.
-INL const i8 *group_at(const i8 *q, i64 g, int by16) {
+// Offset of a group's activations; word k is UNIT_AT(k · 4) after it.
+INL i64 group_at(i64 g, int by16) {
   const i64 at = g * (by16 ? 16 : 32);
-  return UNIT_AT(8) == 8 ? q + at : q + at / UNIT * UNIT + UNIT_AT(at % UNIT);
+  return UNIT_AT(8) == 8 ? at : at / UNIT * UNIT + UNIT_AT(at % UNIT);
 }
 
 // With AVX-512, products take two instructions: unrolled, the compiler would move loads up and spill sums.
@@ -20,55 +20,87 @@ INL const i8 *group_at(const i8 *q, i64 g, int by16) {
 #define WORDS UNROLL
 #endif
 // Variants of a panel's sums. SHORT: 16-bit sums over a group; BEGUN: sums begin with −2^shift · Σx; MINS: weights have
-// minimums; PLAIN: 32-bit sums where few types need them, with the groups that the panel names.
-enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16, PLAIN = 32 };
+// minimums; PLAIN: 32-bit sums where few types need them, with the groups that the panel names; FACTORS: scales of groups
+// are whole numbers, and 16-bit sums times them whole numbers below 2^24, so that units have one scale.
+enum { SIGNED = 1, BY16 = 2, SHORT = 4, BEGUN = 8, MINS = 16, PLAIN = 32, FACTORS = 128 };
 #define IS_BY16(how, panel) ((how) & PLAIN ? (panel).by16 : ((how) & BY16) != 0)
 #define MOST_WORDS(how) ((how) & (BY16 | PLAIN) ? 4 : 8) // words that a group multiplies without a loop
-// `count` tokens times the panel: out[t][register]
-INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) {
-  const int by16 = IS_BY16(how, panel), group = by16 ? 16 : 32;
+#if W == 8 // The compiler would keep `acc` in registers and spill others.
+#define IN_MEMORY __asm__ volatile("" ::: "memory")
+#else
+#define IN_MEMORY
+#endif
+typedef vf TileSums[TILE][PANEL_REGS];
+// `count` tokens times the panel: out[t][register]. parts: with FACTORS, sums of a unit without its scale.
+INL void tile(int count, int how, const Panel *panel, int n, const Packed *x, Ahead next, TileSums parts, TileSums out) {
+  const int by16 = IS_BY16(how, *panel), shift = panel->shift;
+  const i64 filled = FILLED(n), group = by16 ? 16 : 32; // packed data has the same offsets in each token
+  const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
+  const u8 *words = panel->words;
+  const f32 *s = panel->s, *m = panel->m, *units = panel->d;
+  const i8 *q[TILE];
 #if W == 8 // sixteen registers: sums of a group, and their operands
   vf(*acc)[PANEL_REGS] = out;
 #else
-  vf acc[TILE][PANEL_REGS];
+  TileSums acc;
 #endif
-  UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
-  for (i64 g = 0; g < FILLED(n) / group; g++) {
+  UNROLL for (int t = 0; t < count; t++) {
+    q[t] = x[t].q;
+    UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+      acc[t][p] = (vf){};
+      if (how & FACTORS) parts[t][p] = (vf){};
+    }
+  }
+  for (i64 g = 0; g < filled / group; g++, s += PANEL_ROWS, m += PANEL_ROWS) {
     fetch_step(next, g);
-    const u8 *words = panel.words + g * group * PANEL_ROWS;
     vi sums[TILE][PANEL_REGS];
     UNROLL for (int t = 0; t < count; t++) {
       vi begin = {};
-      if (how & BEGUN) begin += by16 ? x[t].less16[g] : x[t].less32[g];
-      if (how & BEGUN) begin = how & SHORT ? (vi)((vh)begin << (i16)panel.shift) : begin << panel.shift;
+      if (how & BEGUN) begin += LOAD(i32, q[t] + less + 4 * g);
+      if (how & BEGUN) begin = how & SHORT ? (vi)((vh)begin << (i16)shift) : begin << shift;
       UNROLL for (int p = 0; p < PANEL_REGS; p++) sums[t][p] = begin;
     }
+    const i64 at = group_at(g, by16);
     int word = 0;
     do {
-      WORDS for (int k = 0; k < MOST_WORDS(how); k++) {
+      WORDS for (int k = 0; k < MOST_WORDS(how); k++, words += PANEL_ROWS * 4) {
         vu w[PANEL_REGS];
-        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + ((word + k) * PANEL_ROWS + p * W) * 4);
+        UNROLL for (int p = 0; p < PANEL_REGS; p++) w[p] = LOAD(vu, words + p * W * 4);
         UNROLL for (int t = 0; t < count; t++) {
-          vs q = four(group_at(x[t].q, g, by16) + UNIT_AT((word + k) * 4));
+          const vs v = four(q[t] + at + UNIT_AT((word + k) * 4));
           UNROLL for (int p = 0; p < PANEL_REGS; p++) {
-            if (how & SHORT) sums[t][p] = (vi)dot_narrow((vh)sums[t][p], w[p], q);
-            else sums[t][p] = dot_add(how & SIGNED, sums[t][p], w[p], q);
+            if (how & SHORT) sums[t][p] = (vi)dot_narrow((vh)sums[t][p], w[p], v);
+            else sums[t][p] = dot_add(how & SIGNED, sums[t][p], w[p], v);
             HOLD(sums[t][p]);
           }
         }
       }
     } while (how & PLAIN && (word += 4) < group / 4);
-    UNROLL for (int p = 0; p < PANEL_REGS; p++) {
-      vf s = LOAD(vf, panel.s + g * PANEL_ROWS + p * W);
-      UNROLL for (int t = 0; t < count; t++) {
-        const vi sum = how & SHORT ? widen((vh)sums[t][p]) : sums[t][p];
-        acc[t][p] = FMA(CONVERT(sum, vf), s * x[t].d[g * group / 32], acc[t][p]);
+    IN_MEMORY;
+    UNROLL for (int t = 0; t < count; t++) {
+      const vf scale = splat(LOAD(f32, q[t] + d + (g >> by16) * 4));
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+        if (how & FACTORS) {
+          const vi all = dot_words((vi){}, (vh)sums[t][p], LOAD(vh, s + p * W));
+          parts[t][p] = FMA(CONVERT(all, vf), scale, parts[t][p]);
+        } else {
+          const vi all = how & SHORT ? widen((vh)sums[t][p]) : sums[t][p];
+          acc[t][p] = FMA(CONVERT(all, vf), LOAD(vf, s + p * W) * scale, acc[t][p]);
+        }
       }
-      if (!(how & MINS)) continue;
-      vf m = LOAD(vf, panel.m + g * PANEL_ROWS + p * W);
-      UNROLL for (int t = 0; t < count; t++)
-        acc[t][p] = FMA(-m, splat(by16 ? x[t].sum16[g] : x[t].sum32[g]), acc[t][p]);
     }
+    IN_MEMORY;
+    if (how & MINS) UNROLL for (int t = 0; t < count; t++) {
+      const vf offset = splat(LOAD(f32, q[t] + offsets + 4 * g));
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(-LOAD(vf, m + p * W), offset, acc[t][p]);
+    }
+    IN_MEMORY;
+    if (!(how & FACTORS) || (g + 1) * group % UNIT != 0) continue;
+    UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+      acc[t][p] = FMA(parts[t][p], LOAD(vf, units + p * W), acc[t][p]);
+      parts[t][p] = (vf){};
+    }
+    units += PANEL_ROWS;
   }
   UNROLL for (int t = 0; t < count; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) out[t][p] = acc[t][p];
 }
@@ -84,21 +116,30 @@ INL void tile(int count, int how, Panel panel, int n, const Packed *x, Ahead nex
 #else
 #define TILES(X) X(plain32, MINS) X(plain16, MINS | BY16) X(signed, SIGNED)
 #endif
-#define DEFINE(name, how) \
-  NOINL void tile_##name(Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE, how, panel, n, x, next, out); \
+#if W == 8
+#define FACTOR_TILES(X) \
+  X(factors32, FACTORS | SHORT | MINS) X(factors16, FACTORS | SHORT | BEGUN | BY16) \
+  X(factors_middle, FACTORS | SHORT | BEGUN | MINS)
+#else
+#define FACTOR_TILES(X)
+#endif
+#define DEFINE_FOR(name, count, how) \
+  NOINL void name(const Panel *panel, int n, const Packed *x, Ahead next, TileSums out) { \
+    TileSums parts; \
+    tile(count, how, panel, n, x, next, parts, out); \
   }
+#define DEFINE(name, how) DEFINE_FOR(tile_##name, TILE, how)
 TILES(DEFINE)
+FACTOR_TILES(DEFINE)
 #undef DEFINE
 #if W == 16
-#define DEFINE(name, how) \
-  NOINL void tile_half_##name(Panel panel, int n, const Packed *x, Ahead next, vf out[TILE][PANEL_REGS]) { \
-    tile(TILE / 2, how, panel, n, x, next, out); \
-  }
+#define DEFINE(name, how) DEFINE_FOR(tile_half_##name, TILE / 2, how)
 TILES(DEFINE)
 #undef DEFINE
+#undef DEFINE_FOR
 #define TILE_OF(name) (count <= TILE / 2 ? tile_half_##name : tile_##name)
 #else
+#undef DEFINE_FOR
 #define TILE_OF(name) tile_##name // a small tile wastes little if tokens are few
 #endif
 INL int how_of(TypeInfo t) {
@@ -110,9 +151,9 @@ INL int how_of(TypeInfo t) {
 }
 #if AVXVNNI
 #define TILE_MAX 6 // enough sums to hide the latency of an addition
-// The same with AVX-VNNI, and with the same bits. The compiler would keep `acc` in registers and spill others.
-#define IN_MEMORY __asm__ volatile("" ::: "memory")
-WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
+typedef vf VnniSums[TILE_MAX][PANEL_REGS];
+// The same with AVX-VNNI, and with the same bits.
+WITH_AVXVNNI INL void vnni_tile(int how, const Panel *panel, int n, const Packed *x, Ahead next, VnniSums parts, VnniSums acc) {
   const int by16 = (how & BY16) != 0;
   const i64 filled = FILLED(n), group = by16 ? 16 : 32; // packed data has the same offsets in each token
   const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
@@ -122,6 +163,7 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
   UNROLL for (int t = 0; t < TILE_MAX; t++) {
     q[t] = x[t].q;
     UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
+    if (how & FACTORS) UNROLL for (int p = 0; p < PANEL_REGS; p++) parts[t][p] = (vf){};
   }
   for (i64 g = 0, at = 0; g < filled / group; g++) {
     fetch_step(next, g);
@@ -146,17 +188,34 @@ WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Pack
     UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = LOAD(vf, panel->s + g * PANEL_ROWS + p * W);
     UNROLL for (int t = 0; t < TILE_MAX; t++) {
       const vf scale = splat(LOAD(f32, q[t] + d + (g >> by16) * 4));
-      UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(exact_float(sums[t][p]), s[p] * scale, acc[t][p]);
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+        if (how & FACTORS) parts[t][p] = FMA(exact_float(sums[t][p]) * s[p], scale, parts[t][p]);
+        else acc[t][p] = FMA(exact_float(sums[t][p]), s[p] * scale, acc[t][p]);
+      }
     }
     IN_MEMORY;
-    if (!(how & MINS)) continue;
-    UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = -LOAD(vf, panel->m + g * PANEL_ROWS + p * W);
-    UNROLL for (int t = 0; t < TILE_MAX; t++) {
+    if (how & MINS) UNROLL for (int p = 0; p < PANEL_REGS; p++) s[p] = -LOAD(vf, panel->m + g * PANEL_ROWS + p * W);
+    if (how & MINS) UNROLL for (int t = 0; t < TILE_MAX; t++) {
       const vf offset = splat(LOAD(f32, q[t] + offsets + 4 * g));
       UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = FMA(s[p], offset, acc[t][p]);
     }
     IN_MEMORY;
+    if (how & FACTORS && at % UNIT == 0) UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+      const vf unit = LOAD(vf, panel->d + (at / UNIT - 1) * PANEL_ROWS + p * W);
+      UNROLL for (int t = 0; t < TILE_MAX; t++) {
+        acc[t][p] = FMA(parts[t][p], unit, acc[t][p]);
+        parts[t][p] = (vf){};
+      }
+    }
   }
+}
+WITH_AVXVNNI NOINL void tile_vnni(int how, const Panel *panel, int n, const Packed *x, Ahead next, VnniSums out) {
+  vnni_tile(how & ~FACTORS, panel, n, x, next, 0, out);
+}
+WITH_AVXVNNI NOINL void tile_vnni_factors(int how, const Panel *panel, int n, const Packed *x, Ahead next, VnniSums out) {
+  VnniSums parts;
+  __asm__ volatile("" ::"r"(parts) : "memory"); // else IN_MEMORY would not hold for a local variable
+  vnni_tile(how | FACTORS, panel, n, x, next, parts, out);
 }
 #elif I8MM
 #define TILE_MAX 8
@@ -204,13 +263,15 @@ INL int tile_tokens(Panel panel) { return panel.dots ? TILE_MAX : TILE; }
 // `count` tokens of x (tile_tokens pointers; the last is repeated if there are fewer).
 INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *x, Ahead next, vf out[TILE_MAX][PANEL_REGS]) {
 #if AVXVNNI
-  if (panel.dots) return tile_vnni(t.is_signed ? BEGUN : how_of(t) | (t.by16 ? BY16 : 0), &panel, n, x, next, out);
+  const int how = t.is_signed ? BEGUN : how_of(t) | (t.by16 ? BY16 : 0);
+  if (panel.dots) return (panel.d ? tile_vnni_factors : tile_vnni)(how, &panel, n, x, next, out);
 #elif I8MM
   if (panel.dots) return tile_i8mm(how_of(t), &panel, n, x, next, out);
 #endif
-  switch (how_of(t)) {
-#define CASE(name, how) case how: TILE_OF(name)(panel, n, x, next, out); break;
+  switch (how_of(t) | (panel.d ? FACTORS : 0)) {
+#define CASE(name, how) case how: TILE_OF(name)(&panel, n, x, next, out); break;
     TILES(CASE)
+    FACTOR_TILES(CASE)
 #undef CASE
   }
 }

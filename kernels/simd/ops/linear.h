@@ -141,7 +141,7 @@ INL Ahead share_ahead(const Thread *t, const Matrix *m, Part part, int first, in
 
 NOINL void linear_panel(const Thread *t, const Linear *op, const Matrix *m, Members members, Part part) {
   TypeInfo type = type_info(m->type);
-  Panel panel = panel_at(t->scratch, op->n, type, t->p.features);
+  Panel panel = prompt_panel_at(t->scratch, op->n, m->type, t->p.features);
   const int tile = tile_tokens(panel), all = members.prompt + tile; // a panel takes about as long as a tile
   const i64 steps = FILLED(op->n) / (type.by16 ? 16 : 32);
   fill_panel(panel, m->type, part.w, m->rowBytes, part.rows, op->n, part.grid, share_ahead(t, m, part, 0, tile, all, steps));
