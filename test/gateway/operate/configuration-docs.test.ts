@@ -1,9 +1,18 @@
-/** docs/configuration.md against the schemas: it has every key, with its default, and no other. */
-import { expect, test } from "bun:test";
+/**
+ * docs/configuration.md against the schemas: it has every key, with its default, and no other. The examples of all
+ * documents are configurations that the server takes.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { describe, expect, test } from "bun:test";
+import { readConfig } from "../../../src/base/config/index.ts";
+import { readDocument } from "../../../src/base/config/document.ts";
 import { agentsSchema, sessionSchema } from "../../../src/gateway/agent/config.ts";
 import { databaseSchema } from "../../../src/gateway/operate/database-config.ts";
 import { gatewaySchema, hooksSchema, mappingSchema } from "../../../src/gateway/hooks/config.ts";
+import { readMcpConfig } from "../../../src/runtime/mcp/config.ts";
+import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
 
 interface Shape {
   readonly type?: string;
@@ -12,7 +21,10 @@ interface Shape {
   readonly items?: Shape;
 }
 
-const DOCUMENT = join(import.meta.dir, "../../../docs/configuration.md");
+const ROOT = join(import.meta.dir, "../../..");
+const DOCUMENT = join(ROOT, "docs/configuration.md");
+/** A token, and a secret of every scheme. */
+const secretOf = (variable: string): string => `whsec_${Buffer.from(variable.padEnd(30)).toString("base64")}`;
 /** Documented in rows elsewhere, or in a single row. */
 const WHOLE = ["hooks.presetSettings", "hooks.mail", "agents.defaults.models", "match.when", "rateLimit"];
 const ELSEWHERE = ["hooks.mappings"];
@@ -46,4 +58,33 @@ test("docs/configuration.md names every key of the sections, with its default", 
   ]);
   const keys = schemas.flatMap(([name, { schema }]) => keysOf(schema as Shape, name));
   expect(rows.toSorted()).toEqual(keys.toSorted());
+});
+
+/** An example is a file, a section, or the settings of one preset. */
+function wholeFile(example: string): string {
+  if (example.startsWith("{")) return example;
+  return example.startsWith("github:") ? `{ hooks: { presetSettings: { ${example} } } }` : `{ ${example} }`;
+}
+
+describe.each(["configuration", "webhooks", "channels", "mcp", "operations", "settings"])("docs/%s.md", (name) => {
+  const text = readFileSync(join(ROOT, "docs", `${name}.md`), "utf8");
+  const blocks = [...text.matchAll(/^ *```(?:json5|js)\n([\s\S]*?)^ *```$/gm)].map(([, code = ""]) => code.trim());
+
+  test.each(blocks.map((code) => [code.replaceAll(/\s+/g, " ").slice(0, 40), code]))("takes %s…", (_, code) => {
+    const folder = mkdtempSync(join(tmpdir(), "hearth-example-"));
+    try {
+      const path = join(folder, "hearth.json5");
+      writeFileSync(path, wholeFile(code));
+      const names = [...code.matchAll(/\$\{(\w+)\}/g)].map(([, variable = ""]) => variable);
+      const secrets = Object.fromEntries(names.map((variable) => [variable, secretOf(variable)]));
+      const env = { ...secrets, HEARTH_DATABASE_URL: "postgres://a:b@127.0.0.1/x" };
+      const sources = { env, flags: { config: path }, home: folder };
+      const document = readDocument(path, env);
+      readConfig(sources, document);
+      readMcpConfig(sources);
+      makeSnapshot(document, { folder, apiKeys: [] });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
