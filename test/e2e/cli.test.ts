@@ -285,7 +285,10 @@ describe("run at a terminal", () => {
     await person.types("Hello! Who are you?\r", /\n[^>\n]*Hearth[^\n]*\r\n[^]*>>> /);
     await person.types("/set system You are a fox.\r", /Set system message\.[^]*>>> /);
     await person.types("/set parameter temperature 0\r", /Set parameter 'temperature' to '0'[^]*>>> /);
-    await person.types("/set parameter temperature warm\r", /Error: invalid float value \[warm\][^]*>>> /);
+    await person.types(
+      "/set parameter temperature warm\r",
+      /Error: temperature: expected a number, got 'warm'[^]*>>> /,
+    );
     await person.types("/show system\r", /You are a fox\.[^]*>>> /);
     await person.types("/set verbose\r", /verbose[^]*>>> /);
     await person.types('"""tell me\r', "... ");

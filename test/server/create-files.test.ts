@@ -98,9 +98,23 @@ describe("create from files refuses", () => {
     }
   });
 
-  test("a file without GGUF content, with an error that depends on its suffix", async () => {
+  test("a file without GGUF content, with an error that names it and its content", async () => {
     const digest = await put(new TextEncoder().encode("no model"));
-    expect(await answer({ "x.gguf": digest })).toEqual([400, { error: "supplied file was not in GGUF format" }]);
-    expect(await answer({ "x.bin": digest })).toEqual([400, { error: "unknown type" }]);
+    for (const [text, found] of [
+      ["", "an empty file"],
+      ["version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS: 'git lfs pull' fetches the file"],
+      ["\n<!DOCTYPE html>", "a web page"],
+    ] as const) {
+      const other = await put(new TextEncoder().encode(text));
+      expect(await answer({ "x.gguf": other })).toEqual([400, { error: `x.gguf: expected a GGUF file, got ${found}` }]);
+    }
+    expect(await answer({ "x.gguf": digest })).toEqual([
+      400,
+      { error: 'x.gguf: expected a GGUF file, got one that begins with "no m"' },
+    ]);
+    expect(await answer({ "x.bin": digest })).toEqual([
+      400,
+      { error: 'x.bin: expected a GGUF file, got one that begins with "no m"' },
+    ]);
   });
 });

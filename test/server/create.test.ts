@@ -59,7 +59,7 @@ describe("streaming", () => {
     expect(response.status).toBe(200);
     expect(await linesOf(response)).toEqual([
       { status: "parsing GGUF" },
-      { error: "supplied file was not in GGUF format" },
+      { error: 'x.gguf: expected a GGUF file, got one that begins with "no m"' },
     ]);
   });
 });
@@ -152,8 +152,12 @@ describe("an invalid request creates no model", () => {
     [{ model: "new", from: "nope" }, 500, "registry.ollama.ai: not here"], // it would be pulled
     [{ model: "new", modelfile: "FROM nope" }, 500, "registry.ollama.ai: not here"],
     [{ model: "new", modelfile: "SYSTEM x" }, 400, "no FROM line"],
-    [{ model: "new", modelfile: "FROM m\nPARAMETER nope 1" }, 400, "unknown parameter 'nope'"],
-    [{ model: "new", modelfile: "FROM m\nPARAMETER top_k x" }, 400, "invalid int value [x]"],
+    [{ model: "new", modelfile: "FROM m\nPARAMETER nope 1" }, 400, "(line 2): unknown parameter 'nope'"],
+    [
+      { model: "new", modelfile: "FROM m\nPARAMETER top_k x" },
+      400,
+      "(line 2): PARAMETER top_k: expected a whole number, got 'x'",
+    ],
     [{ model: "new", from: "m", template: "{{ .Prompt" }, 400, expect.stringMatching(/^template error: /) as never],
     [{ model: "new", from: "m", parameters: { top_k: "x" } }, 400, 'option "top_k" must be of type integer'],
     [{ model: "new", from: "m", license: 7 }, 400, "license must be a string or an array of strings"],
@@ -262,7 +266,10 @@ describe("an invalid request creates no model", () => {
     const { digest: text } = await writeBlob(harness.root, new TextEncoder().encode("no model"));
     expect((await create({ ...missing, files: { "x.gguf": text } })).status).toBe(400);
     const unknown = await create({ ...missing, files: { "x.bin": text } });
-    expect([unknown.status, await unknown.json()]).toEqual([400, { error: "unknown type" }]);
+    expect([unknown.status, await unknown.json()]).toEqual([
+      400,
+      { error: 'x.bin: expected a GGUF file, got one that begins with "no m"' },
+    ]);
   });
 });
 

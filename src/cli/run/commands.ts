@@ -1,4 +1,5 @@
 /** Commands in the conversation: lines that begin with a slash. */
+import { messageOf } from "../../base/index.ts";
 import { parseModelfile } from "../../library/portable.ts";
 import { list } from "../commands/list.ts";
 import { describe } from "../commands/show.ts";
@@ -174,9 +175,17 @@ function setParameter(chat: Chat, rest: string): string {
   if (name === "" || values.length === 0) throw new Error("usage: /set parameter <name> <value>");
   const lines = name === "stop" ? values : [values.join(" ")];
   const text = ["FROM x", ...lines.map((value) => `PARAMETER ${name} ${value}`)].join("\n");
-  const parsed = parseModelfile(text).parameters[name];
+  const parsed = parameterOf(text, name);
   chat.settings.options = { ...chat.settings.options, [name]: parsed };
   return `Set parameter '${name}' to '${values.join(", ")}'`;
+}
+
+function parameterOf(text: string, name: string): unknown {
+  try {
+    return parseModelfile(text).parameters[name];
+  } catch (error) {
+    throw new Error(messageOf(error).replace(/^\(line \d+\): (PARAMETER )?/, ""), { cause: error });
+  }
 }
 
 async function show({ context, chat }: Desk, what: string): Promise<void> {

@@ -132,11 +132,12 @@ function parseFailure(template: string): string | undefined {
 }
 
 function checkMagic({ label, path, digest }: Source): void {
-  const magic = Buffer.alloc(4);
+  const bytes = Buffer.alloc(64);
+  let start = "";
   try {
     const fd = openSync(path, "r");
     try {
-      readSync(fd, magic, 0, 4, 0);
+      start = bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0));
     } finally {
       closeSync(fd);
     }
@@ -144,10 +145,17 @@ function checkMagic({ label, path, digest }: Source): void {
     const what = digest ? `no such file: blob ${digest} was not uploaded` : messageOf(error);
     throw new AppError("bad_file", `${label}: ${what}`, { cause: error });
   }
-  if (magic.toString("latin1") !== "GGUF") {
-    const other = /\.(?!gguf$)[a-z0-9]+$/i.test(label); // its magic number is missing
-    throw new AppError("bad_request", other ? "unknown type" : "supplied file was not in GGUF format");
+  if (!start.startsWith("GGUF")) {
+    throw new AppError("bad_request", `${label}: expected a GGUF file, got ${kindOfStart(start)}`);
   }
+}
+
+/** Names what people have in place of a file of weights. */
+function kindOfStart(start: string): string {
+  if (start === "") return "an empty file";
+  if (start.startsWith("version https://git-lfs")) return "a pointer of Git LFS: 'git lfs pull' fetches the file";
+  if (/^\s*<(!doctype|html|\?xml)/i.test(start)) return "a web page";
+  return `one that begins with ${JSON.stringify(start.slice(0, 4))}`;
 }
 
 /** A damaged file is an error of the request that sent it. */

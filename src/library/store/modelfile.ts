@@ -4,7 +4,7 @@
  * grammar: format characters (joiners in emoji, no-break spaces) are kept, and `JSON` before a command means that its
  * value is a JSON string, for texts that quotes cannot hold.
  */
-import { AppError, messageOf } from "../../base/index.ts";
+import { AppError, messageOf, nearest } from "../../base/index.ts";
 import { type LogitBias, parseLogitBias } from "../../engine/index.ts";
 import type { StoredMessage } from "./store.ts";
 
@@ -70,6 +70,8 @@ const PARAMETERS: ReadonlyMap<string, ParseParameter> = new Map([
 ]);
 
 interface Line {
+  /** From 1. */
+  readonly number: number;
   readonly command: Command;
   /** The name after PARAMETER, the role after MESSAGE. */
   readonly key: string;
@@ -200,15 +202,21 @@ function scan(text: string): Line[] {
     const [isJson, text] = line.search(/^json[ \t]/i) === 0 ? [true, cutWord(line).rest] : [false, line];
     const { word: name, rest } = cutWord(text);
     const command = COMMANDS.find((known) => known === name.toLowerCase());
-    if (!command) throw new AppError("bad_request", `(line ${number}): command must be one of ${commandList()}`);
+    if (!command) {
+      const found = `got '${name.slice(0, 40)}'`;
+      throw new AppError("bad_request", `(line ${number}): command must be one of ${commandList()}, ${found}`);
+    }
     const { key, value: first } = keyOf({ command, rest, number, isJson });
-    if (first.trim() === "") throw new AppError("bad_request", `(line ${number}): unexpected EOF`);
+    if (first.trim() === "") {
+      const what = [command.toUpperCase(), key].join(" ").trim();
+      throw new AppError("bad_request", `(line ${number}): ${what}: expected a value, got none`);
+    }
     const end = isJson ? at : endOfValue(first, { source, at });
     if (end === undefined) {
       const quote = quoteOf(first.trim());
       throw new AppError("bad_request", `(line ${number}): unexpected EOF: the quote ${quote} is never closed`);
     }
-    lines.push({ command, key, value: isJson ? jsonText(first, number) : valueOf(first, { source, at, end }) });
+    lines.push({ number, command, key, value: isJson ? jsonText(first, number) : valueOf(first, { source, at, end }) });
     at = end;
   }
   return lines;
@@ -293,11 +301,9 @@ function commandList(): string {
 function parametersOf(lines: readonly Line[]): Record<string, ParameterValue> {
   const parameters: Record<string, ParameterValue> = {};
   const lists = new Map<string, string[]>();
-  for (const { command, key, value } of lines) {
+  for (const { number, command, key, value } of lines) {
     if (command !== "parameter") continue;
-    const parse = PARAMETERS.get(key);
-    if (!parse) throw new AppError("bad_request", `unknown parameter '${key}'`);
-    const parsed = parse(value);
+    const parsed = parseValue(key, value, number);
     if (!isList(parsed)) parameters[key] = parsed;
     else {
       const list = lists.get(key) ?? [];
@@ -309,29 +315,42 @@ function parametersOf(lines: readonly Line[]): Record<string, ParameterValue> {
   return parameters;
 }
 
+function parseValue(name: string, text: string, line: number): ParameterValue {
+  const parse = PARAMETERS.get(name);
+  if (!parse) {
+    const near = nearest(name, [...PARAMETERS.keys()]);
+    const meant = near === undefined ? "" : `; did you mean '${near}'?`;
+    throw new AppError("bad_request", `(line ${line}): unknown parameter '${name}'${meant}`);
+  }
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new AppError("bad_request", `(line ${line}): PARAMETER ${name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const refused = (expected: string, text: string): AppError =>
+  new AppError("bad_request", `expected ${expected}, got '${text.slice(0, 40)}'`);
+
 const isList = (value: ParameterValue | undefined): value is readonly string[] => Array.isArray(value);
 
 function parseInteger(text: string): number {
   if (/^[-+]?\d{1,19}$/.test(text) && Math.abs(Number(text)) <= 2 ** 63) return Number(text);
-  throw new AppError("bad_request", `invalid int value [${text}]`);
+  throw refused("a whole number", text);
 }
 
 /** An object in JSON: biases by token id. */
 function parseBiases(text: string): LogitBias {
-  try {
-    return parseLogitBias(JSON.parse(text));
-  } catch (error) {
-    throw new AppError("bad_request", `invalid logit_bias value [${text.slice(0, 40)}]: ${messageOf(error)}`);
-  }
+  return parseLogitBias(JSON.parse(text));
 }
 
 function parseFloat64(text: string): number {
   if (/^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text))) return Number(text);
-  throw new AppError("bad_request", `invalid float value [${text}]`);
+  throw refused("a number", text);
 }
 
 function parseBool(text: string): boolean {
   if (/^(1|t|T|TRUE|true|True)$/.test(text)) return true;
   if (/^(0|f|F|FALSE|false|False)$/.test(text)) return false;
-  throw new AppError("bad_request", `invalid bool value [${text}]`);
+  throw refused("true or false", text);
 }
