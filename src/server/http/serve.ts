@@ -136,7 +136,10 @@ function listen({ isShared = false, ...options }: Place & Listening): Server<und
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code; // Bun.serve throws no other type
     if (code === "EADDRINUSE") {
-      throw new AppError("conflict", `cannot listen on ${shown}: the address is already in use`);
+      throw new AppError(
+        "conflict",
+        `cannot listen on ${shown}: the address is already in use, maybe by another Hearth or by Ollama`,
+      );
     }
     const why = ("unix" in options ? undefined : REFUSALS[code ?? ""]) ?? messageOf(error);
     throw new AppError("bad_request", `cannot listen on ${shown}: ${why}`, { cause: error });

@@ -14,7 +14,7 @@ test("a port in use gives one clear error", () => {
   const { url } = harness.listen();
   const address = { hostname: "127.0.0.1", port: Number(new URL(url).port) };
   expect(() => startServer(harness.app, { host: address })).toThrow(
-    `cannot listen on 127.0.0.1:${address.port}: the address is already in use`,
+    `cannot listen on 127.0.0.1:${address.port}: the address is already in use, maybe by another Hearth or by Ollama`,
   );
 });
 
