@@ -32,7 +32,7 @@ beforeAll(() => {
   server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
-    fetch: ({ url }) => (url.endsWith("/api/show") ? Response.json({}) : new Response(transfer())),
+    fetch: ({ url }) => (/\/api\/(show|version)$/.test(url) ? Response.json({}) : new Response(transfer())),
   });
 });
 afterAll(() => {
@@ -55,6 +55,8 @@ test("progress bars show the time left, and success is the last line", async () 
   expect(await person.sees(/\d+ MB\/4 GB +[\d.]+ [MG]B\/s +\d+s left/)).toBe(true);
   expect(await person.sees(/100% █+ 4 GB\/4 GB[^]*\nsuccess\r\n$/)).toBe(true);
   expect(person.screen().match(/success/g)).toHaveLength(1);
+  const bars = person.screen().match(/pulling abab[^\p{Cc}]+ left/gu)!; // a terminal cuts what is longer
+  expect(Math.max(...bars.map((bar) => Bun.stringWidth(bar)))).toBeLessThanOrEqual(80);
 });
 
 test("success is the last line on a pipe, too", async () => {

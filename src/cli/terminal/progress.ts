@@ -44,7 +44,7 @@ function makeBars(terminal: Terminal): Progress {
       format: "{status}  {percentage}% {bar} {done}/{size}  {speed}  {left}",
       barCompleteChar: "█",
       barIncompleteChar: " ",
-      barsize: 20,
+      barsize: Math.min(20, Math.max(1, (terminal.errors.columns || 80) - BESIDE_BAR)),
       hideCursor: true,
       clearOnComplete: false,
       emptyOnZero: true,
@@ -84,6 +84,8 @@ function makeBars(terminal: Terminal): Progress {
 }
 
 const SUCCESS = "success";
+/** Columns of everything beside a bar: a narrower bar keeps the time left on the line. */
+const BESIDE_BAR = 69;
 
 /** Speed and remaining time of a bar, once they are known. */
 function rateOf(
