@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { HEARTH } from "../program.ts";
+import { isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
 import { sitDownAt } from "./person.ts";
 
 setDefaultTimeout(60_000);
@@ -53,6 +54,37 @@ describe("a missing model", () => {
     const { code, stderr } = await against((path) => (answers[path] ?? missing)(), ["run", "hearht", "hi"]);
     const words = "Error: model 'hearht' not found, neither here nor in its registry: did you mean 'hearth'?\n";
     expect([code, stderr]).toEqual([1, words]);
+  });
+
+  test("is an error of pull, which suggests a name of the catalogue", async () => {
+    const answers: Readonly<Record<string, () => Response>> = {
+      "/api/catalogue": () => Response.json({ models: [{ name: "qwen3:4b" }] }),
+      "/api/pull": () => new Response('{"error":"pull model manifest: file does not exist"}\n'),
+    };
+    const pull = async (name: string): Promise<string> =>
+      (await against((path) => answers[path]!(), ["pull", name])).stderr;
+    expect(await pull("qwen4")).toBe(
+      "Error: model 'qwen4' not found, its registry does not have it: did you mean 'qwen3'?\n",
+    );
+    expect(await pull("another/model")).toEndWith("does not have it: 'hearth models' lists models to pull\n");
+  });
+
+  test("is an error of pull that names it if its registry wants a login, or has no certificate", async () => {
+    const pull = async (error: string): Promise<string> =>
+      (await against(() => new Response(`${JSON.stringify({ error })}\n`), ["pull", "a/b"])).stderr;
+    expect(await pull("unauthorized: access denied")).toBe(
+      "Error: 'a/b': its registry refuses it (unauthorized): it is private, or has another name\n",
+    );
+    expect(await pull("r.example: no TLS ('insecure' allows it)")).toEndWith("no TLS (--insecure allows it)\n");
+  });
+
+  test("is an error of create if it is the base", async () => {
+    const made = await runHearth(["create", "x", "-f", "-"], {
+      home,
+      env: { HEARTH_HOST: new URL(hearth.url).host },
+      stdin: "FROM registry.invalid/a/b",
+    });
+    expect(made.stderr).toContain("Error: model 'registry.invalid/a/b' is not on this machine: ");
   });
 
   test("makes list and ps say that no model begins with the prefix", async () => {
@@ -114,6 +146,59 @@ describe("the error of a client command", () => {
   test("asks whether it is a Hearth server if the answer is not JSON", async () => {
     const { code, stderr } = await against(() => new Response("<html>"), ["list"]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("does not answer in JSON: is it a Hearth server?\n")]);
+  });
+
+  test("asks whether it is a Hearth server if the answer has no models", async () => {
+    for (const command of ["list", "ps"]) {
+      const { code, stderr } = await against(() => Response.json({ ok: true }), [command]);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining("without a list of models: is it a Hearth server?\n"),
+      ]);
+    }
+  });
+
+  test("gives an invalid name with the rule", async () => {
+    const rule = "expected MODEL, NAMESPACE/MODEL or HOST/NAMESPACE/MODEL, maybe with :TAG";
+    expect((await run(["show", "a b"])).stderr).toStartWith(`Error: invalid model name 'a b': ${rule}`);
+    expect((await run(["cp", "hearth", "a b"])).stderr).toStartWith(`Error: destination "a b" is invalid: ${rule}`);
+    expect((await run(["pull", "127.0.0.1:1/m"])).stderr).toStartWith(`Error: invalid model name '127.0.0.1:1/m': `);
+  });
+
+  test("of rm is the reason alone if the server cannot be asked", async () => {
+    const { stderr } = await run(["rm", "m"], { HEARTH_HOST: "127.0.0.1:1" });
+    expect(stderr).toStartWith("Error: could not connect");
+  });
+
+  test("comes before a file is read for create or run", async () => {
+    const file = join(home, "no.gguf");
+    await Bun.write(file, "GGUF");
+    for (const args of [
+      ["create", "x", "-f", "-"],
+      ["run", file, "hi"],
+    ]) {
+      const { stderr } = await runHearth(args, {
+        home,
+        env: { HEARTH_HOST: "127.0.0.1:1" },
+        stdin: `FROM ${file}`,
+      });
+      expect(stderr).toStartWith("Error: could not connect");
+    }
+  });
+
+  test("refuses a key that no header can hold, and a folder in place of a Modelfile", async () => {
+    expect((await run(["list"], { HEARTH_API_KEY: "ä" })).stderr).toStartWith("Error: HEARTH_API_KEY: expected a key");
+    expect((await run(["create", "x", "-f", home])).stderr).toStartWith("Error: expected a Modelfile, got the folder");
+  });
+
+  test("refuses standard input that never ends, and names what cannot be written", async () => {
+    const shell = async (line: string): Promise<string> => {
+      const env = isolatedEnv(home, { HEARTH_HOST: new URL(hearth.url).host });
+      const child = Bun.spawn(["sh", "-c", line, "sh", ...HEARTH], { env, stdin: "ignore", stderr: "pipe" });
+      return new Response(child.stderr).text();
+    };
+    expect(await shell('yes | "$@" run hearth')).toBe("Error: standard input: expected at most 64 MiB, got more\n");
+    expect(await shell('"$@" list >/dev/full')).toStartWith("Error: cannot write to standard output: ");
   });
 
   test("names HEARTH_HOST if a server on another machine does not answer", async () => {

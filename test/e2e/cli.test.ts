@@ -63,6 +63,8 @@ describe("models", () => {
     expect((await run(["ps"])).stdout).toMatch(
       /^hearth:latest +[0-9a-f]{12} +\d+ MB +100% CPU +\d+ +\d minutes from now$/m,
     );
+    await run(["run", "hearth", "hi", "--keepalive", "-1"]);
+    expect((await run(["ps"])).stdout).toMatch(/^hearth:latest .* Forever$/m);
     expect(await run(["stop", "hearth"])).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(await eventually(async () => !(await run(["ps"])).stdout.includes("hearth:latest"))).toBe(true);
   });

@@ -11,6 +11,9 @@ import type { PinnedTls, ServerAddress } from "./client.ts";
 export function clientSettings(sources: ConfigSources): { server: ServerAddress; home: string } {
   const { env } = sources;
   const apiKey = env["HEARTH_API_KEY"]?.trim() || undefined;
+  if (apiKey !== undefined && !/^[\x20-\x7e]+$/.test(apiKey)) {
+    throw new AppError("bad_request", "HEARTH_API_KEY: expected a key of ASCII characters in one line, got others");
+  }
   const asked = findEnv(env, ["HEARTH_HOST", "OLLAMA_HOST"])?.value ?? "";
   if (!/^https?:\/\/[^/]*\/.|^https:/i.test(asked)) {
     const { home, setting } = readSettings(sources);

@@ -1,6 +1,7 @@
 /** The body of a webhook for a command: a file, or standard input. */
 import { readFile } from "node:fs/promises";
 import { AppError } from "../../base/index.ts";
+import { readStandardInput } from "./standard-input.ts";
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file",
@@ -13,7 +14,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
  * @param file `-`: standard input
  */
 export async function readBodyFile(file: string): Promise<Uint8Array> {
-  if (file === "-") return new Uint8Array(await Bun.stdin.arrayBuffer());
+  if (file === "-") return readStandardInput();
   return readFile(file).catch((error: NodeJS.ErrnoException) => {
     const why = PROBLEMS[error.code ?? ""] ?? error.message;
     const expected = "expected a file that holds the body of a request, or - for standard input";

@@ -49,6 +49,13 @@ export class Client {
     return this.#json(await this.#send("GET", path, { signal }));
   }
 
+  /** The models in a reply. Throws `ApiError`. */
+  async models(path: string): Promise<Json[]> {
+    const { models } = await this.get(path);
+    if (Array.isArray(models)) return models as Json[];
+    throw new ApiError(200, `${this.#server.url} answers without a list of models: is it a Hearth server?`);
+  }
+
   /** A reply in one object. Throws `ApiError`. */
   async post(path: string, body: object, signal?: AbortSignal): Promise<Json> {
     const response = await this.#send("POST", path, { body: JSON.stringify({ stream: false, ...body }), signal });
@@ -123,7 +130,10 @@ export class Client {
     }).catch((error: unknown) => {
       throw signal?.aborted ? error : new ApiError(0, unreachable(url, error));
     });
-    if (!response.ok) throw new ApiError(response.status, await errorText(response, this.#server));
+    if (!response.ok) {
+      const text = await errorText(response, this.#server);
+      throw new ApiError(response.status, typeof body === "string" ? withNameRule(text, body) : text);
+    }
     return response;
   }
 }
@@ -167,6 +177,19 @@ async function errorText(
   } catch {
     return fallback;
   }
+}
+
+const NAME_RULE =
+  "expected MODEL, NAMESPACE/MODEL or HOST/NAMESPACE/MODEL, maybe with :TAG, of letters, digits, '-', '_' and '.', " +
+  "at most 80 in each";
+
+/** Adds the name and the rule to the server's short error about a name. @param body the request */
+function withNameRule(error: string, body: string): string {
+  if (/^(source|destination|name) ".*" is invalid$/s.test(error)) return `${error}: ${NAME_RULE}`;
+  if (error !== "invalid model name") return error;
+  const { model, from } = JSON.parse(body) as Json; // our own text
+  const name = typeof model === "string" && from === undefined ? ` '${model}'` : "";
+  return `${error}${name}: ${NAME_RULE}`;
 }
 
 const refusedAddress = (url: string): string =>

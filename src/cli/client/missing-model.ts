@@ -14,6 +14,37 @@ export async function withModel<T>(client: Client, model: string, work: () => Pr
   }
 }
 
+/**
+ * The error of a failed pull, with the model's name and advice in the words of the command line.
+ * @param isWanted true: a command needs the model, and did not find it on the server
+ */
+export async function pullFailure(
+  client: Client,
+  error: unknown,
+  { model, isWanted }: { readonly model: string; readonly isWanted: boolean },
+): Promise<unknown> {
+  if (!(error instanceof ApiError)) return error;
+  if (error.message.endsWith("file does not exist")) {
+    const where = isWanted ? "neither here nor in its registry" : "its registry does not have it";
+    const hint = isWanted ? await hintFor(client, model) : await catalogueHint(client, model);
+    return new Error(`model '${model}' not found, ${where}: ${hint}`, { cause: error });
+  }
+  const near = isWanted ? await nearModel(client, model) : undefined;
+  const why =
+    error.message === "unauthorized: access denied"
+      ? "its registry refuses it (unauthorized): it is private, or has another name"
+      : error.message.replace("('insecure' allows it)", "(--insecure allows it)");
+  const lacks = isWanted ? `model '${model}' is not on this machine: ` : why === error.message ? "" : `'${model}': `;
+  return new ApiError(error.status, `${lacks}${why}${near === undefined ? "" : `; did you mean '${near}'?`}`);
+}
+
+async function catalogueHint(client: Client, model: string): Promise<string> {
+  const { models } = await client.get("/api/catalogue").catch((): Json => ({ models: [] }));
+  const names = (models as Json[]).map(({ name }) => String(name));
+  const near = nearest(model, [...names, ...names.map((name) => name.replace(/:.*$/, ""))]);
+  return near === undefined ? "'hearth models' lists models to pull" : `did you mean '${near}'?`;
+}
+
 /** Advice for an unknown name. */
 export async function hintFor(client: Client, model: string): Promise<string> {
   const near = await nearModel(client, model);

@@ -5,9 +5,12 @@
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { decodeModelfile, type Modelfile, MODELFILE_BYTES_MAX, parseModelfile } from "../../library/portable.ts";
+import { ApiError } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { modelFiles, resolvePath } from "../client/model-files.ts";
 import { digestOf, filesAt, send, UPLOADED, type Upload } from "../terminal/upload.ts";
+import { readStandardInput } from "../client/standard-input.ts";
+import { isMissing, pullFailure } from "../client/missing-model.ts";
 import { follow, watched } from "./transfer.ts";
 
 interface CreateOptions {
@@ -19,6 +22,7 @@ interface CreateOptions {
 
 export async function create(context: CliContext, model: string, options: CreateOptions): Promise<void> {
   const { file, folder } = await readModelfile(options.file);
+  await context.client.get("/api/version"); // fails early: digests of large files take minutes
   const body = await watched(context, UPLOADED, (progress, signal) =>
     requestOf(file, { client: context.client, folder, progress, signal }),
   );
@@ -27,15 +31,32 @@ export async function create(context: CliContext, model: string, options: Create
     ...(options.draftQuantize ? { draft_quantize: options.draftQuantize } : {}),
   };
   const insecure = options.insecure ? { insecure: true } : {};
-  await follow(context, { path: "/api/create", kept: UPLOADED }, { model, ...body, ...quantize, ...insecure });
+  try {
+    await follow(context, { path: "/api/create", kept: UPLOADED }, { model, ...body, ...quantize, ...insecure });
+  } catch (error) {
+    throw await baseFailure(context, error, body.from);
+  }
+}
+
+/** Names the model of the FROM line if it could not be pulled. */
+async function baseFailure({ client }: CliContext, error: unknown, from: string | undefined): Promise<unknown> {
+  if (from === undefined || !(error instanceof ApiError)) return error;
+  const isHere = await client.post("/api/show", { model: from }).then(
+    () => true,
+    (problem: unknown) => !isMissing(problem),
+  );
+  return isHere ? error : pullFailure(client, error, { model: from, isWanted: true });
 }
 
 /** A folder of weights needs no Modelfile. */
 async function readModelfile(given: string | undefined): Promise<{ file: Modelfile; folder: string }> {
   if (given === "-") {
-    return { file: parseModelfile(decodeModelfile(await Bun.stdin.bytes())), folder: process.cwd() };
+    return { file: parseModelfile(decodeModelfile(await readStandardInput())), folder: process.cwd() };
   }
   const path = resolve(given ?? "Modelfile");
+  if (given !== undefined && (await stat(path).catch(() => undefined))?.isDirectory()) {
+    throw new Error(`expected a Modelfile, got the folder ${path}: the line 'FROM ${path}' of a Modelfile names it`);
+  }
   if (await Bun.file(path).exists()) {
     await checkText(path);
     return { file: parseModelfile(decodeModelfile(await Bun.file(path).bytes())), folder: dirname(path) };
@@ -64,7 +85,7 @@ interface FolderUpload extends Upload {
   readonly folder: string;
 }
 
-async function requestOf(file: Modelfile, upload: FolderUpload): Promise<object> {
+async function requestOf(file: Modelfile, upload: FolderUpload): Promise<{ from?: string }> {
   const { from, files } = await uploadAll(file.from, upload);
   const adapters = (await uploadAll(file.adapters, upload, { mustExist: true })).files;
   const drafts = await uploadAll(file.drafts, upload);

@@ -8,10 +8,8 @@ export async function list(
   prefix = "",
   { json }: { json?: boolean } = {},
 ): Promise<void> {
-  const { models } = await client.get("/api/tags");
-  const shown = (models as Record<string, any>[]).filter(({ name }) =>
-    name.toLowerCase().startsWith(prefix.toLowerCase()),
-  );
+  const models = await client.models("/api/tags");
+  const shown = models.filter(({ name }) => name.toLowerCase().startsWith(prefix.toLowerCase()));
   if (shown.length === 0 && prefix !== "") {
     throw new Error(`no model begins with '${prefix}': 'hearth list' shows the models that are there`);
   }

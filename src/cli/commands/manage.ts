@@ -1,6 +1,7 @@
 /** `hearth cp`, `rm` and `stop`: one request each. */
+import { ApiError } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
-import { isMissing, withModel } from "../client/missing-model.ts";
+import { withModel } from "../client/missing-model.ts";
 
 export async function copy({ client, terminal }: CliContext, source: string, destination: string): Promise<void> {
   await withModel(client, source, () => client.call("POST", "/api/copy", { source, destination }));
@@ -11,7 +12,8 @@ export async function copy({ client, terminal }: CliContext, source: string, des
 export async function remove(context: CliContext, models: readonly string[]): Promise<void> {
   for (const model of models) {
     await unload(context, model).catch((error: unknown) => {
-      if (!isMissing(error)) context.terminal.note(`Warning: unable to stop model '${model}'`);
+      if (!(error instanceof ApiError) || error.status < 500) return; // the request below says why
+      context.terminal.note(`Warning: unable to stop model '${model}': ${error.message}`);
     });
     const { client } = context;
     await withModel(client, model, () => client.call("DELETE", "/api/delete", { model }));

@@ -7,10 +7,8 @@ export async function ps(
   prefix = "",
   { json }: { json?: boolean } = {},
 ): Promise<void> {
-  const { models } = await client.get("/api/ps");
-  const shown = (models as Record<string, any>[]).filter(({ name }) =>
-    name.toLowerCase().startsWith(prefix.toLowerCase()),
-  );
+  const models = await client.models("/api/ps");
+  const shown = models.filter(({ name }) => name.toLowerCase().startsWith(prefix.toLowerCase()));
   if (json) return terminal.write(`${JSON.stringify({ models: shown }, null, 2)}\n`);
   if (shown.length === 0 && prefix !== "") terminal.note(`no model in memory begins with '${prefix}'`);
   const rows = shown.map(({ name, digest, size, size_vram, context_length, expires_at }) => [

@@ -1,22 +1,35 @@
 /** `hearth pull` and `push`. */
 import { ApiError, type Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
-import { withModel } from "../client/missing-model.ts";
+import { pullFailure, withModel } from "../client/missing-model.ts";
 import { readModelArgument } from "../terminal/model-argument.ts";
 import { makeProgress, type Progress } from "../terminal/progress.ts";
 
-export async function pull(context: CliContext, named: string, options: { insecure?: boolean }): Promise<void> {
+interface Insecure {
+  readonly insecure?: boolean | undefined;
+}
+
+export async function pull(context: CliContext, named: string, options: Insecure): Promise<void> {
   const argument = await readModelArgument(named);
   if (argument.kind === "path") {
     throw new Error(
       `'${named}' is here already: 'hearth run ${named}' runs it, and a Modelfile names it (FROM ${named})`,
     );
   }
-  const body = { model: argument.name, insecure: options.insecure ?? false };
-  await follow(context, { path: "/api/pull", kept: "the part that came" }, body);
+  const model = argument.name;
+  try {
+    await fetchModel(context, model, options);
+  } catch (error) {
+    throw await pullFailure(context.client, error, { model, isWanted: false });
+  }
 }
 
-export async function push(context: CliContext, model: string, options: { insecure?: boolean }): Promise<void> {
+/** Pulls a model by its name. Throws the server's error as it is. */
+export async function fetchModel(context: CliContext, model: string, { insecure = false }: Insecure): Promise<void> {
+  await follow(context, { path: "/api/pull", kept: "the part that came" }, { model, insecure });
+}
+
+export async function push(context: CliContext, model: string, options: Insecure): Promise<void> {
   const { client } = context;
   await withModel(client, model, () => client.post("/api/show", { model }));
   await follow(

@@ -16,8 +16,8 @@ interface Choice {
 /** Asks the user. Throws `Interrupted` at Ctrl+C. */
 export async function chooseModel(context: CliContext): Promise<string> {
   const { client, terminal } = context;
-  const { models } = await client.get("/api/tags");
-  const chatting = (models as Json[]).filter(({ capabilities }) => capabilities?.includes("completion") ?? true);
+  const models = await client.models("/api/tags");
+  const chatting = models.filter(({ capabilities }) => capabilities?.includes("completion") ?? true);
   const own = chatting.filter(({ name }) => name !== EMBEDDED);
   if (own.length > 0) {
     const choices = own.slice(0, SHOWN_MAX).map(({ name, size }) => ({ name, columns: [formatBytes(size)] }));

@@ -2,7 +2,7 @@
  * `hearth run`: one question, or a conversation at a terminal. Pulls a missing model first; prints the embeddings of an
  * embedding model, and the text of a recording with a model for speech.
  */
-import { ApiError, type Json } from "../client/client.ts";
+import type { Json } from "../client/client.ts";
 import { Interrupted, type CliContext } from "../terminal/context.ts";
 import { showAnswer } from "./answer.ts";
 import { Chat, takesOf, type ChatSettings } from "./chat.ts";
@@ -10,9 +10,10 @@ import { readImageWords, warnOfImages } from "./image-paths.ts";
 import { chooseModel } from "./choose.ts";
 import { converse } from "./interactive.ts";
 import { modelOfWeights } from "./weights.ts";
-import { hintFor, isMissing, nearModel } from "../client/missing-model.ts";
+import { isMissing, pullFailure } from "../client/missing-model.ts";
 import { readModelArgument } from "../terminal/model-argument.ts";
-import { pull } from "../commands/transfer.ts";
+import { readStandardInput } from "../client/standard-input.ts";
+import { fetchModel } from "../commands/transfer.ts";
 
 interface RunOptions {
   readonly keepalive?: string;
@@ -40,10 +41,11 @@ export async function run(
   const asked = withoutOtherProgram(named, given);
   const model = await modelNamed(context, asked.named);
   const { words } = asked;
+  const keepAlive = options.keepalive?.replace(/^-?\d+$/, "$&s"); // the API takes seconds as numbers only
   const found = await showOrPull(context, model, options);
   if ((found["capabilities"] ?? []).includes("transcription"))
-    return (await import("./transcribe.ts")).transcribe(context, words, { model, keepAlive: options.keepalive });
-  const typed = terminal.input.isTTY ? "" : (await Bun.stdin.text()).trimEnd();
+    return (await import("./transcribe.ts")).transcribe(context, words, { model, keepAlive });
+  const typed = terminal.input.isTTY ? "" : new TextDecoder().decode(await readStandardInput()).trimEnd();
   const takes = takesOf(found);
   await warnOfImages(words, { model, takes }, terminal);
   const question = await readImageWords(words, takes, terminal);
@@ -54,7 +56,7 @@ export async function run(
     options: {},
     format: options.format === undefined ? undefined : parseFormat(options.format),
     think: parseThink(options.think),
-    keepAlive: options.keepalive,
+    keepAlive,
     hideThinking: options.hidethinking ?? false,
     wordWrap: options.wordwrap,
     verbose: options.verbose ?? false,
@@ -104,16 +106,9 @@ async function showOrPull(context: CliContext, model: string, options: RunOption
 
 async function pullMissing(context: CliContext, model: string, { insecure }: RunOptions): Promise<void> {
   try {
-    await pull(context, model, insecure ? { insecure: true } : {});
+    await fetchModel(context, model, { insecure });
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    if (!/file does not exist/.test(error.message)) {
-      const near = await nearModel(context.client, model);
-      const meant = near === undefined ? "" : `; did you mean '${near}'?`;
-      throw new ApiError(error.status, `model '${model}' is not on this machine: ${error.message}${meant}`);
-    }
-    const hint = await hintFor(context.client, model);
-    throw new Error(`model '${model}' not found, neither here nor in its registry: ${hint}`, { cause: error });
+    throw await pullFailure(context.client, error, { model, isWanted: true });
   }
 }
 

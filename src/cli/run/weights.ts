@@ -20,6 +20,7 @@ export async function modelOfWeights(
 ): Promise<string> {
   const { client } = context;
   const entries = await filesAt(path, isFolder);
+  await client.get("/api/version"); // fails early: digests of large files take minutes
   const made = await watched(context, UPLOADED, async (progress, signal) => {
     const upload = { client, progress, signal };
     const files: Record<string, string> = {};

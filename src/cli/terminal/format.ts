@@ -24,11 +24,11 @@ const SPANS: readonly (readonly [unit: string, seconds: number])[] = [
   ["second", 1],
 ];
 
-/** `3 days ago`, `4 minutes from now`; `Forever` if the time is over a century away. */
+/** `3 days ago`, `4 minutes from now`; `Forever` if the time is over 20 years away. */
 export function formatWhen(time: string, nowMs: number): string {
   const seconds = (Date.parse(time) - nowMs) / 1000;
   if (Number.isNaN(seconds)) return "";
-  if (seconds > 100 * 365 * 86_400) return "Forever";
+  if (seconds > 20 * 365 * 86_400) return "Forever"; // a model that stays has a century
   const size = Math.abs(seconds);
   const [unit, length] = SPANS.find((span) => size >= span[1]) ?? ["second", 1];
   const count = Math.floor(size / length);

@@ -40,7 +40,11 @@ export function makeTerminal(process: NodeJS.Process, env: Readonly<Record<strin
   const forOutput = output.isTTY ? plain : asIs;
   const forErrors = errors.isTTY ? plain : asIs;
   // `hearth list | head -1`: the reader closed the pipe
-  output.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  output.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    errors.write(`Error: cannot write to standard output: ${error.message}\n`);
+    process.exit(1);
+  });
   return {
     input,
     output,
