@@ -33,6 +33,9 @@ export const nowNs = (): number => Math.round(performance.now() * 1e6);
 export const isRecent = (atMs: number, nowMs: number, spanMs: number): boolean =>
   atMs <= nowMs && nowMs - atMs < spanMs;
 
+/** Whole seconds between two times, in epoch milliseconds; 0 if the clock was set back between them. */
+export const secondsBetween = (fromMs: number, toMs: number): number => Math.max(0, Math.round((toMs - fromMs) / 1000));
+
 /** Smaller differences may be the uncertainty of another machine's clock. */
 const SET_BACK_MS = 1000;
 

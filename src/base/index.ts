@@ -2,7 +2,7 @@
 export { abortable, reasonOf } from "./abortable.ts";
 export { ADAPTERS_MAX, BACKEND_CHOICES, BACKENDS_IN_WORDS, backendTraits, type BackendName } from "./backends.ts";
 export { BLOCK_BYTES, inBlocks } from "./blocks.ts";
-export { isRecent, isTimeZone, nowNs, setBackDetector, systemClock, type Clock } from "./clock.ts";
+export { isRecent, isTimeZone, nowNs, secondsBetween, setBackDetector, systemClock, type Clock } from "./clock.ts";
 export { formatDuration, formatTime, parseDuration, parseKeepAlive } from "./duration.ts";
 export {
   AppError,

@@ -2,7 +2,7 @@
  * Tracks channels that refuse messages. Each outage is logged twice: when the first message to a channel fails, and
  * when the last failed one arrives or is given up.
  */
-import type { Logger } from "../../../base/index.ts";
+import { type Logger, secondsBetween } from "../../../base/index.ts";
 
 /** Maximum number of recipients remembered per channel; the outage ends with these. */
 const LANES_MAX = 10_000;
@@ -64,7 +64,7 @@ export class Outages {
 
   #end(channel: string, { sinceMs, attempts }: Outage): void {
     this.#byChannel.delete(channel);
-    const seconds = Math.round((this.#now() - sinceMs) / 1000);
+    const seconds = secondsBetween(sinceMs, this.#now());
     this.#log.info("a channel's outage is over: no message is waiting for a retry", { channel, seconds, attempts });
   }
 }

@@ -32,6 +32,16 @@ test("an outage is logged once at its start, and once at its end with its durati
   expect(logged()).toHaveLength(3);
 });
 
+test("an outage that ends after the clock was set back has lasted no negative time", () => {
+  const { log, logged } = recording();
+  let now = 65_000;
+  const outages = new Outages({ log, now: () => now });
+  outages.failed(on("a"), "answered 500");
+  now = 5000;
+  outages.settled(on("a"));
+  expect(logged().at(-1)).toEqual({ level: "info", channel: "slack", seconds: 0, attempts: 1 } as never);
+});
+
 test("the outages of different channels are logged separately", () => {
   const { log, logged } = recording();
   const outages = new Outages({ log, now: () => 0 });

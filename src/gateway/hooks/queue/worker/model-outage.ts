@@ -3,7 +3,7 @@
  * losing attempts, and longer with the duration of the outage; the log has a line at the start and one at the end.
  */
 import { canonical } from "../../../agent/models.ts";
-import type { Logger } from "../../../../base/index.ts";
+import { type Logger, secondsBetween } from "../../../../base/index.ts";
 import type { TurnResult } from "../../../agent/turn.ts";
 
 const SHORTEST_MS = 1000;
@@ -32,7 +32,7 @@ export class ModelOutage {
       const since = this.#since.get(key);
       if (since === undefined) continue;
       this.#since.delete(key);
-      const about = { seconds: Math.round((nowMs - since) / 1000), ...(key === SERVER ? {} : { model: result.model }) };
+      const about = { seconds: secondsBetween(since, nowMs), ...(key === SERVER ? {} : { model: result.model }) };
       this.#log.info("hooks: the model is back: turns continue", about);
     }
   }
