@@ -1,4 +1,5 @@
 /** Reports finished runs, replies and callbacks to metrics. */
+import type { Logger } from "../../../../base/index.ts";
 import type { CallbackOutcome } from "../callback.ts";
 import type { RunStatus } from "../deliveries/run-status.ts";
 import { replyChannelOf, type NewRun, type Run } from "../deliveries/runs.ts";
@@ -17,7 +18,17 @@ export interface RunObserver {
 
 export type FinalRun = Pick<
   Run,
-  "id" | "lane" | "action" | "state" | "createdAt" | "startedAt" | "finishedAt" | "reply" | "replyTarget"
+  | "id"
+  | "lane"
+  | "mappingId"
+  | "action"
+  | "state"
+  | "createdAt"
+  | "startedAt"
+  | "finishedAt"
+  | "reason"
+  | "reply"
+  | "replyTarget"
 >;
 
 /** A run that ended in the transaction that made it. */
@@ -26,9 +37,17 @@ export const posted = (run: NewRun): FinalRun => ({
   state: "succeeded",
   startedAt: null,
   finishedAt: run.createdAt,
+  reason: null,
   reply: "none",
   replyTarget: null,
 });
+
+/** Logs a run that needs a person: it failed, it was given up, or its reply has no recipient. */
+export function logEnd(log: Logger, { id: runId, mappingId: mapping, state, reason, reply }: FinalRun): void {
+  if (state === "failed") log.warn("hooks: a run failed", { runId, mapping, reason });
+  if (state === "dead") log.warn("hooks: a run was given up and will not be retried", { runId, mapping, reason });
+  if (reply === "failed") log.warn("hooks: a reply has no recipient", { runId, mapping });
+}
 
 /** Called after the commit that made a run final. */
 export function observeEnd(observer: RunObserver | undefined, run: FinalRun): void {

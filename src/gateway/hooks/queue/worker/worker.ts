@@ -17,7 +17,7 @@ import { CallbackSender, type CallbackSettings } from "./callback-sender.ts";
 import { wantsHeartbeat, type Context } from "./conclude.ts";
 import { dismissWorker, needsRecovery, recover, registerWorker, type Recovery } from "./crashes.ts";
 import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
-import { observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
+import { logEnd, observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
 import type { WorkerPorts } from "./ports.ts";
 import { ReplySettler } from "./reply-settler.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
@@ -253,6 +253,7 @@ export class Worker {
   }
 
   #ended(run: FinalRun): void {
+    logEnd(this.#deps.log, run);
     observeEnd(this.#deps.observer, run);
     if (run.action.kind === "agent" && run.action.callbackUrl !== undefined) this.#deps.peers.tell("callbacks");
     if (wantsHeartbeat(run.action)) this.#deps.ports.requestHeartbeat(`hook:${run.id}`);

@@ -182,6 +182,36 @@ test("a turn that fails temporarily is retried with growing delays, and is dead 
   }
   expect(await at.settled(runId)).toMatchObject({ state: "dead", attempts: 3, reason: "the model crashed" });
   expect((await at.parts.events()).at(-1)).toBe("Hook CI (error): the model crashed");
+  const fields = JSON.stringify({ runId, mapping: null, reason: "the model crashed" });
+  expect(at.logged).toEqual([`hooks: a run was given up and will not be retried ${fields}`]);
+});
+
+test("the log names a run that failed, and one whose reply has no recipient", async () => {
+  await using at = makeWorkerBench();
+  at.parts.answer = async () => ended({ status: "error", error: "called a tool instead of answering" });
+  const failed = await send(at, agent("x"));
+  expect(await at.settled(failed)).toMatchObject({ state: "failed" });
+  at.parts.answer = async () => ok("done");
+  at.parts.target = { reason: "no channel is configured" };
+  const lost = await send(at, agent("y", { deliver: true }));
+  expect(await at.settled(lost)).toMatchObject({ state: "succeeded", reply: "failed" });
+  const fields = { runId: failed, mapping: null, reason: "called a tool instead of answering" };
+  expect(at.logged).toEqual([
+    `hooks: a run failed ${JSON.stringify(fields)}`,
+    `hooks: a reply has no recipient ${JSON.stringify({ runId: lost, mapping: null })}`,
+  ]);
+});
+
+test("an outage that ends after the clock was set back has lasted no negative time", async () => {
+  await using at = makeWorkerBench();
+  at.parts.answer = async () => ended({ status: "error", error: "away", isTemporary: true, isUntried: true });
+  const runId = await send(at, agent("x"));
+  await at.until(runId, (each) => each.state === "queued" && at.parts.turns.length === 1);
+  at.bench.clock.now -= 60 * MINUTE_MS;
+  at.parts.answer = async () => ok("there");
+  const later = await send(at, agent("y"));
+  expect(await at.settled(later)).toMatchObject({ state: "succeeded" });
+  expect(at.logged.at(-1)).toBe('hooks: the model is back: turns continue {"seconds":0}');
 });
 
 test("a run waits while the model is unavailable, and uses none of its attempts", async () => {
