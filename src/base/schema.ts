@@ -225,10 +225,10 @@ function problemsAt(error: ValueError, root: unknown): readonly SchemaProblem[] 
   return [{ path, message: messageOf(error, expectedOf(schema), wordsOf(schema)) }];
 }
 
-function messageOf({ type, value }: ValueError, expected: string, words: readonly string[] = []): string {
+function messageOf({ type, value, schema }: ValueError, expected: string, words: readonly string[] = []): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return `required: expected ${expected}`;
   const near = typeof value === "string" ? nearest(value.slice(0, WORD_CHARS_MAX), words) : undefined;
-  return `expected ${expected}, got ${gotOf(value)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
+  return `expected ${expected}, got ${gotOf(value, schema)}${near === undefined ? "" : `; did you mean "${near}"?`}`;
 }
 
 /** Longest text that may be a misspelled word. */
@@ -299,12 +299,15 @@ function limits({ minimum, exclusiveMinimum, maximum }: TSchema): string {
   return `${least}${above}${maximum === undefined ? "" : ` up to ${String(maximum)}`}`;
 }
 
-/** The kind of a value, never the value itself: it may be a secret. */
-function gotOf(value: unknown): string {
+/** The kind of a value, which may be a secret; the value itself of a number where one is expected. */
+function gotOf(value: unknown, { type }: TSchema): string {
+  if (typeof value === "number" && (type === "number" || type === "integer")) return String(value);
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (typeof value === "string") return value === "" ? "an empty text" : `a text of ${value.length} characters`;
+  if (typeof value === "string") {
+    return value === "" ? "an empty text" : `a text of ${value.length} character${value.length === 1 ? "" : "s"}`;
+  }
   return { number: "a number", boolean: "a boolean", object: "an object" }[typeof value as string] ?? typeof value;
 }
 

@@ -49,7 +49,7 @@ test("parsing fills in defaults at every depth, trims texts, and leaves the inpu
   expect(given).toEqual({ name: " Ada ", list: [{ kind: "b" }] });
 });
 
-describe("an error names the place and the expectation, and never the value", () => {
+describe("an error names the place, the expectation, and no value but a number", () => {
   test.each<[unknown, string[]]>([
     [undefined, [": expected an object, got nothing"]],
     [[], [": expected an object, got a list of 0"]],
@@ -58,13 +58,13 @@ describe("an error names the place and the expectation, and never the value", ()
     [{ name: "a", levle: "low" }, ["levle: unknown key; did you mean 'level'?"]],
     [{ name: "a", zebra: 1 }, ["zebra: unknown key"]],
     [{ name: "a", level: "sesame" }, ['level: expected "low", "high", got a text of 6 characters']],
-    [{ name: "a", at: 10 }, ["at: expected a whole number from 1 up to 9, got a number"]],
+    [{ name: "a", at: 10 }, ["at: expected a whole number from 1 up to 9, got 10"]],
     [{ name: "a", url: "file:///etc" }, ["url: Invalid URL"]],
     [{ name: "a", rate: [] }, ["rate: expected an object, got a list of 0"]],
-    [{ name: "a", rate: { burst: "x" } }, ["rate.burst: expected a whole number, got a text of 1 characters"]],
-    [{ name: "a", list: [{ kind: "a", size: "x" }] }, ["list.0.size: expected a number, got a text of 1 characters"]],
+    [{ name: "a", rate: { burst: "x" } }, ["rate.burst: expected a whole number, got a text of 1 character"]],
+    [{ name: "a", list: [{ kind: "a", size: "x" }] }, ["list.0.size: expected a number, got a text of 1 character"]],
     [{ name: "a", list: [{ kind: "b", txet: 1 }] }, ["list.0.txet: unknown key; did you mean 'text'?"]],
-    [{ name: "a", list: [{ kind: "c", size: 1 }] }, ['list.0.kind: expected "a", "b", got a text of 1 characters']],
+    [{ name: "a", list: [{ kind: "c", size: 1 }] }, ['list.0.kind: expected "a", "b", got a text of 1 character']],
     [{ name: "a", list: [{ size: 1 }] }, ['list.0.kind: required: expected "a", "b"']],
     [{ name: "a", pair: { from: 2, to: 1 } }, ["pair.to: before from"]],
     [{ name: 5, at: 0, b: 1 }, ["b: unknown key", expect.stringMatching(/^name: /), expect.stringMatching(/^at: /)]],

@@ -55,7 +55,7 @@ export interface SnapshotOptions {
   readonly apiKeys: readonly string[];
 }
 
-/** Throws `bad_request` with one line per problem, naming file, line and key; never a value. */
+/** Throws `bad_request` with one line per problem, naming file, line and key; of values only numbers. */
 export function makeSnapshot(document: Document | undefined, { folder, apiKeys }: SnapshotOptions): GatewaySnapshot {
   const root = document?.root ?? {};
   const where = (path: Path): string => document?.where(path) ?? "";
@@ -70,6 +70,7 @@ export function makeSnapshot(document: Document | undefined, { folder, apiKeys }
   const snapshot = { ...(sections as unknown as Sections), folder, where }; // each section passed its own schema
   const servers = ownValue(root, ["mcp", "servers"]);
   const conflicts = [
+    ...repeated(snapshot.agents.list, ["agents", "list"]),
     ...conflictsOf(snapshot, apiKeys),
     ...channelProblems(snapshot.channels),
     ...unknownServers(snapshot, isObject(servers) ? Object.keys(servers) : []),
@@ -135,7 +136,7 @@ function conflictsOf(
       message: `no request has this path: written so it arrives as '${requested}'`,
     });
   }
-  return [...found, ...repeated(hooks)];
+  return [...found, ...repeated(hooks.mappings, ["hooks", "mappings"]), ...repeated(hooks.tokens, ["hooks", "tokens"])];
 }
 
 /** @param known names of tool servers */
@@ -158,23 +159,13 @@ function unknownServers(
   ];
 }
 
-function repeated({ mappings, tokens }: GatewaySnapshot["hooks"]): Problem[] {
-  const check = (ids: readonly (string | undefined)[], list: string): Problem[] =>
-    ids.flatMap((id, i) =>
-      id !== undefined && ids.indexOf(id) < i
-        ? [{ path: ["hooks", list, i, "id"], message: "is the id of an earlier entry too" }]
-        : [],
-    );
-  return [
-    ...check(
-      mappings.map(({ id }) => id),
-      "mappings",
-    ),
-    ...check(
-      tokens.map(({ id }) => id),
-      "tokens",
-    ),
-  ];
+function repeated(entries: readonly { readonly id?: string | undefined }[], list: Path): Problem[] {
+  const ids = entries.map(({ id }) => id);
+  return ids.flatMap((id, i) =>
+    id !== undefined && ids.indexOf(id) < i
+      ? [{ path: [...list, i, "id"], message: "is the id of an earlier entry too" }]
+      : [],
+  );
 }
 
 function deepFreeze<T>(value: T): T {

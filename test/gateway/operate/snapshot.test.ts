@@ -42,6 +42,11 @@ test("a snapshot cannot be changed", () => {
 describe("the start is refused, with key and line, for", () => {
   test.each([
     ["{\n hooks: { enabled: true } }", ":2: hooks.token: required when hooks.enabled is true"],
+    [
+      "{ agents: { list: [{ id: 'a' },\n { id: 'b' }, { id: 'a' }] } }",
+      ":2: agents.list[2].id: is the id of an earlier",
+    ],
+    ["{ session: { compactAt: 70 } }", "session.compactAt: expected a number from 0.1 up to 0.95, got 70"],
     ["{ hooks: { enabled: true, token: '  ' } }", ":1: hooks.token: "],
     [
       "{ gateway: { token: 'same' },\n hooks: { enabled: true, token: 'same' } }",
