@@ -2,7 +2,7 @@
 import { dirname } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { AppError, parseDuration } from "../../base/index.ts";
-import { type ConfigSources, describePath, readConfigFile } from "../../base/config/index.ts";
+import { type ConfigSources, describePath, type Document, readConfigFile } from "../../base/config/index.ts";
 import { type Parsed, readable, reader, refined, type SchemaProblem, strictObject } from "../../base/schema.ts";
 
 const SERVERS_MAX = 64;
@@ -117,7 +117,12 @@ export interface McpConfig {
 /** Undefined: the file has no section `mcp`, or there is no file. Throws `bad_request` naming file, line and key. */
 export function readMcpConfig(sources: ConfigSources): McpConfig | undefined {
   const document = readConfigFile(sources);
-  if (!document || !Object.hasOwn(document.root, "mcp")) return undefined;
+  return document && mcpConfigOf(document);
+}
+
+/** Like `readMcpConfig`, of a file that is read already. */
+export function mcpConfigOf(document: Document): McpConfig | undefined {
+  if (!Object.hasOwn(document.root, "mcp")) return undefined;
   const read = mcpSchema.safeParse(document.root["mcp"]);
   if (!read.success) {
     const lines = read.problems.slice(0, 10).map(({ path, message }) => {

@@ -4,6 +4,7 @@ import type { ConfigSources } from "../../base/config/index.ts";
 import { isServerName, isWebAddress, readMcpConfig, requestConfig, type RequestAddresses } from "./config.ts";
 import { McpServer } from "./server.ts";
 
+export { mcpConfigOf } from "./config.ts";
 export type { McpResult, McpTool } from "./messages.ts";
 export { McpServer, type McpTools } from "./server.ts";
 

@@ -306,6 +306,13 @@ describe("a finding names key, line and remedy", () => {
     expect(await idsOf(telegram, `${own}, ${wake}`)).toContain("warn no-recipient");
   });
 
+  test("a section of tool servers that a start would refuse is a finding", async () => {
+    const [config] = load("{ mcp: { servers: { a: { command: 'x',\n url: 'http://y' } } } }").document.files;
+    const found = await auditConfiguration({ env: {}, flags: { config }, home: folder });
+    const message = expect.stringContaining(":1: mcp.servers.a: expected either 'command' or 'url'");
+    expect(found).toEqual([expect.objectContaining({ id: "invalid", severity: "error", message })]);
+  });
+
   test.skipIf(process.platform === "win32")("a token file that others can read is a finding", async () => {
     const files = [
       ["telegram-token", 0o644, "1:a"],
