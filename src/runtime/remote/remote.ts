@@ -233,8 +233,8 @@ const CODES: Readonly<Record<number, Code>> = {
   503: "busy",
 };
 
-/** Statuses of a server that accepts no requests now, or of a proxy without a backend. */
-const TAKES_NONE: ReadonlySet<number> = new Set([429, 502, 503]);
+/** Statuses of a server that accepts none of our requests now, of one that refuses our key, of a proxy without one. */
+const TAKES_NONE: ReadonlySet<number> = new Set([401, 403, 429, 502, 503]);
 /** Codes of errors before a request could be sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   "ConnectionRefused",

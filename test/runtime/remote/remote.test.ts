@@ -236,10 +236,12 @@ test("an unreachable server and a silent one are upstream errors", async () => {
   expect([silent.code, silent.message]).toEqual(["upstream", expect.stringContaining("said nothing for 0.05 s")]);
 });
 
-test("an error is marked as untried if the server is unreachable or answers 429, 502 or 503", async () => {
+test("an error is marked as untried if the server is unreachable, refuses the key, or answers 429, 502 or 503", async () => {
   expect((await failure(all(to("http://127.0.0.1:1")))).isUntried).toBe(true);
   expect((await failure(all(to("http://no-such-host.invalid")))).isUntried).toBe(true);
   for (const [status, isUntried] of [
+    [401, true],
+    [403, true],
     [429, true],
     [502, true],
     [503, true],
