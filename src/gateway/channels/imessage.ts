@@ -8,6 +8,7 @@ import { makeApi, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
 import { channelSchema, secret } from "./config.ts";
 import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
+import { readMarkdown } from "./formatted.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema({
@@ -45,7 +46,7 @@ export const imessage: ChannelKind<Parsed<typeof schema>> = {
       ...(settings.defaultTo ? { defaultTo: settings.defaultTo } : {}),
       parseTarget,
       send: async ({ target, text, key, signal }): Promise<SendOutcome> => {
-        const params = { ...recipientOf(target.to, settings), text };
+        const params = { ...recipientOf(target.to, settings), text: readMarkdown(text, { hasLinks: false }).text };
         const answer = await callRpc(api, { path: "", method: "send", params, id: key, signal });
         const error = answer.kind === "answered" && answer.status < 300 ? rpcError(answer.body) : undefined;
         if (!error) return api.outcome(answer, dialect);

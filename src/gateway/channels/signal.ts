@@ -4,6 +4,7 @@ import type { Parsed } from "../../base/schema.ts";
 import { field, makeApi, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
 import { channelSchema, secret } from "./config.ts";
+import { readMarkdown, type Style } from "./formatted.ts";
 import { callRpc, isRefusedCall, rpcError } from "./json-rpc.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
@@ -47,7 +48,7 @@ export const signal: ChannelKind<Parsed<typeof schema>> = {
         const params = {
           ...(settings.account ? { account: settings.account } : {}),
           ...recipientOf(target.to),
-          message: text,
+          ...styledMessage(text),
         };
         const answer = await callRpc(api, { path: PATH, method: "send", params, id: key, signal: stop });
         if (answer.kind !== "answered" || answer.status >= 300) return api.outcome(answer, dialect);
@@ -66,6 +67,23 @@ export const signal: ChannelKind<Parsed<typeof schema>> = {
     };
   },
 };
+
+const STYLES: Readonly<Partial<Record<Style, string>>> = {
+  bold: "BOLD",
+  italic: "ITALIC",
+  strike: "STRIKETHROUGH",
+  code: "MONOSPACE",
+  pre: "MONOSPACE",
+};
+
+/** A text in Markdown as text and `start:length:STYLE`, in UTF-16 units. */
+function styledMessage(markdown: string): { message: string; textStyle?: string[] } {
+  const { text: message, spans } = readMarkdown(markdown, { hasLinks: false });
+  const textStyle = spans.flatMap(({ style, start, end }) =>
+    STYLES[style] ? [`${start}:${end - start}:${STYLES[style]}`] : [],
+  );
+  return textStyle.length === 0 ? { message } : { message, textStyle };
+}
 
 /** The daemon's error for a single recipient in a successful call. A group counts as sent. */
 function refusedRecipient(body: unknown, say: (text: string) => string): SendOutcome | undefined {

@@ -4,6 +4,7 @@ import { field, makeApi, textField, type Answer, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
 import { botSchema, readSecret } from "./config.ts";
 import { openedBy, rememberConversations } from "./conversation.ts";
+import { CHAT_MARKS, readMarkdown, withMarks } from "./formatted.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
 const LIMIT = 4000; // "ideally under"; from 40,000 on texts are cut
@@ -62,7 +63,7 @@ export const slack: ChannelKind<Parsed<typeof botSchema>> = {
         if (channel.kind !== "opened") return channel;
         const json = {
           channel: channel.id,
-          text: escapeText(text),
+          text: mrkdwn(text),
           ...(target.thread ? { thread_ts: target.thread } : {}),
         };
         return outcome(await api.call({ path: "/chat.postMessage", json, signal }), message);
@@ -77,6 +78,13 @@ export const slack: ChannelKind<Parsed<typeof botSchema>> = {
  */
 const escapeText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Slack's own markup for a text in Markdown. */
+const mrkdwn = (markdown: string): string =>
+  withMarks(readMarkdown(markdown, { hasLinks: true }), {
+    of: ({ style, url = "" }) => (style === "link" ? [`<${escapeText(url)}|`, ">"] : CHAT_MARKS[style]),
+    escape: escapeText,
+  });
 
 /** `channel:C…`, `user:U…`, `<#C…>`, `<@U…>`, `#C…`, or a bare id. */
 function parseTarget(given: string): Target {

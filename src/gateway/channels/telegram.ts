@@ -1,8 +1,9 @@
-/** Telegram: Bot API, `sendMessage` as plain text. https://core.telegram.org/bots/api */
+/** Telegram: Bot API, `sendMessage` with a text and its entities. https://core.telegram.org/bots/api */
 import type { Parsed } from "../../base/schema.ts";
 import { field, makeApi, secondsField, textField, type Dialect } from "./api.ts";
 import type { ChannelKind, Target } from "./channel.ts";
 import { botSchema, readSecret } from "./config.ts";
+import { readMarkdown, type Span, type Style } from "./formatted.ts";
 import { badRecipient, withoutPrefix } from "./recipient.ts";
 
 const LIMIT = 4096;
@@ -38,7 +39,7 @@ export const telegram: ChannelKind<Parsed<typeof botSchema>> = {
       send: async ({ target, text, signal }) => {
         const json = {
           chat_id: target.to.startsWith("@") ? target.to : Number(target.to),
-          text,
+          ...formattedText(text),
           ...(target.thread ? { message_thread_id: Number(target.thread) } : {}),
         };
         return api.outcome(await api.call({ path: `/bot${token}/sendMessage`, json, signal }), dialect);
@@ -47,6 +48,40 @@ export const telegram: ChannelKind<Parsed<typeof botSchema>> = {
     };
   },
 };
+
+const ENTITIES: Readonly<Record<Style, string>> = {
+  bold: "bold",
+  italic: "italic",
+  strike: "strikethrough",
+  code: "code",
+  pre: "pre",
+  link: "text_link",
+};
+const ENTITIES_MAX = 100;
+
+/** A text in Markdown as text and entities: unlike a `parse_mode`, those cannot make a message invalid. */
+function formattedText(markdown: string): { text: string; entities?: object[] } {
+  const { text, spans } = readMarkdown(markdown, { hasLinks: true });
+  if (text.length > LIMIT) return { text: markdown };
+  const codes = spans.filter(({ style }) => style === "code" || style === "pre");
+  const parts = spans.flatMap((span) => (codes.includes(span) ? [span] : around(span, codes)));
+  const entities = parts.slice(0, ENTITIES_MAX).map(({ style, start, end, url, language }) => ({
+    type: ENTITIES[style],
+    offset: start,
+    length: end - start,
+    ...(url === undefined ? {} : { url }),
+    ...(language === undefined ? {} : { language }),
+  }));
+  return entities.length === 0 ? { text } : { text, entities };
+}
+
+/** The parts of a span outside of code, which no other entity may contain. */
+function around(span: Span, codes: readonly Span[]): Span[] {
+  const inside = codes.filter(({ start, end }) => start >= span.start && end <= span.end);
+  const starts = [span.start, ...inside.map(({ end }) => end)];
+  const ends = [...inside.map(({ start }) => start), span.end];
+  return starts.flatMap((start, i) => (start < ends[i]! ? [{ ...span, start, end: ends[i]! }] : []));
+}
 
 /** `123`, `-100…`, `@name`, `t.me/name`; a topic follows as `:topic:5` or `:5`. */
 function parseTarget(given: string): Target {

@@ -4,6 +4,7 @@ import type { Parsed } from "../../base/schema.ts";
 import { field, makeApi, textField, type Answer, type Dialect } from "./api.ts";
 import type { ChannelKind, SendOutcome, Target } from "./channel.ts";
 import { channelSchema, readSecret, secret, secretFile } from "./config.ts";
+import { CHAT_MARKS, readMarkdown, withMarks } from "./formatted.ts";
 import { badRecipient, phoneDigits, withoutPrefix } from "./recipient.ts";
 
 const schema = channelSchema(
@@ -65,7 +66,7 @@ export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
           recipient_type: "individual",
           to: target.to.replace("+", ""),
           type: "text",
-          text: { preview_url: false, body: text },
+          text: { preview_url: false, body: withWhatsAppMarks(text) },
         };
         return outcome(await api.call({ path: `${number}/messages`, json, signal }));
       },
@@ -77,6 +78,12 @@ export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
     };
   },
 };
+
+/** A text in Markdown with the platform's own marks; unchanged if they make it too long. */
+function withWhatsAppMarks(markdown: string): string {
+  const text = withMarks(readMarkdown(markdown, { hasLinks: false }), { of: ({ style }) => CHAT_MARKS[style] });
+  return text.length > LIMIT ? markdown : text;
+}
 
 /** A phone number with its country code, also as `…@s.whatsapp.net`. The API has no groups. */
 function parseTarget(given: string): Target {

@@ -36,6 +36,17 @@ const isJson = (headers: Headers): boolean => headers.get("content-type")?.start
 const post = (checks: Readonly<Record<string, boolean>>, { method, headers }: Seen): string | undefined =>
   need({ "method POST": method === "POST", json: isJson(headers), ...checks });
 
+/** Entities lie in the text, and code contains and is contained in no other. */
+function areEntities({ text, entities = [] }: Record<string, unknown>): boolean {
+  const all = entities as { type: string; offset: number; length: number }[];
+  const isCode = ({ type }: { type: string }): boolean => type === "code" || type === "pre";
+  const isApart = (a: (typeof all)[number], b: (typeof all)[number]): boolean =>
+    a === b || a.offset + a.length <= b.offset || b.offset + b.length <= a.offset;
+  const fits = ({ offset, length }: (typeof all)[number]): boolean =>
+    offset >= 0 && length > 0 && offset + length <= String(text).length;
+  return all.length <= 100 && all.every(fits) && all.filter(isCode).every((one) => all.every((b) => isApart(one, b)));
+}
+
 export const platforms = {
   telegram: {
     wrong: (seen) =>
@@ -46,7 +57,8 @@ export const platforms = {
             seen.path.endsWith("getMe") || /^(-?\d+|@\w+)$/.test(String(seen.body.chat_id)),
           text: seen.path.endsWith("getMe") || isText(seen.body.text, 4096),
           thread: ["undefined", "number"].includes(typeof seen.body.message_thread_id),
-          fields: onlyKeys(seen.body, "chat_id", "text", "message_thread_id"),
+          entities: areEntities(seen.body),
+          fields: onlyKeys(seen.body, "chat_id", "text", "entities", "message_thread_id"),
         },
         seen,
       ),

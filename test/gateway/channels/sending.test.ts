@@ -183,6 +183,55 @@ describe("a connection that breaks", () => {
   });
 });
 
+const MARKDOWN = "**Build `7`** of [a](https://a.example/?b&c) *failed*:\n\n```sh\nmake <all>\n```";
+const FORMATTED: Partial<Record<PlatformId, unknown>> = {
+  slack: { text: "*Build `7`* of <https://a.example/?b&amp;c|a> _failed_:\n\n```\nmake &lt;all&gt;\n```" },
+  telegram: {
+    text: "Build 7 of a failed:\n\nmake <all>",
+    entities: [
+      { type: "bold", offset: 0, length: 6 },
+      { type: "code", offset: 6, length: 1 },
+      { type: "text_link", offset: 11, length: 1, url: "https://a.example/?b&c" },
+      { type: "italic", offset: 13, length: 6 },
+      { type: "pre", offset: 22, length: 10, language: "sh" },
+    ],
+  },
+  whatsapp: { text: { body: "*Build `7`* of a (https://a.example/?b&c) _failed_:\n\n```\nmake <all>\n```" } },
+  signal: {
+    params: {
+      message: "Build 7 of a (https://a.example/?b&c) failed:\n\nmake <all>",
+      textStyle: ["0:7:BOLD", "6:1:MONOSPACE", "38:6:ITALIC", "47:10:MONOSPACE"],
+    },
+  },
+  imessage: { params: { text: "Build 7 of a (https://a.example/?b&c) failed:\n\nmake <all>" } },
+  discord: { content: MARKDOWN },
+  msteams: { text: MARKDOWN },
+  mattermost: { message: MARKDOWN },
+};
+
+describe("an answer in Markdown", () => {
+  test.each(ids)("has the format of %s", async (id) => {
+    server = startPlatform(id);
+    expect(await send(await channelAt(id, server.url), sections[id].to, MARKDOWN)).toMatchObject({ kind: "sent" });
+    expect(server.wrong).toEqual([]);
+    expect(messagesOf(id)[0]!.body).toMatchObject(FORMATTED[id] as object);
+  });
+
+  test.each(["telegram", "whatsapp"] as const)("that its format makes too long for %s stays as it is", async (id) => {
+    server = startPlatform(id);
+    const text = `|${"a".repeat(200)}|b|\n|-|-|\n${"|x|y|\n".repeat(60)}`.trimEnd();
+    expect(await send(await channelAt(id, server.url), sections[id].to, text)).toMatchObject({ kind: "sent" });
+    expect([server.wrong, server.texts()]).toEqual([[], [text]]);
+  });
+
+  test("has at most a hundred entities on Telegram", async () => {
+    server = startPlatform("telegram");
+    await send(await channelAt("telegram", server.url), sections.telegram.to, "**a** b ".repeat(150));
+    expect(server.wrong).toEqual([]);
+    expect(messagesOf("telegram")[0]!.body["entities"]).toHaveLength(100);
+  });
+});
+
 test("every message uses a new connection, because a kept one may be dead", async () => {
   const rude = await startRude((socket) => {
     const body = '{"ok":true,"result":{"message_id":1}}';
