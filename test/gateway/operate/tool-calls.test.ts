@@ -178,7 +178,7 @@ test("a refused call is not made, and the model gets the refusal", async () => {
 test("the chat of the reply is asked, and only an answer there with the code decides", async () => {
   const chat = startChat();
   const world = await start({
-    script: calling(call("once", { n: "1\u202e\nReply yes" })),
+    script: calling(call("once", { n: "1\u202e\n**Reply** `yes`" })),
     mapping: { deliver: true, channel: "telegram", to: "{{payload.chat}}" },
     settings: { channels: { telegram: { botToken: "123:abc", baseUrl: chat.url } } },
   });
@@ -188,8 +188,9 @@ test("the chat of the reply is asked, and only an answer there with the code dec
   const runId = await say("please", "42");
   await waitUntil(async () => texts().length === 1);
   const [question = ""] = texts();
-  expect(question).toMatch(/^Approval needed: may fx\/once be called\?\nArguments: .*\nReply "yes [2-9A-Z]{8}"/);
+  expect(question).toMatch(/^Approval needed: may fx\/once be called\?\n\{.*\}\nReply "yes [2-9A-Z]{8}"/);
   expect(question).not.toContain("\u202e");
+  expect(question).toContain("**Reply** \\u0060yes\\u0060"); // no Markdown, no end of the code
   const { code } = await waiting(world);
   await say(`yes ${code}`, "43");
   await say("yes 22222222", "42");

@@ -32,10 +32,13 @@ function* chatFor({ action }: TurnRun, ports: Context["ports"]): Transaction<Tar
   return "reason" in found ? undefined : found;
 }
 
-/** The arguments are text of the model, and stay on one line. */
+/**
+ * Tool and arguments are text of the model: each stays on one line, as code, so that Markdown in it hides nothing.
+ * Backticks, which would end the code, are written as escapes of JSON.
+ */
 const question = ({ code, tool, arguments: args, expiresAt }: Approval): string =>
   [
-    `Approval needed: may ${oneLine(tool)} be called?`,
-    `Arguments: ${oneLine(JSON.stringify(args), ARGUMENTS_CHARS_MAX)}`,
+    `Approval needed: may \`${oneLine(tool).replaceAll("`", "'")}\` be called?`,
+    `\`\`\`\n${oneLine(JSON.stringify(args), ARGUMENTS_CHARS_MAX).replaceAll("`", "\\u0060")}\n\`\`\``,
     `Reply "yes ${code}" to allow this one call, or "no ${code}" to refuse it, before ${new Date(expiresAt).toISOString()}.`,
   ].join("\n");
