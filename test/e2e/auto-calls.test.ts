@@ -146,3 +146,17 @@ test("with parallel_tool_calls: false, an answer has one call at most", async ()
     expect(choices[0].message.tool_calls?.length ?? 1).toBe(1);
   }
 });
+
+test("with a format, the model calls a tool first and answers in the format behind its result", async () => {
+  const schema = { type: "object", properties: { sky: { enum: ["blue", "grey"] } }, required: ["sky"] };
+  const response_format = { type: "json_schema", json_schema: { name: "sky", schema, strict: true } };
+  const body = { model, tools: functions, temperature: 0, max_tokens: MOST, response_format };
+  const first = (await ask("/v1/chat/completions", { ...body, messages })).choices[0];
+  expect(first).toMatchObject({ finish_reason: "tool_calls", message: { content: "" } });
+  const chunks = (await events("/v1/chat/completions", { ...body, messages })).map(({ choices: [choice] }) => choice);
+  expect(chunks.flatMap((choice) => choice?.delta.tool_calls ?? [])).toHaveLength(1);
+  const result = { role: "tool", tool_call_id: first.message.tool_calls[0].id, content: "The sky is blue." };
+  const second = await ask("/v1/chat/completions", { ...body, messages: [...messages, first.message, result] });
+  expect(second.choices[0].finish_reason).toBe("stop");
+  expect(misfit(JSON.parse(second.choices[0].message.content), schema)).toBeUndefined();
+});

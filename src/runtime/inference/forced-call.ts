@@ -1,8 +1,10 @@
-/** The JSON schema for a required tool call: one of the tools, with arguments that fit its parameters. */
+/** A required tool call: its JSON schema, one of the tools with arguments that fit its parameters, and its reading. */
 import { AppError, isObject } from "../../base/index.ts";
 import { DATA, MAPS } from "../../engine/index.ts";
 import { argumentsSchema } from "../parse/arguments-schema.ts";
-import type { ForcedCall } from "../parse/format.ts";
+import { cutCallsIn } from "../parse/cut-calls.ts";
+import type { ForcedCall, ParsedEvent } from "../parse/format.ts";
+import { callsInJson } from "../parse/json-calls.ts";
 import type { Tool, ToolChoice } from "../requests/runtime.ts";
 
 interface Choice {
@@ -53,4 +55,24 @@ function moveRefs(schema: unknown, base: string): unknown {
     return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, moveRefs(each, base)]))];
   });
   return Object.fromEntries(moved);
+}
+
+/** Reads a required call. If the call was cut before its name and only one tool is allowed, it calls that tool. */
+export function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
+  const calls = callsInJson(text);
+  if (calls.length > 0 || text.trim() === "") return calls;
+  const cut = cutCallsIn(text, { text, callsIn: callsInJson }).find(({ name }) => isOffered(name, required));
+  const [only, ...more] = new Set(required.map((tool) => tool.function.name));
+  if (cut) return [cut];
+  if (only === undefined || more.length > 0) return [{ kind: "text", text }];
+  return [{ kind: "cutCall", name: only, arguments: "", text }];
+}
+
+export const isOffered = (name: string, tools: readonly Tool[]): boolean =>
+  tools.some((tool) => tool.function.name === name);
+
+/** The schema of a forced call is made of the tools' schemas, so its errors name the tools. */
+export function namingTools(error: unknown): unknown {
+  const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
+  return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
 }

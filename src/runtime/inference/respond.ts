@@ -6,18 +6,16 @@
  * thoughts, and is then asked again, with the thoughts in the prompt and under the grammar; its computed prefix is
  * still cached.
  */
-import { AppError, nowNs } from "../../base/index.ts";
+import { nowNs } from "../../base/index.ts";
 import type { AnswerSettings, PromptInput, Ending, LazyGrammar, ThinkingTags } from "../../engine/index.ts";
 import type { TemplateFacts } from "../../engine/text/index.ts";
 import type { CallGrammars } from "./call-grammars.ts";
-import { forcedCallSchema } from "./forced-call.ts";
+import { forcedCalls, forcedCallSchema, isOffered, namingTools } from "./forced-call.ts";
 import type { GenerationPass } from "./infer.ts";
 import type { Loaded } from "./lease.ts";
 import { makeAnswerParser } from "../parse/answer-parser.ts";
 import type { ParsedEvent, TextParser, ToolFormat } from "../parse/format.ts";
 import { detectToolFormat, toolFormats, type ToolFormatName } from "../parse/index.ts";
-import { callsInJson } from "../parse/json-calls.ts";
-import { cutCallsIn } from "../parse/cut-calls.ts";
 import { makePlainParser } from "../parse/plain.ts";
 import { makeThinkingSplitter } from "../parse/thinking.ts";
 import type { RunnerEvent } from "../processes/runner-client.ts";
@@ -25,6 +23,7 @@ import type { InferenceEvent, Statistics, Think, Tool } from "../requests/runtim
 
 type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
 type DoneEvent = Extract<RunnerEvent, { kind: "done" }>;
+type PromptEvent = Extract<RunnerEvent, { kind: "prompt" }>;
 
 /** A request to a model, and the form of its answer. */
 export interface AnswerRequest {
@@ -160,9 +159,9 @@ function callParser({ callTag }: TemplateFacts, format: ToolFormat, tools: reado
   return isUnknown ? makePlainParser(tools, callTag) : format.makeParser(tools);
 }
 
-/** An answer under a grammar: a call where one is required, else a value. */
+/** An answer under a grammar: a call where one is required, else a value, or a call that the model opens instead. */
 function constrained(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & ParserSettings): GenerationPass {
-  const { required, format, tags, think } = shape;
+  const { required, format, tags, think, tools } = shape;
   const forced = required && { ...format.forced, schema: forcedCallSchema(required, format.forced) };
   const open = forced ? forced.open : (format.marks?.answer ?? "");
   const next = format.marks?.next ?? "\n\n";
@@ -175,10 +174,17 @@ function constrained(loaded: Loaded, question: AnswerRequest, shape: OutputForma
     };
     return underGrammar(loaded, { ...question, asked, settings }, { after, required });
   };
-  if (!tags) return answer(endedBy(question.asked, { text: open }));
+  const begin = (promptOf: (end: string) => PromptInput, after?: ThinkingResult): GenerationPass =>
+    required || tools.length === 0
+      ? answer(promptOf(open), after)
+      : callOr(loaded, { ...question, asked: promptOf("") }, shape, {
+          after,
+          otherwise: (prompt) => answer(promptOf(open), prompt),
+        });
+  if (!tags) return begin((text) => endedBy(question.asked, { text }));
   if (think === false) {
     const inside = { open: tags.open, close: tags.close + next };
-    return answer(endedBy(question.asked, { text: open, inside }));
+    return begin((text) => endedBy(question.asked, { text, inside }));
   }
   const id = loaded.lease.runner.newId();
   return thinking(loaded, question, {
@@ -186,7 +192,7 @@ function constrained(loaded: Loaded, question: AnswerRequest, shape: OutputForma
     tags,
     answer: (thought) => {
       const said = thought.text === undefined ? "" : thought.text + tags.close + next;
-      return answer({ kind: "after", id, text: said + open }, thought);
+      return begin((text) => ({ kind: "after", id, text: said + text }), thought);
     },
   });
 }
@@ -196,6 +202,57 @@ function endedBy(asked: PromptInput, ending: Ending): PromptInput {
     ? asked
     : { ...asked, ending };
 }
+
+interface CallAttempt {
+  /** The model's thoughts from an earlier pass, if any. */
+  readonly after: ThinkingResult | undefined;
+  /** The pass of a model that opens no call. @param prompt the thoughts, or what is counted of the prompt */
+  otherwise(prompt: ThinkingResult): GenerationPass;
+}
+
+/**
+ * Lets a model that may call tools open a call in place of a value. Its first words decide: a grammar for both would
+ * have a model that wants to answer in plain text call a tool again.
+ */
+function callOr(
+  loaded: Loaded,
+  question: AnswerRequest,
+  shape: OutputFormat & ParserSettings,
+  { after, otherwise }: CallAttempt,
+): GenerationPass {
+  const { format: _, grammar: __, ...settings } = question.settings;
+  const predictMax = after?.predictMax ?? settings.options.num_predict;
+  const asked = { ...question, settings: { ...settings, options: { ...settings.options, num_predict: predictMax } } };
+  const pass = free(loaded, asked, { ...shape, tags: shape.format.marks && shape.tags });
+  let result = after ?? { text: undefined, predictMax, statistics: undefined };
+  let held: InferenceEvent[] = [];
+  let [isCall, isOver] = [false, false];
+  return {
+    request: pass.request,
+    isOver: () => isOver,
+    next: () => (isCall ? undefined : otherwise(result)),
+    read(event) {
+      const events = pass.read(event).filter(({ kind }) => !after || (kind !== "prompt" && kind !== "progress"));
+      if (event.kind === "prompt" && !after) result = { ...result, statistics: countsOf(event) };
+      if (event.kind === "prompt" || event.kind === "progress") return events;
+      isCall ||= events.some(({ kind }) => kind === "toolCall" || kind === "cutCall");
+      held = [...held, ...events.map((each) => (each.kind === "done" ? withThinking(each, after?.statistics) : each))];
+      isOver = !isCall && held.some((each) => each.kind === "text" && each.text.trim() !== "");
+      return isCall ? held.splice(0) : [];
+    },
+  };
+}
+
+/** The statistics of a pass whose tokens do not count. */
+const countsOf = ({ tokens, cached, evalNs }: PromptEvent): Statistics => ({
+  promptEvalCount: tokens,
+  promptCachedCount: cached,
+  promptEvalNs: evalNs,
+  evalCount: 0,
+  evalNs: 0,
+  loadNs: 0,
+  totalNs: 0,
+});
 
 interface ThinkingResult {
   /** Undefined: the model answered without thinking. */
@@ -293,19 +350,6 @@ function underGrammar(
   };
 }
 
-/** Reads a required call. If the call was cut before its name and only one tool is allowed, it calls that tool. */
-function forcedCalls(text: string, required: readonly Tool[]): ParsedEvent[] {
-  const calls = callsInJson(text);
-  if (calls.length > 0 || text.trim() === "") return calls;
-  const cut = cutCallsIn(text, { text, callsIn: callsInJson }).find(({ name }) => isOffered(name, required));
-  const [only, ...more] = new Set(required.map((tool) => tool.function.name));
-  if (cut) return [cut];
-  if (only === undefined || more.length > 0) return [{ kind: "text", text }];
-  return [{ kind: "cutCall", name: only, arguments: "", text }];
-}
-
-const isOffered = (name: string, tools: readonly Tool[]): boolean => tools.some((tool) => tool.function.name === name);
-
 /** Turns a cut call with an unknown name into text: the name may be partial. */
 const orText = (event: ParsedEvent, tools: readonly Tool[]): ParsedEvent =>
   event.kind === "cutCall" && !isOffered(event.name, tools) ? { kind: "text", text: event.text } : event;
@@ -324,12 +368,6 @@ const sum = (thinking: Statistics, rest: Statistics): Statistics => ({
   evalCount: thinking.evalCount + rest.evalCount,
   evalNs: thinking.evalNs + rest.evalNs,
 });
-
-/** The schema of a forced call is made of the tools' schemas, so its errors name the tools. */
-function namingTools(error: unknown): unknown {
-  const about = error instanceof AppError && /^format: (?:#\/\$defs\/)?(.*)$/s.exec(error.message)?.[1];
-  return about ? new AppError("bad_request", `tools: ${about}`, { cause: error }) : error;
-}
 
 /** Log-probabilities are emitted at once, even while the parser holds back the text. */
 function withLogprobs(found: readonly ParsedEvent[], { logprobs }: TextEvent): InferenceEvent[] {

@@ -1,5 +1,5 @@
 /** Answers, read from a runner's messages. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { makeCallGrammars } from "../../../src/runtime/inference/call-grammars.ts";
 import type { Loaded } from "../../../src/runtime/inference/lease.ts";
 import { respond } from "../../../src/runtime/inference/respond.ts";
@@ -30,6 +30,7 @@ interface PromptInput {
   readonly think?: boolean;
   /** Maximum number of tokens of thoughts. */
   readonly budget?: number;
+  readonly format?: "json";
 }
 
 /** The pass of an answer. */
@@ -45,7 +46,11 @@ function passOf({
   const tools = names.map((name) => ({ type: "function", function: { name } }));
   return respond(
     loaded,
-    { asked: { kind: "text", text: "", context: [] }, settings, wantsContext: false },
+    {
+      asked: { kind: "text", text: "", context: [] },
+      settings: { ...settings, ...(more.format ? { format: more.format } : {}) },
+      wantsContext: false,
+    },
     {
       facts: { ...FACTS, source, thinking },
       think: more.think,
@@ -190,4 +195,71 @@ test("a required call follows the thoughts in a format that marks all elements",
   expect(pass.next?.()?.request).toMatchObject({ asked: { kind: "after", id: 7, text }, format: {} });
   const { asked } = passOf({ source: K3, isRequired: true, think: false }).request;
   expect(asked).toMatchObject({ ending: { text: "<|open|>response<|sep|>" } });
+});
+
+describe("with a format, a model that may call tools", () => {
+  const prompt = { kind: "prompt", id: 1, tokens: 5, cached: 2, evalNs: 3, end: "" } as const;
+  const say = (text: string) => ({ kind: "text", id: 1, text }) as const;
+  const done = { kind: "done", id: 1, reason: "stop", statistics: STATISTICS, tokens: new Int32Array(0) } as const;
+
+  test("opens a call without the format, and that is the answer", () => {
+    const pass = passOf({ format: "json" });
+    expect([pass.request.format, pass.request.calls?.once]).toEqual([undefined, false]);
+    expect(pass.read(prompt)).toMatchObject([{ kind: "prompt" }]);
+    expect(pass.read(say("\n<tool_call>"))).toEqual([]);
+    expect(pass.isOver?.()).toBe(false);
+    const found = pass.read(say("\n<function=write>\n</function>\n</tool_call>"));
+    const end = pass.read(done);
+    expect(found.filter(({ kind }) => kind === "toolCall")).toHaveLength(1);
+    expect(end.at(-1)).toMatchObject({ kind: "done", reason: "stop" });
+    expect([pass.isOver?.(), pass.next?.()]).toEqual([false, undefined]);
+  });
+
+  test("begins with other text or ends, and then answers in the format; the prompt counts once", () => {
+    for (const words of ["Sure", "\n\n", undefined]) {
+      const pass = passOf({ format: "json" });
+      const first = [prompt, ...(words === undefined ? [] : [say(words)])].flatMap((event) => pass.read(event));
+      expect(first).toMatchObject([{ kind: "prompt", promptEvalCount: 5 }]);
+      expect(pass.isOver?.()).toBe(words === "Sure");
+      if (words !== "Sure") expect(pass.read(done)).toEqual([]);
+      const next = pass.next!()!;
+      expect(next.request).toMatchObject({ format: "json", asked: { kind: "text" } });
+      expect(next.request.calls).toBeUndefined();
+      const events = [{ ...prompt, cached: 5 }, say("{}"), done].flatMap((event) => next.read(event));
+      expect(events).toMatchObject([
+        { kind: "text", text: "{}" },
+        { kind: "done", statistics: { promptEvalCount: 5, promptCachedCount: 2, evalCount: 1 } },
+      ]);
+    }
+  });
+
+  test("thinks first, and then calls or answers", () => {
+    const thinking = { open: "<think>", close: "</think>" };
+    for (const [words, kinds] of [
+      ["<tool_call>\n<function=write>\n</function>\n</tool_call>", ["toolCall", "done"]],
+      ["Sure", []],
+    ] as const) {
+      const thoughts = passOf({ format: "json", thinking });
+      for (const event of [prompt, say("<think>Hm."), { ...done, stopSequence: "</think>" }]) thoughts.read(event);
+      const pass = thoughts.next!()!;
+      const asked = { kind: "after", id: 7, text: "<think>Hm.</think>\n\n" } as const;
+      expect(pass.request.asked).toEqual(asked);
+      expect(pass.request.format).toBeUndefined();
+      const events = [prompt, say(words), ...(kinds.length > 0 ? [done] : [])].flatMap((event) => pass.read(event));
+      expect(events.map(({ kind }) => kind).filter((kind) => kind !== "text")).toEqual([...kinds]);
+      if (kinds.length > 0) expect(events.at(-1)).toMatchObject({ statistics: { evalCount: 2 } });
+      const answer = kinds.length > 0 ? {} : { request: { format: "json", asked } };
+      expect(pass.next!() ?? {}).toMatchObject(answer);
+    }
+  });
+
+  test("has the mark of an answer in its prompt only for the value", () => {
+    const pass = passOf({ source: K3, format: "json", think: false });
+    const inside = { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" };
+    expect(pass.request.asked).toMatchObject({ ending: { text: "", inside } });
+    pass.read({ ...prompt, end: `${K3_START}<|open|>think<|sep|><|close|>think<|sep|>` });
+    pass.read(say("<|open|>response<|sep|>Hi"));
+    expect(pass.isOver?.()).toBe(true);
+    expect(pass.next!()!.request.asked).toMatchObject({ ending: { text: "<|open|>response<|sep|>", inside } });
+  });
 });
