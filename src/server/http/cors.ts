@@ -14,30 +14,11 @@ const BUILT_IN = ["app://*", "file://*", "tauri://*", "vscode-webview://*", "vsc
 /** Characters of a refused header in an error: the longest DNS name. */
 const SHOWN = 253;
 
-const STAINLESS =
-  "Arch Async Custom-Poll-Interval Helper Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
-const ALLOWED_HEADERS = [
-  "Authorization",
-  "Content-Type",
-  "User-Agent",
-  "Accept",
-  "X-Requested-With",
-  "OpenAI-Beta",
-  "X-Api-Key",
-  "Range",
-  "If-Range",
-  "If-None-Match",
-  "Anthropic-Version",
-  "Anthropic-Beta",
-  "Anthropic-Dangerous-Direct-Browser-Access",
-  ...STAINLESS.split(" ").map((name) => `X-Stainless-${name}`),
-].join(",");
+/** Names of headers (RFC 9110, section 5.6.2), separated by commas. */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
 
-const PREFLIGHT = {
-  "access-control-allow-methods": "GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS",
-  "access-control-allow-headers": ALLOWED_HEADERS,
-  "access-control-max-age": "43200",
-};
+/** For a preflight that names no headers: `*` does not cover this one. */
+const USUAL_HEADERS = "Authorization,Content-Type";
 
 /** Response headers that pages of other origins may read, in addition to the safelisted ones. */
 const EXPOSED_HEADERS = "Accept-Ranges,Content-Length,Content-Range,ETag,Request-Id,Retry-After,X-Request-Id";
@@ -60,15 +41,24 @@ export function makeGuard({ host: { hostname }, hosts, origins, apiKeys }: Guard
     if (!origin) return { kind: method === "OPTIONS" ? "preflight" : "passes", headers: {} };
     if (isOwnOrigin(origin, host)) return { kind: "passes", headers: {} };
     if (!isAllowed(origin, origins)) return { kind: "refused", error: foreignOrigin(origin) };
-    return crossOrigin(method, origins.includes("*") ? "*" : origin);
+    return crossOrigin(origins.includes("*") ? "*" : origin, method, headers);
   };
 }
 
-function crossOrigin(method: string, allowed: string): Verdict {
+/** A page that may call may send any headers: its SDK, its tracing or a proxy in front of the server choose them. */
+function crossOrigin(allowed: string, method: string, asked: Headers): Verdict {
   const named: Record<string, string> = allowed === "*" ? {} : { vary: "Origin" };
   const headers = { "access-control-allow-origin": allowed, ...named };
-  if (method === "OPTIONS") return { kind: "preflight", headers: { ...headers, ...PREFLIGHT } };
-  return { kind: "passes", headers: { ...headers, "access-control-expose-headers": EXPOSED_HEADERS } };
+  if (method !== "OPTIONS") {
+    return { kind: "passes", headers: { ...headers, "access-control-expose-headers": EXPOSED_HEADERS } };
+  }
+  const wanted = asked.get("access-control-request-headers") ?? "";
+  const permit = {
+    "access-control-allow-methods": "GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS",
+    "access-control-allow-headers": HEADER_NAMES.test(wanted) ? wanted : USUAL_HEADERS,
+    "access-control-max-age": "43200",
+  };
+  return { kind: "preflight", headers: { ...headers, ...permit } };
 }
 
 const isOwnOrigin = (origin: string, host: string | null): boolean =>
