@@ -53,11 +53,16 @@ describe("request", () => {
     expect(await asked(fields)).toMatchObject(wanted);
   });
 
+  const TOKEN_IDS =
+    "invalid input type: expected texts, got ids of tokens, which belong to another model's vocabulary " +
+    "(in LangChain set check_embedding_ctx_length=False)";
   test.each([
     [{}, "invalid input: expected a text, or an array of texts"],
     [{ input: null }, "invalid input: expected a text, or an array of texts"],
     [{ input: [] }, "invalid input: expected a text, or an array of texts"],
-    [{ input: [1, 2] }, "invalid input type: input[0]: expected a text, got number"],
+    [{ input: [1, 2] }, TOKEN_IDS],
+    [{ input: [[1, 2], [3]] }, TOKEN_IDS],
+    [{ input: [null] }, "invalid input type: input[0]: expected a text, got null"],
     [{ input: ["a", [1]] }, "invalid input type: input[1]: expected a text, got an array"],
     [{ input: {} }, "invalid input type: input[0]: expected a text, got object"],
     [{ input: "a", dimensions: 0 }, "dimensions: expected 1 or more, got 0"],

@@ -41,12 +41,21 @@ export function toInputs(input: unknown): string[] {
     throw new AppError("bad_request", "invalid input: expected a text, or an array of texts");
   }
   const texts: unknown[] = Array.isArray(input) ? input : [input];
+  if ([texts, texts[0]].some((ids) => Array.isArray(ids) && typeof ids[0] === "number")) throw tokenIds();
   return texts.map((text, i) => {
     if (typeof text === "string") return text.toWellFormed();
     const found = Array.isArray(text) ? "an array" : text === null ? "null" : typeof text;
     throw new AppError("bad_request", `invalid input type: input[${i}]: expected a text, got ${found}`);
   });
 }
+
+/** LangChain's `OpenAIEmbeddings` sends ids of OpenAI's vocabulary unless it is configured otherwise. */
+const tokenIds = (): AppError =>
+  new AppError(
+    "bad_request",
+    "invalid input type: expected texts, got ids of tokens, which belong to another model's vocabulary " +
+      "(in LangChain set check_embedding_ctx_length=False)",
+  );
 
 type Encode = (embedding: Float32Array) => string | Float32Array;
 
