@@ -1,5 +1,5 @@
 /** Requests to the engine and its answers. This file loads no reader of models. */
-export { isAudio } from "./audio/format.ts";
+export { audioFormat, isAudio } from "./audio/format.ts";
 export type { SpeechSegment, SpeechTask } from "./audio/whisper/transcriber.ts";
 export type { AdapterChoice } from "./batching/adapter-set.ts";
 export type { ChosenLogprob, TokenLogprob } from "./batching/answer-text.ts";

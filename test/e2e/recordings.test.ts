@@ -1,5 +1,5 @@
 /** Recordings in chats, through every dialect that has them, on a random-weight model that sees and hears. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
@@ -85,10 +85,18 @@ test("openai's input_audio keeps its place in the message", async () => {
   const behind = await complete([text, sound]);
   const more = deaf.usage!.prompt_tokens + ROWS + MARKERS;
   expect([before.usage!.prompt_tokens, behind.usage!.prompt_tokens]).toEqual([more, more]);
+  const recorded = readFileSync(join(import.meta.dir, "../engine/audio/files/browser.webm")).toString("base64");
+  for (const head of ["", "data:audio/webm;codecs=opus;base64,", "data:video/webm;codecs=vp8,opus;base64,"]) {
+    const data = `${head}${recorded}`;
+    const said = await complete([text, { type: "input_audio", input_audio: { data, format: "webm" as "wav" } }]);
+    expect(said.usage!.prompt_tokens).toBe(deaf.usage!.prompt_tokens + Math.ceil(0.42 / 0.04) + MARKERS);
+  }
   const odd = complete([{ type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }]);
   await expect(odd).rejects.toMatchObject({
     status: 400,
-    message: expect.stringContaining("messages[0].content[0].input_audio.data: expected a WAV, MP3, FLAC or Ogg file"),
+    message: expect.stringContaining(
+      "messages[0].content[0].input_audio.data: expected WAV, MP3, FLAC, Ogg (Vorbis, Opus) or WebM",
+    ),
   });
 });
 

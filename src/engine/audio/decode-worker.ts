@@ -3,13 +3,14 @@
  * when a file needs it. A static import would not work: Bun's bundler drops a class that the library uses.
  */
 import type { FLACDecoder } from "@wasm-audio-decoders/flac";
-import CodecParser, { channels, codecFrames, data, header, preSkip, sampleRate } from "codec-parser";
+import CodecParser, { channels, codecFrames, data, header, sampleRate } from "codec-parser";
 import type { CodecFrame, OggPage, OpusHeader } from "codec-parser";
-import type { OpusDecoder } from "opus-decoder";
 import { messageOf } from "../../base/index.ts";
 import type { AudioFormat } from "./format.ts";
+import { openOpus } from "./opus.ts";
 import { CHANNELS_MAX, makeSound, TooLong, type Sound } from "./sound.ts";
 import { readWav } from "./wav.ts";
+import { opusPackets } from "./webm.ts";
 
 declare const self: Worker;
 
@@ -38,6 +39,7 @@ const readers: Readonly<Record<AudioFormat, (bytes: Uint8Array, sound: Sound) =>
   MP3: readMp3,
   FLAC: readFlac,
   Ogg: readOgg,
+  WebM: readWebm,
 };
 
 /** Skips tags and damage between frames, as players do. */
@@ -93,27 +95,21 @@ async function oggReader(codec: string, sound: Sound): Promise<(page: OggPage) =
       for (const frame of page[codecFrames]) await hearFlac(frame, { decoder, sound });
     };
   }
-  let decoder: OpusDecoder | undefined;
+  let hearPacket: ((packet: Uint8Array) => void) | undefined;
   return async (page) => {
     for (const frame of page[codecFrames]) {
-      decoder ??= await openOpus(frame[header] as OpusHeader);
-      hear(sound, decoder.decodeFrame(frame[data]));
+      hearPacket ??= await openOpus((frame[header] as OpusHeader)[data], sound);
+      hearPacket(frame[data]);
     }
   };
 }
 
-async function openOpus(about: OpusHeader): Promise<OpusDecoder> {
-  const { OpusDecoder } = await import("opus-decoder");
-  const { streamCount, coupledStreamCount, channelMappingTable } = about;
-  const decoder = new OpusDecoder({
-    channels: about[channels],
-    preSkip: about[preSkip],
-    streamCount,
-    coupledStreamCount,
-    channelMappingTable,
-  });
-  await decoder.ready;
-  return decoder;
+async function readWebm(bytes: Uint8Array, sound: Sound): Promise<void> {
+  let hearPacket: ((packet: Uint8Array) => void) | undefined;
+  for (const { head, packet } of opusPackets(bytes)) {
+    hearPacket ??= await openOpus(head, sound);
+    hearPacket(packet);
+  }
 }
 
 /** The frames of a file, one by one, so that each is checked before it is decoded. */

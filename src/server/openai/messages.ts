@@ -3,7 +3,7 @@
  */
 import { t, type Static } from "elysia";
 import { AppError, isObject, type Fields } from "../../base/index.ts";
-import { isAudio } from "../../engine/index.ts";
+import { audioFormat } from "../../engine/index.ts";
 import type { Message, ToolCall } from "../../runtime/portable.ts";
 import { joinParts } from "../answers/content-parts.ts";
 import { customArguments } from "../answers/custom-tools.ts";
@@ -145,15 +145,15 @@ export function readImage(value: unknown, place: string): Uint8Array {
   throw new AppError("bad_request", `invalid image input: ${place}: ${expected}`);
 }
 
-/** Base64 of a file, and its format, which its first bytes show, too. */
+/** Base64 of a file, and its format, which its first bytes show, too. Throws `bad_request` for another format. */
 export function readAudio(value: unknown, place: string): Uint8Array {
   const data = isObject(value) ? value["data"] : undefined;
   if (typeof data !== "string") {
     const got = data === undefined ? "none" : typeof data;
     throw new AppError("bad_request", `${place}.data: expected base64 of an audio file, got ${got}`);
   }
-  const head = /^data:audio\/[\w.+-]+;base64,/.exec(data)?.[0] ?? "";
+  const head = /^data:(?:audio|video)\/[^/]{1,100}?;base64,/.exec(data)?.[0] ?? ""; // browsers add ;codecs=vp8,opus
   const bytes = decodeBase64(data.slice(head.length), `${place}.data`);
-  if (isAudio(bytes)) return bytes;
-  throw new AppError("bad_request", `${place}.data: expected a WAV, MP3, FLAC or Ogg file, got another format`);
+  audioFormat(bytes, `${place}.data`);
+  return bytes;
 }

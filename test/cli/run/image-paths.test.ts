@@ -85,6 +85,8 @@ test("a recording is sent only to a model with audio", async () => {
   const hears = await readImages(`who says ${said}, and on ${plain}?`, { image: false, recording: true }, terminal);
   expect([hears.text, ...hears.images.map(atob)]).toEqual([`who says , and on ${plain}?`, "said.wav"]);
   expect(notes).toContain(`Added recording '${said}'`);
+  const browser = await readImages(put("said.webm"), { image: false, recording: true }, terminal);
+  expect(browser.images.map(atob)).toEqual(["said.webm"]);
 });
 
 test("a model without vision gets a warning for each existing image, and for no other text", async () => {
