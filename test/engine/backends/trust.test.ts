@@ -110,7 +110,8 @@ describe.skipIf(!here)("a fault in a library disables its level, and the process
   test("the best level passes if its library has no fault, and is not tested again", async () => {
     const verdicts = await trustIn(libraryFolder(), cacheDir).verdicts();
     expect(verdicts.map(({ level, fault }) => [level.level, fault])).toEqual([[best!.level, undefined]]);
-    for (const { level } of await trustIn(libraryFolder(), cacheDir).testAll()) expect(level.file).toBeString();
+    const all = await trustIn(libraryFolder(), cacheDir).testAll();
+    expect(all.map(({ level }) => level.level)).toEqual([...levelsHere().map(({ level }) => level), "wasm"]);
     const kept = await trustIn(libraryFolder(), cacheDir, ["/nowhere/hearth"]).verdicts(); // it would fail to start
     expect(kept).toEqual(verdicts);
   }, 60_000);
@@ -186,9 +187,10 @@ test.skipIf(!here)(
 test.skipIf(!here)("a self-test that does not start is not stored as a fault of the library", async () => {
   const cacheDir = join(scratch, "unstarted");
   const failed = await trustIn(libraryFolder(), cacheDir, ["/bin/false"]).verdicts();
-  for (const fault of faults(failed)!) expect(fault).toBe("its self-test did not start: exit code 1");
+  expect(new Set(faults(failed))).toEqual(new Set(["its self-test did not start: exit code 1"]));
   const missing = await trustIn(libraryFolder(), cacheDir, ["/nowhere/hearth"]).verdicts();
-  for (const fault of faults(missing)!) expect(fault).toMatch(/^its self-test did not start: ENOENT/);
+  expect(new Set(faults(missing)).size).toBe(1);
+  expect(faults(missing)![0]).toMatch(/^its self-test did not start: ENOENT/);
   expect(await trustIn(libraryFolder(), cacheDir).known()).toBeUndefined();
 });
 
@@ -209,7 +211,7 @@ test.skipIf(!here)(
     rmSync(join(folder, "KNOWN_ANSWERS"));
     const verdicts = await trustIn(folder, join(scratch, "unknown")).verdicts();
     expect(verdicts).toHaveLength(levelsHere().length + 1); // and WebAssembly
-    for (const fault of faults(verdicts)!) expect(fault).toBe("its answer is not known");
+    expect(new Set(faults(verdicts))).toEqual(new Set(["its answer is not known"]));
   },
   60_000,
 );
