@@ -279,6 +279,7 @@ describe("start and stop", () => {
       const lines = ndjson(reply);
       await lines.next();
       const runners = await own.runnerPids();
+      expect(runners).not.toEqual([]);
       own.process.kill("SIGTERM");
       let last: any;
       for await (const line of lines) last = line;
