@@ -1,7 +1,9 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { makeHarness, type Harness } from "./harness.ts";
 
+const ROOT = join(import.meta.dir, "../..");
 let harness: Harness;
 beforeEach(async () => void (harness = await makeHarness()));
 afterEach(() => harness.close());
@@ -36,6 +38,14 @@ test("every route is described with its request and its responses", async () => 
     expect(Object.keys(operation.responses).length).toBeGreaterThan(1);
     if (method === "POST" && !NO_BODY.has(path)) expect([path, operation.requestBody?.required]).toEqual([path, true]);
   }
+});
+
+test("documents name every route", async () => {
+  const pages = ["api", "operations", "mcp", "webhooks"].map((name) => Bun.file(join(ROOT, `docs/${name}.md`)).text());
+  const text = (await Promise.all(pages)).join("\n");
+  const paths = Object.keys((await description())["paths"] as object).map((path) => path.split(/\/?\{/)[0]!);
+  const named = (path: string): boolean => new RegExp(`(?<![\\w/])${path}(?![\\w-])`).test(text);
+  expect(paths.filter((path) => !path.startsWith("/api/experimental/") && !named(path))).toEqual([]);
 });
 
 test("schemas have the fields that requests are checked against, without internal names", async () => {
