@@ -31,6 +31,7 @@ import { generateRoutes } from "./routes/generate.ts";
 import { llamaServerRoutes } from "./routes/llama-server.ts";
 import { mcpServerRoutes } from "./routes/mcp-server.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
+import { modelLoadingRoutes } from "./routes/model-loading.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { makeHookAnswers } from "./routes/hooks.ts";
 import { hooksAdminRoutes } from "./routes/hooks-admin.ts";
@@ -134,6 +135,7 @@ const routes = (deps: RouteDeps): Route[] => [
   ...tokenizeRoutes,
   ...nativeCompletionRoutes,
   ...llamaServerRoutes,
+  ...modelLoadingRoutes,
   ...psRoutes,
   ...createRoutes,
   ...transferRoutes,

@@ -11,15 +11,25 @@ beforeAll(async () => {
 afterAll(() => harness.close());
 
 const get = (path: string): Promise<Response> => harness.call("GET", path);
+type Listed = { object: string; data: { id: string; status: object }[] };
 const modelOf = (id: string, owned_by: string) => ({ id, object: "model", created: expect.any(Number), owned_by });
 
 test("list: every model with its tag and owner", async () => {
-  const { object, data } = (await (await get("/v1/models")).json()) as { object: string; data: { id: string }[] };
+  const { object, data } = (await (await get("/v1/models")).json()) as Listed;
   expect(object).toBe("list");
+  const status = { value: "unloaded" };
   expect(data.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
-    modelOf("hf.example/owner/name:Q4_K_M", "owner"),
-    modelOf("m:latest", "library"),
+    { ...modelOf("hf.example/owner/name:Q4_K_M", "owner"), status },
+    { ...modelOf("m:latest", "library"), status },
   ]);
+});
+
+test("list: a model that a request waits for is loading", async () => {
+  const waiting = { running: 0, waiting: 1, hasAdapters: false, kv: { used: 0, room: 0 } };
+  harness.runtime.activities = [{ ...waiting, name: "m:latest", isLoaded: false }];
+  const { data } = (await (await get("/models")).json()) as Listed;
+  harness.runtime.activities = [];
+  expect(data.find(({ id }) => id === "m:latest")?.status).toEqual({ value: "loading" });
 });
 
 test("list: an empty store gives an empty array", async () => {

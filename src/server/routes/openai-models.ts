@@ -10,6 +10,7 @@ import type { RouteDeps } from "./deps.ts";
 import { isAnthropic } from "../http/errors.ts";
 import type { Exchange, Reply } from "../http/exchange.ts";
 import { findModel } from "../models/find-model.ts";
+import { loadStatus } from "../models/loaded.ts";
 import { seconds } from "../openai/reply.ts";
 import { get } from "./route.ts";
 
@@ -22,13 +23,16 @@ export const openaiModelRoutes = [
   get(`${PATH}*`, retrieve, { api: "OpenAI", summary: "One model" }),
 ];
 
-async function list({ store, log }: RouteDeps, { request }: Exchange): Promise<Reply> {
+/** With the `status` that llama-server's router gives its models. */
+async function list(deps: RouteDeps, { request }: Exchange): Promise<Reply> {
+  const { store, log } = deps;
   const models = await store.list((path, reason) => log.warn("left out an unreadable manifest", { path, reason }));
   if (isAnthropic(request)) return { kind: "json", body: anthropicModels(models) };
-  return {
-    kind: "json",
-    body: { object: "list", data: models.map((model) => modelOf(model, model.displayName, models)) },
-  };
+  const data = models.map(async (model) => ({
+    ...modelOf(model, model.displayName, models),
+    status: { value: await loadStatus(deps, model.displayName) },
+  }));
+  return { kind: "json", body: { object: "list", data: await Promise.all(data) } };
 }
 
 async function retrieve({ store }: RouteDeps, { request }: Exchange): Promise<Reply> {

@@ -4,6 +4,7 @@ import type { LoadedModel } from "../../runtime/portable.ts";
 import type { Store, StoredModel } from "../../library/portable.ts";
 import type { RouteDeps } from "./deps.ts";
 import { modelDetails } from "../models/inspect.ts";
+import { isStoredAs } from "../models/loaded.ts";
 import { get } from "./route.ts";
 
 export const psRoutes = [
@@ -43,21 +44,11 @@ const streamedOf = ({ memory, hits, misses, bytes }: NonNullable<LoadedModel["st
 });
 
 /** The name that a model was loaded by; if that was deleted since, another model with the same weights. */
-async function storedAs(store: Store, { name, paths }: LoadedModel): Promise<StoredModel | undefined> {
-  const isLoaded = async (other: string): Promise<boolean> => {
-    // skip a missing or broken one
-    const found = await store.find(other).then(
-      (there) => there && store.resolve(other),
-      () => undefined,
-    );
-    return found !== undefined && keyOf(found.paths) === keyOf(paths);
-  };
-  if (await isLoaded(name)) return store.find(name);
-  for (const model of await store.list()) if (await isLoaded(model.displayName)) return model;
+async function storedAs(store: Store, loaded: LoadedModel): Promise<StoredModel | undefined> {
+  if (await isStoredAs(store, loaded.name, loaded)) return store.find(loaded.name);
+  for (const model of await store.list()) if (await isStoredAs(store, model.displayName, loaded)) return model;
   return undefined;
 }
-
-const keyOf = ({ model, adapters, files }: LoadedModel["paths"]): string => JSON.stringify([model, adapters, files]);
 
 const UNKNOWN_DETAILS = {
   parent_model: "",
