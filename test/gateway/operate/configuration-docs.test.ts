@@ -12,6 +12,7 @@ import { agentsSchema, sessionSchema } from "../../../src/gateway/agent/config.t
 import { databaseSchema } from "../../../src/gateway/operate/database-config.ts";
 import { gatewaySchema, hooksSchema, mappingSchema } from "../../../src/gateway/hooks/config.ts";
 import { readMcpConfig } from "../../../src/runtime/mcp/config.ts";
+import { TransformPool } from "../../../src/gateway/hooks/mapping/transforms/pool.ts";
 import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
 
 interface Shape {
@@ -87,4 +88,21 @@ describe.each(["configuration", "webhooks", "channels", "mcp", "operations", "se
       rmSync(folder, { recursive: true });
     }
   });
+});
+
+test("the transform of docs/configuration.md makes a message", async () => {
+  const [, code = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(await Bun.file(DOCUMENT).text()) ?? [];
+  const folder = mkdtempSync(join(tmpdir(), "hearth-example-"));
+  await using pool = new TransformPool();
+  try {
+    writeFileSync(join(folder, "build.ts"), code);
+    const settings = { lane: "build", folder, module: "build.ts", timeoutMs: 20_000 };
+    const request = { path: "ci", query: {}, headers: { "x-project": "a" } };
+    const run = (status: string): Promise<unknown> =>
+      pool.run(settings, { ...request, payload: { status, number: 7, log: "x" } });
+    expect(await run("failed")).toEqual({ message: "Build 7 of a failed:\nx", channel: "slack" });
+    expect(await run("passed")).toBeNull();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
