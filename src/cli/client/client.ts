@@ -151,7 +151,10 @@ function brokenOff(url: string, error: unknown): string {
 }
 
 function unreachable(url: string, error: unknown): string {
-  if (hasCode(error, "ECONNRESET", "ConnectionClosed")) return brokenOff(url, error);
+  if (hasCode(error, "ECONNRESET", "ConnectionClosed")) {
+    const advice = "; if it speaks TLS, set HEARTH_TLS_CERTIFICATE here too, or HEARTH_HOST=https://…";
+    return brokenOff(url, error) + (url.startsWith("http:") ? advice : "");
+  }
   const why = hasCode(error, "ConnectionRefused", "ECONNREFUSED") ? "" : ` (${plainReason(error)})`;
   const isHere = /^(localhost|127\.|\[::1\])/.test(new URL(url).hostname);
   const next = isHere ? "start one with 'hearth serve'" : "check HEARTH_HOST, and that a server runs there";

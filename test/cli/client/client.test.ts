@@ -31,9 +31,9 @@ describe("errors", () => {
   });
 
   test.each([
-    ["before its answer", ""],
-    ["in its answer", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status":"a"}\n'],
-  ])("say that the server closed the connection %s", async (_, answer) => {
+    ["before its answer", "", "; if it speaks TLS, set HEARTH_TLS_CERTIFICATE here too, or HEARTH_HOST=https://…"],
+    ["in its answer", 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status":"a"}\n', ""],
+  ])("say that the server closed the connection %s", async (_, answer, advice) => {
     using closing = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -42,7 +42,7 @@ describe("errors", () => {
     const url = `http://127.0.0.1:${closing.port}`;
     const client = new Client({ url, apiKey: undefined });
     await expect(all(client.stream("/api/chat", {}))).rejects.toMatchObject({
-      message: `the server at ${url} closed the connection before its answer was complete: its log may say why`,
+      message: `the server at ${url} closed the connection before its answer was complete: its log may say why${advice}`,
     });
   });
 
