@@ -210,6 +210,9 @@ interface CallAttempt {
   otherwise(prompt: ThinkingResult): GenerationPass;
 }
 
+/** An object whose first key no call in JSON has; parsers of such calls would hold it back to its end. */
+const VALUE_BEGUN = /^\s*\{\s*"(?!(?:name|tool_name|type|function|id|arguments|parameters)")(?:[^"\\]|\\.)*"/;
+
 /**
  * Lets a model that may call tools open a call in place of a value. Its first words decide: a grammar for both would
  * have a model that wants to answer in plain text call a tool again.
@@ -226,7 +229,7 @@ function callOr(
   const pass = free(loaded, asked, { ...shape, tags: shape.format.marks && shape.tags });
   let result = after ?? { text: undefined, predictMax, statistics: undefined };
   let held: InferenceEvent[] = [];
-  let [isCall, isOver] = [false, false];
+  let [text, isCall, isOver] = ["", false, false];
   return {
     request: pass.request,
     isOver: () => isOver,
@@ -237,7 +240,9 @@ function callOr(
       if (event.kind === "prompt" || event.kind === "progress") return events;
       isCall ||= events.some(({ kind }) => kind === "toolCall" || kind === "cutCall");
       held = [...held, ...events.map((each) => (each.kind === "done" ? withThinking(each, after?.statistics) : each))];
-      isOver = !isCall && held.some((each) => each.kind === "text" && each.text.trim() !== "");
+      if (event.kind === "text") text += event.text;
+      const isText = VALUE_BEGUN.test(text) || held.some((each) => each.kind === "text" && each.text.trim() !== "");
+      isOver = !isCall && isText;
       return isCall ? held.splice(0) : [];
     },
   };

@@ -253,6 +253,21 @@ describe("with a format, a model that may call tools", () => {
     }
   });
 
+  test("that writes calls in bare JSON is asked for the value as soon as a key tells", () => {
+    const source = "{%- if custom_tools is defined %}<|python_tag|>{%- endif %}";
+    for (const [words, isOver] of [
+      ['{"sk', false],
+      ['{"sky"', true],
+      [' { "a\\"b"', true],
+      ['{"name"', false],
+      ['{"type": "function", "name": "write"', false],
+    ] as const) {
+      const pass = passOf({ source, format: "json" });
+      for (const event of [prompt, say(words)]) pass.read(event);
+      expect([words, pass.isOver?.()]).toEqual([words, isOver]);
+    }
+  });
+
   test("has the mark of an answer in its prompt only for the value", () => {
     const pass = passOf({ source: K3, format: "json", think: false });
     const inside = { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" };
