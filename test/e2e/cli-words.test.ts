@@ -165,6 +165,26 @@ describe("the error of a client command", () => {
     expect((await run(["pull", "127.0.0.1:1/m"])).stderr).toStartWith(`Error: invalid model name '127.0.0.1:1/m': `);
   });
 
+  test("is not all that stop and rm say: they say that they wait for requests", async () => {
+    let request = Promise.withResolvers<void>();
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: ({ url }) =>
+        (url.endsWith("/api/generate") ? request.promise : Promise.resolve()).then(() => Response.json({})),
+    });
+    const env = isolatedEnv(home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
+    for (const command of ["stop", "rm"]) {
+      request = Promise.withResolvers();
+      const child = Bun.spawn([...HEARTH, command, "m"], { env, stdin: "ignore", stderr: "pipe" });
+      const { value } = await child.stderr.getReader().read();
+      const words = "waiting for the running requests of 'm'; 'hearth stop --force m' ends them\n";
+      expect(new TextDecoder().decode(value)).toBe(words);
+      request.resolve();
+      expect(await child.exited).toBe(0);
+    }
+  });
+
   test("of rm is the reason alone if the server cannot be asked", async () => {
     const { stderr } = await run(["rm", "m"], { HEARTH_HOST: "127.0.0.1:1" });
     expect(stderr).toStartWith("Error: could not connect");

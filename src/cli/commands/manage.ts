@@ -3,6 +3,8 @@ import { ApiError } from "../client/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { withModel } from "../client/missing-model.ts";
 
+const SILENT_MS = 2000;
+
 export async function copy({ client, terminal }: CliContext, source: string, destination: string): Promise<void> {
   await withModel(client, source, () => client.call("POST", "/api/copy", { source, destination }));
   terminal.write(`copied '${source}' to '${destination}'\n`);
@@ -26,6 +28,13 @@ export async function stop(context: CliContext, model: string, { force = false }
   await withModel(context.client, model, () => unload(context, model, force));
 }
 
-async function unload({ client }: CliContext, model: string, force = false): Promise<void> {
-  await client.post("/api/generate", { model, keep_alive: 0, ...(force && { force }) });
+/** Waits for the model's requests, and says so after a while. */
+async function unload({ client, terminal }: CliContext, model: string, force = false): Promise<void> {
+  const words = `waiting for the running requests of '${model}'; 'hearth stop --force ${model}' ends them`;
+  const timer = setTimeout(() => terminal.note(words), SILENT_MS);
+  try {
+    await client.post("/api/generate", { model, keep_alive: 0, ...(force && { force }) });
+  } finally {
+    clearTimeout(timer);
+  }
 }
