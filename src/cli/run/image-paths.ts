@@ -79,7 +79,7 @@ export async function readImageWords(
 }
 
 /**
- * Warns that a model gets paths as text, because it does not read files of that kind.
+ * Warns that a model gets paths as text, because it does not read files of that kind, or because they do not exist.
  * @param words each may be a whole path
  */
 export async function warnOfImages(
@@ -93,11 +93,21 @@ export async function warnOfImages(
   });
   const isFile = await Promise.all(named.map(async (path) => (await findFile(path)) !== undefined));
   const found = named.filter((_, at) => isFile[at]);
+  const missing = named.filter((path, at) => !isFile[at] && takes[kindOf(path)] && looksLikePath(path, words));
+  if (missing.length > 0) note(`Warning: there is no file ${listed(missing)}: '${model}' gets it as text`);
   for (const [kind, lack] of Object.entries({ image: "see images", recording: "hear recordings" } as const)) {
-    const paths = found.filter((path) => kindOf(path) === kind && !takes[kindOf(path)]).map((path) => `'${path}'`);
-    if (paths.length > 0) note(`Warning: '${model}' cannot ${lack}: it gets ${paths.join(", ")} as text`);
+    const paths = found.filter((path) => kindOf(path) === kind && !takes[kindOf(path)]);
+    if (paths.length > 0) note(`Warning: '${model}' cannot ${lack}: it gets ${listed(paths)} as text`);
   }
 }
+
+/** Prose may end with the name of a file, or quote one. */
+const looksLikePath = (named: string, words: readonly string[]): boolean =>
+  !/\s/.test(named) && (/[\\/]/.test(named) || words.includes(named));
+
+/** The first of them: pasted code may name many. */
+const listed = (paths: readonly string[]): string =>
+  [...paths.slice(0, 5).map((path) => `'${path}'`), ...(paths.length > 5 ? ["…"] : [])].join(", ");
 
 /** True if a line that looks like a command begins with the path of an image or a recording. */
 export const beginsWithImage = (line: string): boolean => line.search(PATHS) === 0;

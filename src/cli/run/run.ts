@@ -9,6 +9,7 @@ import { Chat, takesOf, type ChatSettings } from "./chat.ts";
 import { readImageWords, warnOfImages } from "./image-paths.ts";
 import { chooseModel } from "./choose.ts";
 import { converse } from "./interactive.ts";
+import { readPiped } from "./piped.ts";
 import { modelOfWeights } from "./weights.ts";
 import { isMissing, pullFailure } from "../client/missing-model.ts";
 import { readModelArgument } from "../terminal/model-argument.ts";
@@ -45,8 +46,9 @@ export async function run(
   const found = await showOrPull(context, model, options);
   if ((found["capabilities"] ?? []).includes("transcription"))
     return (await import("./transcribe.ts")).transcribe(context, words, { model, keepAlive });
-  const typed = terminal.input.isTTY ? "" : new TextDecoder().decode(await readStandardInput()).trimEnd();
   const takes = takesOf(found);
+  const piped = readPiped(terminal.input.isTTY ? new Uint8Array() : await readStandardInput(), { model, takes });
+  const typed = piped.text;
   await warnOfImages(words, { model, takes }, terminal);
   const question = await readImageWords(words, takes, terminal);
   const prompt = [typed, question.text].filter((part) => part !== "").join("\n\n");
@@ -65,12 +67,13 @@ export async function run(
   if ((found["capabilities"] ?? []).includes("embedding")) return embed(context, prompt, { settings, options });
   const tools =
     options.tools === undefined ? undefined : await (await import("./tools.ts")).offerTools(context, options.tools);
+  if (tools && piped.images.length > 0) throw new Error("--tools: expected text on standard input, got a file");
   if (tools && prompt !== "") {
     const chat = new Chat(settings, tools);
     const asked = [typed, words.join(" ")].filter((part) => part !== "").join("\n\n"); // it reads images itself
     return whole(context, (signal) => chat.ask(context, asked, signal));
   }
-  const { images } = question;
+  const images = [...piped.images, ...question.images];
   if (prompt !== "" || images.length > 0 || !terminal.isInteractive)
     return generate(context, { prompt, images }, settings);
   await load(context, settings);

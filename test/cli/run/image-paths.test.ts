@@ -101,3 +101,18 @@ test("a model without vision gets a warning for each existing image, and for no 
   ]);
   expect(await warned("./none.png", "what is a photo.jpg?", join(folder, "folder.png"))).toEqual([]);
 });
+
+test("a model with vision gets a warning for a path that does not exist, and for no prose", async () => {
+  const warned = async (...words: string[]): Promise<string[]> => {
+    const before = notes.length;
+    await warnOfImages(words, { model: "m", takes: { image: true, recording: false } }, terminal);
+    return notes.slice(before);
+  };
+  const none = join(folder, "none.png");
+  expect(await warned("what is", "phto.jpg")).toEqual(["Warning: there is no file 'phto.jpg': 'm' gets it as text"]);
+  expect(await warned(`what is ${none}?`)).toEqual([`Warning: there is no file '${none}': 'm' gets it as text`]);
+  expect(await warned("./1.png ./2.png ./3.png ./4.png ./5.png ./6.png")).toEqual([
+    "Warning: there is no file './1.png', './2.png', './3.png', './4.png', './5.png', …: 'm' gets it as text",
+  ]);
+  expect(await warned(plain, "how do I make a.png", 'it says "x.png"', "./said.wav")).toEqual([]);
+});
