@@ -51,6 +51,34 @@ function composing(world: () => World): void {
   }, 60_000);
 }
 
+function hugeTexts(world: () => World): void {
+  test("only a huge line has no direction of its own, because its layout would take seconds", async () => {
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const composer = page.locator("#composer");
+    const bidiOf = (place: Locator) => place.evaluate((element) => getComputedStyle(element).unicodeBidi);
+    const write = (text: string) =>
+      composer.evaluate((element, value) => {
+        (element as HTMLTextAreaElement).value = value; // typing many lines takes seconds
+        element.dispatchEvent(new Event("input", { bubbles: true }));
+      }, text);
+    await write("lorem ipsum\n".repeat(10_000));
+    expect(await bidiOf(composer)).toBe("plaintext");
+    await composer.evaluate((element) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", "lorem ipsum ".repeat(5000));
+      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    });
+    expect(await bidiOf(composer)).toBe("normal"); // before the text is there
+    await write("lorem ipsum ".repeat(5000));
+    expect(await bidiOf(composer)).toBe("normal");
+    await page.route("**/api/chat", () => {}); // never answered
+    await page.locator("button[type=submit].send:enabled").click();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    expect(await bidiOf(page.locator(".message.user .plain"))).toBe("normal");
+    expect(pageErrors).toEqual([]);
+  }, 60_000);
+}
+
 /** Pixels from the left and from the right side of an element to the first line of its text. */
 const margins = (place: Locator): Promise<[number, number]> =>
   place.evaluate((element) => {
@@ -139,4 +167,4 @@ function nothingKept(world: () => World): void {
   );
 }
 
-export const typingCases = [composing, pasting, rightToLeft, nothingKept] as const;
+export const typingCases = [composing, hugeTexts, pasting, rightToLeft, nothingKept] as const;

@@ -2,6 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
+import { hugeLines } from "../base/huge-lines.ts";
 import { isComposing } from "../base/keys.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Attachments, useAttached } from "./attached.tsx";
@@ -166,6 +167,8 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: W
   };
   const onPaste = (event: ClipboardEvent): void => {
     const { files = [], types = [] } = event.clipboardData ?? {};
+    const huge = hugeLines(event.clipboardData?.getData("text/plain") ?? "");
+    if (huge !== "" && area.current) area.current.className = huge; // before the browser lays it out
     if (files.length === 0 || FORMATTED.every((type) => types.includes(type))) return;
     event.preventDefault();
     onFiles(files);
@@ -176,6 +179,7 @@ function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: W
       <textarea
         ref={area}
         id="composer"
+        class={hugeLines(content.value)}
         {...completion.field}
         rows={1}
         aria-label={words.message}

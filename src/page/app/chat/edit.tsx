@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
+import { hugeLines } from "../base/huge-lines.ts";
 import { isComposing } from "../base/keys.tsx";
 import type { Message } from "./tree.ts";
 import { Button, typed } from "../base/controls.tsx";
@@ -58,6 +59,7 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
     <div class="edit">
       <textarea
         ref={area}
+        class={hugeLines(content.value)}
         aria-label={isQuestion ? words.yourMessage : words.theAnswer}
         {...typed(content)}
         onKeyDown={onKeyDown}

@@ -3,6 +3,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Disclosure } from "../base/disclosure.tsx";
 import { rateText } from "../base/format.ts";
+import { hugeLines } from "../base/huge-lines.ts";
 import { Icon } from "../base/icons.tsx";
 import { memo } from "../base/memo.ts";
 import { GrowingText, MarkdownText } from "../markdown/text.tsx";
@@ -107,7 +108,7 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
           <pre tabIndex={0}>{content}</pre>
         </Disclosure>
       ) : role === "user" || !isNear ? (
-        content !== "" && <p class="plain">{content}</p>
+        content !== "" && <p class={`plain ${hugeLines(content)}`.trimEnd()}>{content}</p>
       ) : (
         <MarkdownText text={content} />
       )}
