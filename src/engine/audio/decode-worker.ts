@@ -1,12 +1,10 @@
-/**
- * The thread that decodes one audio file: WAV by our own reader, the rest by libraries in WebAssembly. Each is imported
- * when a file needs it. A static import would not work: Bun's bundler drops a class that the library uses.
- */
+/** The thread that decodes one audio file: WAV and WebM by our own readers, the rest by libraries in WebAssembly. */
 import type { FLACDecoder } from "@wasm-audio-decoders/flac";
 import CodecParser, { channels, codecFrames, data, header, sampleRate } from "codec-parser";
 import type { CodecFrame, OggPage, OpusHeader } from "codec-parser";
 import { messageOf } from "../../base/index.ts";
 import type { AudioFormat } from "./format.ts";
+import { importFlac, importMp3, importVorbis } from "./libraries.ts";
 import { openOpus } from "./opus.ts";
 import { CHANNELS_MAX, makeSound, TooLong, type Sound } from "./sound.ts";
 import { readWav } from "./wav.ts";
@@ -44,7 +42,7 @@ const readers: Readonly<Record<AudioFormat, (bytes: Uint8Array, sound: Sound) =>
 
 /** Skips tags and damage between frames, as players do. */
 async function readMp3(bytes: Uint8Array, sound: Sound): Promise<void> {
-  const { MPEGDecoder } = await import("mpg123-decoder");
+  const { MPEGDecoder } = await importMp3();
   const decoder = new MPEGDecoder();
   await decoder.ready;
   for (let at = 0; at < bytes.length; at += PIECE_BYTES)
@@ -57,7 +55,7 @@ async function readFlac(bytes: Uint8Array, sound: Sound): Promise<void> {
 }
 
 async function openFlac(): Promise<FLACDecoder> {
-  const { FLACDecoder } = await import("@wasm-audio-decoders/flac");
+  const { FLACDecoder } = await importFlac();
   const decoder = new FLACDecoder();
   await decoder.ready;
   return decoder;
@@ -84,7 +82,7 @@ async function readOgg(bytes: Uint8Array, sound: Sound): Promise<void> {
 
 async function oggReader(codec: string, sound: Sound): Promise<(page: OggPage) => Promise<void>> {
   if (codec === "vorbis") {
-    const { OggVorbisDecoder } = await import("@wasm-audio-decoders/ogg-vorbis");
+    const { OggVorbisDecoder } = await importVorbis();
     const decoder = new OggVorbisDecoder();
     await decoder.ready;
     return async (page) => hear(sound, await decoder.decodeOggPages([page]));

@@ -1,4 +1,5 @@
 /** Opus packets to samples, whatever container they come from. (RFC 6716; RFC 7845, OpusHead) */
+import { importOpus } from "./libraries.ts";
 import { CHANNELS_MAX, type Sound } from "./sound.ts";
 
 const HEAD_BYTES = 19;
@@ -12,7 +13,7 @@ const PACKET_BYTES_MAX = 3840;
  * Throws for a damaged header; the returned function for packets beyond the decoder's limit.
  */
 export async function openOpus(head: Uint8Array, sound: Sound): Promise<(packet: Uint8Array) => void> {
-  const { OpusDecoder } = await import("opus-decoder");
+  const { OpusDecoder } = await importOpus();
   const options = readHead(head);
   const decoder = new OpusDecoder(options);
   await decoder.ready;

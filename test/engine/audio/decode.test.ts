@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { decodeAudio } from "../../../src/engine/audio/decode.ts";
+import type { DecodeJob, DecodeReply } from "../../../src/engine/audio/decode-worker.ts";
+import type { AudioFormat } from "../../../src/engine/audio/format.ts";
 import { SAMPLE_RATE } from "../../../src/engine/audio/sound.ts";
+import { bundled } from "../../bundled.ts";
 import { wav } from "./wav-file.ts";
 
 const file = (name: string): Uint8Array => readFileSync(join(import.meta.dir, "files", name));
@@ -124,4 +127,24 @@ test("a truncated file is decoded to its end, and a damaged one gives samples or
     if (end instanceof Float32Array) expect(end.every(Number.isFinite)).toBe(true);
     else expect(end).toBe("bad_request");
   }
+});
+
+test("bundled, as in the compiled program, the thread reads every format", async () => {
+  const worker = new Worker(await bundled(join(import.meta.dir, "../../../src/engine/audio/decode-worker.ts")));
+  const decode = async (format: AudioFormat, bytes: Uint8Array): Promise<DecodeReply> => {
+    const reply = new Promise<DecodeReply>((done) => (worker.onmessage = ({ data }) => done(data)));
+    worker.postMessage({ format, bytes: new Uint8Array(bytes), samplesMax: SAMPLE_RATE } satisfies DecodeJob);
+    return reply;
+  };
+  const files: [AudioFormat, string][] = [
+    ["MP3", "tone.mp3"],
+    ["FLAC", "tone.flac"],
+    ["Ogg", "tone.ogg"],
+    ["Ogg", "tone.oga"],
+    ["Ogg", "tone.opus"],
+    ["WebM", "browser.webm"],
+  ];
+  for (const [format, name] of files)
+    expect(await decode(format, file(name))).toEqual({ samples: await decodeAudio(file(name)) });
+  worker.terminate();
 });
