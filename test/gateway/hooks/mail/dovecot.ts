@@ -146,6 +146,8 @@ first_valid_uid = 1
 first_valid_gid = 1
 mail_location = maildir:${folder}/mail/%u
 mail_max_userip_connections = 100
+# a new mail that it misses is found after 1 second, not 30
+mailbox_idle_check_interval = 1 secs
 passdb {
   driver = static
   args = password=${PASSWORD}
