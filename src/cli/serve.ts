@@ -228,7 +228,7 @@ function agentModels(
 ): { runtime: ChatRuntime; models: ModelSource } {
   if (url === undefined) return { runtime, models: storedModels(store, log) };
   const remote = makeRemoteRuntime({ url, key, silenceMs, fetch, now: Date.now });
-  return { runtime: remote, models: { modelNames: remote.modelNames, canChat: remote.canChat } };
+  return { runtime: remote, models: { modelNames: remote.modelNames, canChat: remote.canChat, server: url } };
 }
 
 /** The models of this machine, each in a runner process. */

@@ -24,6 +24,8 @@ export interface ModelSource {
   readonly isOffered?: ((name: string) => Promise<boolean>) | undefined;
   /** True if a model of the store generates text; absent: unknown. */
   readonly canChat?: ((name: string) => Promise<boolean>) | undefined;
+  /** Address of the server that has the models; absent: they are in this machine's store. */
+  readonly server?: string | undefined;
 }
 
 export interface ModelQuestion {

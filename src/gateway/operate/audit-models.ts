@@ -66,7 +66,8 @@ async function auditModel(
   const message = `model '${name}' is not there`;
   if (!isRun)
     return { id: "model-missing", severity: "warn", message: `${message}: requests that name it are refused` };
-  const help = `its runs wait until it is, a day at most (hearth pull ${name})`;
+  const remedy = models.server === undefined ? `hearth pull ${name}` : `pull it on the server at ${models.server}`;
+  const help = `its runs wait until it is, a day at most (${remedy})`;
   return { id: "model-missing", severity: "error", message: `${message}: ${help}` };
 }
 

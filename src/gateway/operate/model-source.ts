@@ -15,7 +15,7 @@ export function modelSourceOf(config: Settings): ModelSource {
   const { models: root, modelsUrl: url, modelsKey: key } = config;
   if (url !== undefined) {
     const remote = makeRemoteRuntime({ url, key, silenceMs: ASK_MS, namesWaitMs: ASK_MS, fetch, now: Date.now });
-    return { modelNames: remote.modelNames, canChat: remote.canChat };
+    return { modelNames: remote.modelNames, canChat: remote.canChat, server: url };
   }
   return {
     async modelNames() {
