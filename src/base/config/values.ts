@@ -1,5 +1,6 @@
 /** Parsers from a setting's text to its value; undefined if invalid. */
 import { isIPv6 } from "node:net";
+import { homedir } from "node:os";
 import { parseDuration } from "../duration.ts";
 
 export const PORT_DEFAULT = 11434;
@@ -24,8 +25,10 @@ function bareIpv6(value: unknown): Address | undefined {
   return isIPv6(text) ? { hostname: text, port: PORT_DEFAULT } : undefined;
 }
 
+/** A path, with `~` at its beginning as the user's folder: no shell replaces it in files, nor in `--models=~/x`. */
 export function parsePath(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" && !value.includes("\0") ? value : undefined;
+  if (typeof value !== "string" || value === "" || value.includes("\0")) return undefined;
+  return value.replace(/^~(?=$|[\\/])/, () => homedir());
 }
 
 export function parseInteger(value: unknown, range: { min: number; max: number }): number | undefined {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { readConfig, type Config } from "../../../src/base/config/config.ts";
@@ -19,6 +19,16 @@ async function withFile(text: string, rest: { env?: Record<string, string>; flag
   await writeFile(path, text);
   return { path, read: () => readConfig({ env: rest.env ?? {}, flags: { ...rest.flags, config: path }, home }) };
 }
+
+test("a path may begin with the user's folder, as where no shell replaces it", async () => {
+  expect(withEnv({ HEARTH_HOME: "~/h" })).toMatchObject({
+    home: join(homedir(), "h"),
+    models: join(homedir(), "h/models"),
+  });
+  const { read } = await withFile('{ models: { folder: "~/big disk" } }');
+  expect(read().models).toBe(join(homedir(), "big disk"));
+  expect(withEnv({ HEARTH_MODELS: "~other/m" }).models).toBe("~other/m");
+});
 
 test("nothing set gives the documented defaults", () => {
   expect(withEnv({})).toEqual({

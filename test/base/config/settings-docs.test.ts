@@ -1,10 +1,11 @@
 /** docs/settings.md against the settings: every variable, its key in the file, its default and an example. */
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { SETTINGS, type Setting } from "../../../src/base/config/settings.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
-const HOME = "~/.hearth";
+const HOME = join(homedir(), ".hearth"); // `~/.hearth` in the tables
 const settings = Object.entries(SETTINGS).map(([name, row]) => ({ name, ...(row as unknown as Setting<unknown>) }));
 const text = await Bun.file(join(ROOT, "docs/settings.md")).text();
 const rows = [...text.matchAll(/^\| `(HEARTH_\w+)` *\|(.*)\|$/gm)].map(([, variable = "", cells = ""]) => ({
