@@ -106,7 +106,10 @@ async function fetchManifest(client: RegistryClient): Promise<{ bytes: Uint8Arra
     return { bytes, manifest: parseManifest(bytes, fullName(address.name)) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    const message = elsewhere === undefined ? error.message : `${elsewhere} has no manifest there`;
+    const isPage = /^\s*</.test(new TextDecoder().decode(bytes.subarray(0, 64)));
+    const page = `${address.base.host} answers with a web page: is it a registry, or is a login in between?`;
+    const own = isPage ? page : error.message;
+    const message = elsewhere === undefined ? own : `${elsewhere} has no manifest there`;
     throw new AppError("registry", `pull model manifest: ${message}`, { cause: error });
   }
 }

@@ -211,6 +211,14 @@ describe("faults:", () => {
     expect(await failureOf(`${front.host}/library/absent`)).toMatchObject({ code: "registry", message });
   });
 
+  test("a web page in place of a manifest", async () => {
+    front.behaviour.interfere = () => new Response("\n<!doctype html><title>Log in</title>");
+    expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
+      code: "registry",
+      message: expect.stringContaining(`${front.host} answers with a web page: is it a registry`),
+    });
+  });
+
   test("a manifest larger than its limit is not read to the end", async () => {
     front.behaviour.interfere = () => new Response(new Uint8Array(5 * 1024 * KB));
     expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
@@ -236,20 +244,16 @@ describe("faults:", () => {
     });
   });
 
-  test.each([
-    "",
-    "{}",
-    '{"config":{}}',
-    "[]",
-    "<html>",
-    '{"config":{"mediaType":"a","digest":"sha256:../../x","size":1}}',
-  ])("an invalid manifest is refused: %j", async (text) => {
-    front.behaviour.interfere = () => new Response(text);
-    expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
-      code: "registry",
-      message: expect.stringMatching(/^pull model manifest: .+library\/m:latest: /),
-    });
-  });
+  test.each(["", "{}", '{"config":{}}', "[]", '{"config":{"mediaType":"a","digest":"sha256:../../x","size":1}}'])(
+    "an invalid manifest is refused: %j",
+    async (text) => {
+      front.behaviour.interfere = () => new Response(text);
+      expect(await failureOf(`${front.host}/library/m`)).toMatchObject({
+        code: "registry",
+        message: expect.stringMatching(/^pull model manifest: .+library\/m:latest: /),
+      });
+    },
+  );
 
   test("endless redirects are refused", async () => {
     front.behaviour.interfere = (seen) => Response.redirect(seen.url.href, 307);
