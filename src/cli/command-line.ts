@@ -35,7 +35,7 @@ export async function runCommandLine(env: Env): Promise<void> {
     .addHelpText("after", "\nWithout a command, hearth serves, as 'hearth serve' does.");
   const [, , word] = process.argv;
   if (SERVES.includes(word)) addServe(program, env);
-  else await addAll(program, parts, word);
+  else await addAll(program, parts, word === "help" ? process.argv[3] : word);
   try {
     await program.parseAsync(withThinkValue(process.argv));
   } catch (error) {

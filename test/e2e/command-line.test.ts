@@ -104,6 +104,7 @@ test("bad input is one line on stderr and exit code 1", async () => {
     [["generate", "--model", MODEL, "--tokens", "1", "--greedy", "some"], "--greedy"],
     [["tokenize"], "--model"],
     [["juggle"], "Error: unknown command 'juggle': see hearth --help"],
+    [["help", "juggle"], "Error: unknown command 'juggle': see hearth --help"],
     [["lists"], "Error: unknown command 'lists': did you mean 'list'? See hearth --help"],
     [["list", "--sideways"], "Error: unknown option '--sideways'"],
     [["logits", "--model", MODEL, "--tokens", "1", "--backend", "abacus", "--out", join(home, "x")], "abacus"],
