@@ -74,8 +74,16 @@ const inTable =
     bytes[at + 1]! ^= 4;
   };
 
-/** Flips all bits of a byte of code, this far after the start of the function that runs a pass. */
-const afterEntry = (by: number) => (bytes: Buffer) => void (bytes[entryOf(bytes) + by]! ^= 0xff);
+/**
+ * Flips all bits of 16 bytes of code, this far after the start of the function that runs a pass: more than the target
+ * of a jump that no pass takes, where a fault would not show.
+ */
+const afterEntry =
+  (by: number) =>
+  (bytes: Buffer): void => {
+    const at = entryOf(bytes) + by;
+    for (let i = at; i < at + 16; i++) bytes[i]! ^= 0xff;
+  };
 
 /** The system call `nanosleep` (35) for 2^40 seconds, with the time on the stack; then an endless loop. */
 const SLEEP = Buffer.from("6a0048b80000000000010000504889e731f6b8230000000f05ebfe", "hex");
@@ -102,7 +110,7 @@ const FAULTS: readonly (readonly [string, (bytes: Buffer) => void])[] = [
   ["the slope of gelu", constant(0.7978845608)],
   ["the slope of swiglu", constant(-1.702)],
   ["the values of iq4", inTable(...[-127, -104, -83, -65].map((value) => (value & 255) ^ IQ4_SHIFT))],
-  ...[0x40, 0x55, 0x80].map((by) => [`a byte of code, ${by} behind the entry`, afterEntry(by)] as const),
+  ...[0x40, 0x55, 0x80].map((by) => [`16 bytes of code, ${by} behind the entry`, afterEntry(by)] as const),
 ];
 
 describe.skipIf(!here)("a fault in a library disables its level, and the process continues", () => {
