@@ -5,6 +5,7 @@
 import type { Argument, Command, Option } from "commander";
 import { BACKEND_CHOICES } from "../base/index.ts";
 import type { Client, Json } from "./client/client.ts";
+import { QUANTIZE_TYPES } from "./developers.ts";
 import { THINK_VALUES } from "./terminal/think.ts";
 
 const ANSWER_MS = 1000;
@@ -14,6 +15,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   think: [...THINK_VALUES],
   backend: BACKEND_CHOICES,
   format: ["json"],
+  quantize: QUANTIZE_TYPES,
+  draftQuantize: QUANTIZE_TYPES,
   state: ["queued", "running", "succeeded", "failed", "dead", "cancelled"],
 };
 
@@ -80,6 +83,7 @@ async function argumentCandidates(
   client: () => Client,
 ): Promise<readonly string[]> {
   if (argument.argChoices) return argument.argChoices;
+  if (argument.name() === "type") return QUANTIZE_TYPES;
   const isModel = command.name() !== "create" && /^(models?|source|prefix)$/.test(argument.name());
   return isModel ? modelNames(command, client) : [];
 }

@@ -11,6 +11,10 @@ import type { CliParts } from "./terminal/failing.ts";
 
 type Env = NodeJS.ProcessEnv;
 
+/** The types of `hearth quantize`, in the order of their size. */
+export const QUANTIZE_TYPES =
+  "q2_K q3_K_S q3_K_M q3_K_L q4_0 q4_1 q4_K_S q4_K_M q5_0 q5_1 q5_K_S q5_K_M q6_K q8_0".split(" ");
+
 export function addDeveloperCommands(program: Command, parts: CliParts): void {
   addLogits(program, parts);
   addImage(program, parts);
@@ -156,10 +160,7 @@ function addQuantize(program: Command, { terminal }: CliParts): void {
     .description("write a GGUF file in another type, such as q4_K_M")
     .argument("<in>", "GGUF file of F32, F16 or BF16 weights")
     .argument("<out>", "GGUF file to write")
-    .argument(
-      "<type>",
-      "q2_K, q3_K_S, q3_K_M, q3_K_L, q4_0, q4_1, q4_K_S, q4_K_M, q5_0, q5_1, q5_K_S, q5_K_M, q6_K or q8_0",
-    )
+    .argument("<type>", `${QUANTIZE_TYPES.slice(0, -1).join(", ")} or ${QUANTIZE_TYPES.at(-1)}`)
     .option("--threads <n>", "0: one per core", wholeNumber, 0)
     .action(async (from: string, to: string, type: string, { threads }: { threads: number }) =>
       (await diagnostics()).quantize(terminal(), { from, to, type, ...(threads > 0 ? { threads } : {}) }),

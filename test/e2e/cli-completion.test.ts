@@ -44,6 +44,9 @@ describe("the program offers", () => {
   test("flags, and their values", async () => {
     expect(await offered("show", "hearth", "--")).toEqual(expect.arrayContaining(["--license", "--json", "--help"]));
     expect(await offered("hooks", "list", "--state", "d")).toEqual(["dead"]);
+    expect(await offered("create", "m", "-q", "q4_K")).toEqual(["q4_K_S", "q4_K_M"]);
+    expect(await offered("quantize", "in.gguf", "out.gguf", "q8")).toEqual(["q8_0"]);
+    expect(await offered("quantize", "")).toEqual([]);
     expect(await offered("devices", "--backend", "w")).toEqual(["webgpu", "wasm"]);
   });
 
