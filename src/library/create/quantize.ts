@@ -3,7 +3,7 @@
  * weights, and the writer gets them in file order. Memory use does not depend on the size of the model. Equivalent to
  * `llama-quantize` (llama-quant.cpp) without importance matrix.
  */
-import { open, realpath } from "node:fs/promises";
+import { open, realpath, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { AppError } from "../../base/index.ts";
 import { quantizeModule } from "../../engine/backends/index.ts";
@@ -97,6 +97,9 @@ async function checkApart({ from, to }: QuantizeOptions): Promise<void> {
   const target = await realpath(to).catch(() => undefined); // it usually does not exist yet
   if (target !== undefined && target === (await realpath(from))) {
     throw new AppError("bad_request", `${to}: expected another file than the source, got the same`);
+  }
+  if (target !== undefined && (await stat(target)).isDirectory()) {
+    throw new AppError("bad_request", `${to}: expected a file to write, got a folder`);
   }
 }
 

@@ -191,6 +191,7 @@ test("a missing, damaged or quantized source, or one that is also the target, is
     });
     const same = quantize(from, join(folder, ".", "in.gguf"));
     expect(await same.catch((reason: unknown) => reason)).toMatchObject({ code: "bad_request" });
+    await expect(quantize(from, folder)).rejects.toThrow(`${folder}: expected a file to write, got a folder`);
     await truncate(from, 100_000);
     expect(await error(from)).toMatchObject({ code: "bad_file" });
   }));
