@@ -289,7 +289,7 @@ describe("run at a terminal", () => {
     await person.types("/set parameter temperature 0\r", /Set parameter 'temperature' to '0'[^]*>>> /);
     await person.types(
       "/set parameter temperature warm\r",
-      /Error: temperature: expected a number, got 'warm'[^]*>>> /,
+      /Error: temperature: invalid float value \[warm\]: expected a number[^]*>>> /,
     );
     await person.types("/show system\r", /You are a fox\.[^]*>>> /);
     await person.types("/set verbose\r", /verbose[^]*>>> /);

@@ -145,17 +145,18 @@ function checkMagic({ label, path, digest }: Source): void {
     const what = digest ? `no such file: blob ${digest} was not uploaded` : messageOf(error);
     throw new AppError("bad_file", `${label}: ${what}`, { cause: error });
   }
-  if (!start.startsWith("GGUF")) {
-    throw new AppError("bad_request", `${label}: expected a GGUF file, got ${kindOfStart(start)}`);
-  }
+  if (start.startsWith("GGUF")) return;
+  const kind = kindOfStart(start);
+  if (kind !== undefined) throw new AppError("bad_request", `${label}: expected a GGUF file, got ${kind}`);
+  const other = /\.(?!gguf$)[a-z0-9]+$/i.test(label);
+  throw new AppError("bad_request", other ? "unknown type" : "supplied file was not in GGUF format"); // Ollama's words
 }
 
-/** Names what people have in place of a file of weights. */
-function kindOfStart(start: string): string {
+/** Names a usual mistake: a file that stands in place of the weights. */
+function kindOfStart(start: string): string | undefined {
   if (start === "") return "an empty file";
   if (start.startsWith("version https://git-lfs")) return "a pointer of Git LFS: 'git lfs pull' fetches the file";
-  if (/^\s*<(!doctype|html|\?xml)/i.test(start)) return "a web page";
-  return `one that begins with ${JSON.stringify(start.slice(0, 4))}`;
+  return /^\s*<(!doctype|html|\?xml)/i.test(start) ? "a web page" : undefined;
 }
 
 /** A damaged file is an error of the request that sent it. */

@@ -329,14 +329,15 @@ function parseValue(name: string, text: string, line: number): ParameterValue {
   }
 }
 
-const refused = (expected: string, text: string): AppError =>
-  new AppError("bad_request", `expected ${expected}, got '${text.slice(0, 40)}'`);
+/** In Ollama's words, with the expected value. */
+const refused = (type: string, text: string, expected: string): AppError =>
+  new AppError("bad_request", `invalid ${type} value [${text.slice(0, 40)}]: expected ${expected}`);
 
 const isList = (value: ParameterValue | undefined): value is readonly string[] => Array.isArray(value);
 
 function parseInteger(text: string): number {
   if (/^[-+]?\d{1,19}$/.test(text) && Math.abs(Number(text)) <= 2 ** 63) return Number(text);
-  throw refused("a whole number", text);
+  throw refused("int", text, "a whole number");
 }
 
 /** An object in JSON: biases by token id. */
@@ -346,11 +347,11 @@ function parseBiases(text: string): LogitBias {
 
 function parseFloat64(text: string): number {
   if (/^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text))) return Number(text);
-  throw refused("a number", text);
+  throw refused("float", text, "a number");
 }
 
 function parseBool(text: string): boolean {
   if (/^(1|t|T|TRUE|true|True)$/.test(text)) return true;
   if (/^(0|f|F|FALSE|false|False)$/.test(text)) return false;
-  throw refused("true or false", text);
+  throw refused("bool", text, "true or false");
 }

@@ -225,7 +225,7 @@ describe("creating from files", () => {
     const missing = `sha256:${"a".repeat(64)}` as Digest;
     for (const [digest, code, message] of [
       [typeless, "bad_request", /^x\.gguf: metadata 'general\.type': expected a string, got the number 1$/],
-      [text, "bad_request", /^.*: expected a GGUF file, got one that begins with/],
+      [text, "bad_request", /^supplied file was not in GGUF format$/],
       [torn, "bad_request", /^x\.gguf: /],
       [adapter, "bad_request", /^expected one GGUF model to build upon, got none$/],
       [missing, "bad_file", /^x\.gguf: no such file/],
