@@ -1,7 +1,7 @@
 /** Errors, numbers, texts, time and the log, on any host. */
 export { abortable, reasonOf } from "./abortable.ts";
 export { ADAPTERS_MAX, BACKEND_CHOICES, BACKENDS_IN_WORDS, backendTraits, type BackendName } from "./backends.ts";
-export { BLOCK_BYTES, inBlocks } from "./blocks.ts";
+export { inBlocks } from "./blocks.ts";
 export { isRecent, isTimeZone, nowNs, secondsBetween, setBackDetector, systemClock, type Clock } from "./clock.ts";
 export { formatDuration, formatTime, parseDuration, parseKeepAlive } from "./duration.ts";
 export {

@@ -4,7 +4,7 @@
  */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError, BLOCK_BYTES, checkNotCancelled } from "../../base/index.ts";
+import { AppError, checkNotCancelled } from "../../base/index.ts";
 import { blobPath } from "../store/blobs.ts";
 import { digestOfFile } from "../store/digest.ts";
 import type { BlobSource } from "./blob-source.ts";
@@ -16,6 +16,11 @@ import { StallWatch } from "./stall-watch.ts";
 
 const CONNECTIONS = 8; // each buffers a few megabytes at most
 const WRITE_MS = 2000; // on a slow line, bytes are written before a block is full
+/**
+ * Linux caches larger writes in pages of up to 2 MB, which a virtual machine may first have to get from its host: that
+ * took two thirds of a fast download's time.
+ */
+const BLOCK_BYTES = 256 * 1024;
 
 interface DownloadParts {
   readonly root: string;

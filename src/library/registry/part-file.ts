@@ -33,6 +33,8 @@ export class PartFile {
   #writing: Promise<void> = Promise.resolve();
   #checkpoint: Promise<void> | undefined;
   #checkpointAt = Date.now();
+  /** The first failure of the disk: the system reports each only once, perhaps to a checkpoint. */
+  #diskError: { readonly cause: unknown } | undefined;
   #isOpen = true;
 
   private constructor(path: string, file: FileHandle, parts: Part[]) {
@@ -99,11 +101,21 @@ export class PartFile {
 
   /** Waits until the disk has all bytes; else `install` waits for it. Throws `storage`. */
   async flush(): Promise<void> {
+    await this.#checkpoint;
     try {
-      await this.#file.datasync();
+      await this.#sync();
     } catch (error) {
       throw storageError(error, dirname(this.#path));
     }
+  }
+
+  async #sync(): Promise<void> {
+    try {
+      await this.#file.datasync();
+    } catch (cause) {
+      this.#diskError ??= { cause };
+    }
+    if (this.#diskError) throw this.#diskError.cause;
   }
 
   /** Merges all parts into one, keeping only the gapless start: the rest then comes in one response. */
@@ -155,7 +167,7 @@ export class PartFile {
       .filter(({ index, completed }) => completed > 0 && this.#saved.get(index) !== completed)
       .map((part) => ({ ...part }));
     try {
-      await this.#file.datasync();
+      await this.#sync();
       // all parts get their state files together, because a set with gaps would be inconsistent
       const fresh = this.#saved.size === 0 ? this.#parts.filter(({ completed }) => completed === 0) : [];
       for (const { index, offset, size, completed } of [...fresh, ...changed]) {
