@@ -82,16 +82,16 @@ describe("origins", () => {
   test("a preflight allows the methods of all routes and the headers that it names, on any path", async () => {
     const call = await caller();
     for (const [asked, allowed] of [
-      ["authorization,openai-organization,traceparent,x-stainless-os, x-title", undefined],
-      [undefined, "Authorization,Content-Type"],
-      ["x-a,\tb c", "Authorization,Content-Type"],
-      ["x-a,", "Authorization,Content-Type"],
-    ]) {
+      ["authorization,openai-organization,traceparent,x-stainless-os, x-title", /^Authorization,.*,traceparent,/],
+      [undefined, /^Authorization,Content-Type,.*,X-Stainless-Timeout$/],
+      ["x-a,\tb c", /,X-Stainless-Timeout$/],
+      ["x-a,", /,X-Stainless-Timeout$/],
+    ] as const) {
       const headers = { origin: "http://localhost", ...(asked ? { "access-control-request-headers": asked } : {}) };
       const response = await call(headers, "OPTIONS", "/api/chat");
       expect([response.status, await response.text()]).toEqual([204, ""]);
       expect(response.headers.get("access-control-allow-methods")).toBe("GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS");
-      expect(response.headers.get("access-control-allow-headers")).toBe(allowed ?? asked!);
+      expect(response.headers.get("access-control-allow-headers")).toMatch(allowed);
       expect(response.headers.get("access-control-max-age")).toBe("43200");
     }
   });

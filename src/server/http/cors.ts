@@ -17,8 +17,25 @@ const SHOWN = 253;
 /** Names of headers (RFC 9110, section 5.6.2), separated by commas. */
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
 
-/** For a preflight that names no headers: `*` does not cover this one. */
-const USUAL_HEADERS = "Authorization,Content-Type";
+const STAINLESS =
+  "Arch Async Custom-Poll-Interval Helper Helper-Method Lang Os Package-Version Poll-Helper Retry-Count Runtime Runtime-Version Timeout";
+/** Always in the answer to a preflight: some clients compare it with Ollama's. */
+const USUAL_HEADERS = [
+  "Authorization",
+  "Content-Type",
+  "User-Agent",
+  "Accept",
+  "X-Requested-With",
+  "OpenAI-Beta",
+  "X-Api-Key",
+  "Range",
+  "If-Range",
+  "If-None-Match",
+  "Anthropic-Version",
+  "Anthropic-Beta",
+  "Anthropic-Dangerous-Direct-Browser-Access",
+  ...STAINLESS.split(" ").map((name) => `X-Stainless-${name}`),
+].join(",");
 
 /** Response headers that pages of other origins may read, in addition to the safelisted ones. */
 const EXPOSED_HEADERS = "Accept-Ranges,Content-Length,Content-Range,ETag,Request-Id,Retry-After,X-Request-Id";
@@ -55,7 +72,7 @@ function crossOrigin(allowed: string, method: string, asked: Headers): Verdict {
   const wanted = asked.get("access-control-request-headers") ?? "";
   const permit = {
     "access-control-allow-methods": "GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS",
-    "access-control-allow-headers": HEADER_NAMES.test(wanted) ? wanted : USUAL_HEADERS,
+    "access-control-allow-headers": HEADER_NAMES.test(wanted) ? `${USUAL_HEADERS},${wanted}` : USUAL_HEADERS,
     "access-control-max-age": "43200",
   };
   return { kind: "preflight", headers: { ...headers, ...permit } };
