@@ -80,17 +80,17 @@ describe("reply", () => {
       { He: -0.5, x: -1 },
       { llo: -0.5, x: -1 },
     ];
-    expect(await choiceOf({ logprobs: 2 })).toMatchObject({
-      logprobs: { tokens: ["He", "llo"], token_logprobs: [-0.5, -0.5], top_logprobs: tops, text_offset: [0, 2] },
+    expect(await choiceOf({ logprobs: 2, echo: true })).toMatchObject({
+      logprobs: { tokens: ["He", "llo"], token_logprobs: [-0.5, -0.5], top_logprobs: tops, text_offset: [4, 6] },
     });
-    const frames = await framesOf(await post({ logprobs: 2, stream: true }));
+    const frames = await framesOf(await post({ logprobs: 2, echo: true, stream: true }));
     expect(frames.slice(0, 3).map((frame) => frame.choices[0].logprobs)).toEqual([
-      { tokens: ["He"], token_logprobs: [-0.5], top_logprobs: [tops[0]], text_offset: [0] },
-      { tokens: ["llo"], token_logprobs: [-0.5], top_logprobs: [tops[1]], text_offset: [2] },
+      { tokens: ["He"], token_logprobs: [-0.5], top_logprobs: [tops[0]], text_offset: [4] },
+      { tokens: ["llo"], token_logprobs: [-0.5], top_logprobs: [tops[1]], text_offset: [6] },
       null,
     ]);
-    for (const stream of [false, true]) {
-      const refused = await post({ logprobs: 0, echo: true, max_tokens: 0, stream });
+    for (const tokens of [0, 1]) {
+      const refused = await post({ logprobs: 0, echo: true, max_tokens: tokens });
       expect([refused.status, (await json(refused)).error.message]).toEqual([
         400,
         "logprobs: expected no echo together with it: the prompt's tokens have none",

@@ -26,12 +26,15 @@ export async function textCompletion(choices: Choices, options: CompletionReplyO
   return {
     object: "text_completion",
     ...head,
-    choices: answers.map(({ text, logprobs, done }, index) => ({
-      text: echoOf(index, options) + text,
-      index,
-      logprobs: wantsLogprobs ? legacyLogprobs(logprobs, 0) : null,
-      finish_reason: done.reason,
-    })),
+    choices: answers.map(({ text, logprobs, done }, index) => {
+      const echo = echoOf(index, options);
+      return {
+        text: echo + text,
+        index,
+        logprobs: wantsLogprobs ? legacyLogprobs(logprobs, echo.length) : null,
+        finish_reason: done.reason,
+      };
+    }),
     usage: usageOf(totalOf(ends, count)),
     ...timingsOf(ends),
   };
@@ -61,7 +64,7 @@ function choiceWriter(index: number, options: CompletionReplyOptions): ChunkWrit
     if (event.kind === "progress") return { ...of({ finish_reason: null }), ...progressOf(event) };
     if (event.kind !== "text") return undefined;
     const text = before + event.text;
-    const logprobs = options.wantsLogprobs ? legacyLogprobs(event.logprobs, at) : null;
+    const logprobs = options.wantsLogprobs ? legacyLogprobs(event.logprobs, at + before.length) : null;
     at += text.length;
     before = "";
     return of({ text, logprobs, finish_reason: null });

@@ -32,11 +32,11 @@ type Part = Pick<GenerateRequest, "prompt" | "suffix" | "raw" | "context" | "log
  * The request for one of its prompts. A prompt of ids gets neither a template nor special tokens. Throws `bad_request`.
  */
 export function toGenerate(body: CompletionBody, prompt: Prompt): Part {
-  const { suffix, logprobs, echo } = body;
+  const { suffix, logprobs, echo, max_tokens: tokensMax } = body;
   if (logprobs !== undefined && (logprobs < 0 || logprobs > TOP_LOGPROBS_MAX)) {
     throw new AppError("bad_request", `logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${logprobs}`);
   }
-  if (echo && logprobs !== undefined) {
+  if (echo && logprobs !== undefined && tokensMax !== undefined && tokensMax <= 1) {
     // lm-evaluation-harness would sum an empty list, and count each answer as certain
     throw new AppError("bad_request", "logprobs: expected no echo together with it: the prompt's tokens have none");
   }
