@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, normalize } from "node:path";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { readConfig, type Config } from "../../../src/base/config/config.ts";
 
@@ -21,12 +21,10 @@ async function withFile(text: string, rest: { env?: Record<string, string>; flag
 }
 
 test("a path may begin with the user's folder, as where no shell replaces it", async () => {
-  expect(withEnv({ HEARTH_HOME: "~/h" })).toMatchObject({
-    home: join(homedir(), "h"),
-    models: join(homedir(), "h/models"),
-  });
+  const { home: found, models } = withEnv({ HEARTH_HOME: "~/h" });
+  expect([found, models].map(normalize)).toEqual([join(homedir(), "h"), join(homedir(), "h/models")]);
   const { read } = await withFile('{ models: { folder: "~/big disk" } }');
-  expect(read().models).toBe(join(homedir(), "big disk"));
+  expect(normalize(read().models)).toBe(join(homedir(), "big disk"));
   expect(withEnv({ HEARTH_MODELS: "~other/m" }).models).toBe("~other/m");
 });
 
