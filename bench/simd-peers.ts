@@ -132,7 +132,9 @@ const begun = Object.entries(PARTS).filter(([name]) => flags.parts.split(",").in
 if (begun.length === 0) throw new Error(`--parts ${flags.parts}: expected some of ${Object.keys(PARTS).join()}`);
 const bandwidth = await readBandwidth(threads);
 console.log(`${cpus()[0]?.model ?? "a CPU"}, ${threads} threads, which read ${(bandwidth / 1e9).toFixed(1)} GB/s`);
-console.log("tokens per second, ours / a peer's: prompt, decode; share of that bandwidth, for one stream's bytes");
+console.log(
+  "tokens per second, ours / a peer's: prompt, decode; share of the bandwidth beside it, for one stream's bytes",
+);
 let figures: Figure[] = [];
 for (const [name, part] of begun) {
   figures = [];
@@ -340,13 +342,15 @@ async function ours(file: string, { level = flags.level, ...sizes }: Sizes): Pro
 /** @returns our figures of each round */
 async function compare(what: string, runs: Runs, rounds = Number(flags.rounds)): Promise<Rates[]> {
   const left: Rates[] = [];
+  const bandwidths: number[] = [];
   const right = new Map([...runs.theirs.keys()].map((project): [Project, Rates[]] => [project, []]));
   for (let round = 0; round < rounds; round++) {
     left.push(await runs.ours());
+    if (runs.bytes) bandwidths.push(await readBandwidth(threads)); // on virtual machines it changes within minutes
     for (const [project, run] of runs.theirs) right.get(project)!.push(await run());
   }
   for (const [project, rates] of right) {
-    const parts = { runs, project, left, right: rates };
+    const parts = { runs, project, left, right: rates, bandwidths };
     const found = (["prompt", "decode"] as const).flatMap((measure) => figureOf(what, { measure, ...parts }));
     figures.push(...found);
     print(right.size > 1 ? `${what}, ${project}` : what, found);
@@ -360,14 +364,17 @@ interface Rounds {
   readonly project: Project;
   readonly left: readonly Rates[];
   readonly right: readonly Rates[];
+  /** After each of our runs. */
+  readonly bandwidths: readonly number[];
 }
 
 /** Empty if a program does not report it. */
-function figureOf(what: string, { measure, runs, project, left, right }: Rounds): Figure[] {
+function figureOf(what: string, { measure, runs, project, left, right, bandwidths }: Rounds): Figure[] {
   const of = (rates: readonly Rates[]): number[] => rates.map((each) => each[measure]);
   const [ours, rounds] = [of(left), of(right)];
   if (![...ours, ...rounds].every(Number.isFinite)) return [];
-  const share = measure === "decode" && runs.bytes ? (median(ours) * runs.bytes) / bandwidth : undefined;
+  const shares = measure === "decode" ? bandwidths.map((bandwidth, i) => (ours[i]! * runs.bytes!) / bandwidth) : [];
+  const share = shares.length > 0 ? median(shares) : undefined;
   const least = runs.goals?.[project]?.[measure];
   const goal: Goal | undefined = least === undefined ? undefined : { of: "ratio", atLeast: least };
   const peer = { name: project === "llama.cpp" ? runs.peer : `${project}'s ${runs.peer}`, rounds };
