@@ -97,18 +97,20 @@ function makeMover({ address, byteLength }: Mapped) {
   }
   const { mprotect, mremap } = libc.symbols;
   const base = reserved.address + ((address - reserved.address) & (PAGE_BYTES - 1));
+  let moved: { readonly from: number; readonly to: number } | undefined; // one part: pieces are moved in order
   return {
     end(): void {
-      reserved.release();
+      reserved.release(moved);
       libc.close();
     },
     buffer: (at: number, bytes: number) => new Uint8Array(toArrayBuffer((base + at) as Pointer, 0, bytes)),
     move(at: number, bytes: number): boolean {
       const [from, to] = [(base + at) as Pointer, (address + at) as Pointer];
-      return (
+      const isMoved =
         mprotect(from, bytes, PROT_READ) === 0 &&
-        Number(mremap(from, bytes, bytes, MREMAP_MAYMOVE_FIXED, to)) === address + at
-      );
+        Number(mremap(from, bytes, bytes, MREMAP_MAYMOVE_FIXED, to)) === address + at;
+      if (isMoved) moved = { from: moved?.from ?? base + at, to: base + at + bytes };
+      return isMoved;
     },
   };
 }

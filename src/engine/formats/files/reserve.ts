@@ -12,8 +12,11 @@ export interface Reserved {
   readonly address: number;
   /** Frees the pages of a part, which then reads as zeros. */
   discard(address: number, bytes: number): void;
-  /** Frees the remaining memory. */
-  release(): void;
+  /**
+   * Frees the memory. @param moved a part that was moved elsewhere, from and to addresses in pages: others may use its
+   * addresses by now, such as the stack of a new thread
+   */
+  release(moved?: { readonly from: number; readonly to: number }): void;
 }
 
 /** Reserves addresses: pages are provided when they are first written. Undefined: the system refuses. */
@@ -35,8 +38,10 @@ export function reservePages(bytes: number): Reserved | undefined {
   return {
     address,
     discard: (at, length) => void madvise(at as Pointer, length, MADV_DONTNEED),
-    release() {
-      munmap(begin, bytes);
+    release({ from, to } = { from: address, to: address }) {
+      const end = address + bytes;
+      if (from > address) munmap(begin, from - address);
+      if (to < end) munmap(to as Pointer, end - to);
       libc.close();
     },
   };
