@@ -127,6 +127,7 @@ test("POST /hooks-admin/deliveries/:id/cancel: stops the model", async () => {
   const events = await world.hook(`runs/${runId}/events`);
   for await (const bytes of events.body!) {
     if (!new TextDecoder().decode(bytes).includes('"state":"running"')) continue;
+    expect(await eventually(() => world.runtime.requests.length === 1)).toBe(true); // a run begins before its request
     const answer = await json(await world.admin(`deliveries/${runId}/cancel`, { method: "POST" }));
     expect(answer).toEqual({ runs: [{ runId, result: "stopping" }] });
     break;
