@@ -9,6 +9,9 @@ import { beginsWithImage } from "./image-paths.ts";
 import { PromptLines } from "./prompt-lines.ts";
 import type { RunTools } from "./tools.ts";
 
+/** Ctrl+C just before or after an answer, while the keyboard changes hands, does not end the conversation. */
+const stay = (): void => {};
+
 export async function converse(
   context: CliContext,
   settings: ChatSettings,
@@ -21,13 +24,16 @@ export async function converse(
   lines.keepsHistory = remembers;
   try {
     for (;;) {
-      const prompt = await lines.next();
+      const next = lines.next();
+      process.off("SIGINT", stay);
+      const prompt = await next;
       if (prompt === undefined) return;
+      const isQuestion = !prompt.startsWith("/") || beginsWithImage(prompt);
+      if (isQuestion) process.on("SIGINT", stay);
       lines.rest();
       if (prompt.trim() === "") continue;
       try {
-        const isPath = beginsWithImage(prompt);
-        if (!prompt.startsWith("/") || isPath) {
+        if (isQuestion) {
           await context.interruptible((signal) => chat.ask(context, prompt, signal));
           terminal.write("\n");
         } else if (!(await runCommand({ context, chat, lines }, prompt))) return;
@@ -36,6 +42,7 @@ export async function converse(
       }
     }
   } finally {
+    process.off("SIGINT", stay);
     lines.close();
   }
 }
