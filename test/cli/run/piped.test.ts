@@ -21,6 +21,7 @@ describe("standard input is", () => {
     "RIFF1234WAVEfmt ",
     "fLaC",
     "OggS",
+    "\x1aE\xdf\xa3",
     "ID3\x04",
   ])("a file for a model that takes it: %j", (start) => {
     const file = bytes(`${start}\0more`);
