@@ -3,7 +3,7 @@
  * saw. Each text is read as a prompt, and again in steps of one token, which read the cache in its own format. Needs
  * `python3`, which makes the texts.
  *
- *   bun bench/kv-perplexity.ts [--texts 24] [--tokens 1024] [--level LEVEL] [--record]
+ *   bun bench/kv-perplexity.ts [--texts 96] [--tokens 1024] [--level LEVEL] [--record]
  *
  * The goal: `q4_0` within 0.5 % of f16. Predictions count from position 32 on, where the text before them is known.
  */
@@ -34,7 +34,7 @@ while wanted > 0:
 
 const { values: flags } = parseArgs({
   options: {
-    texts: { type: "string", default: "24" },
+    texts: { type: "string", default: "96" },
     tokens: { type: "string", default: "1024" },
     level: { type: "string" },
     record: { type: "boolean", default: false },

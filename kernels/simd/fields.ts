@@ -193,6 +193,8 @@ export const RECORDS = {
     chosenBlock: "i32", // positions of a block
     chosenGroups: "i32", // 1, or kvHeads
     ratio: "i32", // positions of an entry, which is the value of the last of them; keys are values, too. 0: no entries
+    ownKeys: "u64", // f32 (rows, kvHeads · headDim): a row reads its own key here and not in the cache; 0: in the cache
+    ownValues: "u64", // f32 (rows, kvHeads · valueDim)
   },
   /** Scores of blocks of positions; each of `spans` spans of a row is a row of the op. Keys as of attention. */
   scorePositions: {

@@ -37,8 +37,8 @@ typedef struct { Head head; u64 x; u64 cos; u64 sin; u64 axes; i32 dim; i32 head
 _Static_assert(sizeof(Rope) == 96, "Rope");
 typedef struct { Head head; u64 k; u64 v; u64 keys; u64 values; i32 heads; i32 headDim; i32 valueDim; i32 valueStride; i32 ctxLen; i32 kept; i32 type; i32 ratio; } Store;
 _Static_assert(sizeof(Store) == 96, "Store");
-typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; u64 biases; i32 far; u64 lengths; u64 chosen; i32 chosenCount; i32 chosenBlock; i32 chosenGroups; i32 ratio; } Attend;
-_Static_assert(sizeof(Attend) == 176, "Attend");
+typedef struct { Head head; u64 q; u64 out; u64 keys; u64 values; i32 heads; i32 kvHeads; i32 headDim; i32 ctxLen; i32 kept; i32 valueDim; i32 window; i32 chunked; i32 spans; f32 scale; f32 softCap; i32 type; u64 sinks; u64 slopes; u64 biases; i32 far; u64 lengths; u64 chosen; i32 chosenCount; i32 chosenBlock; i32 chosenGroups; i32 ratio; u64 ownKeys; u64 ownValues; } Attend;
+_Static_assert(sizeof(Attend) == 192, "Attend");
 typedef struct { Head head; u64 q; u64 weights; u64 keys; u64 scores; i32 heads; i32 headDim; i32 ctxLen; i32 type; i32 block; i32 blocks; i32 spanBlocks; i32 spans; i32 closed; } ScorePositions;
 _Static_assert(sizeof(ScorePositions) == 104, "ScorePositions");
 typedef struct { Head head; u64 scores; u64 out; i32 groups; i32 count; i32 block; i32 blocks; i32 local; i32 closed; } ChoosePositions;

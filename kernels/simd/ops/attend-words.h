@@ -170,6 +170,22 @@ NOINL void value_words(const f32 *v, int filled, int at, Words *w) {
   }
 }
 
+// Begins the running maximum of scores times `factor`, the sum of shares, of which the largest is `one`, and the sums of
+// values times `unit`: with the sink of a query, and with its own key and value. These need scores to base 2.
+NOINL void begin_query(const Attend *op, const Query *q, f32 factor, f32 one, f32 unit, f32 *most, f32 *total, f32 *sums, int wide) {
+  *most = q->sink ? *q->sink * factor : -__builtin_inff();
+  *total = q->sink ? one : 0;
+  for (int d = 0; d < wide; d += W) STORE(sums + d, (vf){});
+  if (!q->own_key) return;
+  vf acc = {};
+  for (int d = 0; d < op->headDim; d += W) acc = FMA(LOAD(vf, q->q + d), LOAD(vf, q->own_key + d), acc);
+  const f32 score = bend(op, q, q->at, splat(sum(acc) * op->scale))[0] * factor, now = score > *most ? score : *most;
+  const f32 share = one * vexp2(splat(score - now))[0];
+  *total = *total * vexp2(splat(*most - now))[0] + share;
+  *most = now;
+  for (int d = 0; d < op->valueDim; d += W) STORE(sums + d, LOAD(vf, q->own_value + d) * (share * unit));
+}
+
 NOINL void query_words(const Attend *op, const Query *q, Words *w, i16 *to, Running *run) {
   const int dim = op->headDim;
   vi all = {};
@@ -178,8 +194,7 @@ NOINL void query_words(const Attend *op, const Query *q, Words *w, i16 *to, Runn
   const f32 most = LOAD(f32, &bits), scale = bits < 0x7f800000 ? most / w->word_max : NO_NUMBER;
   const vf inverse = splat(most > SCALED_MIN ? w->word_max / most : 0);
   for (int d = 0; d < 2 * w->pairs; d += W) store_words(to + d, d < dim ? load_some(q->q + d, dim - d) : (vf){}, inverse);
-  *run = (Running){scale * op->scale, q->sink ? *q->sink * LOG2_E : -__builtin_inff(),
-                   q->sink ? 1 << LOG2_SHARE_MAX : 0};
+  run->factor = scale * op->scale;
 }
 
 // The work of a group of queries on positions begin … end of the block at `block`, multiples of PACK.
@@ -237,7 +252,7 @@ NOINL void tile_shares(const Attend *op, const Words *w, const Query *q, Running
   if (plain) scale_scores(w, run, tile, most);
   else for (int i = 0; i < GROUP; i++) most[i] = bend_scores(op, w, q + i, tile, run[i].factor, tile->sums[i]);
   for (int i = 0; i < GROUP; i++) {
-    const int sees = q[i].from < tile->block + end && q[i].to > tile->block + begin;
+    const int sees = MAX(q[i].from, tile->block + begin) < MIN(q[i].to, tile->block + end);
     const f32 now = most[i] > run[i].most ? most[i] : run[i].most;
     less[i] = sees ? most[i] - LOG2_SHARE_MAX : 0;
     change[i] = sees ? run[i].most - now : 0;
@@ -308,9 +323,10 @@ NOINL void attend_words(Thread *t, const Attend *op, const u8 *keys, const u8 *v
     if (i >= there) queries[i] = queries[0];
     from = MIN(from, queries[i].from);
     to = MAX(to, queries[i].to);
-    query_words(op, &queries[i], &w, w.queries + (i64)i * w.pairs * 2, &running[i]);
+    Running *run = &running[i];
+    query_words(op, &queries[i], &w, w.queries + (i64)i * w.pairs * 2, run);
+    begin_query(op, &queries[i], LOG2_E, 1 << LOG2_SHARE_MAX, VALUE_MAX, &run->most, &run->total, w.sums + (i64)i * w.wide, w.wide);
   }
-  for (i64 i = 0; i < (i64)filled_up * w.wide; i += W) STORE(w.sums + i, (vf){});
   if (filled < w.wide) for (i64 i = 0; i < SPAN * w.wide / 2; i += W) STORE((f32 *)w.values + i, (vf){});
   for (int block = from / SPAN * SPAN; block < to; block += SPAN) {
     const int last = MIN(SPAN, (to - block + 15) / 16 * 16);

@@ -144,9 +144,7 @@ NOINL void attend_queries(int count, const Attend *op, const u8 *keys, const u8 
     if (i >= there) queries[i] = queries[0];
     from = MIN(from, queries[i].from);
     to = MAX(to, queries[i].to);
-    most[i] = queries[i].sink ? *queries[i].sink * (in_words ? LOG2_E : 1) : -__builtin_inff();
-    total[i] = queries[i].sink ? 1 : 0;
-    for (int d = 0; d < filled; d += W) STORE(&sums[i][d], (vf){});
+    begin_query(op, &queries[i], in_words ? LOG2_E : 1, 1, 1, &most[i], &total[i], sums[i], filled);
     if (in_four) pack_four(&in.four[i], queries[i].q, dim);
     else if (in_eight) pack_eight(&in.eight[i], queries[i].q, dim);
     else for (int d = 0; d < dim; d++) each[d * count + i] = queries[i].q[d];
@@ -215,6 +213,12 @@ NOINL Query query_of(const Thread *t, const Attend *op, const i32 *block, int ro
   if (op->kept) {
     q.at = AT(i32, t->p.cells)[row];
     q.to = op->spans ? AT(i32, t->p.ends)[row] : q.at + 1;
+    if (op->ownKeys && q.to == q.at + 1) {
+      const i64 own = (i64)row * op->kvHeads + head * op->kvHeads / op->heads;
+      q.own_key = AT(f32, op->ownKeys) + own * op->headDim;
+      q.own_value = AT(f32, op->ownValues) + own * op->valueDim;
+      q.to = q.at;
+    }
     if (op->window > 0) q.from = op->chunked ? q.at - q.at % op->window : MAX(0, q.at + 1 - op->window);
     return q;
   }
@@ -267,7 +271,7 @@ NOINL void attend_chosen_chunk(Thread *t, const Attend *op, const i32 *block, in
       const int count = MIN(QUERIES, shared - h);
       for (int i = 0; i < count; i++) {
         from->queries[i] = query_of(t, op, block, row, head * shared + h + i);
-        if (some) from->queries[i].to = there;
+        if (some) from->queries[i].to = there, from->queries[i].own_key = 0;
       }
       attend_some(some ? &floats : op, some ? (u8 *)keys : from->keys, some ? (u8 *)values : from->values, from->queries, count);
     }

@@ -155,6 +155,7 @@ typedef struct {
   f32 slope; // ALiBi slope per position of distance
   const f32 *biases; // parts of scores by distance, from -far to far; 0: none
   const f32 *sink; // a score without a value
+  const f32 *own_key, *own_value; // floats of its own position, which `to` then excludes; or 0
 } Query;
 
 INL vf mask_scores(vf s, int first, int from, int to) {

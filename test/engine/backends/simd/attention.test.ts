@@ -1,7 +1,7 @@
 /** Attention of prompts, which multiplies 16-bit integers: possible overflows of sums, and the precision of shares. */
 import { describe, expect, test } from "bun:test";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
-import type { Backend } from "../../../../src/engine/program/backend.ts";
+import type { Backend, Rows } from "../../../../src/engine/program/backend.ts";
 import type { Step } from "../../../../src/engine/program/step.ts";
 import { runCase } from "../../../conformance/cases.ts";
 import { makeCase, type Case } from "../../../conformance/draft.ts";
@@ -48,6 +48,11 @@ function given(rows: readonly (readonly number[])[], attention: Pick<Attention, 
   return { ...made, program: { ...made.program, steps: [{ op: "input", out: embed.out }, ...steps] } };
 }
 
+/** The run of row `start` alone. */
+const oneRow = (start: number, row: readonly number[]): Rows => {
+  return { slot: 0, start, tokens: new Int32Array(1), input: Float32Array.from(row), logits: "all" };
+};
+
 const resultOf = async (backend: Backend, each: Case): Promise<Float32Array> =>
   (await runCase(backend, each, { precise: false }))[0]!;
 
@@ -82,16 +87,34 @@ describe.each(twoLevels("attention on the CPU", simdLevels))("$level", ({ backen
     const [headDim, count] = [64, 200];
     const rng = testRng("values in 4 bits");
     const normal = (): number => Math.sqrt(-2 * Math.log(1 - rng.float())) * Math.cos(2 * Math.PI * rng.float());
-    const rows = Array.from({ length: count }, () => {
-      const key = Array.from({ length: headDim }, normal);
-      return [...key, ...key, ...Array.from({ length: headDim }, normal)];
+    const vectors = Array.from({ length: count + 1 }, () => Array.from({ length: headDim }, normal));
+    // the key of the row before has all of the shares
+    const rows = Array.from({ length: count }, (_, i) => {
+      return [...vectors[i]!, ...vectors[i + 1]!, ...Array.from({ length: headDim }, normal)];
     });
-    const each = given(rows, { headDim, scale: 4 }); // a row's own key has all of the shares
-    const [kept] = await runCase(backend, each, { precise: false, kvType: "q4_0" });
-    const values = Float32Array.from(rows.flatMap((row) => row.slice(2 * headDim)));
-    expect(nmse(kept!, values)).toBeLessThan(FOUR_NMSE_MAX);
+    const each = given(rows, { headDim, scale: 4 });
+    const [all] = await runCase(backend, each, { precise: false, kvType: "q4_0" });
+    const kept = all!.subarray(headDim);
+    const values = Float32Array.from(rows.slice(0, -1).flatMap((row) => row.slice(2 * headDim)));
+    expect(nmse(kept, values)).toBeLessThan(FOUR_NMSE_MAX);
     const along = (other: Float32Array): number => other.reduce((sum, x, i) => sum + x * values[i]!, 0);
-    expect(Math.abs(along(kept!) / along(values) - 1)).toBeLessThan(FOUR_SHORTER_MAX);
+    expect(Math.abs(along(kept) / along(values) - 1)).toBeLessThan(FOUR_SHORTER_MAX);
+  });
+
+  test("a row reads its own key and value before they are rounded to 4 bits", async () => {
+    const [headDim, count] = [64, 40];
+    const rng = testRng("own keys and values");
+    const rows = Array.from({ length: count }, () => {
+      const key = Array.from({ length: headDim }, () => rng.float() - 0.5);
+      return [...key, ...key, ...Array.from({ length: headDim }, () => rng.float() - 0.5)];
+    });
+    const values = Float32Array.from(rows.flatMap((row) => row.slice(2 * headDim)));
+    const prompts = given(rows, { headDim, scale: 8 }); // a row's own key has all of the shares
+    const steps = { ...prompts, batches: rows.map((row, i) => [oneRow(i, row)]) };
+    for (const each of [prompts, steps]) {
+      const results = await runCase(backend, each, { precise: false, kvType: "q4_0" });
+      expect(nmse(Float32Array.from(results.flatMap((part) => [...part])), values)).toBeLessThan(1e-9);
+    }
   });
 
   test("shares are as exact as their exponentials, however far apart scores are", async () => {

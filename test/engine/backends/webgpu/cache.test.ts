@@ -57,6 +57,8 @@ const EIGHT_BITS = { precise: false, small: true, kvType: "q8_0" } as const;
 const ALIKE_NMSE_MAX = 2e-6;
 /** As for the CPU's cache in 4 bits. */
 const FOUR_NMSE_MAX = 4e-2;
+/** Error by that of the CPU's cache, whose rows read their own key and value before these are rounded to 4 bits. */
+const OF_CPU_MAX = 1.75;
 /** Groups of other sizes round differently; the bound is the error of 8 bits against the reference. */
 const EIGHT_NMSE_MAX = 1.2e-4;
 
@@ -116,7 +118,7 @@ test.each(drawn("a cache in 4 bits", FOUR_BIT_CASES, 1))(
     const [simd] = simdLevels;
     if (!simd || type !== "q4_0") return;
     const ofCpu = nmse(joined(await runCase(simd.backend, each, FOUR_BITS)), exact);
-    expect(error / ofCpu).toBeLessThan(1.3); // both rotate; scales are rounded differently
+    expect(error / ofCpu).toBeLessThan(OF_CPU_MAX); // both rotate; scales are rounded differently
     expect(error / ofCpu).toBeGreaterThan(0.6);
   },
   180_000,
@@ -191,7 +193,7 @@ test.each(drawn("choices in few bits", CHOICES, 2))(
     const [simd] = simdLevels;
     if (!simd || kvType === "f16") return;
     const ofCpu = nmse(joined(await runCase(simd.backend, each, { ...mode, small: true })), exact);
-    expect(error / ofCpu).toBeWithin(0.6, 1.5);
+    expect(error / ofCpu).toBeWithin(0.6, OF_CPU_MAX);
   },
   180_000,
 );
