@@ -1,7 +1,7 @@
 /** Input methods, paste and drop, right-to-left scripts, and browsers without storage. */
 import { expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
-import { ask, openPage, type World } from "./page.ts";
+import { ask, NARROW, openPage, type World } from "./page.ts";
 
 /** A key that an input method handles: as during composition, and as Safari sends the last one. */
 async function pressComposing(place: Locator, key: string): Promise<void> {
@@ -121,19 +121,42 @@ function pasting(world: () => World): void {
 function rightToLeft(world: () => World): void {
   test("a paragraph is aligned to the side where its script begins", async () => {
     const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
-    const content = "שלום עולם\n\nHello there\n\n```\nשלום = 1\n```\n";
-    const lines = [
-      { message: { content }, done: false },
-      { message: {}, done: true, done_reason: "stop" },
-    ];
-    const body = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-    await page.route("**/api/chat", (route) => route.fulfill({ body }));
+    const list = "1. אחד\n2. שתיים\n\n> ציטוט\n\n| א | ב |\n|---|---|\n| 1 | 2 |\n\n- one";
+    await answerWith(page, `שלום עולם\n\nHello there\n\n\`\`\`\nשלום = 1\n\`\`\`\n\n${list}`);
     await ask(page, "مرحبا");
     const [hebrew, english] = [0, 1].map((i) => page.locator(".message.assistant .markdown p").nth(i));
     const [left, right] = await margins(hebrew!);
     expect([left > 100, Math.abs(right) < 2]).toEqual([true, true]);
     expect(Math.abs((await margins(english!))[0])).toBeLessThan(2);
     expect(Math.abs((await margins(page.locator(".message.assistant .markdown pre code")))[0])).toBeLessThan(2);
+    const blocks = page.locator(".message.assistant .markdown :is(ol, blockquote, table, ul)");
+    const directions = await blocks.evaluateAll((all) => all.map((each) => getComputedStyle(each).direction));
+    expect(directions).toEqual(["rtl", "rtl", "rtl", "ltr"]); // numbers, bars and first columns are at that side
+    expect(pageErrors).toEqual([]);
+  }, 60_000);
+}
+
+/** Replaces the model's answers. */
+async function answerWith(page: Page, content: string): Promise<void> {
+  const lines = [
+    { message: { content }, done: false },
+    { message: {}, done: true, done_reason: "stop" },
+  ];
+  const body = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  await page.route("**/api/chat", (route) => route.fulfill({ body }));
+}
+
+function wideTable(world: () => World): void {
+  test("a wide table scrolls on a narrow page, and breaks no word", async () => {
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`, NARROW);
+    const row = (cell: string): string => `|${` ${cell} |`.repeat(9)}\n`;
+    await answerWith(page, row("Consequence") + row("---") + row("Small"));
+    await ask(page, "Compare.");
+    const shown = await page.locator(".markdown .table").evaluate((table) => ({
+      scrolls: table.scrollWidth > table.clientWidth,
+      heights: [...table.querySelectorAll("th, td")].map((cell) => cell.getBoundingClientRect().height < 45),
+    }));
+    expect(shown).toEqual({ scrolls: true, heights: Array<boolean>(18).fill(true) });
     expect(pageErrors).toEqual([]);
   }, 60_000);
 }
@@ -167,4 +190,4 @@ function nothingKept(world: () => World): void {
   );
 }
 
-export const typingCases = [composing, hugeTexts, pasting, rightToLeft, nothingKept] as const;
+export const typingCases = [composing, hugeTexts, pasting, rightToLeft, wideTable, nothingKept] as const;

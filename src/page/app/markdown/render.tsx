@@ -48,7 +48,7 @@ function blockOf(token: Token, at: At): ComponentChildren {
       return <CodeBlock code={text} language={languageOf(lang)} isOver={at.isOver} />;
     }
     case "blockquote":
-      return <blockquote>{blocksOf((token as Tokens.Blockquote).tokens, inside)}</blockquote>;
+      return <blockquote dir="auto">{blocksOf((token as Tokens.Blockquote).tokens, inside)}</blockquote>;
     case "list":
       return listOf(token as Tokens.List, inside);
     case "table":
@@ -80,7 +80,12 @@ function headingOf({ depth, tokens }: Tokens.Heading, at: At) {
 
 function listOf({ ordered, start, items }: Tokens.List, at: At) {
   const children = items.map((item) => <li class={item.task ? "task" : undefined}>{blocksOf(item.tokens, at)}</li>);
-  return ordered ? <ol start={start === "" ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
+  if (!ordered) return <ul dir="auto">{children}</ul>;
+  return (
+    <ol dir="auto" start={start === "" ? 1 : start}>
+      {children}
+    </ol>
+  );
 }
 
 /** A checkbox as a character: it cannot be ticked here. */
@@ -93,7 +98,7 @@ function tableOf({ header, rows, align }: Tokens.Table, at: At) {
   });
   return (
     <TableBox>
-      <table>
+      <table dir="auto">
         <thead>
           <tr>
             {header.map((each, column) => (
