@@ -94,6 +94,38 @@ test("a task list shows a sign and the text in each line, without its brackets",
   expect(tagsOf(loose)).toEqual(["ul", "li", "p", "li", "p"]);
 });
 
+/** The paragraphs and cells of a text, as tags and text. */
+const shownOf = (text: string) =>
+  blocksOf(text).flatMap((token) => {
+    if (token.type === "space") return [];
+    const shown = new Block({ token, isOver: true }).render();
+    return [[tagsOf(shown).join(" "), textOf(shown)]];
+  });
+
+test("line breaks and a few tags without attributes have their effect; all other markup is source", () => {
+  expect(shownOf("one<br>two<BR/>three")).toEqual([["p br br", "onetwothree"]]);
+  expect(shownOf("H<sub>2</sub>O, x<sup>**2**</sup>")).toEqual([["p sub sup strong", "H2O, x2"]]);
+  expect(shownOf("one\n\n<br>\n\ntwo")).toEqual([
+    ["p", "one"],
+    ["", ""],
+    ["p", "two"],
+  ]);
+  for (const source of ['a<sub id="x">b</sub>', "a<sub>b", "a</sub>b", "a<sub>b</sup>", "a<blink>b</blink>"]) {
+    expect(shownOf(source)).toEqual([["p", source]]);
+  }
+});
+
+test("a list of sources is shown, with links; a picture links to its address", () => {
+  expect(shownOf("Sources:\n\n[1]: https://example.com/a\n[^2]: note")).toEqual([
+    ["p", "Sources:"],
+    ["p a", "[1]: https://example.com/a"],
+    ["p", "[^2]: note"],
+  ]);
+  const source = "![A cat](https://example.com/cat.png)";
+  expect(shownOf(source)).toEqual([["p a", source]]);
+  expect(shownOf("![A cat](data:image/png;base64,AA)")[0]![0]).toBe("p");
+});
+
 function tagsOf(node: ComponentChildren): unknown[] {
   if (Array.isArray(node)) return node.flatMap(tagsOf);
   return typeof node === "object" && node !== null && "props" in node

@@ -1,9 +1,9 @@
 /**
- * Markdown blocks as elements. No text becomes markup: HTML and pictures are shown as source, and only web and mail
- * addresses become links.
+ * Markdown blocks as elements. No text becomes markup: HTML and pictures are shown as source, but for line breaks and a
+ * few tags without attributes, and only web and mail addresses become links.
  */
 import type { Token, Tokens } from "marked";
-import { Component, type ComponentChildren } from "preact";
+import { Component, createElement, type ComponentChildren } from "preact";
 import { useWords } from "../context.ts";
 import { CodeBlock } from "./code.tsx";
 import { Formula } from "./formula.tsx";
@@ -33,8 +33,9 @@ function blockOf(token: Token, at: At): ComponentChildren {
   const inside = { ...at, depth: at.depth + 1 };
   switch (token.type) {
     case "space":
-    case "def":
       return null;
+    case "def":
+      return <p>{definitionOf(token as Tokens.Def)}</p>;
     case "heading":
       return headingOf(token as Tokens.Heading, inside);
     case "paragraph":
@@ -60,7 +61,7 @@ function blockOf(token: Token, at: At): ComponentChildren {
     case "math":
       return <p>{formulaOf(token as MathToken, inside)}</p>;
     case "html":
-      return <p class="raw">{token.raw.trimEnd()}</p>;
+      return BREAKS.test(token.raw) ? null : <p class="raw">{token.raw.trimEnd()}</p>;
     default:
       return <p class="raw">{token.raw}</p>;
   }
@@ -127,8 +128,29 @@ const TableBox = ({ children }: { children?: ComponentChildren }) => (
   </div>
 );
 
-const inlineOf = (tokens: readonly Token[] | undefined, at: At): ComponentChildren =>
-  tokens?.map((token) => inline(token, at));
+/** A line of `<br>` between paragraphs, which are apart already. */
+const BREAKS = /^\s*(?:<br ?\/?>\s*)+$/i;
+/** Tags that models write for lack of Markdown of their own. With an attribute they stay source. */
+const TAG = /^<(sub|sup|kbd|u|mark|b|i|s)>$/i;
+/** The end of a tag is searched in this many pieces: a text of nothing but tags must not take seconds. */
+const TAG_TOKENS_MAX = 100;
+
+function inlineOf(tokens: readonly Token[] | undefined, at: At): ComponentChildren {
+  const children: ComponentChildren[] = [];
+  for (let i = 0; i < (tokens?.length ?? 0); i++) {
+    const token = tokens![i]!;
+    const name = token.type === "html" ? TAG.exec(token.raw)?.[1]?.toLowerCase() : undefined;
+    const isEnd = (other: Token): boolean => other.raw.toLowerCase() === `</${name}>`;
+    const length = name === undefined ? -1 : tokens!.slice(i + 1, i + TAG_TOKENS_MAX).findIndex(isEnd);
+    if (name === undefined || length < 0 || at.depth > DEPTH_MAX) children.push(inline(token, at));
+    else {
+      const inside = tokens!.slice(i + 1, i + 1 + length);
+      children.push(createElement(name, null, inlineOf(inside, { ...at, depth: at.depth + 1 })));
+      i += length + 1;
+    }
+  }
+  return children;
+}
 
 function inline(token: Token, at: At): ComponentChildren {
   if (at.depth > DEPTH_MAX) return token.raw;
@@ -146,6 +168,10 @@ function inline(token: Token, at: At): ComponentChildren {
       return <br />;
     case "link":
       return linkOf(token as Tokens.Link, inside);
+    case "image": // never fetched: its sender would learn that it is read
+      return toAddress((token as Tokens.Image).href, token.raw);
+    case "html":
+      return BREAKS.test(token.raw) ? <br /> : token.raw;
     case "text":
       return token.tokens ? inlineOf(token.tokens, inside) : decode((token as Tokens.Text).text);
     case "escape":
@@ -155,7 +181,7 @@ function inline(token: Token, at: At): ComponentChildren {
     case "math":
       return formulaOf(token as MathToken, inside);
     default:
-      return isBlock(token) ? blockOf(token, inside) : token.raw; // html and image are shown as source
+      return isBlock(token) ? blockOf(token, inside) : token.raw;
   }
 }
 
@@ -169,12 +195,24 @@ const BLOCKS: ReadonlySet<string> = new Set(["paragraph", "list", "code", "block
 
 const isBlock = ({ type }: Token): boolean => BLOCKS.has(type);
 
-function linkOf({ href, tokens, raw }: Tokens.Link, at: At): ComponentChildren {
+const linkOf = ({ href, tokens, raw }: Tokens.Link, at: At): ComponentChildren =>
+  toAddress(href, raw, () => inlineOf(tokens, at));
+
+/** The target of `[name]` elsewhere: lists of sources have this form, and nothing else may refer to them. */
+const definitionOf = ({ raw, href }: Tokens.Def): ComponentChildren => {
+  const source = raw.trim();
+  const at = source.indexOf(href);
+  if (at < 0) return source;
+  return [source.slice(0, at), toAddress(href, href), source.slice(at + href.length)];
+};
+
+/** A link if the address is allowed; else the source. */
+function toAddress(href: string, source: string, children = (): ComponentChildren => source): ComponentChildren {
   const address = safeAddress(decode(href));
-  if (address === undefined) return raw;
+  if (address === undefined) return source;
   return (
     <a href={address} target="_blank" rel="noopener noreferrer nofollow" title={address}>
-      {inlineOf(tokens, at)}
+      {children()}
     </a>
   );
 }
