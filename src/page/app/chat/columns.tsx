@@ -11,10 +11,9 @@ interface ColumnsProps {
   readonly running: Running | undefined;
   readonly editing: Editing | undefined;
   readonly onEdit: OnEdit;
-  readonly onGrow: () => void;
 }
 
-export function Columns({ messages, running, editing, onEdit, onGrow }: ColumnsProps) {
+export function Columns({ messages, running, editing, onEdit }: ColumnsProps) {
   const { chats } = useApp();
   const { compare: words } = useWords();
   return (
@@ -28,7 +27,7 @@ export function Columns({ messages, running, editing, onEdit, onGrow }: ColumnsP
             isDrawn
             branches={1}
             editing={editing?.id === message.id ? editing : undefined}
-            {...{ onEdit, onGrow }}
+            onEdit={onEdit}
           />
           {!running && (
             <SmallButton

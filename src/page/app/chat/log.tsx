@@ -1,11 +1,12 @@
-/** The messages of a chat. It stays scrolled to the end while an answer grows, unless the user scrolls away. */
+/** The messages of a chat. */
 import { useComputed, useSignal } from "@preact/signals";
 import { Component } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../base/icons.tsx";
 import { useApp, useWords } from "../context.ts";
 import type { OpenChat } from "./chat-types.ts";
 import { Columns } from "./columns.tsx";
+import { useEnd } from "./end.ts";
 import { nextFrame } from "./live.ts";
 import { elementId, MessageItem, type Editing, type MessageRow, type OnEdit } from "./message.tsx";
 import { makeWatch, WatchContext, type Watch } from "./near.ts";
@@ -17,35 +18,23 @@ const FIRST_DRAWN = 8;
 const CHUNK = 40;
 /** Chunks rendered per frame while a chat opens, from its end: each takes a few milliseconds. */
 const CHUNKS_A_FRAME = 2;
-/** Distance in pixels that counts as the end. */
-const END_PX = 60;
 
 export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Editing | undefined; onEdit: OnEdit }) {
   const { chats } = useApp();
   const { chat: words } = useWords();
   const root = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const watch = useWatch(root);
-  const isAtEnd = useSignal(true);
+  const { isAtEnd, toEnd, onScroll } = useEnd(root, content);
   const { whole, columns, path } = useShownPath(open);
   const counts = useComputed(() => branchCounts(open.messages.value));
   const { id } = open.chat.value;
   const running = chats.running.value.get(id);
 
-  const toEnd = useCallback(() => {
-    const log = root.current;
-    if (log && isAtEnd.peek()) log.scrollTop = log.scrollHeight;
-  }, []);
-  useLayoutEffect(() => {
-    toEnd();
-    if (path.value.length === 0) isAtEnd.value = true;
-  }, [whole.value]);
-  const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
-    const { scrollTop, scrollHeight, clientHeight } = currentTarget; // the event may arrive after the list is gone
-    isAtEnd.value = scrollHeight - scrollTop - clientHeight < END_PX;
-  };
+  const isRunning = running !== undefined;
+  useLayoutEffect(() => void (isRunning && toEnd()), [isRunning]); // the user asked for it here
   const last = whole.value.length - 1;
   const added = useGrowing(Math.ceil(path.value.length / CHUNK));
-  useLayoutEffect(toEnd, [added]);
   useSought(added === Infinity, () => (isAtEnd.value = false));
   const rows = path.value.map((message, i): MessageRow => ({
     message,
@@ -66,23 +55,18 @@ export function ChatLog({ open, editing, onEdit }: { open: OpenChat; editing: Ed
         aria-label={words.messages}
         tabIndex={0}
       >
-        <WatchContext.Provider value={watch}>
-          {chunksOf(rows).map((chunk, i, all) =>
-            i < all.length - added ? null : <Chunk key={i} rows={chunk} onEdit={onEdit} onGrow={toEnd} />,
-          )}
-          {columns.value.length > 0 && (
-            <Columns messages={columns.value} {...{ running, editing, onEdit }} onGrow={toEnd} />
-          )}
-        </WatchContext.Provider>
+        <div ref={content}>
+          <WatchContext.Provider value={watch}>
+            {chunksOf(rows).map((chunk, i, all) =>
+              i < all.length - added ? null : <Chunk key={i} rows={chunk} onEdit={onEdit} />,
+            )}
+            {columns.value.length > 0 && (
+              <Columns messages={columns.value} running={running} editing={editing} onEdit={onEdit} />
+            )}
+          </WatchContext.Provider>
+        </div>
       </div>
-      {!isAtEnd.value && (
-        <ToEnd
-          onClick={() => {
-            isAtEnd.value = true;
-            toEnd();
-          }}
-        />
-      )}
+      {!isAtEnd.value && <ToEnd onClick={toEnd} />}
       <Spoken open={open} />
     </div>
   );
@@ -151,7 +135,6 @@ function useGrowing(all: number): number {
 interface ChunkProps {
   readonly rows: readonly MessageRow[];
   readonly onEdit: OnEdit;
-  readonly onGrow: () => void;
 }
 
 /** Some messages, rendered again only if one of them changed: most of a long chat never does. */
@@ -162,8 +145,8 @@ class Chunk extends Component<ChunkProps> {
   }
 
   override render() {
-    const { rows, onEdit, onGrow } = this.props;
-    return rows.map((row) => <MessageItem key={row.message.id} {...row} onEdit={onEdit} onGrow={onGrow} />);
+    const { rows, onEdit } = this.props;
+    return rows.map((row) => <MessageItem key={row.message.id} {...row} onEdit={onEdit} />);
   }
 }
 

@@ -1,5 +1,4 @@
 /** One message: its text, the model's thinking and calls, and its actions. */
-import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Disclosure } from "../base/disclosure.tsx";
 import { rateText } from "../base/format.ts";
@@ -46,7 +45,6 @@ export const elementId = (message: string): string => `message-${message}`;
 
 interface MessageProps extends MessageRow {
   readonly onEdit: OnEdit;
-  readonly onGrow: () => void;
 }
 
 /** Minimum time for a meaningful rate. */
@@ -75,9 +73,7 @@ export const MessageItem = memo((props: MessageProps) => {
           onReopen={(text) => onEdit({ id: message.id, text })}
         />
       ) : (
-        <div class="body">
-          {live ? <LiveContent live={live} onGrow={props.onGrow} /> : <Content message={message} isNear={isNear} />}
-        </div>
+        <div class="body">{live ? <LiveContent live={live} /> : <Content message={message} isNear={isNear} />}</div>
       )}
       {message.state === "running" && !live && <p class="live-line">{words.anotherTab}</p>}
       {message.state !== "running" && !editing && isNear && <Foot {...props} who={who} />}
@@ -119,9 +115,8 @@ function Content({ message, isNear }: { message: Message; isNear: boolean }) {
   );
 }
 
-function LiveContent({ live, onGrow }: { live: Live; onGrow: () => void }) {
+function LiveContent({ live }: { live: Live }) {
   const { content, thinking, calls, wait, pieces, ms } = live.shown.value;
-  useLayoutEffect(onGrow);
   const { chat: words } = useWords();
   const rate = ms < RATE_FROM_MS ? undefined : rateOf({ tokens: pieces, ms });
   return (
