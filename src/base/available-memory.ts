@@ -1,10 +1,11 @@
 /**
- * Memory that a process can still allocate before Linux's OOM killer ends one: limits of the machine and of its control
- * groups.
+ * Memory that a process can still allocate before Linux's OOM killer ends one, or another system begins to swap: limits
+ * of the machine and of its control groups.
  */
 import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { dirname, join } from "node:path";
+import { MAC_FACTS, type MacFacts } from "./mac-facts.ts";
 
 /** The names that a version of control groups uses. */
 interface Version {
@@ -35,15 +36,26 @@ const VERSIONS: readonly Version[] = [
 ];
 
 /**
- * Bytes, file cache included; on systems other than Linux, the memory that the system calls free.
- * @param swaps also counts memory of other processes that can be swapped out
+ * Bytes, file cache included. Linux alone has limits of control groups.
+ * @param swaps on Linux, also counts memory of other processes that can be swapped out
  * @param root for tests
  */
 export function availableMemory({ swaps = false, root = "/" } = {}): number {
   const system = read(join(root, "proc/meminfo"));
-  if (system === undefined) return Math.min(freemem(), process.availableMemory());
+  if (system === undefined) return macMemory() ?? Math.min(freemem(), process.availableMemory());
   const bytesOf = (name: string): number => 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(system)?.[1]);
   return Math.min(bytesOf("MemAvailable") + (swaps ? bytesOf("SwapFree") : 0), ...roomsOfGroups(root));
+}
+
+/**
+ * Bytes that macOS has free, or frees when memory is needed: pages of files, and memory that its owner can compute
+ * again. `freemem` counts only the former, which macOS keeps near 0. Undefined on other systems.
+ */
+export function macMemory({ number }: Pick<MacFacts, "number"> = MAC_FACTS): number | undefined {
+  const [page, free, files] = ["hw.pagesize", "vm.page_free_count", "vm.page_pageable_external_count"].map(number);
+  if (page === undefined || free === undefined || files === undefined) return undefined;
+  // pages of files include pages read ahead
+  return page * (free + files + (number("vm.page_purgeable_count") ?? 0));
 }
 
 /** Maximum bytes that a process could allocate: the machine's memory, or the smallest limit of our control groups. */

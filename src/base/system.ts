@@ -16,6 +16,7 @@ export { patiently, replaceFile } from "./held-files.ts";
 export { groupsOf, isNetwork, isWithin, parseAddress, parseNetworks, type Networks } from "./networks.ts";
 export { flushDrive } from "./flush-drive.ts";
 export { openLibc } from "./libc.ts";
+export { MAC_FACTS, type MacFacts } from "./mac-facts.ts";
 export { endedEarly, notRegular, openError, reading, readingSync } from "./open-error.ts";
 export { dieBeforeParent, dieWithParent } from "./parent-death.ts";
 export { takeLock, type ProcessLock } from "./process-lock.ts";

@@ -1,9 +1,13 @@
-/** Calls for macOS: on other systems they have no effect, and a C library accepts their signatures. */
+/**
+ * Calls for macOS: elsewhere they have no effect, and a C library accepts their signatures. Made-up facts
+ * stand in for a Mac's.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { freemem, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { flushDrive } from "../../src/base/system.ts";
+import { availableMemory, macMemory } from "../../src/base/available-memory.ts";
+import { flushDrive, MAC_FACTS, type MacFacts } from "../../src/base/system.ts";
 import { preferFastCores } from "../../src/engine/backends/host/fast-cores.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-macos-"));
@@ -18,8 +22,35 @@ test("flushDrive flushes on macOS only", () => {
   if (process.platform !== "win32") expect(flushDrive(fd, "darwin")).toBe(false);
 });
 
+test.skipIf(process.platform === "darwin")("other systems have no facts of a Mac", () => {
+  expect([MAC_FACTS.number("hw.pagesize"), MAC_FACTS.text("hw.model"), macMemory()]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
 test("preferFastCores has an effect on macOS only", () => {
   const isMac = process.platform === "darwin";
   expect(preferFastCores()).toBe(isMac);
   if (process.platform === "linux") expect(preferFastCores("darwin")).toBe(false); // its C library lacks the function
+});
+
+/** Facts of a Mac, in place of this machine's. */
+const factsOf = (facts: Readonly<Record<string, number | string>>): MacFacts => ({
+  number: (name) => (typeof facts[name] === "number" ? facts[name] : undefined),
+  text: (name) => (typeof facts[name] === "string" ? facts[name] : undefined),
+});
+
+test("a Mac's available memory has the files that are in memory, and what can be computed again", () => {
+  const pages = { "hw.pagesize": 16384, "vm.page_free_count": 6000, "vm.page_pageable_external_count": 250_000 };
+  expect(macMemory(factsOf(pages))).toBe(16384 * 256_000);
+  expect(macMemory(factsOf({ ...pages, "vm.page_purgeable_count": 500 }))).toBe(16384 * 256_500);
+  for (const missing of Object.keys(pages))
+    expect(macMemory(factsOf({ ...pages, [missing]: "no number" }))).toBeUndefined();
+});
+
+test.skipIf(process.platform !== "darwin")("this Mac names its memory", () => {
+  expect(availableMemory()).toBeGreaterThan(freemem());
+  expect(availableMemory()).toBeLessThan(totalmem());
 });

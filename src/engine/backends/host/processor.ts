@@ -1,7 +1,7 @@
 /** The features of this machine's processor, from the system or from CPUID. */
 import { dlopen, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
-import { openLibc } from "../../../base/system.ts";
+import { MAC_FACTS } from "../../../base/system.ts";
 
 export interface Processor {
   /** Its features, as Linux names them. */
@@ -99,18 +99,7 @@ export function ofArm(asks: (feature: { mac: string; windows: number }) => boole
   return { has: new Set(["asimd", ...ARM.filter(asks).flatMap(({ names }) => names)]), halves: false };
 }
 
-function askMac(): Processor {
-  return ofArm(({ mac }) => macNumber(mac) === 1);
-}
-
-/** The number that macOS has under this name; undefined if it has none. */
-export function macNumber(name: string): number | undefined {
-  const libc = openLibc({ sysctlbyname: { args: ["cstring", "ptr", "ptr", "ptr", "usize"], returns: "i32" } });
-  if (!libc) return undefined;
-  const [value, size] = [new BigInt64Array(1), new BigUint64Array([8n])];
-  const failed = libc.symbols.sysctlbyname(Buffer.from(`${name}\0`), ptr(value), ptr(size), null, 0);
-  return failed === 0 ? Number(value[0]) : undefined; // some numbers have 4 bytes only: the other bytes stay 0
-}
+const askMac = (): Processor => ofArm(({ mac }) => MAC_FACTS.number(mac) === 1);
 
 function askWindows(): Processor {
   const { symbols } = dlopen("kernel32.dll", { IsProcessorFeaturePresent: { args: ["u32"], returns: "i32" } });

@@ -1,7 +1,7 @@
 /** The number of useful threads: physical cores that this process may use. */
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { macNumber } from "../host/processor.ts";
+import { MAC_FACTS } from "../../../base/system.ts";
 import { windowsCores } from "./windows-cores.ts";
 
 const CPU_FOLDER = "/sys/devices/system/cpu";
@@ -22,4 +22,5 @@ export function physicalCores(folder = CPU_FOLDER): number {
 }
 
 /** Performance cores of Apple's processors, because an efficiency core would delay the others; all cores of Intel's. */
-const macCores = (): number | undefined => macNumber("hw.perflevel0.physicalcpu") ?? macNumber("hw.physicalcpu");
+const macCores = (): number | undefined =>
+  MAC_FACTS.number("hw.perflevel0.physicalcpu") ?? MAC_FACTS.number("hw.physicalcpu");
