@@ -1,14 +1,15 @@
 /**
- * Calls for macOS: elsewhere they have no effect, and a C library accepts their signatures. Made-up facts
+ * Calls for macOS and Windows: elsewhere they have no effect, and a C library accepts their signatures. Made-up facts
  * stand in for a Mac's.
  */
 import { afterAll, expect, test } from "bun:test";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { freemem, tmpdir, totalmem } from "node:os";
+import { availableParallelism, freemem, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { availableMemory, macMemory } from "../../src/base/available-memory.ts";
 import { flushDrive, MAC_FACTS, type MacFacts } from "../../src/base/system.ts";
 import { preferFastCores } from "../../src/engine/backends/host/fast-cores.ts";
+import { macCores } from "../../src/engine/backends/onnx/threads.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "hearth-macos-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -42,6 +43,26 @@ const factsOf = (facts: Readonly<Record<string, number | string>>): MacFacts => 
   text: (name) => (typeof facts[name] === "string" ? facts[name] : undefined),
 });
 
+test.each([
+  ["Intel's", { "hw.physicalcpu": 6 }, 6],
+  ["of one kind", { "hw.physicalcpu": 8, "hw.perflevel0.physicalcpu": 8, "hw.nperflevels": 1 }, 8],
+  ["an M4", { ...kinds(["Performance", 4], ["Efficiency", 6]) }, 4],
+  ["an M5", { ...kinds(["Super", 4], ["Efficiency", 6]) }, 4],
+  ["an M5 Max", { ...kinds(["Super", 6], ["Performance", 12]) }, 18],
+  ["three kinds", { ...kinds(["Super", 2], ["Performance", 8], ["Efficiency", 4]) }, 10],
+  ["a kind without a name", { "hw.nperflevels": 2, "hw.perflevel0.physicalcpu": 4, "hw.perflevel1.physicalcpu": 4 }, 4],
+])("a Mac's cores count except those named for efficiency: %s", (_, facts, cores) =>
+  expect(macCores(factsOf(facts))).toBe(cores),
+);
+
+function kinds(...list: readonly (readonly [name: string, cores: number])[]): Record<string, number | string> {
+  const facts = list.flatMap(([name, cores], i): [string, number | string][] => [
+    [`hw.perflevel${i}.name`, name],
+    [`hw.perflevel${i}.physicalcpu`, cores],
+  ]);
+  return { "hw.nperflevels": list.length, "hw.physicalcpu": 99, ...Object.fromEntries(facts) };
+}
+
 test("a Mac's available memory has the files that are in memory, and what can be computed again", () => {
   const pages = { "hw.pagesize": 16384, "vm.page_free_count": 6000, "vm.page_pageable_external_count": 250_000 };
   expect(macMemory(factsOf(pages))).toBe(16384 * 256_000);
@@ -50,7 +71,9 @@ test("a Mac's available memory has the files that are in memory, and what can be
     expect(macMemory(factsOf({ ...pages, [missing]: "no number" }))).toBeUndefined();
 });
 
-test.skipIf(process.platform !== "darwin")("this Mac names its memory", () => {
+test.skipIf(process.platform !== "darwin")("this Mac names its memory and its cores", () => {
   expect(availableMemory()).toBeGreaterThan(freemem());
   expect(availableMemory()).toBeLessThan(totalmem());
+  expect(macCores()).toBeGreaterThan(0);
+  expect(macCores()).toBeLessThanOrEqual(availableParallelism());
 });

@@ -1,10 +1,11 @@
 /** The number of useful threads: physical cores that this process may use. */
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { MAC_FACTS } from "../../../base/system.ts";
+import { MAC_FACTS, type MacFacts } from "../../../base/system.ts";
 import { windowsCores } from "./windows-cores.ts";
 
 const CPU_FOLDER = "/sys/devices/system/cpu";
+const EFFICIENCY = "Efficiency";
 
 /** Two hardware threads of one core share its vector units, so a second one per core does not help. */
 export function physicalCores(folder = CPU_FOLDER): number {
@@ -21,6 +22,17 @@ export function physicalCores(folder = CPU_FOLDER): number {
   }
 }
 
-/** Performance cores of Apple's processors, because an efficiency core would delay the others; all cores of Intel's. */
-const macCores = (): number | undefined =>
-  MAC_FACTS.number("hw.perflevel0.physicalcpu") ?? MAC_FACTS.number("hw.physicalcpu");
+/**
+ * Cores of Apple's processors without those named for efficiency, which would delay the others; all cores of Intel's.
+ * The first kind is the fastest, and a processor may have two fast kinds (M5 Max: Super and Performance).
+ */
+export function macCores({ number, text }: MacFacts = MAC_FACTS): number | undefined {
+  const fastest = number("hw.perflevel0.physicalcpu");
+  if (fastest === undefined) return number("hw.physicalcpu");
+  let cores = fastest;
+  for (let kind = 1; kind < (number("hw.nperflevels") ?? 1); kind++) {
+    const name = text(`hw.perflevel${kind}.name`) ?? EFFICIENCY;
+    if (name !== EFFICIENCY) cores += number(`hw.perflevel${kind}.physicalcpu`) ?? 0;
+  }
+  return cores;
+}
