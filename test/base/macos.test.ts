@@ -31,10 +31,11 @@ test.skipIf(process.platform === "darwin")("other systems have no facts of a Mac
   ]);
 });
 
-test("preferFastCores has an effect on macOS only", () => {
-  const isMac = process.platform === "darwin";
-  expect(preferFastCores()).toBe(isMac);
-  if (process.platform === "linux") expect(preferFastCores("darwin")).toBe(false); // its C library lacks the function
+test("preferFastCores has an effect on macOS and Windows only", () => {
+  expect(preferFastCores()).toBe(process.platform === "darwin" || process.platform === "win32");
+  if (process.platform !== "linux") return;
+  // the C library lacks macOS's function, and there is no library of Windows
+  expect([preferFastCores("darwin"), preferFastCores("win32")]).toEqual([false, false]);
 });
 
 /** Facts of a Mac, in place of this machine's. */
