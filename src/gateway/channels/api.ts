@@ -43,6 +43,8 @@ export interface Dialect {
   readonly reason: (body: unknown) => string | undefined;
   /** The wait time in the body, for platforms that state it there. */
   readonly retryAfterMs?: (body: unknown) => number | undefined;
+  /** True for an answer other than 401 that refuses our credentials; not called for 2xx. */
+  readonly isRefusal?: (status: number, body: unknown) => boolean;
 }
 
 export interface ApiSettings {
@@ -86,6 +88,7 @@ export function makeApi(settings: ApiSettings): Api {
       const reason = refusal(status, dialect.reason(body));
       // an unreadable answer or a proxy's timeout leaves open whether the message arrived
       if (isSuccess(status) || status === 504) return { kind: "unknown", reason };
+      if (status === 401 || dialect.isRefusal?.(status, body)) return { kind: "refused", reason };
       if (!isTemporary(status)) return { kind: "failed", reason };
       const afterMs = dialect.retryAfterMs?.(body) ?? answer.retryAfterMs;
       return { kind: "retry", reason, ...(afterMs === undefined ? {} : { afterMs: boundedWait(afterMs) }) };

@@ -24,11 +24,15 @@ export interface SendRequest {
   readonly signal: AbortSignal;
 }
 
-/** The result of a send. `unknown`: the connection broke when the platform may have had the message already. */
+/**
+ * The result of a send. `refused`: the platform refuses our credentials, so no message can arrive until they are
+ * replaced. `unknown`: the connection broke when the platform may have had the message already.
+ */
 export type SendOutcome =
   | { readonly kind: "sent"; readonly messageId?: string }
   | { readonly kind: "retry"; readonly reason: string; readonly afterMs?: number }
   | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "unknown"; readonly reason: string };
 
 /** Health of a platform: it answers and accepts our credentials. */

@@ -26,6 +26,7 @@ const dialect: Dialect = {
     return textField(body, "jsonrpc") === "2.0" ? { messageId } : undefined;
   },
   reason: (body) => textField(body, "error", "message"),
+  isRefusal: (status) => status === 403, // a proxy may answer it for a wrong token
 };
 
 export const imessage: ChannelKind<Parsed<typeof schema>> = {

@@ -108,6 +108,8 @@ function makeTokens(api: Api, { appId, password, tenantId, now }: TokenSettings)
     const outcome = api.outcome(answer, tokenDialect);
     // no message has left yet: any failure may be retried
     if (outcome.kind === "unknown") return { kind: "retry", reason: outcome.reason };
+    // a wrong app, tenant or password: some come with status 400
+    if (outcome.kind === "failed") return { kind: "refused", reason: outcome.reason };
     if (outcome.kind !== "sent") return outcome;
     const body = answer.kind === "answered" ? answer.body : undefined;
     const value = textField(body, "access_token") ?? "";

@@ -25,6 +25,7 @@ const dialect: Dialect = {
     return messageId === undefined ? undefined : { messageId };
   },
   reason: (body) => textField(body, "error", "message"),
+  isRefusal: (status) => status === 403, // a proxy may answer it for a wrong token
 };
 
 export const signal: ChannelKind<Parsed<typeof schema>> = {

@@ -19,6 +19,8 @@ const TEMPORARY = new Set([
 ]);
 /** "It's possible some aspect of the operation succeeded before the error was raised." */
 const UNCERTAIN = new Set(["fatal_error", "internal_error"]);
+/** Our token is no longer valid. Others, such as `missing_scope`, may concern one recipient only. */
+const REFUSED = new Set(["not_authed", "invalid_auth", "account_inactive", "token_expired", "token_revoked"]);
 
 const isOk = (body: unknown): boolean => field(body, "ok") === true;
 
@@ -44,7 +46,8 @@ export const slack: ChannelKind<Parsed<typeof botSchema>> = {
       if (answer.kind !== "answered" || answer.status !== 200) return api.outcome(answer, dialect);
       const error = textField(answer.body, "error");
       if (isOk(answer.body) || error === undefined || UNCERTAIN.has(error)) return api.outcome(answer, dialect);
-      return { kind: TEMPORARY.has(error) ? "retry" : "failed", reason: api.say(error) };
+      const kind = TEMPORARY.has(error) ? "retry" : REFUSED.has(error) ? "refused" : "failed";
+      return { kind, reason: api.say(error) };
     };
     const open = rememberConversations(async (users, signal) =>
       openedBy(outcome(await api.call({ path: "/conversations.open", json: { users }, signal }), conversation)),

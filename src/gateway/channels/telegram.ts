@@ -18,6 +18,7 @@ const dialect: Dialect = {
     return movedTo ? `${words}; the chat's id is now ${movedTo}` : words;
   },
   retryAfterMs: (body) => secondsField(body, "parameters", "retry_after"),
+  isRefusal: (status) => status === 404, // the token is a part of the path; an unknown chat is 400
 };
 
 export const telegram: ChannelKind<Parsed<typeof botSchema>> = {

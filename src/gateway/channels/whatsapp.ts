@@ -21,6 +21,13 @@ const schema = channelSchema(
 const LIMIT = 4096;
 /** Rate limits of the app, the account, the number and the pair; they also come with status 400. */
 const LIMIT_CODES = new Set([4, 80007, 130429, 131048, 131056]);
+/**
+ * An expired token and missing permissions, from 200 to 299 too; they come with status 400, 401 or 403.
+ * https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes
+ */
+const REFUSAL_CODES = new Set([10, 190, 131005]);
+
+const codeOf = (body: unknown): number => Number(textField(body, "error", "code"));
 
 const dialect: Dialect = {
   accepted: (body) => {
@@ -32,6 +39,7 @@ const dialect: Dialect = {
     const details = textField(body, "error", "error_data", "details");
     return details && details !== words ? `${words}: ${details}` : words;
   },
+  isRefusal: (_, body) => REFUSAL_CODES.has(codeOf(body)) || (codeOf(body) >= 200 && codeOf(body) < 300),
 };
 
 export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
@@ -47,9 +55,7 @@ export const whatsapp: ChannelKind<Parsed<typeof schema>> = {
     const outcome = (answer: Answer): SendOutcome => {
       const read = api.outcome(answer, dialect);
       if (read.kind !== "failed" || answer.kind !== "answered") return read;
-      const isTemporary =
-        field(answer.body, "error", "is_transient") === true ||
-        LIMIT_CODES.has(Number(textField(answer.body, "error", "code")));
+      const isTemporary = field(answer.body, "error", "is_transient") === true || LIMIT_CODES.has(codeOf(answer.body));
       return isTemporary ? { kind: "retry", reason: read.reason } : read;
     };
     return {

@@ -20,6 +20,7 @@ import { makeApprovals } from "../hooks/approvals.ts";
 import { makeAdmin, type Admin, type AdminDeps } from "../hooks/admin/admin.ts";
 import { makeDeliveries, type Deliveries, type DeliverySettings } from "../hooks/queue/deliveries/deliveries.ts";
 import { runOrigin } from "../hooks/queue/deliveries/queries.ts";
+import { withFallback } from "../hooks/queue/worker/conclude.ts";
 import { makeChecks } from "../hooks/ingress/checks.ts";
 import { makeIngress, type Ingress } from "../hooks/ingress/ingress.ts";
 import type { IngressDeps } from "../hooks/ingress/ports.ts";
@@ -125,7 +126,8 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const onSettle = makeOnSettle({ snapshot, now, log });
   const observers = new Observers();
   const onTried: OutboxDeps["onTried"] = (...tried) => observers.messageTried(...tried);
-  const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried });
+  const goElsewhere: OutboxDeps["goElsewhere"] = (runIds) => store.read(() => withFallback(runIds));
+  const outbox = new Outbox({ store, peers, ...channels.sending, now, log, onSettle, onTried, goElsewhere });
   const { replies, delivery } = makeReplyPorts({ outbox, peers, channels, snapshot });
   const { servers } = parts;
   const agent = makeTracedAgent({ runtime, store, clock, settings: snapshot, servers, ...models }, tracer);
@@ -168,7 +170,7 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
     nodes,
     mail: () => mail.status,
   });
-  const liveFindings = makeLiveFindings({ source, models, observers, now });
+  const liveFindings = makeLiveFindings({ source, models, observers, outbox, now });
   const watching = {
     observe: (observer: Partial<GatewayObserver>) => observers.add(observer),
     status: () => statusOf({ store, deliveries, heartbeat, mail: mail.status, worker, snapshot, liveFindings }),
@@ -204,7 +206,7 @@ function makeLifecycle(parts: Built): Pick<Gateway, "start" | "stop" | "isDraini
         heartbeat.reschedule();
         worker.poke(); // room for more turns
         channels.load(changed).then(
-          () => outbox.poke(),
+          () => outbox.channelsChanged(),
           (error: unknown) => log.error("reloading the channels failed", { error: messageOf(error) }),
         );
       });

@@ -77,7 +77,7 @@ function watchSends(gateway: WatchedGateway, registers: Registry[]): void {
   });
   const messages = new Counter({
     name: "hearth_channel_sends_total",
-    help: "Attempts to send a message to a chat: sent, failed for good, to be retried, or unknown",
+    help: "Attempts to send a message to a chat: sent, failed for good, to be retried, unknown, or refused with our token",
     labelNames: ["channel", "outcome"],
     registers,
   });

@@ -75,6 +75,12 @@ describe.each(ids)("%s", (id) => {
     if (secretOf(id) === "***") expect(JSON.stringify(outcome)).not.toContain(TOKEN);
   });
 
+  test("reports credentials that the platform refuses as refused", async () => {
+    server.reply = () => json(401, { ok: false, message: "Unauthorized" });
+    const fresh = await channelAt(id, server.url);
+    expect(await send(fresh, sections[id].to)).toEqual({ kind: "refused", reason: expect.stringContaining("401") });
+  });
+
   test("follows no redirect", async () => {
     only(() => new Response(null, { status: 302, headers: { location: `${server.url}/elsewhere` } }));
     expect(await send(channel, sections[id].to)).toMatchObject({ kind: "failed" });
@@ -274,7 +280,19 @@ describe("a platform's own errors", () => {
       json(200, { ok: false, error: "channel_not_found" }),
       { kind: "failed", reason: "slack: channel_not_found" },
     ],
+    [
+      "telegram",
+      json(403, { ok: false, description: "Forbidden: bot was blocked by the user" }),
+      { kind: "failed", reason: "telegram: answered 403: Forbidden: bot was blocked by the user" },
+    ],
+    ["telegram", json(404, { ok: false, description: "Not Found" }), { kind: "refused" }],
+    ["slack", json(200, { ok: false, error: "token_expired" }), { kind: "refused", reason: "slack: token_expired" }],
+    ["slack", json(200, { ok: false, error: "missing_scope" }), { kind: "failed" }],
     ["slack", json(200, { ok: false, error: "service_unavailable" }), { kind: "retry" }],
+    ["whatsapp", json(400, { error: { message: "Session has expired", code: 190 } }), { kind: "refused" }],
+    ["whatsapp", json(403, { error: { message: "Access denied", code: 131005 } }), { kind: "refused" }],
+    ["whatsapp", json(403, { error: { message: "Not in this country", code: 130497 } }), { kind: "failed" }],
+    ["imessage", json(403, {}), { kind: "refused" }],
     ["slack", json(200, { ok: false, error: "fatal_error" }), { kind: "unknown" }],
     ["slack", new Response("<html>"), { kind: "unknown" }],
     ["whatsapp", json(400, { error: { message: "Pair rate limit", code: 131056 } }), { kind: "retry" }],
@@ -380,14 +398,14 @@ describe("msteams tokens", () => {
     expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "sent" });
     expect(tokenCalls()).toBe(2);
     refusals = 5;
-    expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "failed" });
+    expect(await send(channel, "19:abc@thread.tacv2")).toMatchObject({ kind: "refused" });
   });
 
-  test("make a message fail if the password is wrong, and be tried again if the login answers nonsense", async () => {
+  test("report the password as refused if it is wrong, and be tried again if the login answers nonsense", async () => {
     server = startPlatform("msteams");
     server.reply = () => json(401, { error: "invalid_client", error_description: `bad ${TOKEN}` });
     const outcome = await send(await channelAt("msteams", server.url), "19:abc@thread.tacv2");
-    expect(outcome).toEqual({ kind: "failed", reason: "msteams: answered 401: bad ***" });
+    expect(outcome).toEqual({ kind: "refused", reason: "msteams: answered 401: bad ***" });
     server.reply = () => new Response("<html>", { status: 200 });
     expect(await send(await channelAt("msteams", server.url), "19:abc@thread.tacv2")).toMatchObject({ kind: "retry" });
   });

@@ -121,3 +121,11 @@ test("a mapping's own list overrides the common one, and a sent reply goes to no
   chat.answer = refused;
   expect([await outcome(bench, "all"), discord.sent]).toEqual(["sent", ["done"]]);
 }, 120_000);
+
+test("replies to a channel that refuses its token go to the next channel at once", async () => {
+  const [chat, discord] = [startChat(), startDiscord()];
+  chat.answer = () => Response.json({ ok: false, description: "Unauthorized" }, { status: 401 });
+  const bench = await start({ fallbackChannels: ["discord"] }, { chat, discord });
+  expect([await outcome(bench, "agent"), await outcome(bench, "agent")]).toEqual(["sent", "sent"]);
+  expect([chat.sent, discord.sent]).toEqual([["42: done"], ["done", "done"]]); // it is asked again after a pause
+}, 120_000);

@@ -27,20 +27,21 @@ export interface Chat {
   readonly url: string;
   /** `recipient: text` of each message. */
   readonly sent: string[];
-  /** The platform's answer; by default it accepts. */
-  answer: () => Response | Promise<Response>;
+  /** The platform's answer to a request for this path; by default it accepts. */
+  answer: (path: string) => Response | Promise<Response>;
 }
 
 export function startChat(): Chat {
-  const chat = { sent: [] as string[], answer: () => Response.json({ ok: true, result: { message_id: 1 } }) };
+  const chat: Omit<Chat, "url"> = { sent: [], answer: () => Response.json({ ok: true, result: { message_id: 1 } }) };
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request): Promise<Response> {
-      if (!new URL(request.url).pathname.endsWith("/sendMessage")) return new Response(null, { status: 404 });
+      const { pathname } = new URL(request.url);
+      if (!pathname.endsWith("/sendMessage")) return new Response(null, { status: 404 });
       const { chat_id, text } = (await request.json()) as { chat_id: unknown; text: string };
       chat.sent.push(`${String(chat_id)}: ${text}`);
-      return chat.answer();
+      return chat.answer(pathname);
     },
   });
   afterTest(() => server.stop(true));

@@ -41,6 +41,40 @@ test("a mapping that is added accepts requests and runs them", async () => {
   expect(await eventually(() => bench.prompts().some((prompt) => prompt.includes("Build ")), WAIT_MS)).toBe(true);
 }, 120_000);
 
+test("replies to a channel that refuses its token wait, and arrive in order once the file has a new one", async () => {
+  const chat = startChat();
+  let token = "1:new";
+  chat.answer = (path) => {
+    if (path.startsWith(`/bot${token}/`)) return Response.json({ ok: true, result: { message_id: 1 } });
+    return Response.json({ ok: false, description: "Unauthorized" }, { status: 401 });
+  };
+  const channels = (botToken: string) => ({ telegram: { botToken, baseUrl: chat.url, defaultTo: "42", spacingMs: 0 } });
+  const bench = await startGateway(
+    { hooks, channels: channels("1:old"), agents: quiet },
+    { script: (_, i) => ({ text: `answer ${i}` }) },
+  );
+  const runIds: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    const message = { message: "hi", channel: "telegram", wakeMode: "next-heartbeat", sessionKey: "hook:one" };
+    runIds.push(((await (await bench.post("agent", message)).json()) as { runId: string }).runId);
+  }
+  const replies = () => Promise.all(runIds.map(async (id) => (await bench.gateway.deliveries.run(id))!));
+  const waiting = async (): Promise<boolean> =>
+    (await replies()).every(({ reply }) => reply === "pending") && (await replies())[0]!.replyReason !== null;
+  expect(await eventually(waiting, WAIT_MS)).toBe(true);
+  expect((await replies())[0]!.replyReason).toBe("telegram: answered 401: Unauthorized");
+  expect((await bench.gateway.status()).findings).toEqual([
+    "channel 'telegram' refuses our credentials, for 0 min: its replies wait, a day at most; replace its token",
+  ]);
+  chat.sent.length = 0;
+  bench.configure({ hooks, channels: channels("1:new"), agents: quiet });
+  expect(await eventually(async () => (await replies()).every(({ reply }) => reply === "sent"), WAIT_MS)).toBe(true);
+  expect(chat.sent).toEqual(["42: answer 0", "42: answer 1", "42: answer 2"]);
+  expect(await bench.gateway.status()).not.toHaveProperty("findings");
+  const msgs = bench.logs.map(({ msg }) => msg);
+  expect(msgs).not.toContain("a channel takes our credentials again"); // the end of the next pause
+}, 120_000);
+
 test("an invalid file changes nothing and is logged with its place, and the next valid one applies", async () => {
   const bench = await startGateway({ hooks, agents: quiet });
   const failures = (): unknown[] => bench.logs.filter(({ level }) => level === "error").map(({ error }) => error);

@@ -109,6 +109,14 @@ export function* textOutcome(groupId: string): Transaction<TextOutcome | undefin
 export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 
+/**
+ * SQL of the reason why a text waits for another attempt; null: it does not.
+ * @param groupId SQL of the text's id
+ */
+export const waitReason = (groupId: string): string =>
+  `(SELECT reason FROM outbox WHERE group_id = ${groupId} AND settled_at IS NULL AND reason IS NOT NULL
+    ORDER BY seq LIMIT 1)`;
+
 export interface OutboxStats {
   readonly queued: number;
   readonly sending: number;

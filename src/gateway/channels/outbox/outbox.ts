@@ -10,7 +10,7 @@ import { FailureLog } from "../../database/failure-log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads, type LaneHead } from "./lane-heads.ts";
-import { Outages } from "./outages.ts";
+import { Outages, type Refusal } from "./outages.ts";
 import {
   isRepeatable,
   recover,
@@ -49,6 +49,8 @@ export interface OutboxDeps {
   readonly onTried?: (channel: string, outcome: SendOutcome["kind"]) => void;
   /** Called in the transaction in which the last message of a text ends. */
   readonly onSettle?: (settled: Settled) => Transaction<void>;
+  /** Filters texts that go to another channel if this one fails, and so need not wait for it. */
+  readonly goElsewhere?: (groupIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }
 
 export class Outbox {
@@ -172,6 +174,17 @@ export class Outbox {
     this.#stop.abort();
   }
 
+  /** Tries channels again that refused our credentials, because the configuration has changed. */
+  channelsChanged(): void {
+    for (const channel of this.#outages.forgetRefusals()) this.#paused.delete(channel);
+    this.poke();
+  }
+
+  /** The channels of this node that refuse our credentials. */
+  get refusals(): ReadonlyMap<string, Refusal> {
+    return new Map([...this.#outages.refusals].filter(([channel]) => this.#lease(channel).isHeld));
+  }
+
   /** Looks for due messages now. */
   poke(): void {
     this.#isDirty = true;
@@ -200,6 +213,7 @@ export class Outbox {
   async #claim(): Promise<void> {
     const { store, now, channels } = this.#deps;
     const heads = await store.read(dueHeads);
+    const leaving = await this.#leaving(heads);
     if (!this.#isRunning) return; // the outbox was stopped meanwhile
     if (this.#hasStrays) {
       this.#isDirty = true; // this node took over a channel meanwhile: first settle its previous node's messages
@@ -218,8 +232,10 @@ export class Outbox {
       const planned = isFromAhead ? 0 : row.next_at;
       const at = Math.max(planned, this.#spaced.get(row.lane) ?? 0, this.#paused.get(row.channel) ?? 0);
       const running = load.get(row.channel) ?? 0;
-      if (at > now()) wakeAt = Math.min(wakeAt, at);
-      else if (running < PER_CHANNEL_MAX) {
+      if (at <= now()) leaving.delete(row.seq); // tried once more
+      const isProbe = this.#outages.refusals.has(row.channel) && !leaving.has(row.seq);
+      if (at > now() && !leaving.has(row.seq)) wakeAt = Math.min(wakeAt, at);
+      else if (running < (isProbe ? 1 : PER_CHANNEL_MAX)) {
         load.set(row.channel, running + 1);
         due.push(row);
       }
@@ -228,7 +244,8 @@ export class Outbox {
     if (due.length === 0) return;
     const claimed = await store.write(() => this.#claimRows(due));
     for (const row of claimed) {
-      const done = this.#send(row, channels().get(row.channel)).finally(() => {
+      const channel = channels().get(row.channel);
+      const done = (leaving.has(row.seq) ? this.#giveUp(row) : this.#send(row, channel)).finally(() => {
         this.#busy.delete(row.lane);
         this.poke();
       });
@@ -237,16 +254,33 @@ export class Outbox {
   }
 
   async #send(row: OutboxRow, channel: Channel | undefined): Promise<void> {
-    const { now, log, onTried, random = Math.random, limits = LIMITS } = this.#deps;
+    const { now, onTried, goElsewhere } = this.#deps;
     const dedupeMs = channel?.dedupeMs ?? 0;
     const outcome = await this.#attempt(row, channel);
+    onTried?.(row.channel, outcome.kind);
+    if (outcome.kind === "sent") this.#outages.accepted(row.channel);
     if (outcome.kind === "retry" && outcome.afterMs) {
       this.#paused.set(row.channel, now() + Math.min(outcome.afterMs, PAUSE_MAX_MS));
     }
     if (channel && channel.spacingMs > 0) this.#spaced.set(row.lane, now() + channel.spacingMs);
+    if (outcome.kind === "refused") {
+      this.#paused.set(row.channel, now() + this.#outages.refused(row.channel, outcome.reason));
+      const elsewhere = await goElsewhere?.([row.group_id]).catch(() => undefined);
+      if (elsewhere?.has(row.group_id)) return this.#end(row, { kind: "failed", reason: outcome.reason });
+    }
+    return this.#end(row, outcome, dedupeMs);
+  }
+
+  /** Ends a message that does not wait for a channel that refuses our credentials. */
+  #giveUp(row: OutboxRow): Promise<void> {
+    const reason = this.#outages.refusals.get(row.channel)?.reason ?? "the channel refuses our credentials";
+    return this.#end(row, { kind: "failed", reason });
+  }
+
+  async #end(row: OutboxRow, outcome: SendOutcome, dedupeMs = 0): Promise<void> {
+    const { now, log, random = Math.random, limits = LIMITS } = this.#deps;
     const settlement = settle({ row, outcome, dedupeMs, limits, now: now(), random: random() });
     const { channel: id, group_id: groupId, chunk_index: part, attempts } = row;
-    onTried?.(id, outcome.kind);
     if (settlement.state === "queued") this.#outages.failed(row, settlement.reason);
     else if (settlement.state !== "sent") {
       const { state, reason } = settlement;
@@ -254,6 +288,16 @@ export class Outbox {
     }
     await this.#store(row, settlement);
     if (settlement.state !== "queued") this.#outages.settled(row);
+  }
+
+  /** The messages that do not wait for a channel that refuses our credentials: too old, or sent elsewhere instead. */
+  async #leaving(heads: readonly LaneHead[]): Promise<Set<number>> {
+    const { now, limits = LIMITS, goElsewhere } = this.#deps;
+    const waiting = heads.filter(({ channel }) => this.#outages.refusals.has(channel));
+    if (waiting.length === 0) return new Set();
+    const elsewhere = await goElsewhere?.(waiting.map((head) => head.group_id));
+    const isTooOld = (head: LaneHead): boolean => now() - head.created_at > limits.maxAgeMs;
+    return new Set(waiting.flatMap((head) => (elsewhere?.has(head.group_id) || isTooOld(head) ? [head.seq] : [])));
   }
 
   async #attempt(row: OutboxRow, channel: Channel | undefined): Promise<SendOutcome> {

@@ -35,6 +35,8 @@ export interface Settlement {
   readonly messageId: string | null;
   readonly nextAt: number;
   readonly uncertainAt: number | null;
+  /** The attempt does not count. */
+  readonly isUncounted?: boolean;
 }
 
 export interface Attempt {
@@ -57,6 +59,8 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
   const { reason } = outcome;
   const end = { ...none, uncertainAt, reason, state: uncertainAt === null ? "failed" : "unknown" } as const;
   if (outcome.kind === "failed") return end;
+  // the channel waits, not the message; how long, the outbox bounds
+  if (outcome.kind === "refused") return { ...none, state: "queued", reason, nextAt: now, isUncounted: true };
   const asked = outcome.kind === "retry" ? wholeMs(outcome.afterMs) : 0;
   const nextAt = now + Math.max(asked, backoffMs(row.attempts, random));
   if (!isRepeatable(uncertainAt, dedupeMs, nextAt)) return end;
@@ -71,16 +75,18 @@ export function settle({ row, outcome, dedupeMs, limits, now, random }: Attempt)
  * nothing if another node has taken over the message and tried it again.
  */
 export function* writeSettlement(row: OutboxRow, settlement: Settlement, now: number): Transaction<boolean> {
-  const { state, reason, messageId, nextAt, uncertainAt } = settlement;
+  const { state, reason, messageId, nextAt, uncertainAt, isUncounted = false } = settlement;
   const changed = yield* execute(
-    `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6
-       WHERE seq = $7 AND state = 'sending' AND attempts = $8`,
+    `UPDATE outbox SET state = $1, reason = $2, message_id = $3, next_at = $4, uncertain_at = $5, settled_at = $6,
+         attempts = attempts - $7
+       WHERE seq = $8 AND state = 'sending' AND attempts = $9`,
     state,
     reason,
     messageId,
     nextAt,
     uncertainAt,
     state === "queued" ? null : now,
+    isUncounted ? 1 : 0,
     row.seq,
     row.attempts,
   );

@@ -21,6 +21,8 @@ interface Status {
   readonly replies: number;
   readonly messages: number;
   readonly paused?: true;
+  /** In English, as the server words them. */
+  readonly findings?: readonly string[];
 }
 
 interface Health {
@@ -61,6 +63,12 @@ export function GatewayView() {
       </ViewHead>
       <div class="view-body">
         {access === "open" && status.value && <StatusLine status={status.value} />}
+        {access === "open" &&
+          status.value?.findings?.map((each) => (
+            <p key={each} class="problem">
+              {each}
+            </p>
+          ))}
         {(access === "off" || access === "locked") && <Off isLocked={access === "locked"} />}
         {(access === "asks" || access === "refused") && <TokenForm wasRefused={access === "refused"} />}
         {access === "open" && (

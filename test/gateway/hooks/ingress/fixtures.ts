@@ -6,6 +6,7 @@ import { queryAll, type Store } from "../../../../src/gateway/database/store.ts"
 import type { HookAction } from "../../../../src/gateway/hooks/action.ts";
 import { hooksSchema } from "../../../../src/gateway/hooks/config.ts";
 import { makeDeliveries } from "../../../../src/gateway/hooks/queue/deliveries/deliveries.ts";
+import { outboxMigrations } from "../../../../src/gateway/channels/outbox/tables.ts";
 import { deliveryMigrations } from "../../../../src/gateway/hooks/queue/deliveries/tables.ts";
 import { runOrigin } from "../../../../src/gateway/hooks/queue/deliveries/queries.ts";
 import { makeChecks } from "../../../../src/gateway/hooks/ingress/checks.ts";
@@ -43,7 +44,7 @@ export interface WorldOptions {
 export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 export function makeWorld({ hooks, trustedProxies, maxQueued, maxPerMapping, log, deps }: WorldOptions = {}): World {
-  const store = openStore(deliveryMigrations);
+  const store = openStore([...deliveryMigrations, ...outboxMigrations]);
   const clock = { nowMs: Date.now() };
   const deliveries = makeDeliveries({
     store,

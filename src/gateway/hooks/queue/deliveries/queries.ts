@@ -1,5 +1,6 @@
 /** Deliveries and runs for operators and senders. Actions and bodies are only in the details of one delivery. */
 import { queryAll, queryOne, type Transaction } from "../../../database/store.ts";
+import { waitReason } from "../../../channels/outbox/messages.ts";
 import type { HookAction } from "../../action.ts";
 import type { HookResponse } from "./answer.ts";
 import type { RunStatus } from "./run-status.ts";
@@ -44,7 +45,7 @@ const DELIVERY = `id, request_id AS "requestId", received_at AS "receivedAt", pa
 
 const RUN = `runs.id, delivery_id AS "deliveryId", kind, runs.state, runs.attempts, runs.created_at AS "createdAt",
   started_at AS "startedAt", finished_at AS "finishedAt", runs.reason, answer, model, reply,
-  reply_reason AS "replyReason", callbacks.state AS callback, replay_of AS "replayOf"`;
+  COALESCE(reply_reason, ${waitReason("runs.id")}) AS "replyReason", callbacks.state AS callback, replay_of AS "replayOf"`;
 const RUN_FROM = "FROM runs LEFT JOIN callbacks ON run_id = runs.id";
 
 export function* listDeliveries(filter: DeliveryFilter): Transaction<DeliverySummary[]> {

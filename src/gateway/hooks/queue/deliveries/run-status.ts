@@ -19,7 +19,7 @@ export const runStatusSchema = strictObject({
   answer: nullable(text),
   model: nullable(text),
   reply: oneOfTexts(REPLY_STATES, { description: "State of the answer in the chat" }),
-  replyReason: nullable(text),
+  replyReason: nullable(text, { description: "Why it failed, or waits for another try" }),
   callback: nullable(oneOfTexts(["pending", "sent", "failed"]), { description: "Null: not requested" }),
   replayOf: nullable(text, { description: "The run that this one repeats" }),
 });

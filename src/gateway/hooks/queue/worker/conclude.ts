@@ -3,7 +3,7 @@
  * event, and the callback once nothing is under way.
  */
 import { AppError, messageOf } from "../../../../base/index.ts";
-import { execute, undoable, type Transaction } from "../../../database/store.ts";
+import { execute, queryEach, undoable, type Transaction } from "../../../database/store.ts";
 import type { AgentAction, HookAction, WakeAction } from "../../action.ts";
 import { asTurn, findRun, moveRun, type Run } from "../deliveries/runs.ts";
 import { FINAL, isFinal, type Outcome, type ReplyState } from "../deliveries/state.ts";
@@ -169,14 +169,27 @@ export function* giveUp(run: Run, ending: { outcome: Outcome; reason: string }, 
 }
 
 /** Sends a refused reply to the next target. Returns false after the last target, and for a recalled reply. */
-function* sendElsewhere({ id, answer, replyTarget, cancelAt }: Run, { ports, now }: Context): Transaction<boolean> {
-  const { others = [] } = JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>; // startReply wrote it
-  const [target, ...rest] = others;
-  if (!target || answer === null || cancelAt !== null) return false;
+function* sendElsewhere(run: Run, { ports, now }: Context): Transaction<boolean> {
+  const { id, answer } = run;
+  const [target, ...rest] = fallbacksOf(run);
+  if (!target || answer === null) return false;
   yield* ports.addReply({ groupId: id, target, text: answer, now });
   const next: ReplyTarget = { ...target, others: rest };
   yield* execute("UPDATE runs SET reply_target = $1 WHERE id = $2", JSON.stringify(next), id);
   return true;
+}
+
+/** Targets that are left for a reply; none for a recalled one. */
+const fallbacksOf = ({ replyTarget, cancelAt }: Pick<Run, "replyTarget" | "cancelAt">): readonly Target[] =>
+  cancelAt === null ? ((JSON.parse(replyTarget ?? "{}") as Partial<ReplyTarget>).others ?? []) : [];
+
+/** Filters runs whose reply has a target left. */
+export function* withFallback(runIds: readonly string[]): Transaction<ReadonlySet<string>> {
+  const rows = yield* queryEach<Pick<Run, "id" | "replyTarget" | "cancelAt">>(
+    `SELECT id, reply_target AS "replyTarget", cancel_at AS "cancelAt" FROM runs WHERE id = $1`,
+    runIds.map((id) => [id]),
+  );
+  return new Set(rows.flatMap((run) => (run && fallbacksOf(run).length > 0 ? [run.id] : [])));
 }
 
 /**

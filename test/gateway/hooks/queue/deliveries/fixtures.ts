@@ -13,6 +13,7 @@ import {
   type Deliveries,
   type DeliverySettings,
 } from "../../../../../src/gateway/hooks/queue/deliveries/deliveries.ts";
+import { outboxMigrations } from "../../../../../src/gateway/channels/outbox/tables.ts";
 import { deliveryMigrations } from "../../../../../src/gateway/hooks/queue/deliveries/tables.ts";
 import { answering, openStore } from "../../../../stores.ts";
 
@@ -39,7 +40,7 @@ export const postsNothing: Posting = { take: () => false, store: () => answering
 export function makeBench({ path, more = [] }: { path?: string; more?: readonly Migration[] } = {}): Bench {
   const folder = path === undefined ? mkdtempSync(join(tmpdir(), "hearth-deliveries-")) : undefined;
   const file = path ?? join(folder!, "gateway.db");
-  const store = openStore([...deliveryMigrations, ...more], file);
+  const store = openStore([...deliveryMigrations, ...outboxMigrations, ...more], file);
   const clock = { now: START };
   const settings = {
     maxQueued: 10_000,
