@@ -118,6 +118,7 @@ function levels(): string {
   if (process.platform !== "linux") return process.arch;
   const flags = readFileSync("/proc/cpuinfo", "utf8");
   const known = {
+    amx_int8: "AMX",
     avx512_vnni: "AVX-512 VNNI",
     avx_vnni: "AVX-VNNI",
     avx2: "AVX2",

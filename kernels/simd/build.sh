@@ -9,7 +9,7 @@ mkdir -p "$out"
 [ $# -gt 0 ] || bun -e 'import { layoutHeader } from "./layout.ts"; await Bun.write("layout.h", layoutHeader());'
 flags=(-Oz -std=gnu11 -ffreestanding -fno-stack-protector -fno-math-errno -fno-trapping-math -ffp-contract=off
   -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-ident -Wall -Werror -Wno-unused-function
-  -Wno-psabi)
+  -Wno-psabi ${KERNEL_FLAGS:-})
 vnni=(-march=x86-64-v4 -mavx512vnni -mtune=znver4 -mprefer-vector-width=512 -mno-gather)
 avx2=(-march=x86-64-v3)
 sse41=(-march=x86-64 -msse4.1)

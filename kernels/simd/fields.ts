@@ -30,7 +30,7 @@ export const SCORES = { softmax: 0, sigmoid: 1, softmax_chosen: 2, sqrt_softplus
 /** Formats of the KV cache. */
 export const KV_TYPES = { f32: 0, f16: 1, q8_0: 2, q4_0: 3 } as const;
 /** Features of a processor beyond a library's build target; bits. */
-export const FEATURES = { avxvnni: 1, i8mm: 2, halves: 4 } as const;
+export const FEATURES = { avxvnni: 1, i8mm: 2, halves: 4, amx: 8 } as const;
 /** Placeholder for an address: the result of the pass, whose address is in the header. */
 export const RESULT = 1;
 

@@ -12,7 +12,7 @@ typedef struct {
   f32 *d; // (units, PANEL_ROWS), or 0: scales of units, whose groups have whole numbers as `s` (put_factors)
   Unit *units; // (W), of rows being unpacked
   int shift; // sums begin with −2^shift · Σx
-  int dots; // AVX-VNNI or I8MM if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
+  int dots; // AVX-VNNI, I8MM or AMX if used, else 0; for AVX-VNNI signed words are shifted to 0 … 255
   int exact; // 1: minimums are stored as they are, even of a type whose weights move to the middle
   int by16; // as in TypeInfo
 } Panel;
@@ -26,8 +26,8 @@ INL Panel panel_at(u8 *scratch, int n, TypeInfo t, int features) {
   f32 *s = (f32 *)(scratch + FILLED(n) * PANEL_ROWS);
   Unit *units = (Unit *)(scratch + PANEL_BYTES(n));
   f32 *m = s + FILLED(n) / (t.by16 ? 16 : 32) * PANEL_ROWS;
-  return (Panel){scratch, s, m, 0, units, t.shift < 0 ? t.bits - 1 : t.shift, features & (FEATURE_AVXVNNI | FEATURE_I8MM),
-                 0, t.by16};
+  const int dots = features & (FEATURE_AVXVNNI | FEATURE_I8MM | FEATURE_AMX);
+  return (Panel){scratch, s, m, 0, units, t.shift < 0 ? t.bits - 1 : t.shift, dots, 0, t.by16};
 }
 // For prompts: groups of some types keep their whole numbers, and units the scales of these.
 INL Panel prompt_panel_at(u8 *scratch, int n, int type, int features) {

@@ -4,6 +4,7 @@
 // row, so that a register holds one word of each of its rows. Then every token is multiplied with it in tiles. A row's
 // sum does not depend on the number of tokens.
 #pragma once
+#include "amx.h"
 #include "fill.h"
 
 INL vs four(const i8 *p) { return (vs)((vi){} + LOAD(i32, p)); }
@@ -256,6 +257,41 @@ WITH_I8MM NOINL void tile_i8mm(int how, const Panel *panel, int n, const Packed 
     }
   }
 }
+#elif AMX
+#define TILE_MAX AMX_TOKENS
+// The same with AMX, and with the same bits.
+WITH_AMX NOINL void tile_amx(int how, const Panel *panel, int n, const Packed *x, Ahead next, vf acc[TILE_MAX][PANEL_REGS]) {
+  AmxTokens tokens __attribute__((aligned(64)));
+  AmxSums sums[2] __attribute__((aligned(64)));
+  const int by16 = (how & BY16) != 0;
+  const i64 filled = FILLED(n), group = by16 ? 16 : 32; // packed data has the same offsets in each token
+  const i64 d = filled, offsets = d + filled / 8 * (by16 ? 2 : 1), less = offsets + filled * 3 / 8;
+  const u8 *words = panel->words;
+  const f32 *s = panel->s, *m = panel->m;
+  for (int t = 0; t < AMX_TOKENS; t++) UNROLL for (int p = 0; p < PANEL_REGS; p++) acc[t][p] = (vf){};
+  for (i64 g = 0, at = 0; g < filled / group; g++, at += group, s += PANEL_ROWS, m += PANEL_ROWS) {
+    const int odd = g % 2;
+    fetch_step(next, g);
+    if (at % UNIT == 0) for (int t = 0; t < AMX_TOKENS; t++) amx_token(x[t].q + at, t, tokens);
+    if (!odd) for (int k = 0; k < 2; k++, words += group * PANEL_ROWS) { // two groups, whose latencies overlap
+      const i64 i = at % UNIT + k * group;
+      const i8 *from = tokens[i / 32][0] + i % 32;
+      if (k) amx_group(1, by16, from, words, sums[1]);
+      else amx_group(0, by16, from, words, sums[0]);
+    }
+    for (int t = 0; t < AMX_TOKENS; t++) {
+      const i8 *q = x[t].q;
+      const vf scale = splat(LOAD(f32, q + d + (g >> by16) * 4)), offset = splat(LOAD(f32, q + offsets + 4 * g));
+      vi begin = {};
+      if (how & BEGUN) begin = (begin + LOAD(i32, q + less + 4 * g)) << panel->shift;
+      UNROLL for (int p = 0; p < PANEL_REGS; p++) {
+        vf v = FMA(CONVERT(begin + LOAD(vi, sums[odd][p][t]), vf), LOAD(vf, s + p * W) * scale, acc[t][p]);
+        if (how & MINS) v = FMA(-LOAD(vf, m + p * W), offset, v);
+        acc[t][p] = v;
+      }
+    }
+  }
+}
 #else
 #define TILE_MAX TILE
 #endif
@@ -267,6 +303,8 @@ INL void multiply_tile(TypeInfo t, int count, Panel panel, int n, const Packed *
   if (panel.dots) return (panel.d ? tile_vnni_factors : tile_vnni)(how, &panel, n, x, next, out);
 #elif I8MM
   if (panel.dots) return tile_i8mm(how_of(t), &panel, n, x, next, out);
+#elif AMX
+  if (panel.dots && count > TILE) return tile_amx(how_of(t), &panel, n, x, next, out);
 #endif
   switch (how_of(t) | (panel.d ? FACTORS : 0)) {
 #define CASE(name, how) case how: TILE_OF(name)(&panel, n, x, next, out); break;

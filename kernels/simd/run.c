@@ -198,6 +198,10 @@ EXPORT void hearth_run(Pass *shared, int index) {
   t.shared = shared;
   t.stamp = t.p.stamp;
   t.scratch = AT(u8, t.p.scratch) + index * t.p.scratchBytes;
+#if AMX
+  const int has_tiles = t.p.features & FEATURE_AMX && t.p.rows > t.p.decodeRows && amx_begin();
+  if (!has_tiles) t.p.features &= ~FEATURE_AMX;
+#endif
   for (int i = 0; i < t.p.opCount;) {
     Head *op = AT(Head, t.p.ops + (u64)i * RECORD_BYTES);
     i += 1 + op->joined;
@@ -210,6 +214,9 @@ EXPORT void hearth_run(Pass *shared, int index) {
     }
     wait_for(&t, op, total);
   }
+#if AMX
+  if (has_tiles) amx_end();
+#endif
 }
 
 #if defined(__x86_64__)

@@ -28,7 +28,7 @@ const HOUR_MS = 3_600_000;
 const STEP_MS_MIN = 1000;
 export type BackendSetting = (typeof BACKEND_CHOICES)[number];
 /** Instruction sets that have SIMD kernels. */
-const SIMD_LEVELS = ["auto", "vnni", "avxvnni", "avx2", "sse41", "i8mm", "neon", "neon80"] as const;
+const SIMD_LEVELS = ["auto", "amx", "vnni", "avxvnni", "avx2", "sse41", "i8mm", "neon", "neon80"] as const;
 export type SimdSetting = (typeof SIMD_LEVELS)[number];
 
 export interface Setting<T> {

@@ -201,11 +201,15 @@ describe("an invalid setting is an error naming setting, place, value and expect
     ["HEARTH_BACKEND", "cuda", "setting 'backend': expected auto, webgpu, simd, wasm, onnx, cpu, got 'cuda'"],
     ["HEARTH_SNAPSHOTS", "some", "setting 'snapshots': expected 'off', or bytes such as '4GiB'"],
     ["HEARTH_GPU_MEMORY", "6 apples", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],
-    ["HEARTH_SIMD", "mmx", "setting 'simd': expected auto, vnni, avxvnni, avx2, sse41, i8mm, neon, neon80, got 'mmx'"],
+    [
+      "HEARTH_SIMD",
+      "mmx",
+      "setting 'simd': expected auto, amx, vnni, avxvnni, avx2, sse41, i8mm, neon, neon80, got 'mmx'",
+    ],
     [
       "HEARTH_SIMD",
       "wasm",
-      "setting 'simd': expected auto, vnni, avxvnni, avx2, sse41, i8mm, neon, neon80, got 'wasm'; HEARTH_BACKEND=wasm",
+      "setting 'simd': expected auto, amx, vnni, avxvnni, avx2, sse41, i8mm, neon, neon80, got 'wasm'; HEARTH_BACKEND=wasm",
     ],
     ["HEARTH_GPU_KERNELS", "threads=48", "setting 'gpuKernels': expected auto, exact, plain, or some of threads=32"],
     ["HEARTH_GPU_MEMORY", "-1", "setting 'gpuMemory': expected 'auto', or bytes such as '6GiB'"],

@@ -42,6 +42,16 @@ const NEON = ["asimddp", "fphp", "asimdhp"];
 const LEVELS: Readonly<Record<string, readonly Candidate[]>> = {
   x64: [
     {
+      level: "amx",
+      title: "AMX",
+      words: true,
+      panelRows: 32,
+      needs: [...VNNI, "amx_tile", "amx_int8"],
+      library: "vnni",
+      features: FEATURES.amx,
+      systems: ["linux"], // where a process asks the kernel for the registers
+    },
+    {
       level: "vnni",
       title: "AVX-512 VNNI",
       words: true,
