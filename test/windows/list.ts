@@ -10,6 +10,7 @@ export const RUN: readonly string[] = [
   "base/macos.test.ts",
   "base/process-lock.test.ts",
   "cli/gpu-memory.test.ts",
+  "cli/run/editor.test.ts",
   "e2e/anywhere.test.ts",
   "engine/backends/index.test.ts",
   "engine/backends/kept-file.test.ts",

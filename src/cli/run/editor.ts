@@ -12,8 +12,13 @@ export function editText(text: string, editor: string | undefined): string {
     writeFileSync(path, text === "" ? "" : `${text}\n`, { mode: 0o600 });
     // the variable may hold flags
     const command =
-      process.platform === "win32" ? ["cmd", "/c", `${editor} "${path}"`] : ["sh", "-c", `${editor} "$1"`, "sh", path];
-    const { exitCode } = Bun.spawnSync(command, { stdio: ["inherit", "inherit", "inherit"] });
+      process.platform === "win32"
+        ? ["cmd", "/d", "/s", "/c", `"${editor} "${path}""`] // removes the outer quotes, and reads no others
+        : ["sh", "-c", `${editor} "$1"`, "sh", path];
+    const { exitCode } = Bun.spawnSync(command, {
+      stdio: ["inherit", "inherit", "inherit"],
+      windowsVerbatimArguments: true,
+    });
     if (exitCode !== 0) throw new Error(`'${editor}' ended with ${exitCode ?? "a signal"}: the message is unchanged`);
     return readFileSync(path, "utf8")
       .replaceAll("\r\n", "\n")
