@@ -9,15 +9,8 @@ import { AppError, type Logger, messageOf } from "../base/index.ts";
 import type { Digest } from "./store/digest.ts";
 import type { Library } from "./create/library.ts";
 import { blobsOf, readManifest } from "./store/manifest.ts";
-import {
-  displayName,
-  fullName,
-  isHostless,
-  makeName,
-  manifestSegments,
-  parseReference,
-  type ModelName,
-} from "./store/name.ts";
+import { displayName, fullName, isHostless, makeName, parseReference, type ModelName } from "./store/name.ts";
+import { manifestSegments, nameAt } from "./store/segments.ts";
 import type { Address } from "./registry/address.ts";
 import type { Registry } from "./registry/registry.ts";
 import { manifestPath, type Store } from "./store/store.ts";
@@ -185,9 +178,9 @@ class ModelCache {
     const found: Cached[] = [];
     const files = await readdir(join(library.root, FOLDER), { recursive: true }).catch(() => []);
     for (const file of files) {
-      const [host = "", namespace = "", model = "", tag = "", more] = file.split(sep);
-      if (tag === "" || more !== undefined) continue;
-      const name = makeName({ host, namespace, model, tag });
+      const segments = file.split(sep);
+      if (segments.length !== 4) continue;
+      const name = nameAt(segments);
       const manifest = await readManifest(manifestPath(library.root, name)).catch(() => undefined);
       if (!manifest) continue; // being downloaded, or deleted
       const blobs = new Map(blobsOf(manifest).map(({ digest, size }) => [digest, size]));

@@ -71,6 +71,16 @@ test("a model is created from a GGUF", async () => {
   expect(await chat("own")).toBe(ANSWER);
 });
 
+test("names are found in any capitals, also names that Windows has for devices", async () => {
+  await make("Nul:com1");
+  expect(await command("list")).toContain("Nul:com1");
+  expect(await chat("nuL:COM1")).toBe(ANSWER);
+  const { models } = (await (await fetch(`${hearth.url}/api/ps`)).json()) as { models: { name: string }[] };
+  expect(models.map(({ name }) => name)).toContain("Nul:com1");
+  await command("rm", "NUL:com1");
+  expect(await command("list")).not.toContain("com1");
+});
+
 test("a model is created from a folder of safetensors, and quantized", async () => {
   await writeFolder(join(home, "folder"), plainFiles(exactModel("llama", DTYPES.F16), "F16"));
   writeFileSync(join(home, "FromFolder"), "FROM ./folder\n");

@@ -11,7 +11,8 @@ import type { CreateParts, CreateRequest, Progress, Publish } from "./creation.t
 import type { Digest } from "../store/digest.ts";
 import { removeFile, writeBytes, writeDurably } from "../../base/system.ts";
 import { encodeManifest, parseManifest, readManifest, readManifestBytes, type Manifest } from "../store/manifest.ts";
-import { displayName, fullName, manifestSegments, type ModelName } from "../store/name.ts";
+import { displayName, fullName, type ModelName } from "../store/name.ts";
+import { manifestSegments } from "../store/segments.ts";
 import { borrowBlobs, findIn } from "../store/others.ts";
 import type { InTurn } from "./quantize-weights.ts";
 import { makeStoreLock, type StoreLock } from "../store/lock.ts";

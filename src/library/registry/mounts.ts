@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { checkNotCancelled } from "../../base/index.ts";
 import type { Digest } from "../store/digest.ts";
 import { readManifest, type Layer } from "../store/manifest.ts";
-import { isHostless, makeName, parseName, type ModelName } from "../store/name.ts";
+import { isHostless, parseName, type ModelName } from "../store/name.ts";
 import { digestsOf } from "../store/references.ts";
+import { nameAt } from "../store/segments.ts";
 import { manifestFiles } from "../store/store.ts";
 import { repositoryUrl, type Address } from "./address.ts";
 import { isRedirect, type RegistryClient } from "./client.ts";
@@ -52,18 +53,27 @@ async function namesByBlob(roots: readonly string[], { base, name }: Address): P
   if (isHostless(name) && base.host === name.host) return found;
   for (const root of roots) {
     for (const segments of await manifestFiles(root).catch(() => [])) {
-      const [host = "", namespace = "", model = "", tag = ""] = segments;
-      if (host !== name.host || `${namespace}/${model}` === repositoryOf(name)) continue;
+      const local = nameIn(segments);
+      if (!local || local.host !== name.host || repositoryOf(local) === repositoryOf(name)) continue;
       const manifest = await readManifest(join(root, "manifests", ...segments)).catch(() => undefined);
       if (!manifest) continue; // deleted meanwhile, or unreadable
       for (const digest of new Set(digestsOf(manifest))) {
         const names = found.get(digest) ?? [];
-        if (names.some((one) => one.namespace === namespace && one.model === model)) continue;
-        found.set(digest, [...names, makeName({ host, namespace, model, tag })]);
+        if (names.some((one) => repositoryOf(one) === repositoryOf(local))) continue;
+        found.set(digest, [...names, local]);
       }
     }
   }
   return found;
+}
+
+/** Undefined for a file that belongs to no model. */
+function nameIn(segments: readonly string[]): ModelName | undefined {
+  try {
+    return nameAt(segments);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Tries once: on failure, the blob is sent. */

@@ -74,11 +74,6 @@ export function fullName({ host, namespace, model, tag }: ModelName): string {
   return `${host}/${namespace}/${model}:${tag}`;
 }
 
-/** Path segments of the manifest under `manifests/`. */
-export function manifestSegments({ host, namespace, model, tag }: ModelName): readonly string[] {
-  return [host, namespace, model, tag];
-}
-
 /** The tag follows the last colon, unless a slash comes after it (then the colon belongs to a port). */
 function cut(text: string, separator: string): { rest: string; last: string | undefined } {
   const at = text.lastIndexOf(separator);

@@ -21,7 +21,8 @@ import {
 import { fileLayers, fileName } from "./model-files.ts";
 import { isSafetensors, safetensorsText } from "./safetensors.ts";
 import { makeResolved, type Resolved } from "./resolved.ts";
-import { displayName, makeName, manifestSegments, parseReference, type ModelName } from "./name.ts";
+import { displayName, fullName, parseReference, type ModelName } from "./name.ts";
+import { manifestSegments, nameAt, partAt } from "./segments.ts";
 
 export const CONFIG_BYTES_MAX = 16 * 1024 * 1024;
 export const TEXT_BYTES_MAX = 16 * 1024 * 1024; // the largest known template has 2 MB
@@ -174,10 +175,9 @@ async function listModels(
   onBad?: (path: string, reason: string) => void,
 ): Promise<StoredModel[]> {
   const models = await mapAtOnce(await manifestFiles(root), async (segments) => {
-    const [host = "", namespace = "", model = "", tag = ""] = segments;
     const path = join(root, "manifests", ...segments);
     try {
-      const name = makeName({ host, namespace, model, tag });
+      const name = nameAt(segments);
       const found = listed.known(path) ?? (await listed.read(path, () => readModel(root, name)));
       return isSafetensors(found) ? [] : [found];
     } catch (error) {
@@ -223,21 +223,24 @@ async function entries(folder: string): Promise<string[]> {
  * in case.
  */
 export async function findName(root: string, name: ModelName): Promise<ModelName | undefined> {
-  if (isFile(manifestPath(root, name))) return name;
+  if (isFile(manifestPath(root, name)) && !IGNORES_CASE) return name;
   let paths: string[][] = [[]];
-  for (const part of manifestSegments(name)) {
+  for (const part of [name.host, name.namespace, name.model, name.tag]) {
     const next: string[][] = [];
     for (const path of paths) {
       const found = await entries(join(root, "manifests", ...path));
-      next.push(...found.filter((entry) => sameText(entry, part)).map((entry) => [...path, entry]));
+      next.push(...found.filter((entry) => sameText(partAt(entry), part)).map((entry) => [...path, entry]));
     }
     paths = next;
   }
   const isThere = await Promise.all(paths.map((path) => isNoFolder(join(root, "manifests", ...path))));
-  const [host, namespace, model, tag] = paths.find((_, i) => isThere[i]) ?? [];
-  if (host === undefined || namespace === undefined || model === undefined || tag === undefined) return undefined;
-  return makeName({ host, namespace, model, tag });
+  const there = paths.filter((_, i) => isThere[i]);
+  const found = there.find((path) => fullName(nameAt(path)) === fullName(name)) ?? there[0];
+  return found && nameAt(found);
 }
+
+/** File systems of these systems find a file by a name in other capitals. */
+const IGNORES_CASE = process.platform === "win32" || process.platform === "darwin";
 
 const sameText = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 

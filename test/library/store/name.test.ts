@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { join } from "node:path";
-import { displayName, fullName, manifestSegments, parseName, parseReference } from "../../../src/library/store/name.ts";
+import { displayName, fullName, parseName, parseReference } from "../../../src/library/store/name.ts";
+import { manifestSegments, nameAt } from "../../../src/library/store/segments.ts";
 
 describe("a name is read from the right, with defaults for what is missing", () => {
   test.each([
@@ -52,7 +53,7 @@ test("no text names a manifest outside of the store", () => {
       (text) => {
         let segments: readonly string[];
         try {
-          segments = manifestSegments(parseName(text));
+          segments = manifestSegments(parseName(text), "linux");
         } catch {
           return;
         }
@@ -63,6 +64,23 @@ test("no text names a manifest outside of the store", () => {
     { seed: 11, numRuns: 3000 },
   );
 });
+
+test.each([
+  ["localhost:5000/ns/m:t", "localhost%3A5000/ns/m/t"],
+  ["host/Nul/con.x:PRN", "host/%4Eul/%63on.x/%50RN"],
+  ["com1/aux/m.:v1..", "%63om1/%61ux/m%2E/v1.%2E"],
+  ["host/console/nulls:auxiliary", "host/console/nulls/auxiliary"],
+])("Windows has a file for '%s'", (text, path) => {
+  const name = parseName(text);
+  expect(manifestSegments(name, "win32").join("/")).toBe(path);
+  expect(nameAt(path.split("/"), "win32")).toEqual(name);
+  expect(manifestSegments(name, "darwin")).toEqual(Object.values(name));
+});
+
+test.each(["h/n/m/t%00", "h/n/m/%2E%2E", "h/n/m%5Cx/t", "h/n/m/%zz", "h/n/m"])(
+  "the segments '%s' belong to no name on Windows",
+  (path) => expect(() => nameAt(path.split("/"), "win32")).toThrow("invalid model name"),
+);
 
 describe("a reference in a request", () => {
   test("may have blanks around it and the tag :local", () => {
