@@ -1,7 +1,7 @@
 /**
  * Fits conversations to the context: chooses the messages of a prompt. System messages and the last message always
  * stay, and so does the user's last message if the template requires one, even if many tool calls follow it; otherwise
- * the oldest messages are dropped, as few as possible.
+ * the oldest messages are dropped, as few as possible. Results of tools are dropped together with their call.
  */
 import { AppError } from "../../base/index.ts";
 
@@ -28,15 +28,15 @@ export function fitMessages<T extends { readonly role: string }, P>(
 ): Fitted<P> {
   const whole = render(messages);
   if (fits(whole, { isWhole: true })) return { prompt: whole, wasCut: false };
-  let droppable = messages.flatMap(({ role }, i) => (role !== "system" && i < messages.length - 1 ? [i] : []));
+  let droppable = partsOf(messages);
   const without = (count: number): P => {
-    const dropped = new Set(droppable.slice(0, count));
+    const dropped = new Set(droppable.slice(0, count).flat());
     return render(messages.filter((_, i) => !dropped.has(i)));
   };
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const all = droppable.length;
-  const isWanted = droppable.includes(asked) && !firstAccepted(without, { from: all, to: all + 1 });
-  if (isWanted) droppable = droppable.filter((i) => i !== asked);
+  const isWanted = droppable.flat().includes(asked) && !firstAccepted(without, { from: all, to: all + 1 });
+  if (isWanted) droppable = droppable.filter((part) => !part.includes(asked));
   if (droppable.length === 0) return { prompt: whole, wasCut: false };
   let low = 1;
   let high = droppable.length;
@@ -51,6 +51,22 @@ export function fitMessages<T extends { readonly role: string }, P>(
     }
   }
   return { prompt: best ?? without(droppable.length), wasCut: true };
+}
+
+/**
+ * The messages that can be dropped, oldest first: a call of tools with its results, any other message alone. If the
+ * last message is a result, its call and the results beside it come last, one by one.
+ */
+function partsOf(messages: readonly { readonly role: string }[]): (readonly number[])[] {
+  const last = messages.length - 1;
+  const parts: number[][] = [];
+  const begin = messages.findLastIndex(({ role }) => role !== "tool");
+  for (const [i, { role }] of messages.entries()) {
+    if (role === "system" || i === last) continue;
+    if (role === "tool" && i < begin && parts.length > 0) parts.at(-1)!.push(i);
+    else parts.push([i]);
+  }
+  return parts;
 }
 
 /** The first count below `to` that the template accepts. */

@@ -104,3 +104,29 @@ test("an error other than a template's refusal is thrown", () => {
   const messages = ["a", "b", "c"].map((text) => turn("user", text));
   expect(() => fitMessages(messages, { render: broken, fits: fitsIn(1) })).toThrow("bug");
 });
+
+test("results of tools are dropped together with their call", () => {
+  const messages = [
+    turn("system", "s"),
+    turn("user", "aaaa"),
+    turn("assistant", "b"), // calls two tools
+    turn("tool", "cc"),
+    turn("tool", "dd"),
+    turn("assistant", "e"),
+    turn("user", "f"),
+    turn("assistant", "g"), // calls two more
+    turn("tool", "hhh"),
+    turn("tool", "i"),
+  ];
+  for (const [limit, prompt] of [
+    [15, "sbccddefghhhi"],
+    [12, "sefghhhi"],
+    [8, "sefghhhi"],
+    [7, "sfghhhi"],
+    [6, "sghhhi"],
+    [5, "shhhi"], // a result without its call is better than none
+    [2, "si"],
+  ] as const) {
+    expect(fitMessages(messages, { render, fits: fitsIn(limit) })).toEqual({ prompt, wasCut: true });
+  }
+});
