@@ -12,6 +12,7 @@ import { belowPathCases } from "./below-path-cases.ts";
 import { catalogueCases } from "./catalogue-cases.ts";
 import { chatCases } from "./chat-cases.ts";
 import { documentCases } from "./document-cases.ts";
+import { editCases } from "./edit-cases.ts";
 import { endCases } from "./end-cases.ts";
 import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
@@ -54,6 +55,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     belowPathCases,
     undoCases,
     findingCases,
+    editCases,
     endCases,
     exportCases,
     catalogueCases,

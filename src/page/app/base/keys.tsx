@@ -45,6 +45,9 @@ export function KeysDialog() {
  */
 export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
 
+/** On a touch screen, Enter begins a new line. */
+export const isTouched = (): boolean => matchMedia("(hover: none) and (pointer: coarse)").matches;
+
 /** Shortcuts of the page; keys of a dialog, a menu or a text field are left to these. */
 export function onPageKey({ go, over, chats, isMenuOpen, notices }: App, event: KeyboardEvent): void {
   if (isComposing(event)) return;

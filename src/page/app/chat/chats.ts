@@ -32,7 +32,6 @@ import {
 } from "./tree.ts";
 
 const SAVE_MS = 1000;
-
 const lockName = (chat: string): string => `hearth-chat-${chat}`;
 
 export class Chats {
@@ -77,7 +76,7 @@ export class Chats {
   /** Shows a chat, or none for `undefined`. The last call wins, whichever read ends first. */
   async show(id: string | undefined): Promise<void> {
     this.#wanted = id;
-    const found = id === undefined ? undefined : await this.#load(id);
+    const found = id === undefined ? undefined : await this.read(id);
     const isWanted = this.#wanted === id;
     const left = isWanted ? this.#open.peek()?.chat.peek().id : id;
     if (left !== undefined && left !== this.#wanted && !this.#running.peek().has(left)) this.#held.delete(left);
@@ -104,8 +103,8 @@ export class Chats {
    * @param others models that answer in addition to the chat's own
    */
   async ask(id: string, draft: NewMessage, { parent, others }: Asking = {}): Promise<boolean> {
-    const open = await this.#load(id);
-    if (!open || this.#isBusy(id)) return false;
+    const open = await this.read(id);
+    if (!open || this.#refusesNow(id)) return false;
     if (await this.#isAnsweredElsewhere(id)) {
       this.#parts.notify(this.#parts.words().chat.elsewhere);
       return false;
@@ -118,7 +117,7 @@ export class Chats {
 
   /** Stores the results of tools; once every call of a message has one, the model continues. */
   async giveResults(id: string, parent: string, results: readonly ToolResult[]) {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     if (!open || this.#isBusy(id)) return;
     const messages = resultsOf(id, parent, results);
     const last = messages.at(-1)?.id ?? parent;
@@ -128,7 +127,7 @@ export class Chats {
 
   /** Stores the state of a call. Returns false if its message is gone. */
   async setCall(id: string, message: string, place: number, fields: Partial<ToolCall>): Promise<boolean> {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     const found = open?.messages.peek().get(message);
     const call = found?.calls?.[place];
     if (!open || !found?.calls || !call) return false;
@@ -138,8 +137,8 @@ export class Chats {
 
   /** Lets one or several models answer until each is done, stopped, or failed, which the messages record. */
   async answer(id: string, answering: Answering, others: readonly AnsweredBy[] = []): Promise<void> {
-    const open = await this.#load(id);
-    if (!open || this.#isBusy(id)) return;
+    const open = await this.read(id);
+    if (!open || this.#refusesNow(id)) return;
     const { locks, notify, words } = this.#parts;
     if (!locks) return this.#answer(open, answering, others);
     await locks.request(lockName(id), { ifAvailable: true }, async (lock) => {
@@ -155,7 +154,7 @@ export class Chats {
 
   /** Replaces the text of a message; the messages after it stay. */
   async rewrite(id: string, message: string, content: string): Promise<void> {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     const found = open?.messages.peek().get(message);
     if (!open || !found) return;
     const changed = { ...found, content };
@@ -164,14 +163,14 @@ export class Chats {
 
   /** Shows the newest path through a message. */
   async choose(id: string, message: string): Promise<void> {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     if (open) await this.#put(open, [], { leaf: leafUnder(open.messages.peek(), message) });
   }
 
   /** Continues with one of several simultaneous answers; the others become branches. */
   async settle(id: string, message: Message): Promise<void> {
-    const open = await this.#load(id);
-    if (!open || this.#isBusy(id)) return;
+    const open = await this.read(id);
+    if (!open || this.#refusesNow(id)) return;
     const group = columnsOf(open.messages.peek(), message);
     await this.#put(open, group.map(withoutMark), { leaf: message.id });
   }
@@ -182,19 +181,15 @@ export class Chats {
     this.sought.value = message;
   }
 
-  read(id: string): Promise<OpenChat | undefined> {
-    return this.#load(id);
-  }
-
   async change(id: string, fields: Partial<Omit<Chat, "id">>): Promise<void> {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     if (open) await this.#put(open, [], fields);
   }
 
   /** Deletes a message and everything after it, on every branch. */
   async removeMessage(id: string, message: Message): Promise<Removed | undefined> {
-    const open = await this.#load(id);
-    if (!open || this.#isBusy(id)) return undefined;
+    const open = await this.read(id);
+    if (!open || this.#refusesNow(id)) return undefined;
     const all = open.messages.peek();
     const { leaf } = open.chat.peek();
     const gone = withDescendants(all, message.id);
@@ -210,7 +205,7 @@ export class Chats {
 
   /** @param at the leaf before and after the deletion: a chat that has moved on keeps its leaf */
   async #restoreMessages(id: string, messages: readonly Message[], at: { leaf: string | null; left: string | null }) {
-    const open = await this.#load(id);
+    const open = await this.read(id);
     if (!open) return;
     const fields = open.chat.peek().leaf === at.left ? { leaf: at.leaf } : {};
     // saved before it is shown, because the user may close the tab at once
@@ -251,7 +246,13 @@ export class Chats {
     return this.#running.peek().has(id);
   }
 
-  async #load(id: string): Promise<OpenChat | undefined> {
+  /** True while a chat is being answered, and says so to the user. */
+  #refusesNow(id: string): boolean {
+    if (this.#isBusy(id)) this.#parts.notify(this.#parts.words().chat.busy);
+    return this.#isBusy(id);
+  }
+
+  async read(id: string): Promise<OpenChat | undefined> {
     const held = this.#held.get(id);
     if (held) return held;
     const chat =
@@ -390,8 +391,7 @@ export class Chats {
     const isBusy = this.#isBusy(news.id); // then the chat shows the answer, and its state here will be saved
     held.chat.value = isBusy ? { ...chat, leaf: held.chat.peek().leaf } : chat;
     if (isBusy) return;
-    const { db } = this.#parts;
-    const changed = news.messages ? await db.some(news.messages) : await db.messages(news.id);
+    const changed = await (news.messages ? this.#parts.db.some(news.messages) : this.#parts.db.messages(news.id));
     if (changed.some(({ state }) => state === "running")) void this.#follow(news.id);
     const kept = news.messages ? held.messages.peek() : [];
     held.messages.value = new Map([...kept, ...changed.map((each) => [each.id, each] as const)]);

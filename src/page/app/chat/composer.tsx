@@ -3,7 +3,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { hugeLines } from "../base/huge-lines.ts";
-import { isComposing } from "../base/keys.tsx";
+import { isComposing, isTouched } from "../base/keys.tsx";
 import { Icon } from "../base/icons.tsx";
 import { Attachments, useAttached } from "./attached.tsx";
 import type { NewMessage, OpenChat } from "./chat-types.ts";
@@ -135,9 +135,6 @@ interface WritingProps {
  * no plain text.
  */
 const FORMATTED = ["text/plain", "text/html"] as const;
-
-/** On a touch screen, Enter begins a new line. */
-const isTouched = (): boolean => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 function Writing({ content, onSend, onFiles, onEditLast, onKeep, suggestion }: WritingProps) {
   const { composer: words } = useWords();

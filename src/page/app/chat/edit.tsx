@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { hugeLines } from "../base/huge-lines.ts";
-import { isComposing } from "../base/keys.tsx";
+import { isComposing, isTouched } from "../base/keys.tsx";
 import type { Message } from "./tree.ts";
 import { Button, typed } from "../base/controls.tsx";
 
@@ -21,14 +21,7 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
   const content = useSignal(text);
   const area = useRef<HTMLTextAreaElement>(null);
   const isQuestion = message.role === "user";
-  useLayoutEffect(() => {
-    const before = document.activeElement;
-    area.current?.focus();
-    area.current?.setSelectionRange(text.length, text.length);
-    return () => {
-      if (before instanceof HTMLElement) before.focus();
-    };
-  }, []);
+  useFieldFocus(area);
   const save = (): void => {
     const { content: before } = message;
     onDone();
@@ -44,12 +37,16 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
   const branch = (): void => {
     onDone();
     const { pictures = [], files = [] } = message;
-    void chats.ask(message.chat, { content: content.value, pictures, files }, { parent: message.parent });
+    const { value } = content;
+    void chats.ask(message.chat, { content: value, pictures, files }, { parent: message.parent }).then((isSent) => {
+      if (!isSent) onReopen(value);
+    });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (isComposing(event)) return;
+    const isCommand = event.ctrlKey || event.metaKey;
     if (event.key === "Escape") discard();
-    else if (event.key === "Enter" && !event.shiftKey && (isQuestion || event.ctrlKey || event.metaKey)) {
+    else if (event.key === "Enter" && !event.shiftKey && ((isQuestion && !isTouched()) || isCommand)) {
       (isQuestion ? branch : save)();
     } else return;
     event.preventDefault();
@@ -77,4 +74,24 @@ export function EditField({ message, text = message.content, onDone, onReopen }:
       </div>
     </div>
   );
+}
+
+/** Moves the focus into a field, and back once the field is gone. */
+function useFieldFocus(area: { readonly current: HTMLTextAreaElement | null }): void {
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    area.current?.focus();
+    const end = area.current?.value.length ?? 0;
+    area.current?.setSelectionRange(end, end);
+    const article = area.current?.closest("article");
+    return () =>
+      requestAnimationFrame(() => {
+        if (document.activeElement !== document.body) return; // the user has moved on
+        const button = article?.querySelector<HTMLElement>("[data-edit]");
+        const composer = isTouched() ? undefined : document.querySelector<HTMLElement>("#composer"); // no keyboard
+        const isThere = (each: unknown) => each instanceof HTMLElement && each.isConnected && each !== document.body;
+        const back = [before, button].find(isThere) ?? composer;
+        if (back instanceof HTMLElement) back.focus();
+      });
+  }, []);
 }

@@ -28,7 +28,7 @@ export function MessageActions({ message, isLast, branches, onEdit }: ActionProp
       {role === "assistant" && <SpeakButton message={message} />}
       <CopyButton text={() => message.content} label={words.copy} />
       {role !== "tool" && (
-        <IconButton icon="edit" label={words.edit} size={16} onClick={() => onEdit({ id: message.id })} />
+        <IconButton icon="edit" label={words.edit} size={16} data-edit onClick={() => onEdit({ id: message.id })} />
       )}
       {role === "assistant" && (
         <IconButton

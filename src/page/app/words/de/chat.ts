@@ -87,6 +87,7 @@ export const chat: Words["chat"] = {
   changed: "Nachricht geändert.",
   discarded: "Änderungen verworfen.",
   askAgain: "Als neue Version senden",
+  busy: "Das Modell antwortet noch. Warten oder stoppen.",
   elsewhere: "Ein anderer Tab beantwortet diesen Chat gerade. Dort stoppen oder warten.",
   notSaved: (why) => `Dieser Chat konnte nicht gespeichert werden: ${why}`,
   noRoom: "Der Browser hat keinen Speicherplatz mehr für diese Seite. Bitte einige Chats exportieren und löschen.",

@@ -88,6 +88,7 @@ export const chat = {
   changed: "Changed the message.",
   discarded: "Discarded your changes.",
   askAgain: "Send as a new version",
+  busy: "The model is still answering. Wait for it, or stop it.",
   elsewhere: "Another tab is answering this chat. Wait for it, or stop it there.",
   notSaved: (why: string) => `This chat could not be saved: ${why}`,
   noRoom: "the browser has no more storage for this page. Export and delete some chats.",

@@ -99,6 +99,7 @@ export const chat: Words["chat"] = {
   changed: "Mensaje modificado.",
   discarded: "Cambios descartados.",
   askAgain: "Enviar como versión nueva",
+  busy: "El modelo aún está respondiendo. Espera a que termine o detenlo.",
   elsewhere: "Otra pestaña está respondiendo en este chat. Espera a que termine o detenla allí.",
   notSaved: (why) => `No se pudo guardar este chat: ${why}`,
   noRoom: "el navegador no tiene más espacio para esta página. Exporta y elimina algunos chats.",

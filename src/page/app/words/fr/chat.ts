@@ -105,6 +105,7 @@ export const chat: Words["chat"] = {
   changed: "Message modifié.",
   discarded: "Modifications abandonnées.",
   askAgain: "Envoyer comme nouvelle version",
+  busy: "Le modèle répond encore. Attendez la fin, ou arrêtez la réponse.",
   elsewhere: "Un autre onglet répond dans cette discussion. Attendez la fin, ou arrêtez la réponse là-bas.",
   notSaved: (why) => `Impossible d’enregistrer cette discussion\u00a0: ${why}`,
   noRoom: "le navigateur n’a plus de place pour cette page. Exportez et supprimez quelques discussions.",

@@ -85,6 +85,7 @@ export const chat: Words["chat"] = {
   changed: "消息已修改。",
   discarded: "已放弃修改。",
   askAgain: "作为新版本发送",
+  busy: "模型仍在回答。请等待，或停止回答。",
   elsewhere: "另一个标签页正在回答此对话。请等待，或在那里停止。",
   notSaved: (why) => `无法保存此对话：${why}`,
   noRoom: "浏览器已没有可供此页面使用的存储空间。请导出并删除一些对话。",
