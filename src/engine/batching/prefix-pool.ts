@@ -2,13 +2,18 @@
 import type { Checkpoint, KvBlocks } from "../program/kept-slots.ts";
 import type { SnapshotStore } from "../formats/snapshots.ts";
 import { isLasting, NO_ADAPTERS } from "./adapter-set.ts";
-import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node } from "./prefix-tree.ts";
+import { attachSnapshots, nodesBelow, sizeOf, type KeptCheckpoint, type Node, type Siblings } from "./prefix-tree.ts";
+
+/** Maximum number of nodes that are only stored: nothing says when the store evicts their snapshots. */
+const STORED_MAX = 16_384;
 
 export interface PoolOptions {
   readonly blocks: KvBlocks;
   /** Maximum bytes in memory. */
   readonly bytesMax: number;
   readonly snapshots: SnapshotStore | undefined;
+  /** Maximum number of nodes that are not in memory, for tests. */
+  readonly storedMax?: number;
   /** Memory that the process can still allocate; undefined: unknown. */
   readonly freeBytes?: (() => number) | undefined;
 }
@@ -20,8 +25,8 @@ export interface BlockData {
 }
 
 export interface Pool {
-  /** The first blocks of the prefixes that these adapters computed. */
-  roots(adapters: string): Node[];
+  /** The first blocks of the prefixes that these adapters computed; empty if they computed none. */
+  roots(adapters: string): readonly Node[];
   readonly bytes: number;
   readonly ready: Promise<void>;
   /** The content of a block, from memory or storage; undefined if it is lost. Stored content stays stored. */
@@ -39,33 +44,31 @@ export interface Pool {
   packed(): Promise<void>;
 }
 
-export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
-  const { roots, siblingsOf, remove } = makeRoots();
-  // Nodes in memory in order of use, the latest last. A parent counts as used after its children, so the first node has
-  // no children in memory.
-  const used = new Set<Node>();
-  let bytes = 0;
-  const use = (node: Node): void => {
-    used.add(node);
-    bytes += sizeOf(node);
-  };
-  const unuse = (node: Node): void => {
-    if (used.delete(node)) bytes -= sizeOf(node);
-  };
+export function makePool({ blocks, bytesMax, snapshots, storedMax = STORED_MAX }: PoolOptions): Pool {
+  const { siblings, push, remove } = makeRoots();
+  const order = makeOrder();
   const drop = (node: Node): void => {
     remove(node);
     for (const each of nodesBelow(node)) {
-      unuse(each);
+      order.remove(each);
       if (each.name !== undefined) snapshots?.remove(each.name);
     }
   };
   const { store, packed } = makeWriter(blocks, snapshots);
+  const keepStored = (node: Node): void => {
+    letGo(node);
+    order.stored.add(node);
+    for (const oldest of order.stored) {
+      if (order.stored.size <= storedMax) return;
+      drop(oldest);
+    }
+  };
   return {
-    roots,
+    roots: (adapters) => siblings(undefined, adapters),
     get bytes() {
-      return bytes;
+      return order.bytes;
     },
-    ready: attach(roots, blocks, snapshots),
+    ready: attach({ siblings, push: (node) => (push(node), keepStored(node)) }, blocks, snapshots),
     read(node) {
       const { bytes: kept, checkpoints, name } = node;
       if (kept) return { bytes: kept, checkpoints: checkpoints.flatMap(({ value }) => value ?? []) };
@@ -74,64 +77,95 @@ export function makePool({ blocks, bytesMax, snapshots }: PoolOptions): Pool {
       return data;
     },
     add(node) {
-      siblingsOf(node).push(node);
-      use(node);
+      push(node);
+      order.use(node);
       store(node);
     },
     putAside(node) {
       store(node);
       if (node.name === undefined) return false;
-      siblingsOf(node).push(node);
-      letGo(node);
+      push(node);
+      keepStored(node);
       return true;
     },
     change(node, checkpoints, own) {
-      unuse(node);
+      order.remove(node);
       Object.assign(node, { checkpoints, bytes: own });
-      use(node);
+      order.use(node);
       store(node);
     },
     drop,
     touch(last) {
       const path = pathTo(last);
-      for (const node of path.toReversed()) if (used.delete(node)) used.add(node);
+      for (const node of path.toReversed()) order.touch(node);
       snapshots?.touch(path.flatMap(({ name }) => name ?? []));
     },
     shrink() {
-      for (const node of used) {
-        if (bytes <= bytesMax) return;
-        unuse(node);
+      for (const node of order.inMemory) {
+        if (order.bytes <= bytesMax) return;
+        order.remove(node);
         if (node.name === undefined) drop(node);
-        letGo(node);
+        else keepStored(node);
       }
     },
     packed,
   };
 }
 
-/** The first blocks, by the adapters that made them. */
-function makeRoots() {
-  const byAdapters = new Map<string, Node[]>();
-  const roots = (adapters: string): Node[] => {
-    const known = byAdapters.get(adapters) ?? [];
-    byAdapters.set(adapters, known);
-    return known;
-  };
-  const siblingsOf = ({ parent, adapters }: Node): Node[] => parent?.children ?? roots(adapters);
+/**
+ * Nodes in order of use, the latest last. A parent counts as used after its children, so the first node in memory has
+ * no children there.
+ */
+function makeOrder() {
+  const inMemory = new Set<Node>();
+  const stored = new Set<Node>();
+  let bytes = 0;
   return {
-    roots,
-    siblingsOf,
+    inMemory,
+    /** Nodes that are not in memory. */
+    stored,
+    /** Bytes of the nodes in memory. */
+    get bytes() {
+      return bytes;
+    },
+    use(node: Node): void {
+      inMemory.add(node);
+      bytes += sizeOf(node);
+    },
+    touch(node: Node): void {
+      for (const nodes of [inMemory, stored]) if (nodes.delete(node)) nodes.add(node);
+    },
     remove(node: Node): void {
-      const siblings = siblingsOf(node);
-      siblings.splice(siblings.indexOf(node), 1);
-      if (!node.parent && siblings.length === 0) byAdapters.delete(node.adapters);
+      if (inMemory.delete(node)) bytes -= sizeOf(node);
+      stored.delete(node);
     },
   };
 }
 
-async function attach(roots: Pool["roots"], { length }: KvBlocks, snapshots: SnapshotStore | undefined): Promise<void> {
+/** The first blocks, by the adapters that made them: a request may name any scale, so only they have an entry. */
+function makeRoots(): Siblings & { remove(node: Node): void } {
+  const byAdapters = new Map<string, Node[]>();
+  return {
+    siblings: (parent, adapters) => parent?.children ?? byAdapters.get(adapters) ?? [],
+    push(node) {
+      const { parent, adapters } = node;
+      const there = parent?.children ?? byAdapters.get(adapters);
+      if (there) there.push(node);
+      else byAdapters.set(adapters, [node]);
+    },
+    remove(node) {
+      const { parent, adapters } = node;
+      const there = parent?.children ?? byAdapters.get(adapters) ?? [];
+      const at = there.indexOf(node);
+      if (at >= 0) there.splice(at, 1);
+      if (!parent && there.length === 0) byAdapters.delete(adapters);
+    },
+  };
+}
+
+async function attach(tree: Siblings, { length }: KvBlocks, snapshots: SnapshotStore | undefined): Promise<void> {
   if (!snapshots) return;
-  for (const name of attachSnapshots(roots, await snapshots.list(), length)) snapshots.remove(name);
+  for (const name of attachSnapshots(tree, await snapshots.list(), length)) snapshots.remove(name);
 }
 
 function pathTo(last: Node): Node[] {

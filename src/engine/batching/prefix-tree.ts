@@ -30,6 +30,14 @@ export interface Node {
   name: string | undefined;
 }
 
+/** The nodes of a tree, by parent. */
+export interface Siblings {
+  /** The nodes after a parent; undefined: the first blocks that these adapters made. */
+  siblings(parent: Node | undefined, adapters: string): readonly Node[];
+  /** Adds a node after its siblings. */
+  push(node: Node): void;
+}
+
 /** Bytes of memory. */
 export const sizeOf = ({ bytes, checkpoints }: Node): number =>
   NODE_BYTES + (bytes?.length ?? 0) + checkpoints.reduce((sum, each) => sum + (each.value ? each.bytes : 0), 0);
@@ -57,12 +65,9 @@ export function* nodesBelow(node: Node): Generator<Node> {
   for (const child of node.children) yield* nodesBelow(child);
 }
 
-/**
- * Adds stored nodes to an empty tree; returns the names of snapshots that have no place in it.
- * @param roots the first blocks, by adapters
- */
+/** Adds stored nodes to an empty tree; returns the names of snapshots that have no place in it. */
 export function attachSnapshots(
-  roots: (adapters: string) => Node[],
+  { siblings, push }: Siblings,
   infos: readonly SnapshotInfo[],
   blockLength: number,
 ): string[] {
@@ -72,8 +77,8 @@ export function attachSnapshots(
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const { parent } = next;
     for (const { name, tokens, checkpoints, adapters = NO_ADAPTERS } of behind.get(next.name) ?? []) {
-      const siblings = parent?.children ?? roots(adapters);
-      const isKnown = nearest(siblings, tokens, { first: 0, limit: tokens.length })[1] === tokens.length;
+      const others = siblings(parent, adapters);
+      const isKnown = nearest(others, tokens, { first: 0, limit: tokens.length })[1] === tokens.length;
       if (tokens.length > blockLength || isKnown) continue;
       const node: Node = {
         tokens,
@@ -85,7 +90,7 @@ export function attachSnapshots(
         checkpoints: checkpoints.map((each) => ({ ...each, value: undefined })),
         name,
       };
-      siblings.push(node);
+      push(node);
       unused.delete(name);
       if (tokens.length === blockLength) waiting.push({ parent: node, name });
     }

@@ -12,6 +12,7 @@ import type { PromptSegment } from "../../../src/engine/batching/prompt.ts";
 import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";
 import { openSnapshots } from "../../../src/engine/formats/files/snapshots.ts";
 import { makePrefixCache, type PrefixCache } from "../../../src/engine/batching/prefix-cache.ts";
+import { makePool } from "../../../src/engine/batching/prefix-pool.ts";
 import { makeBlocks } from "./blocks.ts";
 import { END, expectedText, hashNext, makeBench, type Next } from "./fakes.ts";
 
@@ -312,4 +313,34 @@ test("a saved prefix stays within the bound of the cache, and leaves memory free
   const short = make(1e6);
   await save(short, slots, tokens);
   expect(short.match(tokens, 320).length).toBe(64); // two blocks of 32 bytes
+});
+
+test("prefixes whose snapshots the store may have evicted do not pile up", async () => {
+  const { blocks, slots } = makeBlocks(4);
+  const there = new Set<string>();
+  const snapshots: SnapshotStore = {
+    list: async () => [],
+    read: () => undefined,
+    write: ({ name }) => void there.add(name),
+    remove: (name) => void there.delete(name),
+    touch: () => {},
+    flush: async () => {},
+  };
+  const cache = makePrefixCache({ blocks, bytesMax: 3000, snapshots, storedMax: 20 });
+  const prompts = Array.from({ length: 50 }, (_, n) => Array.from({ length: 8 }, (_, i) => n * 8 + i));
+  for (const prompt of prompts) await save(cache, slots, prompt);
+  expect(there.size).toBeLessThanOrEqual(22); // two more are in memory
+  const lengths = prompts.map((prompt) => cache.match(prompt, 8).length);
+  expect(lengths.slice(-10)).toEqual(Array.from({ length: 10 }, () => 8)); // the latest
+  expect(lengths.slice(0, 30)).toEqual(Array.from({ length: 30 }, () => 0));
+});
+
+test("a request with adapters whose prefixes are not kept leaves nothing behind", async () => {
+  const { blocks } = makeBlocks(4);
+  const pool = makePool({ blocks, bytesMax: 3000, snapshots: undefined });
+  const asked = Array.from({ length: 100 }, (_, i) => new WeakRef(pool.roots(`[["a.gguf",${i / 100}]]`)));
+  await Bun.sleep(0); // references are weak from the next turn on
+  Bun.gc(true);
+  expect(asked.filter((list) => list.deref()).length).toBeLessThan(10);
+  expect(pool.roots("")).toEqual([]);
 });
