@@ -28,8 +28,8 @@ interface Connection {
   readonly client: Client;
   /** The reason that we ended the connection; undefined if we did not. */
   ended: string | undefined;
-  /** Rejects when we end the connection. */
-  readonly dead: Promise<never>;
+  /** Aborted when we end the connection. A promise of that would keep the result of every request that waits for it. */
+  readonly over: AbortSignal;
   /** Messages since the last request. */
   received: number;
   readonly lastWords: () => string;
@@ -43,6 +43,8 @@ export class McpServer {
   readonly #config: ServerConfig;
   readonly #parts: TransportParts;
   #connection: Promise<Connection> | undefined;
+  /** Ends the opening of the connection. */
+  #opening = new AbortController();
 
   constructor(config: ServerConfig, parts: TransportParts) {
     this.name = parts.name;
@@ -106,6 +108,7 @@ export class McpServer {
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#connection = undefined;
+    this.#opening.abort(new AppError("cancelled", "it was closed before it answered"));
     const open = await connection?.catch(() => undefined);
     await open?.client.close().catch(() => {}); // the program is ended in any case
   }
@@ -127,9 +130,9 @@ export class McpServer {
     connection.received = 0;
     const timeout = this.#config.callTimeout;
     try {
-      const { client, dead } = connection;
+      const { client, over } = connection;
       const answering = client.request(request, ResultSchema, { timeout, ...(signal && { signal }) });
-      const answer: unknown = await Promise.race([answering, dead]);
+      const answer: unknown = await abortable(answering, [over]);
       if (isObject(answer)) return { result: answer };
     } catch (error) {
       signal?.throwIfAborted();
@@ -146,25 +149,28 @@ export class McpServer {
   async #connect(signal?: AbortSignal): Promise<Connection> {
     if (!this.#connection) {
       const forget = (): void => void (this.#connection === opening && (this.#connection = undefined));
-      const opening = this.#open(forget);
+      this.#opening = new AbortController();
+      const opening = this.#open(forget, this.#opening.signal);
       opening.catch(forget);
       this.#connection = opening;
     }
     return signal ? abortable(this.#connection, [signal]) : this.#connection;
   }
 
-  /** @param forget called when the connection ends */
-  async #open(forget: () => void): Promise<Connection> {
+  /**
+   * @param forget called when the connection ends
+   * @param closing ends the opening
+   */
+  async #open(forget: () => void, closing: AbortSignal): Promise<Connection> {
     const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
     const { transport, kill, lastWords } = await makeTransport(this.#config, this.#parts);
     const client = new Client({ name: "hearth", version: VERSION });
-    const dead = Promise.withResolvers<never>();
-    dead.promise.catch(() => {}); // only requests under way need it
-    const connection: Connection = { client, ended: undefined, dead: dead.promise, received: 0, lastWords };
+    const over = new AbortController();
+    const connection: Connection = { client, ended: undefined, over: over.signal, received: 0, lastWords };
     const end = (reason: string): void => {
       connection.ended ??= reason;
       forget();
-      dead.reject(new Error(reason));
+      over.abort();
       kill(); // a program that sends too much would not read a request to stop
       void transport.close().catch(() => {}); // the connection has its reason already
     };
@@ -187,7 +193,7 @@ export class McpServer {
       // the library's transports do not satisfy its own interface under exactOptionalPropertyTypes
       const given = transport as Parameters<Client["connect"]>[0];
       const connected = client.connect(given, { timeout: connectTimeout }); // some of its messages have no time limit
-      await inTime(connected, { ms: connectTimeout, late });
+      await abortable(inTime(connected, { ms: connectTimeout, late }), [closing]);
       return connection;
     } catch (error) {
       const reason = connection.ended ?? messageOf(error);

@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type McpServer, type McpServers, readMcpServers } from "../../../src/runtime/mcp/index.ts";
 import { afterTest, cleanUp } from "../../cleanups.ts";
@@ -108,6 +109,13 @@ describe("a server that", () => {
     30_000,
   );
 
+  test("hangs at once does not hold up the one who closes it", async () => {
+    const server = await scripted("hangs-at-once");
+    const listed = server.tools().catch((error: Error) => error.message);
+    await server.close();
+    expect(await listed).toContain("it was closed before it answered");
+  });
+
   test("dies in a call fails that call, and is started again for the next", async () => {
     const server = await scripted("dies");
     await expect(server.call("t", {})).rejects.toThrow("Connection closed");
@@ -128,6 +136,17 @@ describe("a server that", () => {
     expect(problems.join("\n")).toContain("there are two tools 'good'");
     expect(problems.join("\n")).toContain("the schema of 'list' does not describe an object");
   }, 30_000);
+
+  test("answers again and again leaves no answer in memory", async () => {
+    const server = await scripted("works");
+    const promises = async (): Promise<number> => {
+      for (let i = 0; i < 100; i++) await server.call("t", {});
+      Bun.gc(true);
+      return heapStats().objectTypeCounts["Promise"] ?? 0;
+    };
+    const before = await promises();
+    expect((await promises()) - before).toBeLessThan(50);
+  });
 
   test("answers at length has its text cut to 32,000 characters", async () => {
     const { text } = await (await scripted("long")).call("t", {});
