@@ -87,3 +87,23 @@ test("with webhooks, run_agent and post_event reach the agent, with the hook tok
   const stranger = await connect(world.url);
   expect(await stranger.callTool({ name: "run_agent", arguments: { message: "x" } })).toMatchObject({ isError: true });
 });
+
+test("a client that leaves while a tool server hangs is no bug of ours", async () => {
+  const home = mkdtempSync(join(tmpdir(), "hearth-mcp-hangs-"));
+  const config = join(home, "hearth.json5");
+  const args = [join(import.meta.dir, "../runtime/mcp/scripted-server.ts"), "hangs-at-once"];
+  writeFileSync(config, JSON.stringify({ mcp: { servers: { hangs: { command: process.execPath, args } } } }));
+  const mcp = readMcpServers({ env: {}, flags: { config }, home });
+  const harness = await makeHarness({}, { mcp });
+  afterTest(async () => {
+    await harness.close();
+    await mcp.close();
+    rmSync(home, { recursive: true });
+  });
+  const client = new AbortController();
+  const answer = harness.app.handle(new Request("http://localhost/api/mcp", { signal: client.signal }));
+  await new Promise(setImmediate);
+  client.abort();
+  expect((await answer).status).toBe(499);
+  expect(harness.logs.filter(({ level }) => level === "error")).toEqual([]);
+});

@@ -62,8 +62,9 @@ export function makeAnswer(parts: { log: Logger; record: Recorder; hidePaths: Hi
     };
     const note: Exchange["note"] = (fields) => void Object.assign(notes, fields);
     const gone = new AbortController();
-    request.signal.addEventListener("abort", () => gone.abort(), { once: true });
-    if (request.signal.aborted) gone.abort();
+    const leave = (): void => gone.abort(new AppError("cancelled", "request canceled")); // waits throw the reason
+    request.signal.addEventListener("abort", leave, { once: true });
+    if (request.signal.aborted) leave();
     const onEnd = (error?: unknown): void => end(isCancelled(error) ? statusOf(error) : 200, error);
     try {
       const reply = await handler({ request, requestId, signal: gone.signal, note });
