@@ -19,6 +19,19 @@ interface MenuProps {
   readonly class?: string;
 }
 
+/** Shows a menu at the other side of its button if more of it is visible there. */
+function turn(menu: HTMLElement): void {
+  const list = menu.querySelector<HTMLElement>(".menu-list")!;
+  const frame = (menu.closest(".log, .chat-list") ?? document.body).getBoundingClientRect();
+  const hidden = (): number => {
+    const { top, bottom } = list.getBoundingClientRect();
+    return Math.max(0, frame.top - top) + Math.max(0, bottom - frame.bottom);
+  };
+  const before = hidden();
+  list.classList.add("turned");
+  if (hidden() >= before) list.classList.remove("turned");
+}
+
 export function Menu({ label, items, children, class: name = "icon-button" }: MenuProps) {
   const isOpen = useSignal(false);
   const root = useRef<HTMLDivElement>(null);
@@ -27,7 +40,9 @@ export function Menu({ label, items, children, class: name = "icon-button" }: Me
     ...(root.current?.querySelectorAll<HTMLButtonElement>("[role=menuitem]") ?? []),
   ];
   useLayoutEffect(() => {
-    if (!isOpen.value) return undefined; // focus now: the next key is for the menu
+    if (!isOpen.value) return undefined;
+    turn(root.current!);
+    // focus now: the next key is for the menu
     entries()[0]?.focus();
     const leave = (event: Event): void => {
       if (!root.current?.contains(event.target as Node)) isOpen.value = false;
