@@ -1,10 +1,12 @@
-/** The head of a view: the button for the list of chats on a narrow page, a title, and actions. */
+/** The head of a view: the button for the list of chats on a narrow page, a title, also of the tab, and actions. */
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { Icon } from "./icons.tsx";
 
-export function ViewHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+export function ViewHead({ title, children }: { title: string; children?: ComponentChildren }) {
   const { isMenuOpen } = useApp();
+  useEffect(() => void (document.title = `${title} · Hearth`), [title]);
   return (
     <header class="view-head">
       <button
