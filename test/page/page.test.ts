@@ -16,6 +16,7 @@ import { editCases } from "./edit-cases.ts";
 import { endCases } from "./end-cases.ts";
 import { exportCases } from "./export-cases.ts";
 import { findingCases } from "./finding-cases.ts";
+import { frameCases } from "./frame-cases.ts";
 import { formulaCases } from "./formula-cases.ts";
 import { inPageCases } from "./in-page-cases.ts";
 import { languageCases } from "./language-cases.ts";
@@ -58,6 +59,7 @@ describe.skipIf(refusal !== undefined)(`the page in a headless browser${refusal 
     editCases,
     endCases,
     exportCases,
+    frameCases,
     catalogueCases,
     documentCases,
     modelFilesCases,

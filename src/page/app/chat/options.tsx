@@ -1,5 +1,7 @@
 /** Settings of a chat: system prompt, sampling, thinking, tools. */
-import type { Signal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
+import { useId } from "preact/hooks";
+import { countText } from "../base/format.ts";
 import { useWords } from "../context.ts";
 import { Dialog } from "../base/dialog.tsx";
 import type { Words } from "../words/index.ts";
@@ -119,11 +121,14 @@ interface NumberFieldProps {
 
 function NumberField({ option: { name, min, max, step }, options, onChange }: NumberFieldProps) {
   const { options: words } = useWords();
-  const set = (text: string): void => {
+  const isWrong = useSignal(false);
+  const id = useId();
+  const set = ({ value: text, validity }: HTMLInputElement): void => {
     const { [name]: _, ...rest } = options;
     const value = Number(text);
-    if (text.trim() === "") onChange({ options: rest });
-    else if (Number.isFinite(value) && value >= min && value <= max) onChange({ options: { ...rest, [name]: value } });
+    const isInside = value >= min && value <= max && (step < 1 || Number.isInteger(value));
+    isWrong.value = validity.badInput || (text !== "" && !isInside);
+    onChange({ options: text === "" || isWrong.value ? rest : { ...rest, [name]: value } });
   };
   return (
     <Field label={words.names[name]}>
@@ -133,8 +138,13 @@ function NumberField({ option: { name, min, max, step }, options, onChange }: Nu
         {...{ min, max, step }}
         placeholder={words.modelsOwn}
         defaultValue={options[name] === undefined ? "" : String(options[name])}
-        onInput={(event) => set(event.currentTarget.value)}
+        aria-invalid={isWrong.value}
+        aria-describedby={id}
+        onInput={(event) => set(event.currentTarget)}
       />
+      <small id={id} class="problem" role="status">
+        {isWrong.value && words.notInside(countText(min), countText(max), step < 1)}
+      </small>
     </Field>
   );
 }

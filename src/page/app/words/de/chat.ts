@@ -259,6 +259,8 @@ export const options: Words["options"] = {
     num_predict: "Maximale Antwortlänge, Tokens",
     num_ctx: "Kontext, Tokens",
   },
+  notInside: (min, max, isDecimal) =>
+    `Nicht verwendet. Erwartet wird eine ${isDecimal ? "Zahl" : "ganze Zahl"} von ${min} bis ${max}.`,
   modelsOwn: "Vorgabe",
   tools: "Werkzeuge, als JSON",
   notTools: 'Das ist keine Liste von Werkzeugen. Erwartet wird JSON wie [{"type": "function", …}].',

@@ -267,6 +267,8 @@ export const options = {
     num_predict: "Longest answer, tokens",
     num_ctx: "Context, tokens",
   },
+  notInside: (min: string, max: string, isDecimal: boolean) =>
+    `Not used. Expected a ${isDecimal ? "" : "whole "}number from ${min} to ${max}.`,
   modelsOwn: "default",
   tools: "Tools, as JSON",
   notTools: 'This is not a list of tools. Expected JSON such as [{"type": "function", …}].',

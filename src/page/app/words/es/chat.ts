@@ -274,6 +274,7 @@ export const options: Words["options"] = {
     num_predict: "Longitud máxima, tokens",
     num_ctx: "Contexto, tokens",
   },
+  notInside: (min, max, isDecimal) => `No se usa. Se espera un número ${isDecimal ? "" : "entero "}de ${min} a ${max}.`,
   modelsOwn: "predeterminado",
   tools: "Herramientas, en JSON",
   notTools: 'Esto no es una lista de herramientas. Se esperaba JSON como [{"type": "function", …}].',

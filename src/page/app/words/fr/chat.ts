@@ -281,6 +281,8 @@ export const options: Words["options"] = {
     num_predict: "Longueur maximale, tokens",
     num_ctx: "Contexte, tokens",
   },
+  notInside: (min, max, isDecimal) =>
+    `Non utilisé. Un nombre ${isDecimal ? "" : "entier "}de ${min} à ${max} est attendu.`,
   modelsOwn: "par défaut",
   tools: "Outils, en JSON",
   notTools: 'Ce n’est pas une liste d’outils. Attendu\u00a0: du JSON tel que [{"type": "function", …}].',

@@ -257,6 +257,8 @@ export const options: Words["options"] = {
     num_predict: "回答の最大トークン数",
     num_ctx: "コンテキスト（トークン）",
   },
+  notInside: (min, max, isDecimal) =>
+    `使用されません。${min}～${max} の${isDecimal ? "数" : "整数"}を入力してください。`,
   modelsOwn: "既定",
   tools: "ツール（JSON）",
   notTools: 'ツールのリストではありません。[{"type": "function", …}] のような JSON を入力してください。',

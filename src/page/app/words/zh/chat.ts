@@ -252,6 +252,7 @@ export const options: Words["options"] = {
     num_predict: "回答长度上限（token）",
     num_ctx: "上下文（token）",
   },
+  notInside: (min, max, isDecimal) => `未使用。应为 ${min} 到 ${max} 之间的${isDecimal ? "数" : "整数"}。`,
   modelsOwn: "默认",
   tools: "工具（JSON）",
   notTools: '这不是工具列表。应为 JSON，例如 [{"type": "function", …}]。',
