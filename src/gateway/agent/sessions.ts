@@ -1,6 +1,6 @@
 /**
- * Sessions: append-only transcripts by key. All functions are parts of transactions, so that callers store a turn and
- * its consequences in one.
+ * Sessions: transcripts by key. Entries only come, until nothing reads them. All functions are parts of
+ * transactions, so that callers store a turn and its consequences in one.
  */
 import { AppError } from "../../base/index.ts";
 import { execute, placeholders, queryAll, queryOne, type Transaction } from "../database/store.ts";
@@ -161,6 +161,9 @@ export function* listEntries(of: { sessionKey: string; limit: number }): Transac
   return rows.map(entryOf).toReversed();
 }
 
+/** Number of the latest entries of a transcript that stay readable, compacted or not. */
+export const READ_MAX = 2000;
+
 export interface StoredMessage {
   readonly seq: number;
   readonly message: Message;
@@ -172,14 +175,18 @@ export interface History {
   readonly messages: readonly StoredMessage[];
 }
 
-/** The history that a session's next turn continues: the last compaction, and the messages after it. */
-export function* historyOf(sessionKey: string): Transaction<History> {
+function* lastCompaction(sessionKey: string): Transaction<History["compaction"]> {
   const last = yield* queryOne<EntryRow>(
     "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
     sessionKey,
   );
   const body = last ? entryOf(last).body : undefined;
-  const compaction = body?.kind === "compaction" ? body : undefined;
+  return body?.kind === "compaction" ? body : undefined;
+}
+
+/** The history that a session's next turn continues: the last compaction, and the messages after it. */
+export function* historyOf(sessionKey: string): Transaction<History> {
+  const compaction = yield* lastCompaction(sessionKey);
   const rows = yield* queryAll<EntryRow>(
     "SELECT * FROM session_entries WHERE session_key = $1 AND kind = 'message' AND seq > $2 ORDER BY seq",
     sessionKey,
@@ -213,3 +220,41 @@ export const pruneSessions = ({
     ...keep,
     limit,
   );
+
+/** Keys of sessions with entries that `pruneEntries` may delete. */
+export function* longSessions(): Transaction<readonly string[]> {
+  const text = "SELECT session_key FROM session_entries GROUP BY session_key HAVING count(*) > $1";
+  return (yield* queryAll<{ session_key: string }>(text, READ_MAX)).map((row) => row.session_key);
+}
+
+/**
+ * Deletes entries that nothing reads: all that the last compaction stands for, except the latest `READ_MAX`.
+ * @param before newer ones stay: their runs may be repeated
+ * @returns number of deleted entries
+ */
+export function* pruneEntries({
+  sessionKey,
+  before,
+  limit,
+}: {
+  sessionKey: string;
+  before: number;
+  limit: number;
+}): Transaction<number> {
+  const compaction = yield* lastCompaction(sessionKey);
+  const oldestRead = yield* queryOne<{ seq: number }>(
+    "SELECT seq FROM session_entries WHERE session_key = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2",
+    sessionKey,
+    READ_MAX - 1,
+  );
+  if (!compaction || !oldestRead) return 0;
+  return yield* execute(
+    `DELETE FROM session_entries WHERE seq IN (SELECT seq FROM session_entries
+       WHERE session_key = $1 AND seq <= $2 AND seq < $3 AND created_at < $4 LIMIT $5)`,
+    sessionKey,
+    compaction.through,
+    oldestRead.seq,
+    before,
+    limit,
+  );
+}

@@ -13,7 +13,7 @@ export const SESSIONS = `
     last_thread TEXT
   ) STRICT;
   CREATE INDEX sessions_updated ON sessions (updated_at);
-  -- transcripts: rows are only ever added
+  -- transcripts
   CREATE TABLE session_entries (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,

@@ -1,6 +1,9 @@
-/** Once an hour, on one node, deletes deliveries, messages and unused sessions past their retention. */
+/**
+ * Once an hour, on one node, deletes deliveries, messages, unused sessions, and entries of transcripts that nothing
+ * reads, past their retention.
+ */
 import { mainSessionKey } from "../agent/session-key.ts";
-import { pruneSessions } from "../agent/sessions.ts";
+import { longSessions, pruneEntries, pruneSessions } from "../agent/sessions.ts";
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
 import type { Lease } from "../database/peers.ts";
 import type { Store } from "../database/store.ts";
@@ -46,13 +49,19 @@ export async function tidy(parts: HousekeepingParts, signal?: AbortSignal): Prom
   const { hooks, session } = snapshot();
   const now = clock.now();
   const runs = await deliveries.prune(signal);
-  const messages = await inBatches(signal, () =>
-    store.write(() => pruneOutbox(now - hooks.queue.retentionDays * DAY_MS)),
-  );
+  const before = now - hooks.queue.retentionDays * DAY_MS;
+  const messages = await inBatches(signal, () => store.write(() => pruneOutbox(before)));
   const { idleExpiry } = session;
   const idle = { idleSince: now - idleExpiry, keep: [mainSessionKey(session)], limit: BATCH };
   const sessions = idleExpiry === 0 ? 0 : await inBatches(signal, () => store.write(() => pruneSessions(idle)));
-  if (runs + messages + sessions > 0) log.info("deleted old records", { deliveries: runs, messages, sessions });
+  let entries = 0;
+  for (const sessionKey of await store.read(longSessions)) {
+    const old = { sessionKey, before, limit: BATCH };
+    entries += await inBatches(signal, () => store.write(() => pruneEntries(old)));
+  }
+  if (runs + messages + sessions + entries > 0) {
+    log.info("deleted old records", { deliveries: runs, messages, sessions, entries });
+  }
 }
 
 /** Repeats until nothing is left to delete, or the signal aborts; yields to other writes between batches. */

@@ -6,7 +6,10 @@ import {
   findSession,
   historyOf,
   listEntries,
+  longSessions,
+  pruneEntries,
   pruneSessions,
+  READ_MAX,
   setRoute,
   type EntryBody,
 } from "../../../src/gateway/agent/sessions.ts";
@@ -57,6 +60,30 @@ describe("a transcript", () => {
     expect(messages.map(({ message }) => message.content)).toEqual(["kept", "kept too", "new"]);
     const all = await store.read(() => listEntries({ sessionKey: HOOK, limit: 9 }));
     expect(all.length).toBe(6); // nothing was taken away
+  });
+
+  test("loses old entries that its last compaction stands for, except those that can be read", async () => {
+    const many = (runId: string, count: number): Promise<void> =>
+      put(
+        runId,
+        Array.from({ length: count }, (_, i) => said(`${runId} ${i}`)),
+        { now: runId === "new" ? 9 : 1 },
+      );
+    const prune = () => store.write(() => pruneEntries({ sessionKey: HOOK, before: 5, limit: 4 }));
+    const all = () => store.read(() => listEntries({ sessionKey: HOOK, limit: 9999 }));
+    await many("old", 10);
+    await put("other", [said("a")], { key: MAIN });
+    expect(await store.read(longSessions)).toEqual([]);
+    await many("new", READ_MAX);
+    expect(await store.read(longSessions)).toEqual([HOOK]);
+    expect(await prune()).toBe(0); // no compaction: a turn reads all of it
+    const through = (await all())[7]!.seq;
+    await put("c", [{ kind: "compaction", through, droppedCount: 8 }], { now: 9 });
+    const history = await store.read(() => historyOf(HOOK));
+    expect([await prune(), await prune(), await prune()]).toEqual([4, 4, 0]);
+    expect((await all())[0]!.body).toEqual(said("old 8"));
+    expect(await store.read(() => historyOf(HOOK))).toEqual(history);
+    expect(await store.write(() => pruneEntries({ sessionKey: MAIN, before: 5, limit: 4 }))).toBe(0);
   });
 });
 

@@ -1,11 +1,9 @@
 /** `session_history`: earlier messages of this session, also messages that no longer fit the model's context. */
 import { Type } from "@sinclair/typebox";
 import { shortened } from "../../../base/index.ts";
-import { listEntries } from "../sessions.ts";
+import { listEntries, READ_MAX } from "../sessions.ts";
 import { defineTool } from "./tool.ts";
 
-/** Maximum number of entries that one call reads: transcripts grow without bound. */
-const SEARCHED_MAX = 2000;
 const CHARS_MAX = 500;
 
 export const sessionHistory = defineTool({
@@ -26,7 +24,7 @@ export const sessionHistory = defineTool({
     ),
   }),
   run: async ({ limit = 10, contains }, { store, sessionKey }) => {
-    const entries = await store.read(() => listEntries({ sessionKey, limit: SEARCHED_MAX }));
+    const entries = await store.read(() => listEntries({ sessionKey, limit: READ_MAX }));
     const found = entries.flatMap(({ createdAt, body }) => {
       if (body.kind !== "message" || body.message.content === "") return [];
       const { role, content } = body.message;
