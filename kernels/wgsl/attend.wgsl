@@ -1,6 +1,7 @@
 // attend: online softmax over tiles of positions (arXiv:1805.02867) for up to four heads that share keys, spliced into
 // the kernels for few rows after `narrow` or `wide`. `place_of` gives the index of a position in the cache, `is_own`
-// says whether the row attends to it, `key_part` and `value_part` read four values there. Eight neighbouring threads
+// says whether the row attends to it, `biases_of` gives the parts of scores that depend on the distance from the row,
+// `key_part` and `value_part` read four values there. Eight neighbouring threads
 // read one key, so that reads are whole cache lines.
 
 const LANES: u32 = 8u; // threads that share a key
@@ -121,7 +122,8 @@ fn score_tile(base: u32, kv_dim: u32, tile: u32, end: u32, quad: Quad, t: u32) -
   if (t >= TILE || tile + t >= end || !is_own(quad, tile + t)) { return vec4<f32>(FLOOR); }
   var score = vec4<f32>();
   for (var lane = 0u; lane < LANES; lane++) { score += scratch[t * STRIDE + lane]; }
-  return capped(score) - slopes_of(quad) * f32(quad.position - place_of(quad, tile + t));
+  let place = place_of(quad, tile + t);
+  return capped(score) - slopes_of(quad) * f32(quad.position - place) + biases_of(quad, place);
 }
 
 /// The maximum of all threads' scores.

@@ -6,7 +6,7 @@
 //   binding 2  values storage, read        cached (slots, ctx_len, value_row)
 //   binding 3  batch  storage, read        see batch.ts
 //   binding 4  extras storage, read        f32: sinks (heads) from has_sinks − 1 on, slopes (heads) from
-//              has_slopes − 1 on
+//              has_slopes − 1 on, biases (heads, 2 · far + 1) from has_biases − 1 on
 //   binding 5  y      storage, read_write  f32 (rows, heads · value_dim)
 //   binding 6  parts  storage, read_write  f32 (rows, heads, splits, value_dim + 2): sums, peak, total
 //   binding 7  p      uniform              Params
@@ -29,6 +29,8 @@ struct Params {
   whole_len: u32,
   least_len: u32,
   splits: u32, // capacity of parts
+  has_biases: u32, // as has_sinks: biases of scores by distance
+  far: u32,
 }
 @group(0) @binding(0) var<storage, read> q: array<f32>;
 @group(0) @binding(1) var<storage, read> keys: array<Four>;
@@ -48,6 +50,13 @@ struct Params {
 
 fn place_of(quad: Quad, i: u32) -> u32 { return i; }
 fn is_own(quad: Quad, i: u32) -> bool { return true; }
+fn biases_of(quad: Quad, place: u32) -> vec4<f32> {
+  var biases = vec4<f32>();
+  if (p.has_biases == 0u) { return biases; }
+  let at = p.has_biases - 1u + p.far - min(quad.position - place, p.far);
+  for (var h = 0u; h < quad.count; h++) { biases[h] = extra(at + (quad.first + h) * (2u * p.far + 1u)); }
+  return biases;
+}
 fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
 fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }
 

@@ -56,6 +56,7 @@ fn chosen_place(quad: Quad, i: u32) -> u32 {
 fn place_of(quad: Quad, i: u32) -> u32 { return min(chosen_place(quad, i), quad.position); }
 /// The row's own block may end after the row.
 fn is_own(quad: Quad, i: u32) -> bool { return chosen_place(quad, i) <= quad.position; }
+fn biases_of(quad: Quad, place: u32) -> vec4<f32> { return vec4<f32>(); }
 fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
 fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }
 

@@ -62,6 +62,7 @@ fn place_of(quad: Quad, i: u32) -> u32 {
   return (entry + 1u) * p.ratio - 1u;
 }
 fn is_own(quad: Quad, i: u32) -> bool { return true; }
+fn biases_of(quad: Quad, place: u32) -> vec4<f32> { return vec4<f32>(); }
 fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> {
   if (i < window_of(quad)) { return key_four(at, d); }
   return value_four(at, d);

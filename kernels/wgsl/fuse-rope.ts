@@ -74,15 +74,16 @@ export const fuseRopeAttention: Fusion = (list, results) =>
     if (!isSameBuffer(turnedQ, query) || !isSameCache(keys, keys2) || [q, k, v].some((raw) => isSameBuffer(raw, y)))
       return undefined;
     if (!isSameBuffer(turnedQ, y) && isRead(nameOf(turnedQ as Value), rest, results)) return undefined;
-    const { headDim, valueDim, hasSinks, hasSlopes } = attention.params;
-    if (headDim! % 4 !== 0 || valueDim !== headDim || hasSlopes !== 0) return undefined;
+    const { hasBiases, far: _, ...params } = attention.params;
+    const { headDim, valueDim, hasSinks, hasSlopes } = params;
+    if (headDim! % 4 !== 0 || valueDim !== headDim || hasSlopes !== 0 || hasBiases !== 0) return undefined;
     const vectors = [norms, extras].flatMap((each) => (each?.kind === "vectors" ? each.weights : []));
     const sinksAt = hasSinks === 0 ? 0 : 1 + normLength(roped.params);
     const fused: Dispatch = {
       ...attention,
       kernel: "rope_attention",
       operands: [q!, k!, v!, turns!, { kind: "vectors", weights: vectors }, keys!, values!, batch!, y!, parts!],
-      params: { ...attention.params, ...roped.params, hasSinks: sinksAt }, // both have the same heads and cache
+      params: { ...params, ...roped.params, hasSinks: sinksAt }, // both have the same heads and cache
     };
     const { value } = turnedQ as Value;
     const unused: Value = {

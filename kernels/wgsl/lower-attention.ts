@@ -218,7 +218,7 @@ export function rotate(
 /** Attention for many rows over the cache. */
 function tileOfCache(heads: Heads, kept: Kept, context: Context): StepDispatch {
   const tiled = { ...tile(heads, kept, context), quants: [context.cacheType ?? "f32"] };
-  const kernel = matrixKernel(heads, context);
+  const kernel = heads.bias ? undefined : matrixKernel(heads, context);
   if (!kernel) return tiled;
   const { nHeads, nKvHeads } = heads;
   const grid = { ...tiled.grid, x: nKvHeads, times: nHeads / nKvHeads, rowsEach: LINES };
@@ -234,20 +234,15 @@ export function matrixKernel(
   return MATRIX_DIMS.find(({ dim }) => Math.max(headDim, valueDim) <= dim)?.kernel;
 }
 
-/** Sinks and slopes in sequence, where each begins (one more than the offset, or 0), and the length of both. */
-function extrasOf({ sinks, alibi, nHeads }: Heads): {
-  extras: Vectors;
-  params: Params;
-  length: number;
-} {
+/** Sinks, slopes and biases in sequence, and where each begins: one more than the offset, or 0. */
+function extrasOf({ sinks, alibi, bias, nHeads }: Heads): { extras: Vectors; params: Params; biases: Params } {
   const slopes = alibi === undefined ? [] : [Float32Array.from(alibiSlopes(nHeads, alibi))];
   const weights: Vector[] = [...(sinks ? [sinks] : []), ...slopes];
   const hasSlopes = slopes.length === 0 ? 0 : 1 + (sinks ? nHeads : 0);
-  const length = nHeads * weights.length;
   return {
-    extras: { kind: "vectors", weights },
+    extras: { kind: "vectors", weights: bias ? [...weights, bias.values] : weights },
     params: { hasSinks: sinks ? 1 : 0, hasSlopes },
-    length,
+    biases: { hasBiases: bias ? 1 + nHeads * weights.length : 0, far: bias?.far ?? 0 },
   };
 }
 
@@ -269,25 +264,16 @@ function headParams(heads: Heads, { valueRow, valueSkip, ctxLen }: Kept): Params
 function tile(heads: Heads, kept: Kept, context: Context): StepDispatch {
   const { nHeads, headDim, valueDim = headDim } = heads;
   const query = valueOf(heads.q, context);
-  const { extras, params, length } = extrasOf(heads);
-  const { values, far = 0 } = heads.bias ?? {};
-  const weights = [...extras.weights, ...(values ? [values] : [])];
+  const { extras, params, biases } = extrasOf(heads);
   return {
     kernel: "attention_tile",
     quants: ["f32"],
-    operands: [
-      read(query),
-      ...kept.operands,
-      batchOf(kept),
-      { kind: "vectors", weights },
-      write(heads.out, query, context),
-    ],
+    operands: [read(query), ...kept.operands, batchOf(kept), extras, write(heads.out, query, context)],
     params: {
       ...headParams(heads, kept),
       spans: heads.oneWay ? 0 : 1,
       ...params,
-      hasBiases: values ? 1 + length : 0,
-      far,
+      ...biases,
     },
     grid: { ...grid(query), x: nHeads * Math.ceil(valueDim / VALUES), rowsEach: ROWS, ...memoryGrid(kept) },
   };
@@ -313,14 +299,14 @@ function inSplits(heads: Heads, kept: Kept, context: Context): StepDispatch[] {
   const split = { ...splitParams(seen), splits, ...(context.isGemm && { wholeLen: seen }) };
   const partsDim = splits === 1 ? 1 : nHeads * splits * (valueDim + 2);
   const parts = write({ name: "attention.parts", dim: partsDim }, query, context);
-  const { extras, params } = extrasOf(heads);
+  const { extras, params, biases } = extrasOf(heads);
   const limit = choice ? { window: choice.most } : {};
   const kernel = choice ? "attention_chosen" : "attention";
   const attention: StepDispatch = {
     kernel: isNarrow(headDim, valueDim) ? kernel : `${kernel}_wide`,
     quants: [context.cacheType ?? "f32"],
     operands: [read(query), ...kept.operands, batchOf(kept), extras, ...(choice ? [choice.operand] : []), y, parts],
-    params: { ...headParams(heads, kept), ...limit, ...params, ...split, ...choice?.params },
+    params: { ...headParams(heads, kept), ...limit, ...params, ...split, ...(choice ? choice.params : biases) },
     grid: { ...grid(query), x: nKvHeads * Math.ceil(nHeads / nKvHeads / HEADS), splits, ...memoryGrid(kept) },
   };
   if (splits === 1) return [attention];

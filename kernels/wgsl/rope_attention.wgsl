@@ -67,6 +67,7 @@ struct Params {
 
 fn place_of(quad: Quad, i: u32) -> u32 { return i; }
 fn is_own(quad: Quad, i: u32) -> bool { return true; }
+fn biases_of(quad: Quad, place: u32) -> vec4<f32> { return vec4<f32>(); }
 fn key_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return key_four(at, d); }
 fn value_part(quad: Quad, i: u32, at: u32, d: u32) -> vec4<f32> { return value_four(at, d); }
 

@@ -97,6 +97,8 @@ export const attentionCases = (): Case[] => [
       ],
       ["ALiBi, five heads on 1", { nHeads: 5, nKvHeads: 1, headDim: 20, alibi: 8 }],
       ["ALiBi and sinks", { nHeads: 4, nKvHeads: 2, headDim: 16, alibi: 4, sinks: true }],
+      ["a bias by distance, five heads on 1", { nHeads: 5, nKvHeads: 1, headDim: 20, bias: distanceBias(5, 40) }],
+      ["a bias by distance, capped", { nHeads: 6, nKvHeads: 6, headDim: 64, softCap: 2, bias: distanceBias(6, 128) }],
       ["chunks of 70", { nHeads: 4, nKvHeads: 2, headDim: 16, rope: plainRope, chunked: true, window: 70 }],
       ["chunks of 280", { nHeads: 2, nKvHeads: 1, headDim: 16, chunked: true, window: 280 }],
       [
@@ -138,6 +140,8 @@ const variantCases = (): Case[] =>
       ["ALiBi", { alibi: 8 }],
       ["ALiBi, six heads", { alibi: 8, nHeads: 6 }],
       ["chunks of 4", { chunked: true, window: 4 }],
+      ["a bias by distance", { bias: distanceBias(4, 3), scale: 1 }],
+      ["a bias by distance, ALiBi and sinks", { bias: distanceBias(4, 2), alibi: 8, sinks: true }],
       ["values of 8", { valueDim: 8 }],
       ["values of 24, sinks, in a window of 3", { valueDim: 24, sinks: true, window: 3 }],
     ] as const

@@ -134,6 +134,7 @@ interface AttentionOptions {
   readonly norms?: "head" | "row";
   readonly positionScale?: { coef: number; floorScale: number; offset: number };
   readonly alibi?: number;
+  readonly bias?: DistanceBias;
   readonly chunked?: boolean;
   readonly oneWay?: boolean;
   /** True if heads have sinks. */
@@ -146,7 +147,7 @@ interface AttentionOptions {
 export function attention(draft: Draft, options: AttentionOptions): Buf {
   const { x, steps } = draft;
   const { nHeads, nKvHeads, headDim, window = 0, softCap = 0, scale = 1 / Math.sqrt(headDim), rope } = options;
-  const { alibi, chunked, oneWay, valueDim = headDim } = options;
+  const { alibi, bias, chunked, oneWay, valueDim = headDim } = options;
   const project = (name: string, outDim: number): Buf =>
     linear(draft, draft.matrix({ inDim: x.dim, outDim, size: 1.5 / Math.sqrt(x.dim) }), undefined, name);
   const [q, k] = [project("q", nHeads * headDim), project("k", nKvHeads * headDim)];
@@ -168,6 +169,7 @@ export function attention(draft: Draft, options: AttentionOptions): Buf {
   const layer = steps.filter(({ op }) => op === "attention").length;
   const more = {
     ...(alibi !== undefined && { alibi }),
+    ...(bias && { bias }),
     ...(chunked && { chunked }),
     ...(oneWay && { oneWay }),
     ...(options.sinks && { sinks: draft.vector(nHeads, { mean: 1 }) }),

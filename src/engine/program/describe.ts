@@ -30,6 +30,7 @@ export type Variant =
   | "embed: a second table"
   | "attention: sinks"
   | "attention: ALiBi"
+  | "attention: a bias by distance"
   | "attention: chunks"
   | "attention: values of their own size"
   | "bidirectionalAttention: ALiBi"
@@ -70,10 +71,11 @@ const norm = { x: "read", out: "written" } as const;
 const changed = { x: "changed" } as const;
 
 type AttentionStep = Extract<Step, { op: "attention" | "sharedAttention" }>;
-const attentionVariants = ({ sinks, alibi, chunked, valueDim, headDim }: AttentionStep) =>
+const attentionVariants = ({ sinks, alibi, bias, chunked, valueDim, headDim }: AttentionStep) =>
   [
     sinks !== undefined && "attention: sinks",
     alibi !== undefined && "attention: ALiBi",
+    bias !== undefined && "attention: a bias by distance",
     chunked === true && "attention: chunks",
     valueDim !== undefined && valueDim !== headDim && "attention: values of their own size",
   ] as const;

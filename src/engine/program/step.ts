@@ -374,6 +374,8 @@ interface AttentionVariant {
    * ALiBi (arXiv:2108.12409): scores − slope · distance; slopes derive from this largest bias. (`ggml_soft_max_ext`)
    */
   readonly alibi?: number;
+  /** Adds to scores; not for `sharedAttention`. */
+  readonly bias?: DistanceBias;
   /** Rows of a span are causal, too: they do not see later rows. */
   readonly oneWay?: boolean;
   /** `window` cuts the positions into chunks: a row attends to its own chunk, up to itself (llama 4). */

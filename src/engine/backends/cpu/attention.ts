@@ -20,12 +20,16 @@ interface Heads {
   readonly softCap: number;
   readonly sinks: Float32Array | undefined; // (nHeads)
   readonly slopes: Float64Array | undefined; // (nHeads)
+  readonly bias: DistanceBias | undefined;
   readonly chosen: Matrix | undefined; // (rows, nKvHeads · blocks)
   readonly chosenBlock: number;
 }
 
 type Attention = Extract<Step, { op: "attention" }>;
-type Variants = Pick<Attention, "sinks" | "alibi" | "chunked" | "oneWay" | "valueDim" | "chosen" | "chosenBlock">;
+type Variants = Pick<
+  Attention,
+  "sinks" | "alibi" | "bias" | "chunked" | "oneWay" | "valueDim" | "chosen" | "chosenBlock"
+>;
 
 export const attentionOps: Pick<Ops<void, Pass>, AttentionOp> = {
   attention(step, pass) {
@@ -76,12 +80,12 @@ type HeadsStep = Pick<Heads, "nHeads" | "nKvHeads" | "scale" | "window" | "softC
 
 function headsOf(step: HeadsStep, pass: Pass): Heads {
   const { nHeads, nKvHeads, headDim, valueDim = headDim, scale, window, softCap } = step;
-  const { chunked = false, oneWay = false, chosenBlock = 1 } = step;
+  const { bias, chunked = false, oneWay = false, chosenBlock = 1 } = step;
   const chosen = step.chosen && pass.get(step.chosen);
   const sinks = step.sinks && vector(step.sinks, pass).slice();
   const slopes = step.alibi === undefined ? undefined : alibiSlopes(nHeads, step.alibi);
   const shape = { nHeads, nKvHeads, keyDim: headDim, valueDim, scale, window, chunked, oneWay, softCap };
-  return { ...shape, sinks, slopes, chosen, chosenBlock };
+  return { ...shape, sinks, slopes, bias, chosen, chosenBlock };
 }
 
 function attendPast(
@@ -116,7 +120,7 @@ function attend(
   { cache, heads, sums }: { cache: KvLayer; heads: Heads; sums: Float64Array },
   { slots, cells, lastCells, ctxLen, scores }: Pass,
 ): void {
-  const { nHeads, nKvHeads, keyDim, valueDim, scale, softCap } = heads;
+  const { nHeads, nKvHeads, keyDim, valueDim, scale, softCap, bias } = heads;
   const own = Math.floor((head * nKvHeads) / nHeads);
   const [base, cell] = [slots[r]! * ctxLen, cells[r]!];
   const last = heads.oneWay ? cell : lastCells[r]!;
@@ -129,6 +133,7 @@ function attend(
     const at = ((base + t) * nKvHeads + own) * keyDim;
     let score = scale * dot(cache.k, at, q.data, r * q.dim + head * keyDim, keyDim);
     if (softCap > 0) score = softCap * Math.tanh(score / softCap);
+    if (bias) score += biasOf(bias, head, t - cell);
     scores[t] = isChosen(t) ? score - slope * Math.abs(cell - t) : -Infinity;
     max = Math.max(max, scores[t]!);
   }

@@ -23,6 +23,7 @@ export const variants: ReadonlySet<Variant> = new Set<Variant>([
   "embed: a second table",
   "attention: sinks",
   "attention: ALiBi",
+  "attention: a bias by distance",
   "attention: chunks",
   "attention: values of their own size",
   "bidirectionalAttention: ALiBi",

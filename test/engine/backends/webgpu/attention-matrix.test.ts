@@ -42,9 +42,10 @@ const plain = { nHeads: 6, nKvHeads: 2, headDim: 64 };
 describe("lowering", () => {
   const kernelsOf = (
     headDim: number,
-    { isGemm = true, matrix = {} as Partial<SubgroupMatrix>, cached = "f16" } = {},
+    { isGemm = true, matrix = {} as Partial<SubgroupMatrix>, cached = "f16", biased = false } = {},
   ) => {
-    const { program } = caseOf("lowering", { nHeads: 4, nKvHeads: 1, headDim });
+    const bias = biased && { bias: { values: new Float32Array(4 * 3), far: 1 } };
+    const { program } = caseOf("lowering", { nHeads: 4, nKvHeads: 1, headDim, ...bias });
     const piecesOf = (w: { tensorRows: number }) => [{ index: 0, first: 0, count: w.tensorRows }];
     const own = { type: "f16", m: 16, n: 8, k: 16, width: 32, ...matrix } as const;
     const cacheType = cached as "f16";
@@ -70,6 +71,11 @@ describe("lowering", () => {
     expect(kernelsOf(64, { isGemm: false })[0]!.kernel).toBe("rope_attention");
     expect(kernelsOf(64, { matrix: { type: "f32" } })[0]!.kernel).toBe("attention_tile");
     expect(kernelsOf(64, { matrix: { n: 4 } })[0]!.kernel).toBe("attention_tile");
+  });
+
+  test("chooses kernels that add biases by distance", () => {
+    expect(kernelsOf(64, { biased: true })[0]!.kernel).toBe("attention_tile");
+    expect(kernelsOf(64, { biased: true, isGemm: false })[0]!.kernel).toBe("attention");
   });
 
   test("takes the workgroup memory that its tuning requests", () => {
