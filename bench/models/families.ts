@@ -216,6 +216,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   starcoder: { name: "StarCoder" },
   starcoder2: { name: "StarCoder 2" },
   step35: { name: "Step 3.5 Flash", thinks: true },
+  t5: { name: "T5, Flan-T5, mT5, UMT5, MADLAD-400", embeds: "too", runs: ["simd", "webgpu"] },
   t5encoder: { name: "T5 encoders: T5, mT5, UMT5", embeds: "only" },
   talkie: { name: "Talkie" },
   whisper: { name: "Whisper", hears: ["whisper"], runs: ["simd", "webgpu"] },

@@ -106,6 +106,7 @@ a GGUF says of itself in \`general.architecture\`.
   folder of transformers, whose logits or states equal transformers' within 10^-6
   (\`bench/real/originals.ts\`). \`peer\`: random weights, against llama.cpp only. \`none\`: nothing but
   tests that the backends agree.
+- T5 reads a prompt with an encoder: [api.md](api.md#encoder-decoder-models).
 - Whisper transcribes speech and nothing else: [api.md](api.md#speech).
 `;
 

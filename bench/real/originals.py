@@ -54,7 +54,7 @@ T5 = dict(d_model=64, d_kv=16, d_ff=96, num_layers=3, num_decoder_layers=2, num_
 WHISPER = dict(d_model=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=64)
 WHISPER |= dict(vocab_size=VOCAB, pad_token_id=1, bos_token_id=0, eos_token_id=1, decoder_start_token_id=0, suppress_tokens=[7, 9], begin_suppress_tokens=[1])
 # Texts longer than the distances that have a bucket each
-LENGTHS = {"DeepseekV4 2": 200, "T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150}
+LENGTHS = {"DeepseekV4 2": 200, "T5Encoder": 150, "T5Encoder 2": 150, "UMT5Encoder": 150, "T5": 150, "T5 2": 150, "MT5": 150, "UMT5": 150}
 
 # The name of transformers' class without its ending, and its configuration; a number after the name tells variants apart.
 SEEING = dict(
@@ -170,6 +170,10 @@ MODELS = {
     "T5Encoder 2": T5 | dict(feed_forward_proj="gated-gelu", num_layers=2, d_kv=24),
     "UMT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
     "MT5Encoder": T5 | dict(feed_forward_proj="gated-gelu"),
+    "T5": T5 | dict(decoder_start_token_id=0),
+    "T5 2": T5 | dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_layers=2, num_decoder_layers=3, d_kv=24, decoder_start_token_id=2),
+    "MT5": T5 | dict(feed_forward_proj="gated-gelu", decoder_start_token_id=0),
+    "UMT5": T5 | dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False, decoder_start_token_id=0),
     "Whisper": WHISPER,
     "Mllama images": SEEING,
     "ModernBert": SIZES | dict(global_attn_every_n_layers=3, local_attention=8, num_hidden_layers=4, cls_token_id=0, sep_token_id=1),
@@ -192,6 +196,10 @@ LLADA_NAMES = {
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ff_norm", "self_attn.o_proj": "attn_out", "self_attn.": "", "mlp.gate_proj": "ff_proj", "mlp.down_proj": "ff_out", "mlp.": "",
 }
 ENCODERS = {"Bert", "Roberta", "XLMRoberta", "DistilBert", "ModernBert", "NomicBert", "EuroBert", "JinaEmbeddingsV3", "T5Encoder", "UMT5Encoder", "MT5Encoder"}
+# their encoders read a prompt, which is longer than the distances that have a bucket each
+READERS = {"T5", "MT5", "UMT5"}
+# a space, other ids than those of control tokens, and the end
+READ = [3] + [4 + (5 * i + 1) % (VOCAB - 4) for i in range(138)] + [1]
 # rerankers, and whether their tokens have types
 RANKERS = {
     "Bert ranker": ("Bert", {}),
@@ -269,7 +277,7 @@ def build(name, to):
     if name in RANKERS:
         base, more = RANKERS[name]
         MODELS[name] = MODELS[base] | dict(num_labels=1) | more
-    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForConditionalGeneration" if base == "Whisper" or name in SEES else "ForCausalLM"
+    ending = "ForSequenceClassification" if name in RANKERS else "Model" if base in ENCODERS else "LMHeadModel" if base == "GPT2" else "ForConditionalGeneration" if base == "Whisper" or base in READERS or name in SEES else "ForCausalLM"
     kind = getattr(transformers, base + ending)
     config = kind.config_class(**MODELS[name])
     config._attn_implementation = "eager"
@@ -277,7 +285,10 @@ def build(name, to):
     kind(config).float().save_pretrained(to)
     path = os.path.join(to, "model.safetensors")
     tensors = {}
-    for part, old in load_file(path).items():
+    saved = load_file(path)
+    if base in READERS and not getattr(config, "scale_decoder_outputs", False):
+        saved["lm_head.weight"] = saved["shared.weight"]  # transformers saves equal matrices once, published models have two
+    for part, old in saved.items():
         part = published(base, part)
         # small enough for scores to differ, large enough for them to matter
         is_matrix = old.ndim > 1 and not part.endswith(("A_log", "conv1d.weight"))
@@ -301,6 +312,11 @@ def build(name, to):
         place = os.path.join(to, "config.json")
         config = json.load(open(place)) | dict(mask_token_id=MASK) | more
         json.dump({key: value for key, value in config.items() if value is not None}, open(place, "w"))
+    if name == "T5 2":  # as published: transformers 5 saves these keys otherwise
+        place = os.path.join(to, "config.json")
+        config = json.load(open(place)) | dict(tie_word_embeddings=False)
+        del config["scale_decoder_outputs"]
+        json.dump(config, open(place, "w"))
     return model, {names[part]: each for part, each in tensors.items()}
 
 
@@ -374,7 +390,10 @@ def main(folder, *names):
                 if name in SEES:
                     media = seen(model, to)
                     ids[0] = VOCAB  # the token of a picture
-                said = {"decoder_input_ids" if name == "Whisper" else "input_ids": torch.tensor([ids])}
+                reads = name.split(" ")[0] in READERS
+                said = {"decoder_input_ids" if name == "Whisper" or reads else "input_ids": torch.tensor([ids])}
+                if reads:
+                    media = {"input_ids": torch.tensor([READ])}
                 out = model(**said, **media, **({} if is_encoder or name in RANKERS else {"use_cache": False}), **types, **({"attention_mask": torch.zeros(1, 1, LENGTH, LENGTH)} if name in BOTH_WAYS else {}))
             rows = out.last_hidden_state if is_encoder else out.logits
             words = {"XLMRoberta": roberta, "T5Encoder": t5, "Gemma4": merged}.get(name, byte_level)
@@ -383,7 +402,9 @@ def main(folder, *names):
             if name == "Whisper":
                 out.encoder_last_hidden_state[0].numpy().astype("<f4").tofile(os.path.join(to, "sound.f32"))
             texts = [[text, words(text).input_ids] for text in TEXTS] if name in ("Llama", "XLMRoberta", "T5Encoder", "Gemma4") else []
-            made = {"transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts, "second": second}
+            answer = model.generate(**media, do_sample=False, max_new_tokens=24, use_cache=False)[0].tolist() if reads else []
+            reading = {"read": READ, "answer": answer} if reads else {}
+            made = {**reading, "transformers": transformers.__version__, "ids": ids, "tensors": tensors, "texts": texts, "second": second}
             json.dump(made, open(os.path.join(to, "original.json"), "w"))
             print(name, "made", flush=True)
         except Exception as error:

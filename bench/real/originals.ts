@@ -95,7 +95,7 @@ async function compare(name: string): Promise<void> {
     await compareSeen(name, to, pictures);
     for (const backend of ["cpu", "simd"] as const) {
       const error = errorOf(
-        await answerOf(to, { ids: made.ids, hears, pictures, ...secondOf(made) }, BACKENDS[backend]),
+        await answerOf(to, { ...made, ...secondOf(made), hears, pictures }, BACKENDS[backend]),
         expected,
       );
       const goal = { of: "value", atMost: boundOf(name) } as const;
@@ -151,10 +151,12 @@ interface Made {
   readonly ids: readonly number[];
   readonly texts: readonly (readonly [text: string, ids: readonly number[]])[];
   readonly second?: number | null;
+  readonly read?: readonly number[];
+  readonly answer?: readonly number[];
 }
 
-function secondOf({ second }: Pick<Made, "second">): { second?: number } {
-  return typeof second === "number" ? { second } : {};
+function secondOf({ second }: Pick<Made, "second">): Pick<Original, "second"> {
+  return { second: typeof second === "number" ? second : undefined };
 }
 
 function checkTexts(name: string, path: string, texts: Made["texts"]): void {
@@ -176,7 +178,7 @@ async function writeOriginals(): Promise<void> {
   const originals: Record<string, Original> = only.length > 0 ? { ...(await readOriginals()) } : {};
   for (const name of readModels()) {
     if (only.length > 0 && !only.includes(name)) continue;
-    const { ids, tensors, second } = await Bun.file(join(folder, name, "original.json")).json();
+    const { ids, tensors, second, read, answer } = await Bun.file(join(folder, name, "original.json")).json();
     const config = await Bun.file(join(folder, name, "config.json")).json();
     const logits = await Bun.file(join(folder, name, "original.f32")).bytes();
     const recorded = typeof second === "number" ? logits : logits.subarray(-ROWS * (logits.length / ids.length));
@@ -185,7 +187,7 @@ async function writeOriginals(): Promise<void> {
     const sound =
       (await soundFile.exists()) && Buffer.from((await soundFile.bytes()).subarray(-SOUND_BYTES)).toString("base64");
     const pictures = await picturesIn(join(folder, name));
-    const more = { ...(sound && { sound }), ...(pictures.length > 0 && { pictures }) };
+    const more = { ...(sound && { sound }), ...(pictures.length > 0 && { pictures }), ...(read && { read, answer }) };
     originals[name] = { config, ids, tensors, last, ...secondOf({ second }), ...more };
   }
   await Bun.write(ORIGINALS, Bun.gzipSync(JSON.stringify(originals)));

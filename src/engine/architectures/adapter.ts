@@ -30,14 +30,21 @@ export function applyAdapters(program: Program, base: Gguf, adapters: readonly G
   };
   const changed = (all: readonly Step[]): Step[] =>
     all.map((step) => withWeights(step, (weight, role) => change(step, weight, role)));
-  const { memory } = program;
-  const own = { steps: changed(program.steps), ...(memory && { memory: { ...memory, steps: changed(memory.steps) } }) };
+  const { memory, reader } = program;
+  const { weights } = sources;
+  const own = {
+    steps: changed(program.steps),
+    ...(memory && { memory: { ...memory, steps: changed(memory.steps) } }),
+    ...(reader && {
+      reader: { ...reader, program: { ...reader.program, steps: changed(reader.program.steps), weights } },
+    }),
+  };
   for (const [target, [first]] of changes) {
     if (used.has(target) || !first) continue;
     const why = `'${program.shape.arch}' multiplies nothing by that weight`;
     throw new AppError("unsupported", `${first.path}: tensor '${first.label}': ${why}`);
   }
-  return { ...program, ...own, weights: sources.weights };
+  return { ...program, ...own, weights };
 }
 
 /** The change of a weight that is the whole tensor or a part of it. */

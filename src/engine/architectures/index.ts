@@ -53,7 +53,7 @@ import { nemotronH } from "./nemotron-h.ts";
 import { qwen35, qwen3next } from "./qwen35.ts";
 import { checkShared } from "./shared-keys.ts";
 import { checkAllRead } from "./unread-keys.ts";
-import { t5Encoder } from "./t5.ts";
+import { t5, t5Encoder, t5Memory, t5Reader } from "./t5.ts";
 import { twoSided } from "./two-sided.ts";
 import { rwkv6, rwkv6qwen2 } from "./rwkv6.ts";
 import { arwkv7, rwkv7 } from "./rwkv7.ts";
@@ -79,6 +79,8 @@ interface Entry {
   readonly draft?: (model: Model, frame: Frame) => Step[];
   /** Computes keys and values for its layers of cross attention. */
   readonly memory?: (model: Model) => MemoryProgram;
+  /** The encoder of prompts, and the id that begins an answer. */
+  readonly reader?: (model: Model) => { readonly steps: Step[]; readonly start: number };
   /** The decoder of a model that transcribes speech. */
   readonly writesSpeech?: true;
   /** Positions that a layer may choose. */
@@ -222,6 +224,7 @@ export const archs = {
   starcoder: { build: gpt.gpt2 },
   starcoder2: { build: gpt.starcoder2 },
   step35: { build: step35, uneven: true },
+  t5: { build: t5, memory: t5Memory, reader: t5Reader },
   t5encoder: { build: t5Encoder },
   talkie: { build: talkie },
   whisper: { build: whisper, memory: whisperMemory, writesSpeech: true },
@@ -261,22 +264,29 @@ export function loadProgram(gguf: Gguf, adapters: readonly Gguf[] = []): Program
   const steps = withFactors(gguf, takeRowsEarly(sided(model, entry.build(model))));
   const crossed = entry.memory?.(model);
   const memory = crossed && { ...crossed, steps: withFactors(gguf, crossed.steps) };
+  const read = entry.reader?.(model);
   model.checkAllUsed(keys.arch, { draftsFrom: keys.number("nextn_predict_layers", 0) > 0 ? model.nLayers : Infinity });
   checkShared(steps, keys, gguf.path);
   const choosesAbove = entry.chooses?.(keys);
   const trained = DIFFUSION_ARCHS.get(keys.arch);
   checkAllRead(keys, gguf.path, { bidirectional: runsWhole(steps) });
   const { dim, nLayers, vocabSize } = model;
+  const shape = { arch: keys.arch, dim, nLayers, vocabSize };
   const { last, logits } = buffersOf(model);
+  const reader = read && {
+    start: read.start,
+    program: { shape, steps: withFactors(gguf, read.steps), logits: undefined, states: last, weights: gguf },
+  };
   const answers = steps.some((step) => writtenBy(step).name === logits.name);
   const program: Program = {
-    shape: { arch: keys.arch, dim, nLayers, vocabSize },
+    shape,
     steps,
     logits: answers ? logits : undefined,
     states: answers ? last : writtenBy(steps.at(-1)!), // an encoder may end with a matrix of another width
     weights: gguf,
     ...(choosesAbove !== undefined && { choosesAbove }),
     ...(memory && { memory }),
+    ...(reader && { reader }),
     ...(entry.writesSpeech && { writesSpeech: true }),
     ...(trained && { diffusion: diffusionTraits(gguf, { vocabSize, blocks: trained === "blocks" }) }),
   };

@@ -2,7 +2,14 @@
 import { codeOf, messageOf } from "../../base/index.ts";
 import type { AnswerPiece } from "./answer-text.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
-import { conversationOf, statisticsOf, type FinishReason, type Sequence, type SequenceEvent } from "./sequence.ts";
+import {
+  conversationOf,
+  promptTokens,
+  statisticsOf,
+  type FinishReason,
+  type Sequence,
+  type SequenceEvent,
+} from "./sequence.ts";
 
 /** Adds a token's text, if it has any. */
 export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: SequenceEvent[]): void {
@@ -12,19 +19,20 @@ export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: S
 
 /** Reports how much of the prompt was read, if requested. */
 export function tellProgress(sequence: Sequence, events: SequenceEvent[]): void {
-  const { id, prompt, reused, cached, request, promptEvalNs, generated } = sequence;
+  const { id, reused, cached, request, promptEvalNs, generated } = sequence;
   if (!request.reportsProgress || generated.length > 0) return;
-  const counts = { tokens: prompt.length, cached: reused, processed: cached };
+  const tokens = promptTokens(sequence);
+  const counts = { tokens, cached: reused, processed: request.read && cached > 0 ? tokens : cached };
   events.push({ kind: "progress", id, ...counts, evalNs: Math.round(promptEvalNs) });
 }
 
-export const promptEvent = ({ id, prompt, reused, request, promptEvalNs }: Sequence): SequenceEvent => ({
+export const promptEvent = (sequence: Sequence): SequenceEvent => ({
   kind: "prompt",
-  id,
-  tokens: prompt.length,
-  cached: reused,
-  evalNs: Math.round(promptEvalNs),
-  end: request.promptEnd,
+  id: sequence.id,
+  tokens: promptTokens(sequence),
+  cached: sequence.reused,
+  evalNs: Math.round(sequence.promptEvalNs),
+  end: sequence.request.promptEnd,
 });
 
 export function doneEvent(

@@ -21,8 +21,8 @@ export function forImages(
   projector: Projector | undefined,
   { backend }: { readonly backend: Backend },
 ): Seeing {
-  const { memory, writesSpeech = false } = program;
-  if (!memory || writesSpeech) return { program, projector };
+  const { memory, reader, writesSpeech = false } = program;
+  if (!memory || reader || writesSpeech) return { program, projector };
   const bare = withoutMemory(program);
   if (!projector) return { program: bare, projector };
   const lacking = (each: Program): readonly string[] => backend.missing?.(each) ?? [];

@@ -25,6 +25,7 @@ import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
 import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
 import { forImages, type Projector } from "./load-memory.ts";
+import { loadReader, type Reader } from "./load-reader.ts";
 import { decoderOf, type SpeechDecoder } from "./load-speech.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
@@ -145,6 +146,8 @@ export interface LoadedEngine {
   readonly program: Program;
   /** Set for a model that transcribes speech; `engine` owns its session. */
   readonly decoder: SpeechDecoder | undefined;
+  /** Set for a model whose encoder reads a prompt; `engine` owns its session. */
+  readonly reader: Reader | undefined;
   /** Encodes images or recordings: from a separate file, or from another part of the model's own. */
   readonly projector: Projector | undefined;
   readonly info: EngineInfo;
@@ -175,7 +178,8 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const { program: whole, projector, lacks } = forImages(bodyOf(complete), openProjector(file, options), options);
     const drafting = openDraft(options.draft, { model: gguf, open: files.open });
     const tokenizer = loadTokenizer(gguf.metadata, path, gguf.texts);
-    const arch = whole.shape.arch;
+    const { arch } = whole.shape;
+    const { dim } = whole.states;
     const ctxLenMax = ctxLenMaxOf(gguf, whole, options);
     const encoder = whole.logits === undefined;
     const cacheMemory = cacheMemoryOf(whole, options);
@@ -184,11 +188,13 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const program = withoutChoices(whole, ctxLen);
     const loadOptions = loadOptionsFor(program, { ...options, slots });
     const texts = { tokenizer, chatTemplate: chatTemplateOf(gguf, tokenizer), rankPrompt: rankPromptOf(gguf, encoder) };
-    const pooling = poolingOf(gguf, { arch, encoder });
-    const rank = rankHeadOf(gguf, { arch, dim: program.states.dim, types: tokenizer.family === "wpm" });
+    const pooling = poolingOf(gguf, { arch, encoder: encoder || whole.reader !== undefined });
+    const rank = rankHeadOf(gguf, { arch, dim, types: tokenizer.family === "wpm" });
     await files.readAhead(options);
     const images = projector ? await imagesOf(projector) : rank?.secondText && { twoWayRows: 0 };
     const own = await loadSession(program, { ...loadOptions, ctxLen, images });
+    const { streamed } = own;
+    const reader = await loadReader(program, { ...loadOptions, ctxLen, beside: own.held });
     const head = await loadHead(complete, { ...loadOptions, body: own });
     goOnBeside(own, { ...options, files });
     const draft =
@@ -197,23 +203,21 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     const { session, layer, decoder } = decoderOf(await withDraftLayer(withDraftBlock(file), parts), parts, gguf);
     const info: EngineInfo = {
       arch,
-      ...factsOf(session, draft, [layer?.session, layer?.head, head]),
+      ...factsOf(session, draft, [layer?.session, layer?.head, head, reader?.session]),
       ctxLen,
       slots,
-      ctxLenTrained: trainedCtxLen(gguf, arch),
-      dim: program.states.dim,
+      ...statedFacts(gguf, arch),
+      dim,
       embedsOnly: (encoder && !head) || statedPooling(gguf.metadata, arch) !== undefined,
       canFill: tokenizer.fill !== undefined && !head,
       ranks: rank?.kind,
-      parameters: fileOptions(gguf.metadata),
-      samplersUnused: unusedSamplers(gguf.metadata),
       ...(program.adapters && { adapters: program.adapters }),
       ...lacks,
       media: [], // added by the caller that opens an image encoder
     };
     const engine = await makeEngine(head, {
       program,
-      session,
+      session: reader ? closingBoth(session, reader.session) : session,
       loop: options.loop,
       tokenizer,
       grammars: makeGrammars({ tokenizer, vocabSize: program.shape.vocabSize, open: options.grammarThread }),
@@ -224,10 +228,10 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
       snapshots: options.snapshots && ((layout) => options.snapshots!(layout, fixed)),
       draft: draft?.model,
       draftLayer: layer,
-      embedder: new Embedder({ session, pooling, rank, dim: program.states.dim, encoder, emit: options.onEmbed }),
+      embedder: new Embedder({ session, dim, encoder, ...reader, pooling, rank, emit: options.onEmbed }),
       emit: options.emit,
     });
-    return { engine, ...texts, program, decoder, projector, info, streamed: own.streamed, changed: files.changed };
+    return { engine, ...texts, program, decoder, reader, projector, info, streamed, changed: files.changed };
   } catch (error) {
     files.close();
     throw error;
@@ -243,6 +247,16 @@ async function makeEngine(
   if (!head || !traits) return new Engine({ ...parts, fixedContext: !canShift(steps) });
   const { DiffusionEngine } = await import("./diffusion-engine.ts"); // imported for such models only
   return new DiffusionEngine({ ...parts, head, traits, dim: states.dim });
+}
+
+function closingBoth(session: Session, other: Session): Session {
+  return {
+    ...session,
+    close() {
+      session.close();
+      other.close();
+    },
+  };
 }
 
 /** Starts the work that continues while the session runs. */
@@ -341,6 +355,16 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
   }
 }
 
+/** Facts that a file states. */
+const statedFacts = (
+  gguf: Gguf,
+  arch: string,
+): Pick<EngineInfo, "ctxLenTrained" | "parameters" | "samplersUnused"> => ({
+  ctxLenTrained: trainedCtxLen(gguf, arch),
+  parameters: fileOptions(gguf.metadata),
+  samplersUnused: unusedSamplers(gguf.metadata),
+});
+
 const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
   getNumber(metadata, `${arch}.context_length`, Infinity);
 
@@ -348,6 +372,7 @@ const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
 function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {
   const trained = trainedCtxLen(gguf, program.shape.arch);
   if (program.diffusion && ctxLen === "auto") return Math.min(trained, DIFFUSION_CTX_LEN);
+  if (program.reader) return Math.min(trained, program.memory?.rows ?? 0); // holds for prompts, too
   const { choosesAbove = Infinity } = program;
   const lacks = (backend.missing?.(program) ?? []).includes("choosePositions");
   return ctxLen === "auto" && lacks ? Math.min(trained, choosesAbove) : trained;

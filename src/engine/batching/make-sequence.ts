@@ -70,7 +70,7 @@ export function makeSequence(
     cancelled: false,
     truncated: tokens.length < prompt.length || request.wasCut === true,
     stopSequence: undefined,
-    promptEvalNs: 0,
+    promptEvalNs: request.read?.evalNs ?? 0,
     firstTokenAtNs: 0,
   };
 }

@@ -91,11 +91,20 @@ export interface AnswerSettings {
   readonly adapters?: readonly AdapterChoice[];
 }
 
+/** A prompt that an encoder has read. */
+export interface ReadPrompt {
+  readonly ids: Int32Array;
+  /** Nanoseconds. */
+  readonly evalNs: number;
+}
+
 /** A request to continue a prompt. */
 export interface SequenceRequest extends Omit<AnswerSettings, "adapters"> {
   readonly id: number;
   /** At least one row. */
   readonly prompt: readonly PromptSegment[];
+  /** Set if the prompt's only row stands for these ids. */
+  readonly read?: ReadPrompt;
   /** The end of the prompt's text, echoed once the prompt is read. */
   readonly promptEnd?: string;
   /** True if a part of the prompt was left out before the request was made. */
@@ -146,9 +155,12 @@ export function startOver(sequence: Sequence): void {
   sequence.cached = 0;
 }
 
+/** Tokens of the prompt, for counts. */
+export const promptTokens = ({ request: { read }, prompt }: Sequence): number => read?.ids.length ?? prompt.length;
+
 export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatistics {
   return {
-    promptEvalCount: sequence.prompt.length,
+    promptEvalCount: promptTokens(sequence),
     promptCachedCount: sequence.reused,
     promptEvalNs: Math.round(sequence.promptEvalNs),
     evalCount: sequence.generated.length,
@@ -161,7 +173,8 @@ export function statisticsOf(sequence: Sequence, nowNs: number): SequenceStatist
  * @param encode tokenizes the remaining text of a token that a stop string cut
  */
 export function conversationOf(sequence: Sequence, encode: (text: string) => Int32Array): Int32Array {
-  const { prompt, generated, stopSequence, text } = sequence;
+  const { request, generated, stopSequence, text } = sequence;
+  const prompt = request.read?.ids ?? sequence.prompt;
   const { count, rest } = stopSequence === undefined ? { count: generated.length, rest: "" } : text.shown(generated);
   const answer = [...generated.slice(0, count), ...(rest === "" ? [] : encode(rest))];
   return Int32Array.from([...prompt, ...answer].filter((id) => id >= 0));

@@ -41,7 +41,7 @@ interface ModelShape {
   readonly vocabSize: number;
 }
 
-/** Rows of an image or a recording, which a sequence attends to besides its own. */
+/** Rows of an image, a recording or an encoded prompt, which a sequence attends to besides its own. */
 export interface Memory {
   /** Equal ids mean equal rows. */
   readonly id: string;
@@ -53,6 +53,14 @@ export interface Memory {
 export interface MemoryProgram {
   readonly steps: readonly Step[];
   readonly rows: number;
+}
+
+/** The encoder of a model that reads a prompt as a memory. */
+export interface PromptReader {
+  /** Its final hidden states are the memory's rows. */
+  readonly program: Program;
+  /** The id of the token that begins an answer. */
+  readonly start: number;
 }
 
 /** A model's steps, in order, with their weights. */
@@ -73,6 +81,8 @@ export interface Program {
   readonly adapters?: readonly string[];
   /** Computes the input of cross attention; undefined: the program has none. */
   readonly memory?: MemoryProgram;
+  /** Reads prompts; undefined: the program continues them. */
+  readonly reader?: PromptReader;
   /** Undefined: the model generates one token after another, or none. */
   readonly diffusion?: DiffusionTraits;
   /** Set for the decoder of a model that transcribes speech: it runs for recordings only. */

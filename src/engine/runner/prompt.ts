@@ -43,7 +43,7 @@ export interface Prompt {
 /** Prompts that a later message continues, by the ids of their requests. */
 export type HeldPrompts = Map<number, Pick<Prompt, "rendered" | "context" | "wasCut">>;
 
-type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate">;
+type Model = Pick<LoadedEngine, "tokenizer" | "info" | "chatTemplate"> & Partial<Pick<LoadedEngine, "reader">>;
 
 interface Parts {
   readonly model: Model;
@@ -128,12 +128,21 @@ export function promptOf(parts: Parts, asked: PromptInput, limits?: Limits): Pro
       const now = new Date(nowMs);
       const render = (messages: readonly PromptMessage[]): Prompt =>
         encode(parts, endedBy(shown(prompt, messages, { ...given, now }), ending));
-      const kept = withNewestImage(all, parts);
+      const kept = model.reader && !takesTurns(prompt) ? newestOf(all) : withNewestImage(all, parts);
       return limits && (limits.truncate ?? true) ? fitted(model, kept, { render, limits }) : render(kept);
     }
     default:
       return asked satisfies never;
   }
+}
+
+const takesTurns = (prompt: PromptTemplate): boolean =>
+  prompt.kind === "jinja" || prompt.vars.has("messages") || prompt.vars.has("response");
+
+/** For an encoder of prompts without a template for turns: the last question, and what the system says. */
+function newestOf(messages: readonly PromptMessage[]): readonly PromptMessage[] {
+  const last = messages.findLastIndex(({ role }) => role === "user");
+  return messages.filter(({ role }, i) => role === "system" || i === last);
 }
 
 /** For a model that takes one image: the last message with images replaces those before it, as in Ollama. */
@@ -148,14 +157,14 @@ function withNewestImage(messages: readonly PromptMessage[], { images }: Parts):
 
 /** The prompt with as many messages as fit into the context. */
 function fitted(
-  { info: { ctxLen } }: Model,
+  { info: { ctxLen }, reader }: Model,
   messages: readonly PromptMessage[],
   { render, limits: { options } }: { render: (messages: readonly PromptMessage[]) => Prompt; limits: Limits },
 ): Prompt {
-  const room = answerRoom({ ctxLen, numPredict: options.num_predict });
+  const room = reader ? 0 : answerRoom({ ctxLen, numPredict: options.num_predict });
   const { prompt, wasCut } = fitMessages(messages, {
     render,
-    fits: ({ rows }, { isWhole }) => (isWhole ? rows < ctxLen : rows <= ctxLen - room),
+    fits: ({ rows }, { isWhole }) => (isWhole && !reader ? rows < ctxLen : rows <= ctxLen - room),
   });
   return { ...prompt, wasCut };
 }
@@ -176,7 +185,7 @@ function endedBy(parts: readonly RenderedPart[], ending: Ending | undefined): re
 
 /** The ids of a prompt, after the ids of an earlier answer. A BOS that the text includes is not repeated. */
 function encode(
-  { model: { tokenizer, chatTemplate }, images }: Parts,
+  { model: { tokenizer, chatTemplate, reader }, images }: Parts,
   parts: readonly RenderedPart[],
   context: readonly number[] = [],
 ): Prompt {
@@ -190,7 +199,8 @@ function encode(
   const texts = rendered.filter((part) => "text" in part);
   if (texts.length === rendered.length) {
     const ids = tokenizer.encode(texts, { addSpecial, parseSpecial: true });
-    return promptOfParts([...before, { kind: "ids", ids }], { rendered, context });
+    const end = reader && !addSpecial && tokenizer.after !== undefined ? [idsPart([tokenizer.after])] : [];
+    return promptOfParts([...before, { kind: "ids", ids }, ...end], { rendered, context });
   }
   assert(images, "an image is in the prompt of a model that takes none");
   const around = encodeAround(tokenizer, rendered, {

@@ -294,12 +294,16 @@ async function generate(loaded: Loaded, message: GenerateMessage, channel: Chann
     const { ctxLen } = loaded.model.info;
     const isSeen = prompt.parts.some(({ kind }) => kind === "image");
     if (isSeen && rows >= ctxLen) throw tooLong(rows, ctxLen); // refused before the images are encoded
-    const segments = isSeen ? await encodeImages(prompt, loaded, abort.signal) : idsOf(prompt);
+    const { reader } = loaded.model;
+    if (reader && rows > ctxLen) throw tooLong(rows, ctxLen + 1);
+    const input = reader
+      ? await reader.read(Int32Array.from(idsOf(prompt).flatMap(({ ids }) => [...ids])), abort.signal)
+      : { prompt: isSeen ? await encodeImages(prompt, loaded, abort.signal) : idsOf(prompt) };
     if (abort.signal.aborted) return;
     await loaded.model.engine.submit({
       ...request,
       ...(adapters && { adapters }),
-      prompt: segments,
+      ...input,
       promptEnd: endOf(prompt),
       wasCut,
     });
@@ -319,7 +323,7 @@ async function readImages({ images }: Loaded, asked: PromptInput, signal?: Abort
   await images.read(given, signal);
 }
 
-const idsOf = ({ parts }: Prompt): PromptSegment[] => parts.filter((part) => part.kind === "ids");
+const idsOf = ({ parts }: Prompt) => parts.filter((part) => part.kind === "ids");
 
 /** A prompt with its images encoded. */
 async function encodeImages({ parts }: Prompt, { images }: Loaded, signal: AbortSignal): Promise<PromptSegment[]> {

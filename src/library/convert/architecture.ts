@@ -99,6 +99,10 @@ export interface Architecture {
   readonly ranksPairs?: boolean;
   /** Tokens whose rows of the output replace the output by a head that ranks. */
   readonly answers?: readonly string[];
+  /** True: an output in the file counts, whatever `tie_word_embeddings` says. */
+  readonly keepsOutput?: true;
+  /** Names of equal tensors, of which files have one or several: the first one there counts. */
+  readonly copies?: readonly string[];
   /** Weights that no forward pass needs, by name without the prefix `model.`. */
   readonly unused?: RegExp;
   /** For BPE on text: GGUF's own name for it, and tokens that stay visible in answers. Default: as SentencePiece. */

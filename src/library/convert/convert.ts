@@ -116,7 +116,7 @@ async function loadFolder(folder: ModelFolder): Promise<{ model: WriteModel; not
     architecture,
     table,
     nLayers: layersOf(config),
-    isTied: config.flag("tie_word_embeddings", false),
+    isTied: !architecture.keepsOutput && config.flag("tie_word_embeddings", false),
     label,
   });
   const rows = whole.tensors.find(({ name }) => name === "token_embd.weight")!.shape[1] ?? 0; // the plan is complete

@@ -53,6 +53,8 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
         ? planExperts(tensor, each, among)
         : planTensor(tensor, each, among);
   const leavesOut = !Object.keys(table).some((name) => ENCODERS.test(name));
+  const copies = architecture.copies?.map((name) => `${name}.weight`) ?? [];
+  const [, ...repeated] = copies.filter((name) => among.byName.has(name));
   let encoderCount = 0;
   for (const tensor of tensors) {
     if (leavesOut && ENCODERS.test(tensor.name)) {
@@ -60,7 +62,11 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
       continue;
     }
     const name = bareName(tensor.name);
-    const isUnused = COMPUTED.test(name) || architecture.unused?.test(name) || (isTied && name === "lm_head.weight");
+    const isUnused =
+      COMPUTED.test(name) ||
+      architecture.unused?.test(name) ||
+      repeated.includes(name) ||
+      (isTied && name === "lm_head.weight");
     if (isUnused || isScales(tensor.name, among.byName)) continue;
     const found = findRules(table, name, nLayers);
     if (found.length === 0) {
@@ -125,7 +131,7 @@ interface FoundRule {
 }
 
 const LAYER =
-  /^(?:(?:(?:en|de)coder\.|vision_model\.(?:global_)?transformer\.)?layers?|encoder\.block|h|blocks)\.(\d{1,6})\./;
+  /^(?:(?:(?:en|de)coder\.|vision_model\.(?:global_)?transformer\.)?(?:layers?|block)|h|blocks)\.(\d{1,6})\./;
 /** Matrices that a GGUF stacks: of experts, or of streams. */
 const EXPERT = /(\.experts|^altup_projections|^altup_unembed_projections)\.(\d{1,6})(?=\.|$)/;
 

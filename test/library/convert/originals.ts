@@ -8,7 +8,7 @@ import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { simdBackend } from "../../../src/engine/backends/host/simd.ts";
 import type { Gguf } from "../../../src/engine/formats/gguf/gguf.ts";
 import { projectorGguf } from "../../../src/engine/formats/gguf/repair/index.ts";
-import type { Backend, Program, Session } from "../../../src/engine/program/backend.ts";
+import type { Backend, LoadOptions, Program, Session } from "../../../src/engine/program/backend.ts";
 import { f32 } from "../../../src/engine/formats/quant/f32.ts";
 import { openAudioEncoder } from "../../../src/engine/hearing/index.ts";
 import { convertModel } from "../../../src/library/convert/convert.ts";
@@ -32,13 +32,19 @@ export interface Original {
   /** The original answered for the last of them. */
   readonly pictures?: readonly Picture[];
   /** For rerankers: the ids from here on are of the document. */
-  readonly second?: number;
+  readonly second?: number | undefined;
+  /** For a model whose encoder reads a prompt: the prompt's ids. */
+  readonly read?: readonly number[];
+  /** The most likely answer to it, from the id that begins it. */
+  readonly answer?: readonly number[];
 }
+
+type Asked = Pick<Original, "ids" | "second" | "pictures" | "read"> & { readonly hears?: boolean };
 
 /** Logits of all rows, the states of an encoder, or the score of a reranker. */
 export async function answerOf(
   path: string,
-  { ids, second, pictures = [], hears = false }: Pick<Original, "ids" | "second" | "pictures"> & { hears?: boolean },
+  { ids, second, read, pictures = [], hears = false }: Asked,
   backend: Backend,
 ): Promise<Float32Array> {
   const gguf = openGguf(path);
@@ -46,7 +52,9 @@ export async function answerOf(
   const program = loadProgram(gguf);
   const session = await backend.load(program, options);
   const [picture] = await seenBy(backend, { gguf, program, pictures: pictures.slice(-1) });
-  const memory = picture?.memory ?? (hears ? await heardRows(gguf) : undefined);
+  const memory =
+    picture?.memory ??
+    (hears ? await heardRows(gguf) : read && (await readRows(program, { ids: read, backend, options })));
   const tokens = Int32Array.from(ids);
   const rows = { slot: 0, start: 0, tokens, ...(memory && { memory: { id: "seen or heard", rows: memory } }) };
   try {
@@ -59,6 +67,17 @@ export async function answerOf(
     session.close();
     gguf.close();
   }
+}
+
+/** The rows that a model's encoder makes of a prompt. */
+export async function readRows(
+  { reader }: Program,
+  { ids, backend, options }: { ids: readonly number[]; backend: Backend; options: LoadOptions },
+): Promise<Float32Array> {
+  const encoder = await backend.load(reader!.program, options); // its originals have one
+  const rows = await encoder.states([{ slot: 0, start: 0, tokens: Int32Array.from(ids), states: "all" }]);
+  encoder.close();
+  return rows.slice();
 }
 
 const NMSE_MAX = 1e-6;

@@ -33,7 +33,7 @@ import * as rankers from "./rankers.ts";
 import * as recurrent from "./recurrent.ts";
 import * as rwkv from "./rwkv.ts";
 import * as sequential from "./sequential.ts";
-import { t5Encoder } from "./t5.ts";
+import { t5, t5Encoder, t5Tied } from "./t5.ts";
 import { whisper } from "./whisper.ts";
 
 export const convertible = {
@@ -96,6 +96,7 @@ export const convertible = {
   Mamba2ForCausalLM: recurrent.mamba2,
   MambaForCausalLM: recurrent.mamba,
   MT5EncoderModel: t5Encoder,
+  MT5ForConditionalGeneration: t5,
   MiniMaxM2ForCausalLM: experts.minimaxM2,
   MiniMaxM3VLForCausalLM: indexed.minimaxM3,
   Ministral3ForCausalLM: mistral3,
@@ -143,17 +144,25 @@ export const convertible = {
   StableLmForCausalLM: sequential.stablelm,
   Starcoder2ForCausalLM: sequential.starcoder2,
   T5EncoderModel: t5Encoder,
+  T5ForConditionalGeneration: t5,
   UMT5EncoderModel: t5Encoder,
+  UMT5ForConditionalGeneration: t5,
   WhisperForConditionalGeneration: whisper,
   XLMRobertaForMaskedLM: encoders.roberta,
   XLMRobertaForSequenceClassification: rankers.robertaRanker,
   XLMRobertaModel: encoders.roberta,
 } as const satisfies Record<string, Architecture>;
 
+/** Version 1.0 has its embedding as the output. Recent configurations say `tie_word_embeddings` of all versions. */
+const t5Of = (config: Config): Architecture =>
+  config.flag("scale_decoder_outputs", config.flag("tie_word_embeddings", true)) ? t5Tied : t5;
+
 /** Families within a class, by their configuration. */
 const VARIANTS: Readonly<Record<string, (config: Config) => Architecture | undefined>> = {
   // Mistral Small 3.1 and 3.2 are Llama; later models are a separate family
   Mistral3ForConditionalGeneration: (config) => (config.find("model_type") === "mistral" ? llama : undefined),
+  T5ForConditionalGeneration: t5Of,
+  UMT5ForConditionalGeneration: t5Of,
   Qwen3ForCausalLM: (config) => (rankers.isNamedReranker(config) ? rankers.qwen3Answers : undefined),
   NemotronHForCausalLM: (config) => (nemotronHasExperts(config) ? nemotronHMoe : undefined),
 };
