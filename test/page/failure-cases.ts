@@ -233,6 +233,16 @@ function goneServer(world: () => World): void {
       await page.keyboard.press("Enter");
       await page.getByText("The key is wrong.").waitFor();
       await keepShot(page, "key-1440");
+      await page.keyboard.press("Escape"); // and no other request asks
+      const enter = page.getByRole("button", { name: "Enter the key" });
+      await enter.waitFor();
+      const refused = page.waitForResponse("**/api/ps");
+      await page.getByRole("link", { name: "Models" }).click();
+      expect((await refused).status()).toBe(401);
+      await page.getByRole("button", { name: "New chat" }).click();
+      expect(await page.locator("dialog").count()).toBe(0);
+      await enter.click();
+      await key.waitFor();
       const other = await openPage(world().browser, `${hearth.url}/ui`);
       await other.page.getByLabel("API key", { exact: true }).fill("sk-an…er"); // as a partly hidden key is shown
       await other.page.keyboard.press("Enter");

@@ -1,5 +1,5 @@
 /** Builds the parts of the page, and shows it. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { render } from "preact";
 import { makeApi } from "./base/api.ts";
 import { makeKept } from "./base/kept.ts";
@@ -89,8 +89,8 @@ async function start(): Promise<void> {
   );
   writeTitles({ chats, models, answer: answerers.server, isOn: prefs.titles });
   await Promise.all([chats.loadList(), library.load()]);
-  void models.refresh();
-  api.isReachable.subscribe((isReachable) => void (isReachable && models.refresh()));
+  const canAsk = computed(() => api.isReachable.value && !api.isKeyMissing.value);
+  canAsk.subscribe((can) => void (can && models.refresh()));
   render(
     <AppContext.Provider value={app}>
       <Shell />

@@ -18,7 +18,7 @@ import { DropZone } from "./drop-zone.tsx";
 import { ModelFilesDialog } from "./models/model-files-dialog.tsx";
 import { SystemView } from "./system/view.tsx";
 import { ModelsView } from "./models/view.tsx";
-import { IconButton } from "./base/controls.tsx";
+import { IconButton, SmallButton } from "./base/controls.tsx";
 
 const LINKS = [
   { view: "models", icon: "box" },
@@ -134,9 +134,16 @@ function ThemeButton() {
 
 function ServerBanner() {
   const { api } = useApp();
-  const { base } = useWords();
+  const { base, keyDialog } = useWords();
   return (
     <div role="status" aria-live="polite">
+      {api.isKeyMissing.value && (
+        <p class="banner">
+          <Icon name="key" />
+          {keyDialog.title}
+          <SmallButton onClick={() => (api.isKeyMissing.value = false)}>{keyDialog.enter}</SmallButton>
+        </p>
+      )}
       {!api.isReachable.value && (
         <p class="banner">
           <Icon name="warn" />

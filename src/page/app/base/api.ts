@@ -49,6 +49,8 @@ export interface Api {
   /** True if the server answered last time. */
   readonly isReachable: ReadonlySignal<boolean>;
   readonly question: ReadonlySignal<KeyQuestion | undefined>;
+  /** True once the user gave no key; while it is, no request asks for one. */
+  readonly isKeyMissing: Signal<boolean>;
   /** Throws `Refused` or `ServerGone`. */
   json<T>(path: string, ask?: Ask): Promise<T>;
   /** Yields objects as they arrive. Throws like `json`, and `Refused` for an error object. */
@@ -75,22 +77,10 @@ export const bearer = (key: string | null): Record<string, string> =>
 export function makeApi({ storage }: { storage: Kept }): Api {
   const isReachable = signal(true);
   const question = signal<KeyQuestion | undefined>(undefined);
-  let asked: Promise<boolean> | undefined;
+  const isKeyMissing = signal(false);
 
   const headers = (): Record<string, string> => bearer(storage.getItem(KEY));
-
-  /** Asks once for all refused requests. */
-  const askForKey = (): Promise<boolean> =>
-    (asked ??= new Promise<boolean>((resolve) => {
-      question.value = {
-        wasRefused: storage.getItem(KEY) !== null,
-        answer(key) {
-          if (key) storage.setItem(KEY, key);
-          question.value = undefined;
-          resolve(key !== undefined && key !== "");
-        },
-      };
-    }).finally(() => (asked = undefined)));
+  const askForKey = makeAskForKey({ storage, question, isKeyMissing });
 
   async function send(path: string, ask: Ask): Promise<Response> {
     for (;;) {
@@ -110,6 +100,7 @@ export function makeApi({ storage }: { storage: Kept }): Api {
   return {
     isReachable,
     question,
+    isKeyMissing,
     headers,
     async upload(path, file, options) {
       const response = await sendFile({ address: addressOf(path), headers: headers(), file, ...options });
@@ -145,6 +136,30 @@ export function makeApi({ storage }: { storage: Kept }): Api {
       }
     },
   };
+}
+
+interface KeyParts {
+  readonly storage: Kept;
+  readonly question: Signal<KeyQuestion | undefined>;
+  readonly isKeyMissing: Signal<boolean>;
+}
+
+/** Asks once for all refused requests. The result is true once a key was given. */
+function makeAskForKey({ storage, question, isKeyMissing }: KeyParts): () => Promise<boolean> {
+  let asked: Promise<boolean> | undefined;
+  const ask = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      question.value = {
+        wasRefused: storage.getItem(KEY) !== null,
+        answer(key) {
+          if (key) storage.setItem(KEY, key);
+          question.value = undefined;
+          isKeyMissing.value = !key;
+          resolve(!isKeyMissing.value);
+        },
+      };
+    });
+  return async () => !isKeyMissing.peek() && (asked ??= ask().finally(() => (asked = undefined)));
 }
 
 function initOf({ method, body, signal, headers, keepalive }: Ask, key: Readonly<Record<string, string>>): RequestInit {

@@ -147,6 +147,7 @@ export const keyDialog: Words["keyDialog"] = {
   about:
     "Für diesen Server sind API-Schlüssel gesetzt (HEARTH_API_KEYS). Dieser Tab behält den Schlüssel, bis er geschlossen wird.",
   key: "API-Schlüssel",
+  enter: "Schlüssel eingeben",
   use: "Diesen Schlüssel verwenden",
 };
 

@@ -149,6 +149,7 @@ export const keyDialog = {
   refused: "The key is wrong. Ask the operator of this server for a valid one.",
   about: "The operator of this server set API keys (HEARTH_API_KEYS). This tab keeps your key until you close it.",
   key: "API key",
+  enter: "Enter the key",
   use: "Use this key",
 };
 

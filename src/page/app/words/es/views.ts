@@ -147,6 +147,7 @@ export const keyDialog: Words["keyDialog"] = {
   about:
     "El administrador de este servidor ha definido claves de API (HEARTH_API_KEYS). Esta pestaña guarda tu clave hasta que la cierres.",
   key: "Clave de API",
+  enter: "Introducir la clave",
   use: "Usar esta clave",
 };
 

@@ -147,6 +147,7 @@ export const keyDialog: Words["keyDialog"] = {
   about:
     "L’administrateur de ce serveur a défini des clés d’API (HEARTH_API_KEYS). Cet onglet conserve votre clé jusqu’à sa fermeture.",
   key: "Clé d’API",
+  enter: "Saisir la clé",
   use: "Utiliser cette clé",
 };
 

@@ -145,6 +145,7 @@ export const keyDialog: Words["keyDialog"] = {
   refused: "キーが正しくありません。有効なキーをこのサーバーの管理者に確認してください。",
   about: "このサーバーには API キーが設定されています（HEARTH_API_KEYS）。キーはこのタブを閉じるまで保持されます。",
   key: "API キー",
+  enter: "キーを入力",
   use: "このキーを使用",
 };
 

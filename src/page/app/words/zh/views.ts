@@ -143,6 +143,7 @@ export const keyDialog: Words["keyDialog"] = {
   refused: "密钥错误。请向此服务器的管理员索取有效的密钥。",
   about: "此服务器的管理员设置了 API 密钥（HEARTH_API_KEYS）。此标签页会保留你的密钥，直到标签页关闭。",
   key: "API 密钥",
+  enter: "输入密钥",
   use: "使用此密钥",
 };
 
