@@ -47,6 +47,7 @@ import {
   makeStoreLock,
   openOthers,
   openStore,
+  pruneDaily,
   pruneLater,
   pruneStore,
   type Registry,
@@ -103,6 +104,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const tracer = config.tracing && new Tracer(identify(config.tracing));
   const loading: Loading = new Map();
   const { library, registry } = makeTransfers(config, { own, others, lock, log });
+  if (canClaim(lock) && !config.noPrune) pruneDaily(own.root, { sweep: library.sweep, clock: systemClock, log });
   const store = sourced(config, { stored, library, registry, log, inUse: () => namesInUse(runtime) });
   const kernels = makeKernels(config, { ...options, log });
   const spare = spareOf(options, config, {

@@ -12,7 +12,7 @@ export { makeStoreLock, type StoreLock } from "./store/lock.ts";
 export { layersOf } from "./store/manifest.ts";
 export { fileLayers } from "./store/model-files.ts";
 export { openOthers, withOthers } from "./store/others.ts";
-export { pruneLater, pruneStore } from "./store/prune.ts";
+export { pruneDaily, pruneLater, pruneStore } from "./store/prune.ts";
 export { parseAddress } from "./registry/address.ts";
 export { ensureKey } from "./registry/key.ts";
 export { makeRegistry, type Registry } from "./registry/registry.ts";

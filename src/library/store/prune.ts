@@ -1,17 +1,20 @@
 /**
  * Clears a store of unused files when the server starts: blobs without a manifest, half-written files of killed
  * processes, empty folders. Files younger than an hour stay, because another process may be about to use them. Partial
- * downloads stay for a week, because they can resume. Files with unknown names stay. Files that were too young at the
- * start are checked once more later.
+ * downloads stay for a week, because they can resume. Files with unknown names stay. Half-written files that were too
+ * young at the start are checked once more later, and blobs and downloads once a day.
  */
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type Logger, messageOf } from "../../base/index.ts";
-import { parseDigest } from "./digest.ts";
+import { type Digest, parseDigest } from "./digest.ts";
 import { removeLeftovers } from "../../base/system.ts";
 import { IN_USE_MS, isOld, readReferences } from "./references.ts";
 
 const PARTIAL_AGE_MS = 7 * 24 * 3600_000; // longer than an abandoned download is likely to be resumed
+
+const DAY_MS = 24 * 3600_000;
+const BLOB = /^sha256-[0-9a-f]{64}$/;
 
 /** A file is old after an hour, by its disk's clock. */
 const LATER_MS = IN_USE_MS + 60_000;
@@ -30,6 +33,41 @@ export function pruneLater(root: string, { clock, log }: { clock: Clock; log: Lo
       log.warn("could not remove partial files from the store", { root, error: messageOf(error) }),
     );
   });
+}
+
+interface DailyParts {
+  /** Deletes the given blobs that no model uses, and that no creation or download protects. */
+  readonly sweep: (digests: readonly Digest[]) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Once a day, removes blobs that clients uploaded a day ago or longer and no model uses, and abandoned downloads.
+ * @returns a function that ends it
+ */
+export function pruneDaily(root: string, { sweep, clock, log }: DailyParts): () => void {
+  let isOver = false;
+  const again = (): (() => void) => clock.after(DAY_MS, () => void round());
+  let cancel = again();
+  const round = async (): Promise<void> => {
+    try {
+      const nowMs = clock.now();
+      const old: Digest[] = [];
+      for (const name of (await namesIn(join(root, "blobs"))).filter((each) => BLOB.test(each))) {
+        if (await isOld(join(root, "blobs", name), nowMs, DAY_MS)) old.push(parseDigest(name));
+      }
+      await sweep(old);
+      await removePartials(root, nowMs);
+    } catch (error) {
+      log.warn("could not remove unused files from the store", { root, error: messageOf(error) });
+    }
+    if (!isOver) cancel = again();
+  };
+  return () => {
+    isOver = true;
+    cancel();
+  };
 }
 
 /** Never throws: an unwritable store is served unchanged. */
@@ -52,7 +90,7 @@ async function removeUnreferenced(root: string, { nowMs, log }: { nowMs: number;
   if (unreadable.length > 0) return 0;
   let removed = 0;
   for (const name of await namesIn(join(root, "blobs"))) {
-    if (!/^sha256-[0-9a-f]{64}$/.test(name) || digests.has(parseDigest(name))) continue;
+    if (!BLOB.test(name) || digests.has(parseDigest(name))) continue;
     const path = join(root, "blobs", name);
     if (!(await isOld(path, nowMs))) continue;
     await rm(path);

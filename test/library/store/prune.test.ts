@@ -4,8 +4,10 @@ import { dirname, join } from "node:path";
 import type { Logger } from "../../../src/base/log.ts";
 import { writeBlob } from "../../../src/library/store/blobs.ts";
 import { parseName } from "../../../src/library/store/name.ts";
-import { pruneLater, pruneStore } from "../../../src/library/store/prune.ts";
+import { pruneDaily, pruneLater, pruneStore } from "../../../src/library/store/prune.ts";
 import { manifestPath, openStore } from "../../../src/library/store/store.ts";
+import { makeLibrary } from "../../../src/library/create/library.ts";
+import { eventually } from "../../e2e/hearth.ts";
 import { putModel, tempFolder } from "../fixture.ts";
 
 let folder: string;
@@ -100,4 +102,31 @@ test("a file that was too young at the start is removed an hour later, unless it
   expect(await blobs()).not.toContain(".tmp-1");
   expect(await blobs()).toContain(".tmp-used");
   expect(logged).toEqual([]);
+});
+
+test("blobs that no model uses are removed by a running server a day after their upload", async () => {
+  const due: (() => void)[] = [];
+  let nowMs = Date.now();
+  const clock = { now: () => nowMs, after: (_: number, work: () => void) => (due.push(work), () => {}) };
+  const library = makeLibrary({ root, importDirs: [], noPrune: false, log });
+  const { digest } = await writeBlob(root, new Uint8Array(5));
+  const before = await blobs();
+  const release = library.hold(new Set([digest]));
+  const end = pruneDaily(root, { sweep: library.sweep, clock, log });
+  const round = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    const rounds = due.length;
+    due.at(-1)!();
+    expect(await eventually(() => due.length > rounds)).toBe(true);
+  };
+  await round(23 * 3600_000);
+  expect(await blobs()).toEqual(before);
+  await round(2 * 3600_000);
+  expect((await blobs()).length).toBe(before.length - 1); // a creation uses the other one
+  release();
+  await round(0);
+  expect((await blobs()).length).toBe(before.length - 2);
+  expect((await (await openStore(root)).load("m")).system).toBe("S");
+  end();
+  await library.close();
 });
