@@ -3,17 +3,10 @@ import type { Command } from "commander";
 import { type ConfigSources, type Document, readConfigPart } from "../base/config/index.ts";
 import { clientSettings } from "./client/address.ts";
 import { Client } from "./client/client.ts";
-import {
-  cancelHook,
-  listHooks,
-  pauseHooks,
-  replayHook,
-  showHook,
-  testMapping,
-  type ListOptions,
-} from "./commands/hooks.ts";
+import { cancelHook, listHooks, pauseHooks, showHook, testMapping, type ListOptions } from "./commands/hooks.ts";
 import { wholeNumber } from "./developers.ts";
 import { nodes } from "./commands/nodes.ts";
+import type { ReplayOptions } from "./commands/hooks-replay.ts";
 import type { LocalContext, SignOptions } from "./commands/hooks-local.ts";
 import { interruptible, type CliContext } from "./terminal/context.ts";
 import { failing, type CliParts } from "./terminal/failing.ts";
@@ -43,6 +36,25 @@ function addPause(hooks: Command, remote: Remote): void {
       .option(...JSON_FLAG)
       .action(remote((context, options: { json?: boolean }) => pauseHooks(context, name === "pause", options)));
   }
+}
+
+function addReplay(hooks: Command, remote: Remote): void {
+  hooks
+    .command("replay")
+    .description("run a delivery again, or all runs that were given up, or send all failed replies again")
+    .argument("[id]", "id of a delivery or a run")
+    .option("--dead", "all runs that were given up and not replayed since, oldest first")
+    .option("--replies", "all replies that failed: the stored answers, without asking the model again")
+    .option("--path <path>", "with --dead or --replies: only runs received at this path")
+    .option("--mapping <id>", "with --dead or --replies: only runs of this mapping")
+    .option("--since <time>", "with --dead or --replies: only runs that ended since, as 2h or 2026-01-31T08:00Z")
+    .option("--dry-run", "with --dead or --replies: only count them")
+    .option(...JSON_FLAG)
+    .action(
+      remote(async (context, id: string | undefined, options: ReplayOptions) =>
+        (await import("./commands/hooks-replay.ts")).replayHooks(context, id, options),
+      ),
+    );
 }
 
 export function addHooksCommands(program: Command, parts: CliParts): void {
@@ -80,7 +92,7 @@ export function addHooksCommands(program: Command, parts: CliParts): void {
       .option(...JSON_FLAG)
       .action(remote((context, id: string, options: { json?: boolean }) => work(context, id, options)));
   onOne("show", "show the details of a delivery", showHook);
-  onOne("replay", "run a delivery again", replayHook);
+  addReplay(hooks, remote);
   onOne("cancel", "end the runs of a delivery, and drop replies that have not left", cancelHook);
   addPause(hooks, remote);
   addTrials(hooks, { remote, local });

@@ -13,6 +13,7 @@ export {
   nodesSchema,
   pageSchema,
   pausedSchema,
+  replayedPageSchema,
   replayedSchema,
 } from "./hooks/admin/answers.ts";
 export { UNIX_PEER } from "./hooks/ingress/address.ts";
@@ -23,6 +24,7 @@ export { Refusal } from "./hooks/ingress/problems.ts";
 export { refusalReply } from "./hooks/ingress/reply.ts";
 export { parseListen, type HooksListen } from "./hooks/listen.ts";
 export { mailStatusSchema } from "./hooks/mail/status.ts";
+export { REPLAYABLE } from "./hooks/queue/deliveries/replayable.ts";
 export { isOver, type RunNews } from "./hooks/queue/worker/watch.ts";
 export type { Gateway } from "./operate/gateway.ts";
 export { configurations } from "./operate/nodes.ts";

@@ -14,6 +14,7 @@ const ENDPOINTS: [string, string][] = [
   ["GET", "deliveries/x"],
   ["POST", "deliveries/x/replay"],
   ["POST", "deliveries/x/cancel"],
+  ["POST", "replay"],
   ["GET", "mail"],
   ["GET", "mappings"],
   ["GET", "findings"],

@@ -10,6 +10,16 @@ setDefaultTimeout(300_000); // 10 s alone
 const TOKEN = "a-hook-token-of-32-characters-xx";
 const SECRET = "a-secret-that-only-we-and-github-know";
 const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/** A Telegram that refuses messages until it is mended. */
+const chat = { isBroken: true, sent: 0 };
+const telegram = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: () => {
+    if (chat.isBroken) return Response.json({ ok: false, description: "chat not found" }, { status: 400 });
+    return Response.json({ ok: true, result: { message_id: ++chat.sent } });
+  },
+});
 const SETTINGS = {
   gateway: { token: "a-gateway-token-of-32-characters" },
   hooks: {
@@ -28,6 +38,9 @@ const SETTINGS = {
       { id: "broken", match: { path: "broken" }, model: "none-{{ payload.n }}", messageTemplate: "x" },
     ],
   },
+  channels: {
+    telegram: { botToken: "1:a", baseUrl: `http://127.0.0.1:${telegram.port}`, defaultTo: "42", spacingMs: 0 },
+  },
   agents: { defaults: { heartbeat: { every: 0, target: "none" } } },
 };
 
@@ -44,6 +57,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await hearth.stop();
+  await telegram.stop(true);
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -189,4 +203,35 @@ test("turns wait between pause and resume", async () => {
   const resumed = await hooks("resume");
   expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining("resumed") });
   expect(await eventually(async () => (await state()) !== "queued", 60_000)).toBe(true);
+});
+
+test("replay --replies sends all failed replies again, and counts before it does", async () => {
+  const body = JSON.stringify({ message: "hello", channel: "telegram", wakeMode: "next-heartbeat" });
+  const headers = { authorization: `Bearer ${TOKEN}`, prefer: "wait=60" };
+  for (let i = 0; i < 2; i++) await fetch(`${hearth.url}/hooks/agent`, { method: "POST", headers, body });
+  const counted = async (): Promise<string> => (await hooks("replay", "--replies", "--dry-run")).stdout;
+  expect(await eventually(async () => (await counted()) === "2 replies that failed\n", 60_000)).toBe(true);
+  chat.isBroken = false;
+  expect((await hooks("replay", "--replies", "--since", "2100-01-01")).stdout).toBe("0 replies that failed\n");
+  const replayed = await hooks("replay", "--replies", "--path", "agent", "--since", "1h");
+  expect(replayed).toMatchObject({
+    code: 0,
+    stdout: "replayed 2 replies\n",
+    stderr: "replaying 2 replies that failed\n",
+  });
+  expect(await eventually(() => chat.sent === 2, 60_000)).toBe(true);
+  expect((await hooks("replay", "--dead", "--json")).stdout).toBe(
+    `${JSON.stringify({ found: 0, replayed: 0, skipped: [] }, null, 2)}\n`,
+  );
+  for (const [args, problem] of [
+    [[], "expected either an id, --dead or --replies"],
+    [["--dead", "--replies"], "expected either an id, --dead or --replies"],
+    [["x", "--since", "1h"], "a filter or --dry-run needs --dead or --replies"],
+    [
+      ["--dead", "--since", "yesterday"],
+      "--since: expected a duration such as 2h, or a date such as 2026-01-31T08:00Z, got 'yesterday'",
+    ],
+  ] as const) {
+    expect(await hooks("replay", ...args)).toMatchObject({ code: 1, stdout: "", stderr: `Error: ${problem}\n` });
+  }
 });

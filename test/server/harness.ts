@@ -126,6 +126,7 @@ export function bareGateway(ingress: Ingress): ServedGateway {
     admit: none,
     list: none,
     find: none,
+    replayAll: none,
     replay: none,
     cancel: none,
     nodes: none,

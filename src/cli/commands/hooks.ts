@@ -1,5 +1,5 @@
 /**
- * `hearth hooks list`, `show`, `replay`, `cancel`, `pause`, `resume` and `test`: operator commands for deliveries and
+ * `hearth hooks list`, `show`, `cancel`, `pause`, `resume` and `test`: operator commands for deliveries and
  * mappings.
  */
 import { messageOf } from "../../base/index.ts";
@@ -19,8 +19,8 @@ export type ListOptions = AsJson &
 const when = (ms: number, now: number): string => formatWhen(new Date(ms).toISOString(), now);
 /** Maximum number of characters of a title in a table. */
 const TITLE_CHARS_MAX = 48;
-const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
-const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+export const pathOf = (id: string): string => `/hooks-admin/deliveries/${encodeURIComponent(id)}`;
+export const asText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 export async function listHooks({ client, terminal, nowMs }: CliContext, options: ListOptions): Promise<void> {
   const { json, ...filters } = options;
@@ -98,13 +98,6 @@ const factsOfRun = (run: Json, now: number): [string, unknown][] => [
 
 const took = ({ startedAt, finishedAt }: Json): string | null =>
   startedAt === null || finishedAt === null ? null : `${((finishedAt - startedAt) / 1000).toFixed(1)} s`;
-
-export async function replayHook({ client, terminal }: CliContext, id: string, { json }: AsJson): Promise<void> {
-  const replayed = await client.post(`${pathOf(id)}/replay`, {});
-  if (json) return terminal.write(asText(replayed));
-  terminal.write(`delivery ${replayed["deliveryId"]}\n`);
-  for (const runId of replayed["runIds"]) terminal.write(`run ${runId}\n`);
-}
 
 export async function cancelHook({ client, terminal }: CliContext, id: string, { json }: AsJson): Promise<void> {
   const { runs } = await client.post(`${pathOf(id)}/cancel`, {});

@@ -13,7 +13,7 @@ import type { NodeStatus } from "../database/peers.ts";
 import type { Transaction, Store } from "../database/store.ts";
 import type { Tracer } from "../../base/tracing.ts";
 import type { Target } from "../channels/channel.ts";
-import { textOutcome } from "../channels/outbox/messages.ts";
+import { forgetFailed, textOutcome } from "../channels/outbox/messages.ts";
 import { Outbox, type OutboxDeps } from "../channels/outbox/outbox.ts";
 import { findChannelId, resolveTarget } from "../channels/resolve.ts";
 import { makeApprovals } from "../hooks/approvals.ts";
@@ -157,8 +157,8 @@ export async function makeGateway(parts: GatewayParts): Promise<Gateway> {
   const asked = { settings: snapshot, accept, runs, mappings, transforms, checks };
   const ingress = makeIngress({ ...asked, spend: peers.spend, log, now });
   const resolveTarget: AdminDeps["resolveTarget"] = (asked) => store.read(() => replies.resolveTarget(asked));
-  const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now };
-  const mail = new LiveMail({ ...trial, store, accept, log, random: Math.random }, peers.lease("mail"));
+  const trial = { settings: snapshot, mappings, transforms, checks, resolveTarget, now, log };
+  const mail = new LiveMail({ ...trial, store, accept, random: Math.random }, peers.lease("mail"));
   const nodes = (): ReturnType<Gateway["nodes"]> => store.read(() => peers.nodes());
   const admin = makeAdmin({
     ...trial,
@@ -246,7 +246,14 @@ const sharedFindings = async ({ store, peers, clock, newerMigrations }: Storage)
 
 type ReplyPorts = Pick<
   WorkerPorts,
-  "resolveTarget" | "fallbackTargets" | "addReply" | "cancelReply" | "replyOutcome" | "onReplySettled" | "sendReplies"
+  | "resolveTarget"
+  | "fallbackTargets"
+  | "addReply"
+  | "forgetFailed"
+  | "cancelReply"
+  | "replyOutcome"
+  | "onReplySettled"
+  | "sendReplies"
 >;
 
 /** The channels' side of the ports of worker and heartbeat. */
@@ -273,6 +280,7 @@ function makeReplyPorts(parts: Pick<Gateway, "outbox" | "channels" | "snapshot">
     resolveTarget: resolve,
     fallbackTargets,
     addReply: (reply) => outbox.add(reply),
+    forgetFailed,
     cancelReply: (groupId) => outbox.cancel(groupId),
     replyOutcome: textOutcome,
     onReplySettled: (listener) => outbox.onSettled(listener),

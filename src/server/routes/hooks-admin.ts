@@ -15,11 +15,14 @@ import {
   nodesSchema,
   pageSchema,
   pausedSchema,
+  REPLAYABLE,
+  replayedPageSchema,
   replayedSchema,
 } from "../../gateway/index.ts";
-import { AppError, unexpected } from "../../base/index.ts";
+import { AppError, isObject, unexpected } from "../../base/index.ts";
 import { jsonSchemaOf } from "../../base/schema.ts";
-import { readRequest } from "../http/body.ts";
+import { readJson, readRequest } from "../http/body.ts";
+import { decode } from "../http/decode.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { RouteNote } from "../schema/describe.ts";
 import { get, type RouteInput, post, type Route } from "./route.ts";
@@ -41,6 +44,18 @@ const VerdictBody = t.Object(
     digest: t.Optional(t.String({ description: "Digest of the call that was shown; another one is refused" })),
   },
   { title: "Verdict" },
+);
+
+const ReplayBody = t.Object(
+  {
+    what: t.String({ description: '"dead": runs that were given up; "replies": failed replies, without a new turn' }),
+    mapping: t.Optional(t.String({ description: "Only runs of this mapping" })),
+    path: t.Optional(t.String({ description: "Only runs received at this path" })),
+    since: t.Optional(t.Number({ description: "Epoch milliseconds: only runs that ended then or later" })),
+    after: t.Optional(t.String({ description: "`next` of the previous page" })),
+    dryRun: t.Optional(t.Boolean({ description: "Only count" })),
+  },
+  { title: "ReplayRequest" },
 );
 
 /** No fields: all parameters are in the URL. */
@@ -139,6 +154,13 @@ const deliveryRoutes = (): Route[] => [
     note("Run a delivery or run again", replayedSchema, { body: NoBody }),
   ),
   post(
+    `${PATH}/replay`,
+    byAdmin((admin, exchange) => replayAll(admin, exchange)),
+    note("Run all again that were given up, or send all failed replies again: one page", replayedPageSchema, {
+      body: ReplayBody,
+    }),
+  ),
+  post(
     `${PATH}/deliveries/:id/cancel`,
     byAdmin(async (admin, _, { id = "" }) => ({ runs: await admin.cancel(id) })),
     note("End a delivery's runs", cancelledSchema, { body: NoBody }),
@@ -154,6 +176,22 @@ const deliveryRoutes = (): Route[] => [
     note("What a mapping would make of a request; nothing is dispatched", dryRunSchema, { body: DryRunBody }),
   ),
 ];
+
+/** Refuses unknown fields: without a misspelt filter, more runs would be repeated than meant. */
+async function replayAll(admin: Admin, { request }: Exchange): Promise<object> {
+  const given = await readJson(request);
+  const known = Object.keys(ReplayBody.properties);
+  const isKnown = (key: string): boolean => known.includes(key) || key === "stream"; // the command line's, on every body
+  const unknown = isObject(given) ? Object.keys(given).find((key) => !isKnown(key)) : undefined;
+  if (unknown !== undefined) {
+    throw new AppError("bad_request", `unknown field '${unknown.slice(0, 80)}'; known: ${known.join(", ")}`);
+  }
+  const { what, mapping: mappingId, dryRun = false, since = 0, path, after } = decode(ReplayBody, given);
+  const one = REPLAYABLE.find((each) => each === what);
+  if (!one) throw unexpected("what", REPLAYABLE.map((each) => `"${each}"`).join(" or "), what);
+  if (!Number.isSafeInteger(since) || since < 0) throw unexpected("since", "a whole number of milliseconds", since);
+  return admin.replayAll({ what: one, mappingId, path, since, after, isDryRun: dryRun });
+}
 
 async function decide(admin: Admin, code: string, { request }: Exchange): Promise<object> {
   const { verdict, digest } = await readRequest(request, VerdictBody);

@@ -106,6 +106,16 @@ export function* textOutcome(groupId: string): Transaction<TextOutcome | undefin
   return { kind: uncertain ? "unknown" : "failed", reason: first.reason ?? first.state, messageIds };
 }
 
+/**
+ * Deletes the failed messages of a text, so that it can be added again: of a target that has a part of it, only the
+ * rest is added then. Returns false if there are no messages.
+ */
+export function* forgetFailed(groupId: string): Transaction<boolean> {
+  const rows = yield* textMessages(groupId);
+  yield* execute("DELETE FROM outbox WHERE group_id = $1 AND state = 'failed'", groupId);
+  return rows.length > 0;
+}
+
 export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 

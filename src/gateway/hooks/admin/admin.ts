@@ -3,13 +3,14 @@
  * the gateway's own token, which no sender has. Knows no HTTP library.
  */
 import { Type } from "@sinclair/typebox";
-import { AppError, retryAfter } from "../../../base/index.ts";
+import { AppError, type Logger, retryAfter } from "../../../base/index.ts";
 import type { Approval } from "../../agent/calls/approvals.ts";
 import type { NodeStatus } from "../../database/peers.ts";
 import { reader } from "../../../base/schema.ts";
 import type { Deliveries } from "../queue/deliveries/deliveries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary } from "../queue/deliveries/queries.ts";
 import type { Replayed } from "../queue/deliveries/replay.ts";
+import type { ReplayFilter } from "../queue/deliveries/replayable.ts";
 import type { MailStatus } from "../mail/status.ts";
 import { failureKey } from "../ingress/address.ts";
 import { Refusal } from "../ingress/problems.ts";
@@ -21,6 +22,7 @@ import type { Cancelled } from "../queue/worker/cancel.ts";
 import type { Approvals } from "../approvals.ts";
 import type { Worker } from "../queue/worker/worker.ts";
 import { filterFields, type Finding, type MappingSummary } from "./answers.ts";
+import { replayAll, type ReplayedPage } from "./replay-all.ts";
 import { dryRun, promptOf, type DryRun, type DryRunParts, type Sample } from "./dry-run.ts";
 
 const PAGE_DEFAULT = 50;
@@ -28,12 +30,13 @@ const PAGE_DEFAULT = 50;
 export interface AdminDeps extends DryRunParts {
   /** The current `gateway.token`; undefined: administration is off. */
   readonly token: () => string | undefined;
-  readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay">;
-  readonly worker: Pick<Worker, "cancel" | "isPaused" | "setPaused">;
+  readonly deliveries: Pick<Deliveries, "list" | "find" | "run" | "replay" | "replayable">;
+  readonly worker: Pick<Worker, "cancel" | "resend" | "isPaused" | "setPaused">;
   readonly approvals: Pick<Approvals, "list" | "decide">;
   /** Findings of an audit of the configuration, worst first. */
   readonly findings: () => Promise<readonly Finding[]>;
   readonly nodes: () => Promise<readonly NodeStatus[]>;
+  readonly log: Logger;
   /** Undefined: no mailbox is watched. */
   readonly mail: () => MailStatus | undefined;
 }
@@ -63,6 +66,8 @@ export interface Admin {
   find(id: string): Promise<Details>;
   /** Throws `not_found`, `conflict` or `busy`. */
   replay(id: string): Promise<Replayed>;
+  /** One page; only a count if `isDryRun`. */
+  replayAll(asked: ReplayFilter & { readonly isDryRun: boolean }): Promise<ReplayedPage>;
   /** Cancels the runs of a delivery, or one of them. Throws `not_found`. */
   cancel(id: string): Promise<readonly { readonly runId: string; readonly result: Cancelled }[]>;
   /** The servers that share the database, the oldest first; empty if the database is not shared. */
@@ -116,6 +121,12 @@ export function makeAdmin(deps: AdminDeps): Admin {
     },
     find: async (id) => withText(await find(id)),
     replay: (id) => deliveries.replay(id),
+    async replayAll({ path, ...asked }) {
+      const page = await replayAll(deps, { ...asked, path: path && trimSlashes(path) });
+      const { replayed, skipped } = page;
+      if (replayed > 0) deps.log.info("hooks: replayed", { what: asked.what, replayed, skipped: skipped.length });
+      return page;
+    },
     async cancel(id) {
       const runIds = (await deliveries.run(id)) ? [id] : (await find(id)).runs.map((run) => run.id);
       const results = await Promise.all(runIds.map(async (runId) => ({ runId, result: await worker.cancel(runId) })));

@@ -40,6 +40,16 @@ export const detailsSchema = strictObject({
 
 export const replayedSchema = strictObject({ deliveryId: text(), runIds: Type.Array(text()) });
 
+export const replayedPageSchema = strictObject({
+  found: Type.Integer({ description: "Runs that matched, on this page and later ones" }),
+  replayed: Type.Integer(),
+  skipped: Type.Array(strictObject({ runId: text(), reason: text() })),
+  next: nullable(text(), { description: "Value of `after` for the next page; null: this is the last page" }),
+  retryAfterMs: nullable(Type.Integer(), {
+    description: "Wait time before the next page, because half of the queue is taken; else null",
+  }),
+});
+
 const cancelled = strictObject({ runId: text(), result: oneOfTexts(["cancelled", "stopping", "recalled", "over"]) });
 export const cancelledSchema = strictObject({ runs: Type.Array(cancelled) });
 

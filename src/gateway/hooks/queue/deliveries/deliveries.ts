@@ -12,7 +12,8 @@ import { findDelivery, listDeliveries, runStatus, stats } from "./queries.ts";
 import type { DeliveryDetails, DeliveryFilter, DeliverySummary, QueueStats } from "./queries.ts";
 import type { RunStatus } from "./run-status.ts";
 import type { SessionKeyOf } from "./runs.ts";
-import { replayDelivery, type Replayed } from "./replay.ts";
+import { replayDelivery, type Replayed, type ReplayOptions } from "./replay.ts";
+import { findReplayable, type Replayable, type ReplayFilter } from "./replayable.ts";
 
 /** The current settings; read at every use, because the configuration can change. */
 export interface DeliverySettings {
@@ -45,7 +46,8 @@ export interface Deliveries {
   find(id: string): Promise<DeliveryDetails | undefined>;
   run(id: string): Promise<RunStatus | undefined>;
   /** Runs the actions of a delivery, or of one of its runs, again. Throws `not_found`, `conflict` or `busy`. */
-  replay(id: string): Promise<Replayed>;
+  replay(id: string, options?: Partial<Pick<ReplayOptions, "isOneOfMany">>): Promise<Replayed>;
+  replayable(filter: ReplayFilter): Promise<Replayable>;
   stats(): Promise<QueueStats>;
   /** Records the end of a run of this lane, for the estimate of free room. */
   ended(lane: string): void;
@@ -71,8 +73,9 @@ export function makeDeliveries(deps: DeliveriesDeps): Deliveries {
     list: (filter) => store.read(() => listDeliveries(filter)),
     find: (id) => store.read(() => findDelivery(id)),
     run: (id) => store.read(() => runStatus(id)),
-    async replay(id) {
-      const replaying = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting };
+    replayable: (filter) => store.read(() => findReplayable(filter)),
+    async replay(id, { isOneOfMany = false } = {}) {
+      const replaying = { maxQueued: settings().maxQueued, sessionKeyOf, msUntil, posting, isOneOfMany };
       const { replayed, after } = await store.write(() => replayDelivery(id, { now: now(), ...replaying }));
       after();
       return replayed;

@@ -2,7 +2,18 @@
 import type { Migration } from "../../../database/database.ts";
 import { inPostgres } from "../../../database/postgres/tables.ts";
 import { ITEMS } from "./known-items.ts";
-import { CALLBACKS, CRASHES, DELIVERIES, OPEN_LANES, OPEN_RUNS, RUNS, TITLES, TURNS, WORKERS } from "./tables.ts";
+import {
+  CALLBACKS,
+  CRASHES,
+  DELIVERIES,
+  OPEN_LANES,
+  OPEN_RUNS,
+  REPLAYS,
+  RUNS,
+  TITLES,
+  TURNS,
+  WORKERS,
+} from "./tables.ts";
 
 /** A run's row is written often; `is_first` marks the first open turn of its session. */
 const RUN_OPTIONS = `
@@ -84,4 +95,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: workers", sql: inPostgres(WORKERS) },
   { name: "hooks: runs go with their delivery", sql: FORGET_RUNS },
   { name: "hooks: titles of deliveries", sql: TITLES },
+  { name: "hooks: replays of many", sql: REPLAYS },
 ];

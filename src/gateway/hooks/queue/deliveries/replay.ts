@@ -2,7 +2,7 @@
  * Runs accepted actions again: a new delivery, linked to the old one, with new runs. The old delivery keeps its keys.
  */
 import { AppError } from "../../../../base/index.ts";
-import { execute, queryAll, type Transaction } from "../../../database/store.ts";
+import { execute, queryAll, queryOne, type Transaction } from "../../../database/store.ts";
 import { storeRuns, type Posting } from "./posting.ts";
 import { openRuns } from "./open-runs.ts";
 import { COLUMNS, findRun, fromRow, newRuns, type NewRun, type Row, type Run, type SessionKeyOf } from "./runs.ts";
@@ -20,22 +20,28 @@ export interface ReplayOptions {
   /** Estimated time until `count` runs have ended. */
   readonly msUntil: (count: number) => number;
   readonly posting: () => Transaction<Posting>;
+  /** Leaves half of the queue to new requests, and refuses a run that was replayed before. */
+  readonly isOneOfMany: boolean;
 }
 
 /**
- * Throws `not_found`; `conflict` while one of the runs is open; `busy` if the queue is full.
+ * Throws `not_found`; `conflict` while one of the runs is open, or if it was replayed before; `busy` if the queue is
+ * full.
  * @param id of a delivery, or of one of its runs
  */
 export function* replayDelivery(
   id: string,
-  { now, maxQueued, sessionKeyOf, msUntil, posting: openPosting }: ReplayOptions,
+  { now, maxQueued, sessionKeyOf, msUntil, posting: openPosting, isOneOfMany }: ReplayOptions,
 ): Transaction<{ replayed: Replayed; after: () => void }> {
   const old = yield* runsOf(id);
   const [first] = old;
   if (!first) throw new AppError("not_found", `no run of '${id}' that can be replayed`);
   const open = old.find((run) => !isFinal(run.state));
   if (open) throw new AppError("conflict", `run '${open.id}' is ${open.state}: it can run again once it is over`);
-  const over = (yield* openRuns()) + old.length - maxQueued;
+  if (isOneOfMany && (yield* queryOne("SELECT 1 FROM runs WHERE replay_of = $1", first.id))) {
+    throw new AppError("conflict", "it was replayed before");
+  }
+  const over = (yield* openRuns()) + old.length - (isOneOfMany ? Math.ceil(maxQueued / 2) : maxQueued);
   if (over > 0) throw new AppError("busy", "the queue is full", { retryAfterMs: msUntil(over) });
   const deliveryId = Bun.randomUUIDv7();
   yield* execute(

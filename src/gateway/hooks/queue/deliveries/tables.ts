@@ -161,6 +161,13 @@ export const CRASHES = `
 /** A delivery's subject, for operators. */
 export const TITLES = "ALTER TABLE deliveries ADD COLUMN title TEXT;";
 
+/** For finding runs to replay among many that need none. */
+export const REPLAYS = `
+  CREATE INDEX runs_dead ON runs (seq) WHERE state = 'dead';
+  CREATE INDEX runs_lost ON runs (seq) WHERE reply = 'failed';
+  CREATE INDEX runs_replays ON runs (replay_of) WHERE replay_of IS NOT NULL;
+`;
+
 export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: deliveries", sql: DELIVERIES },
   { name: "hooks: runs", sql: RUNS + OPEN_RUNS + OPEN_RUN_TRIGGERS },
@@ -171,4 +178,5 @@ export const deliveryMigrations: readonly Migration[] = [
   { name: "hooks: crashes", sql: WORKERS + CRASHES },
   { name: "hooks: kinds of runs", sql: KINDS },
   { name: "hooks: titles of deliveries", sql: TITLES },
+  { name: "hooks: replays of many", sql: REPLAYS },
 ];

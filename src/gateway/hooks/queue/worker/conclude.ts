@@ -81,7 +81,8 @@ function* startReply(
   }
 }
 
-function* addReply(
+/** Queues a text for the first target that there is. Without one the result is a failed reply. */
+export function* addReply(
   groupId: string,
   { channel, to, fallbackChannels }: AgentAction,
   text: string,

@@ -45,6 +45,11 @@ export interface WorkerPorts {
   readonly fallbackTargets: (names: readonly string[] | undefined) => Transaction<readonly Target[]>;
   /** The id of its group is the run's. */
   readonly addReply: (reply: NewText) => Transaction<void>;
+  /**
+   * Deletes the failed messages of a reply, so that `addReply` adds what has not arrived. Returns false if there are no
+   * messages.
+   */
+  readonly forgetFailed: (groupId: string) => Transaction<boolean>;
   /** Recalls the messages of a reply that have not left. */
   readonly cancelReply: (groupId: string) => Promise<CalledBack>;
   /** A reply's outcome; undefined while it is under way. */

@@ -20,6 +20,7 @@ import { EventPoster, NOTHING_POSTED } from "./event-poster.ts";
 import { logEnd, observeEnd, posted, type FinalRun, type RunObserver } from "./observer.ts";
 import type { WorkerPorts } from "./ports.ts";
 import { ReplySettler } from "./reply-settler.ts";
+import { resendReply } from "./resend.ts";
 import { TurnRunner, type TurnLimits } from "./turn-runner.ts";
 import { RunWatchers, type RunNews } from "./watch.ts";
 
@@ -198,6 +199,14 @@ export class Worker {
     if (isFinal(result.state)) this.#ended(result);
     this.#changed(runId);
     return "cancelled";
+  }
+
+  /** Sends a failed reply again, without a new turn. Throws `not_found` or `conflict`. */
+  async resend(runId: string): Promise<void> {
+    const { store, ports } = this.#deps;
+    await store.write(() => resendReply(runId, this.#context()));
+    ports.sendReplies();
+    this.#tell(runId);
   }
 
   /**

@@ -148,6 +148,7 @@ export function makeParts(store: Store): Parts {
           reply.text,
         );
       },
+      forgetFailed: () => answering(false),
       cancelReply: async () => ({ messages: 0, leaving: 0 }),
       *replyOutcome(groupId) {
         const text = "SELECT outcome FROM test_replies WHERE group_id = $1";
