@@ -153,8 +153,8 @@ INL vi widen(vh a) { return (vi)a; }
 #endif
 
 // AVX-VNNI, which a processor of that level may have too: functions WITH_AVXVNNI are called if the header of passes
-// says so. On Linux only: Macs do not have it, and on Windows it is not detected.
-#if defined(__AVX2__) && !defined(__AVX512VNNI__) && defined(__linux__)
+// says so. Macs do not have it.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__APPLE__)
 #define AVXVNNI 1
 #define WITH_AVXVNNI __attribute__((target("avxvnni")))
 // acc + products of bytes, of any u, in one instruction
@@ -172,7 +172,7 @@ INL vf exact_float(vi v) { return (vf)v - 12582912.0f; }
 INL vi vnni_step(vi acc, vu u, vs x) { return acc; }
 #endif
 // The same of I8MM, which processors with the products of NEON may have.
-#if defined(__ARM_FEATURE_DOTPROD) && defined(__linux__)
+#if defined(__ARM_FEATURE_DOTPROD)
 #define I8MM 1
 #define WITH_I8MM __attribute__((target("i8mm")))
 // acc + eight products of each of two rows and two tokens: row 0 with token 0 and 1, then row 1

@@ -1,6 +1,7 @@
 /** Computes the answers of shipped libraries to the self-test: in this process, or in an emulator. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { FEATURES } from "../../../../kernels/simd/layout.ts";
 import type { Backend } from "../../../../src/engine/program/backend.ts";
 import { makeNativeMemory } from "../../../../src/engine/backends/host/simd-memory.ts";
 import { levelsHere, libraryFolder } from "../../../../src/engine/backends/host/simd-library.ts";
@@ -25,19 +26,26 @@ export function canAnswer(name: string): boolean {
   return level === undefined ? canEmulate("arm64") : canLoadForeign && here.has(level);
 }
 
-/** The answer of a library of that name in `kernels/simd/lib`, by one thread. */
-export async function answerOfShipped(name: string): Promise<string> {
+/** The features beyond its level that a library has code for and this machine can run. */
+export function featuresOf(name: string): number {
+  if (name.endsWith(".wasm") || name.includes("neon80")) return 0;
+  if (levelOf(name) === undefined) return FEATURES.i8mm;
+  return levelOf(name) === "avx2" && !name.startsWith("macos") && here.has("avxvnni") ? FEATURES.avxvnni : 0;
+}
+
+/** The answer of a library of that name in `kernels/simd/lib`, by one thread. @param features as `FEATURES` */
+export async function answerOfShipped(name: string, features = 0): Promise<string> {
   if (name.endsWith(".wasm")) return answerOfBackend(wasmBackend);
   const path = join(libraryFolder(), name);
   if (levelOf(name) !== undefined) {
     const run = loadForeign(path);
     const { words, panelRows } = levelsHere().find(({ level }) => level === levelOf(name))!; // canAnswer has found it
-    const kernels = { level: name, features: 0, words, panelRows };
+    const kernels = { level: name, features, words, panelRows };
     return answerOfBackend(backendOf(kernels, makeNativeMemory, (header) => run(header, 0)));
   }
   const emulated = startEmulated(name.includes("neon80") ? "arm64 of 2016" : "arm64", path);
   try {
-    return await answerOfBackend(emulated.backend(0));
+    return await answerOfBackend(emulated.backend(features));
   } finally {
     await emulated.stop();
   }

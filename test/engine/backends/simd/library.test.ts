@@ -12,7 +12,7 @@ import { checkBackend } from "../../../../src/engine/backends/index.ts";
 import { drawn } from "../../../seed.ts";
 
 const KERNELS = resolve(import.meta.dir, "../../../../kernels/simd");
-const BYTES_MAX = 1.975e6;
+const BYTES_MAX = 1.99e6;
 /** The limit for the quantizers, which only `create` and `quantize` load. */
 const QUANTIZE_BYTES_MAX = 40_000;
 const folder = mkdtempSync(join(tmpdir(), "hearth-simd-"));
