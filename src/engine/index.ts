@@ -7,6 +7,7 @@ export type { EmbedEvent } from "./batching/embedder.ts";
 export type { EngineInfo } from "./batching/load.ts";
 export { addStates, normalized, poolingOf, RANK, statedPooling } from "./batching/pooling.ts";
 export type { Media, PromptSegment } from "./batching/prompt.ts";
+export type { PromptLogprob } from "./batching/prompt-logprobs.ts";
 export type { AnswerSettings, SequenceEvent } from "./batching/sequence.ts";
 export type { Backend, Program, Session, StreamedCounts } from "./program/backend.ts";
 export { DIFFUSION_ARCHS } from "./program/diffusion.ts";

@@ -20,6 +20,7 @@ export type {
   Message,
   ModelActivity,
   NamedModel,
+  PromptLogprob,
   RankResult,
   Runtime,
   Statistics,

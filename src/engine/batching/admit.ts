@@ -20,10 +20,11 @@ export async function admit(sequence: Sequence, { slots, session, prefixes, orde
   const { tokens, media, request } = sequence;
   const adapters = request.adapters?.key ?? NO_ADAPTERS;
   const whole = (length: number): number => wholeLength(media, length);
-  const match = prefixes?.match(tokens, whole(reusableTokens(tokens)), adapters);
+  const limit = Math.min(reusableTokens(tokens), sequence.scores?.rowsDone ?? Infinity);
+  const match = prefixes?.match(tokens, whole(limit), adapters);
   const cached = match ? whole(match.length) : 0;
   const anyLength = session.checkpoints === undefined;
-  const placement = placePrompt(slots, tokens, { anyLength, whole, cached, adapters });
+  const placement = placePrompt(slots, tokens, { anyLength, limit, whole, cached, adapters });
   assert(placement, "a sequence is admitted while all slots are busy");
   const { slot, copyFrom } = placement;
   const loaded = copyFrom === "cache" ? await prefixes!.load(match!, slot.index) : undefined;

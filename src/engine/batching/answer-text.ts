@@ -32,8 +32,8 @@ export interface AnswerPiece {
 export interface AnswerText {
   /** Appends a token; returns the text that it completes, and the stop string that it completes. */
   push(id: number, chosen?: ChosenLogprob): AnswerPiece & { readonly stop: string | undefined };
-  /** The rest of the text, once no more tokens follow. */
-  end(): AnswerPiece;
+  /** The rest of the text, once no more tokens follow. @param last the token that ended the answer */
+  end(last?: ChosenLogprob): AnswerPiece;
   /**
    * The number of pushed tokens whose text was returned completely, and the partial text of the next token, in which a
    * stop string may begin. Decodes the ids again.
@@ -52,21 +52,23 @@ interface AnswerOptions {
   readonly stops: readonly string[];
   /** Control tokens that are shown as text. */
   readonly visible?: readonly string[] | undefined;
+  /** True: tokens of stop strings and the one that ends the answer keep their log-probabilities. Default: false. */
+  readonly keepsEnd?: boolean | undefined;
 }
 
 /** Makes answer decoders; compiled stop strings are cached, because requests repeat them. */
 export function makeAnswerTexts(tokenizer: Tokenizer): (options: AnswerOptions) => AnswerText {
   const idsOfAll = remembering((texts) => idsOf(tokenizer, texts));
   const compiled = remembering(compileStops);
-  return ({ stops, visible = [] }) => {
+  return ({ stops, visible = [], keepsEnd = false }) => {
     const makeDetokenizer = (): StreamDetokenizer => makeStreamDetokenizer(tokenizer, idsOfAll(visible));
-    return makeAnswerText(makeDetokenizer, makeStopMatcher(compiled(stops)));
+    return makeAnswerText(makeDetokenizer, { matcher: makeStopMatcher(compiled(stops)), keepsEnd });
   };
 }
 
 function makeAnswerText(
   makeDetokenizer: () => StreamDetokenizer,
-  matcher: ReturnType<typeof makeStopMatcher>,
+  { matcher, keepsEnd }: { matcher: ReturnType<typeof makeStopMatcher>; keepsEnd: boolean },
 ): AnswerText {
   const detokenizer = makeDetokenizer();
   let held: Held[] = [];
@@ -89,14 +91,15 @@ function makeAnswerText(
       const { text, stop } = matcher.push(more);
       out += text.length;
       // tokens inside the stop string are not part of the answer
-      if (stop !== undefined) return { ...piece(text, (token) => token.from < out), stop };
+      if (stop !== undefined) return { ...piece(text, (token) => keepsEnd || token.from < out), stop };
       return { ...piece(text, (token) => text !== "" && token.to <= out), stop };
     },
-    end() {
-      const last = matcher.push(detokenizer.end());
-      if (last.stop === undefined) return piece(last.text + matcher.end(), () => true);
-      out += last.text.length;
-      return piece(last.text, (token) => token.from < out);
+    end(last) {
+      const rest = matcher.push(detokenizer.end());
+      if (last && keepsEnd) held.push({ chosen: last, from: seen, to: seen });
+      if (rest.stop === undefined) return piece(rest.text + matcher.end(), () => true);
+      out += rest.text.length;
+      return piece(rest.text, (token) => keepsEnd || token.from < out);
     },
     shown(ids) {
       const again = makeDetokenizer();
@@ -126,10 +129,15 @@ export function describeToken(
   { logits, id, count }: { logits: Float32Array; id: number; count: number },
 ): ChosenLogprob {
   const { logprob, top } = logSoftmaxTop(logits, id, count);
-  return { ...textOf(tokenizer, { id, logprob }), top: top.map((each) => textOf(tokenizer, each)) };
+  return {
+    id,
+    logprob,
+    ...textOfToken(tokenizer, id),
+    top: top.map((each) => ({ ...each, ...textOfToken(tokenizer, each.id) })),
+  };
 }
 
-function textOf(tokenizer: Tokenizer, { id, logprob }: { id: number; logprob: number }): TokenLogprob {
+export function textOfToken(tokenizer: Tokenizer, id: number): Pick<TokenLogprob, "token" | "bytes"> {
   const bytes = tokenizer.bytesOf(id, { special: true });
-  return { id, token: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), bytes: Array.from(bytes), logprob };
+  return { token: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), bytes: Array.from(bytes) };
 }

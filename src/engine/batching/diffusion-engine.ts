@@ -217,8 +217,9 @@ export class DiffusionEngine implements TextEngine {
 }
 
 /** Throws `bad_request` for settings that need tokens in their order. */
-function checkRequest({ format, grammar, logprobs }: SequenceRequest): void {
-  const wanted = format ? "a format or JSON schema" : grammar ? "a grammar" : logprobs !== undefined && "logprobs";
+function checkRequest({ format, grammar, logprobs, promptLogprobs }: SequenceRequest): void {
+  const measures = (logprobs ?? promptLogprobs) !== undefined && "logprobs";
+  const wanted = format ? "a format or JSON schema" : grammar ? "a grammar" : measures;
   if (!wanted) return;
   const why = "it fills in its answer in any order, not one token after the other";
   throw new AppError("bad_request", `this diffusion model does not support ${wanted}: ${why}`);

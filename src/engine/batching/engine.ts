@@ -8,7 +8,7 @@ import { makeBreakers } from "../text/sampling/dry-breakers.ts";
 import type { GrammarMatcher } from "../text/sampling/grammar.ts";
 import { admit } from "./admit.ts";
 import { makeBell } from "./bell.ts";
-import { describeToken, makeAnswerTexts } from "./answer-text.ts";
+import { describeToken, makeAnswerTexts, type ChosenLogprob } from "./answer-text.ts";
 import { discardedTokens } from "./context.ts";
 import { shiftContext } from "./context-shift.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -291,9 +291,9 @@ export class Engine {
       sequence.sampler.accept(id);
       sequence.tokens.push(id);
       sequence.generated.push(id);
-      if (this.#parts.tokenizer.endOfGeneration.has(id)) return await this.#finish(sequence, "stop", events);
       const { tokenizer } = this.#parts;
       const chosen = before && describeToken(tokenizer, { logits: before, id, count: count ?? 0 });
+      if (tokenizer.endOfGeneration.has(id)) return await this.#finish(sequence, "stop", events, chosen);
       const piece = sequence.text.push(id, chosen);
       say(sequence, piece, events);
       sequence.stopSequence = piece.stop;
@@ -320,8 +320,13 @@ export class Engine {
     shiftContext(sequence, { slot, keep, discard: discardedTokens({ length, keep }) }, this.#parts.session);
   }
 
-  async #finish(sequence: Sequence, reason: FinishReason, events: SequenceEvent[]): Promise<void> {
-    if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(), events);
+  async #finish(
+    sequence: Sequence,
+    reason: FinishReason,
+    events: SequenceEvent[],
+    last?: ChosenLogprob,
+  ): Promise<void> {
+    if (sequence.stopSequence === undefined) say(sequence, sequence.text.end(last), events);
     const { loop, tokenizer } = this.#parts;
     events.push(doneEvent(sequence, { reason, nowNs: loop.nowNs(), tokenizer }));
     await this.#release(sequence);

@@ -17,9 +17,11 @@ export function say({ id }: Sequence, { text, logprobs }: AnswerPiece, events: S
   events.push({ kind: "text", id, text, ...(logprobs ? { logprobs } : {}) });
 }
 
-/** Reports how much of the prompt was read, if requested. */
+/** Reports how much of the prompt was read, and the log-probabilities of its tokens, if requested. */
 export function tellProgress(sequence: Sequence, events: SequenceEvent[]): void {
-  const { id, reused, cached, request, promptEvalNs, generated } = sequence;
+  const { id, reused, cached, request, promptEvalNs, generated, scores } = sequence;
+  const described = scores?.drain() ?? [];
+  if (described.length > 0) events.push({ kind: "promptLogprobs", id, tokens: described });
   if (!request.reportsProgress || generated.length > 0) return;
   const tokens = promptTokens(sequence);
   const counts = { tokens, cached: reused, processed: request.read && cached > 0 ? tokens : cached };

@@ -4,7 +4,7 @@
  */
 import type { Session, SlicedRun } from "../program/backend.ts";
 import type { EventLoop } from "./event-loop.ts";
-import type { StepOutput } from "./step-output.ts";
+import { outputsOf, type StepOutput } from "./step-output.ts";
 import type { Pace } from "./prefill-pace.ts";
 import type { Work } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
@@ -32,10 +32,12 @@ export interface InterleavedPrefill {
 
 export function makeInterleavedPrefill({
   session: { slices },
+  vocabSize,
   loop,
   pace,
 }: {
   readonly session: Session;
+  readonly vocabSize: number;
   readonly loop: EventLoop;
   readonly pace: Pace;
 }): InterleavedPrefill {
@@ -61,11 +63,15 @@ export function makeInterleavedPrefill({
         throw error;
       }
       const { work, run } = begun;
-      const tookNs = (begun.ns += loop.nowNs() - startedNs);
-      if (!logits) return undefined;
+      const about = { start: work.rows[0]!.start, sequence: work.sequences[0]!, vocabSize };
+      const describedNs = loop.nowNs();
+      const outputs = logits && [outputsOf(logits, about)];
+      const now = loop.nowNs();
+      const tookNs = (begun.ns += now - startedNs);
+      if (!outputs) return undefined;
       begun = undefined;
-      pace.took(work, run.longestNs, true);
-      return { work, outputs: [logits.length > 0 ? [logits] : []], tookNs };
+      pace.took(work, run.longestNs + now - describedNs, true);
+      return { work, outputs, tookNs };
     },
     drop(sequence) {
       if (begun?.work.sequences[0] !== sequence) return false;

@@ -10,6 +10,7 @@ import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import type { makeAnswerTexts } from "./answer-text.ts";
 import { answerRoom, keptTokens, tooLong, truncatePrompt } from "./context.ts";
 import type { Layout } from "./prompt.ts";
+import { makePromptScores } from "./prompt-logprobs.ts";
 import type { Sequence, SequenceRequest } from "./sequence.ts";
 
 /** An unlimited answer ends after this many context lengths. */
@@ -26,17 +27,22 @@ interface Parts {
   readonly suppressed?: Int32Array;
 }
 
-/** Throws `bad_request` if the prompt is empty, or if it must be kept whole and is too long. */
+/**
+ * Throws `bad_request` if the prompt is empty, if it must be kept whole and is too long, or if its tokens have no
+ * log-probabilities.
+ */
 export function makeSequence(
   request: SequenceRequest,
   { ids: prompt, keys, media }: Layout,
   { ctxLen, vocabSize, tokenizer, grammar, answerText, breakers, suppressed = tokenizer.suppressed }: Parts,
 ): Sequence {
-  const { options } = request;
+  const { options, promptLogprobs: count } = request;
   if (prompt.length === 0) throw new AppError("bad_request", "the prompt has no tokens");
+  if (request.read && count !== undefined)
+    throw new AppError("bad_request", "this model does not support logprobs of a prompt: its encoder reads it at once");
   const startsWithBos = tokenizer.bos !== undefined && prompt[0] === tokenizer.bos;
   const keep = keptTokens(options.num_keep, { promptLen: prompt.length, ctxLen, startsWithBos });
-  const mayCut = request.shift && (request.truncate ?? true) && media.length === 0;
+  const mayCut = request.shift && (request.truncate ?? true) && media.length === 0 && count === undefined;
   if (prompt.length >= ctxLen && !mayCut) throw tooLong(prompt.length, ctxLen);
   const room = answerRoom({ ctxLen, numPredict: options.num_predict });
   const tokens = truncatePrompt(prompt, { ctxLen, keep, room });
@@ -56,7 +62,8 @@ export function makeSequence(
     request,
     sampler,
     grammar,
-    text: answerText({ stops: options.stop, visible: request.visible }),
+    text: answerText({ stops: options.stop, visible: request.visible, keepsEnd: request.endLogprobs }),
+    scores: count === undefined ? undefined : makePromptScores({ prompt: tokens, count, vocabSize, tokenizer }),
     tokens: tokens.length < prompt.length ? Array.from(tokens) : keys.slice(),
     prompt: tokens,
     media,

@@ -44,7 +44,8 @@ export function schedule(
     const { chunkAlone, chunkShared } = options.limits;
     const chunk = decoding.length === 0 ? chunkAlone : chunkShared;
     const next = prefilling.reduce((a, b) => (b.due < a.due ? b : a));
-    return (options.isExact && againOf(next)) || prefillOf(next, { chunk, tail: options.tail ?? 0 });
+    const rowsMax = Math.min(chunk, next.scores?.rowsMax ?? Infinity);
+    return (options.isExact && againOf(next)) || prefillOf(next, { chunk: rowsMax, tail: options.tail ?? 0 });
   }
   if (decoding.length === 0) return undefined;
   const ordered = decoding.toSorted((a, b) => slotOf(a) - slotOf(b));
@@ -83,8 +84,13 @@ function rowsOf(sequence: Sequence, end: number): Rows {
     start: sequence.cached,
     ...inputOf(sequence, { start: sequence.cached, end }),
     ...(sequence.request.adapters && { adapters: sequence.request.adapters.rows }),
-    logits: end === sequence.tokens.length ? "last" : "none",
+    logits: wantedOf(sequence, end),
   };
+}
+
+function wantedOf({ tokens, scores }: Sequence, end: number): Rows["logits"] {
+  if (scores && end > scores.rowsDone) return "all";
+  return end === tokens.length ? "last" : "none";
 }
 
 function slotOf(sequence: Sequence): number {

@@ -11,6 +11,7 @@ import type { Sampler } from "../text/sampling/sampler.ts";
 import type { AdapterChoice, AdapterSet } from "./adapter-set.ts";
 import type { AnswerText, ChosenLogprob } from "./answer-text.ts";
 import type { PlacedMedia, PromptSegment } from "./prompt.ts";
+import type { PromptLogprob, PromptScores } from "./prompt-logprobs.ts";
 import { forget, type Slot } from "./slots.ts";
 
 export type FinishReason = "stop" | "length";
@@ -48,6 +49,8 @@ export type SequenceEvent =
       readonly processed: number;
       readonly evalNs: number;
     }
+  /** The next tokens of the prompt, if requested: all of them before the answer. */
+  | { readonly kind: "promptLogprobs"; readonly id: number; readonly tokens: readonly PromptLogprob[] }
   | {
       readonly kind: "text";
       readonly id: number;
@@ -83,6 +86,10 @@ export interface AnswerSettings {
   readonly truncate?: boolean;
   /** Number of alternatives per token; undefined: no log-probabilities. */
   readonly logprobs?: number;
+  /** With `logprobs`, true: tokens of stop strings and the one that ends the answer have theirs, too. */
+  readonly endLogprobs?: boolean;
+  /** Number of alternatives per token of the prompt; undefined: no log-probabilities of them. */
+  readonly promptLogprobs?: number;
   /** Control tokens that are shown as text; the others are silent. */
   readonly visible?: readonly string[];
   /** True: `progress` events tell how much of the prompt is read. */
@@ -118,6 +125,8 @@ export interface Sequence {
   readonly sampler: Sampler;
   readonly grammar: GrammarMatcher | undefined;
   readonly text: AnswerText;
+  /** Log-probabilities of the prompt; undefined: not requested. */
+  readonly scores: PromptScores | undefined;
   /** Keys of the prompt (truncated to the context) and generated ids, without tokens that shifts have dropped. */
   tokens: number[];
   /** The evaluated ids of the request's prompt, after truncation; −1 for media rows. */

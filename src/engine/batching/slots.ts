@@ -62,6 +62,7 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
 /**
  * Chooses a slot for a prompt; undefined while all are busy.
  * @param anyLength a slot continues from every length up to its own; otherwise from checkpoints only
+ * @param limit maximum leading tokens that need not be evaluated
  * @param whole returns the longest length up to another at which a run of this prompt may begin
  * @param cached prompt tokens in the cache
  * @param adapters key of the prompt's adapters
@@ -69,10 +70,16 @@ function resumableLength({ tokens, shifted, checkpoints }: Slot, limit: number):
 export function placePrompt(
   slots: readonly Slot[],
   prompt: readonly number[],
-  options: { anyLength: boolean; whole?: (length: number) => number; cached?: number; adapters?: string },
+  options: {
+    anyLength: boolean;
+    limit?: number;
+    whole?: (length: number) => number;
+    cached?: number;
+    adapters?: string;
+  },
 ): Placement | undefined {
-  const { anyLength, whole = (length) => length, cached = 0, adapters = NO_ADAPTERS } = options;
-  const limit = reusableTokens(prompt);
+  const { anyLength, limit = reusableTokens(prompt), whole = (length) => length } = options;
+  const { cached = 0, adapters = NO_ADAPTERS } = options;
   const shared = slots.map((slot) => {
     const same = Math.min(sharedPrefix(slot, prompt, adapters), limit);
     return anyLength ? whole(same) : resumableLength(slot, same); // checkpoints are at ends of runs

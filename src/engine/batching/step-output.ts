@@ -10,7 +10,10 @@ import type { Sequence } from "./sequence.ts";
 /** For one wanted row. */
 export type StepOutput = Float32Array | TopK;
 
-/** Runs the rows; returns one output per wanted row for each sequence of the work, valid until the next run. */
+/**
+ * Runs the rows, and describes the tokens of prompts whose log-probabilities are wanted. Returns one output per wanted
+ * row for each sequence of the work, valid until the next run.
+ */
 export async function runWork(
   { rows, sequences }: Work,
   { session, vocabSize }: { session: Session; vocabSize: number },
@@ -26,8 +29,20 @@ export async function runWork(
     if (wanted === "none") return [];
     if (requests[i]) return topK.slice(answered, ++answered);
     const count = wanted === "all" ? tokens.length : 1;
-    return Array.from({ length: count }, () => logits.subarray(row * vocabSize, ++row * vocabSize));
+    const own = logits.subarray(row * vocabSize, (row += count) * vocabSize);
+    return outputsOf(own, { start: rows[i]!.start, sequence: sequences[i]!, vocabSize });
   });
+}
+
+/** The logits of each wanted row of a sequence. @param start position of its first row */
+export function outputsOf(
+  logits: Float32Array,
+  { start, sequence, vocabSize }: { start: number; sequence: Sequence; vocabSize: number },
+): readonly Float32Array[] {
+  const count = logits.length / vocabSize;
+  const outputs = Array.from({ length: count }, (_, i) => logits.subarray(i * vocabSize, (i + 1) * vocabSize));
+  sequence.scores?.take(start, outputs);
+  return outputs;
 }
 
 /** A grammar masks all logits, and log-probabilities are relative to all of them. */

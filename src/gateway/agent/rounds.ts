@@ -195,6 +195,7 @@ async function ask(
         break;
       case "prompt":
       case "progress":
+      case "promptLogprobs":
         break;
       case "thinking":
         thinking += event.text;

@@ -48,9 +48,10 @@ export async function* infer(parts: RuntimeParts, task: GenerationTask): AsyncGe
       refuseEmbedder(loaded, { model: request.model, task: task.name });
       if (isEmpty) yield { kind: "done", reason: "load" };
       else pass = await task.begin(loaded);
-      for (; pass; pass = pass.next?.()) {
+      for (let isFirst = true; pass; pass = pass.next?.(), isFirst = false) {
         if (pass.request.holds && pass.request.id !== undefined) holding.push(pass.request.id);
-        for await (const event of runner.generate(pass.request, request.signal)) {
+        const { promptLogprobs: _, ...later } = pass.request; // its tokens are known after the first pass
+        for await (const event of runner.generate(isFirst ? pass.request : later, request.signal)) {
           for (const each of pass.read(event)) yield each;
           if (pass.isOver?.()) break;
         }

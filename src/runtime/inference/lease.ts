@@ -129,7 +129,8 @@ export function settingsOf(loaded: Loaded, request: InferenceRequest): AnswerSet
     model,
     lease: { runner },
   } = loaded;
-  const { options, format, grammar, logprobs, reportsProgress, shift = true, truncate = true } = request;
+  const { options, format, grammar, logprobs, endLogprobs, promptLogprobs, reportsProgress } = request;
+  const { shift = true, truncate = true } = request;
   return {
     options: samplingOptions({ ...runner.info.parameters, ...model.parameters }, options),
     shift,
@@ -137,6 +138,8 @@ export function settingsOf(loaded: Loaded, request: InferenceRequest): AnswerSet
     ...(format ? { format } : {}),
     ...(grammar ? { grammar } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...(endLogprobs ? { endLogprobs } : {}),
+    ...(promptLogprobs === undefined ? {} : { promptLogprobs }),
     ...(reportsProgress ? { reportsProgress } : {}),
     ...adaptersOf(loaded),
   };

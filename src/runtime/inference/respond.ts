@@ -18,7 +18,7 @@ import type { ParsedEvent, TextParser, ToolFormat } from "../parse/format.ts";
 import { detectToolFormat, toolFormats, type ToolFormatName } from "../parse/index.ts";
 import { makePlainParser } from "../parse/plain.ts";
 import { makeThinkingSplitter } from "../parse/thinking.ts";
-import type { RunnerEvent } from "../processes/runner-client.ts";
+import { isReport, type RunnerEvent } from "../processes/runner-client.ts";
 import type { InferenceEvent, Statistics, Think, Tool } from "../requests/runtime.ts";
 
 type TextEvent = Extract<RunnerEvent, { kind: "text" }>;
@@ -87,7 +87,8 @@ function teller(
   { wantsContext }: AnswerRequest,
 ): (event: RunnerEvent) => InferenceEvent {
   return (event) => {
-    if (event.kind === "prompt" || event.kind === "progress") {
+    if (event.kind === "promptLogprobs") return { kind: event.kind, tokens: event.tokens };
+    if (isReport(event)) {
       const { tokens: promptEvalCount, cached: promptCachedCount, evalNs: promptEvalNs } = event;
       const counts = { promptEvalCount, promptCachedCount, promptEvalNs };
       return event.kind === "prompt"
@@ -122,7 +123,7 @@ function free(loaded: Loaded, question: AnswerRequest, shape: OutputFormat & Par
     request: { ...requestOf(question), ...(calls ? { calls } : {}) },
     read(event) {
       if (event.kind === "prompt") parser = freeParser(shape, event.end);
-      if (!parser || event.kind === "prompt" || event.kind === "progress") return [tell(event)];
+      if (!parser || isReport(event)) return [tell(event)];
       if (event.kind === "text") return withLogprobs(parser.push(event.text), event);
       const last = parser.end(event.reason === "length").map((each) => orText(each, shape.tools));
       return [...last.map(toEvent), tell(event)];
@@ -235,9 +236,9 @@ function callOr(
     isOver: () => isOver,
     next: () => (isCall ? undefined : otherwise(result)),
     read(event) {
-      const events = pass.read(event).filter(({ kind }) => !after || (kind !== "prompt" && kind !== "progress"));
+      const events = pass.read(event).filter((each) => !after || !isReport(each));
       if (event.kind === "prompt" && !after) result = { ...result, statistics: countsOf(event) };
-      if (event.kind === "prompt" || event.kind === "progress") return events;
+      if (isReport(event)) return events;
       isCall ||= events.some(({ kind }) => kind === "toolCall" || kind === "cutCall");
       held = [...held, ...events.map((each) => (each.kind === "done" ? withThinking(each, after?.statistics) : each))];
       if (event.kind === "text") text += event.text;
@@ -316,7 +317,7 @@ function thinking(loaded: Loaded, question: AnswerRequest, { id, tags, answer }:
         splitter = makeThinkingSplitter(tags, isOpen);
         return [tell(event)];
       }
-      if (event.kind === "progress") return [tell(event)];
+      if (isReport(event)) return [tell(event)];
       if (event.kind === "done") return end(event);
       text += event.text;
       const found = splitter.push(event.text);
@@ -343,7 +344,7 @@ function underGrammar(
     ...(required ? { explain: namingTools } : {}),
     read(event) {
       // the prompt without thoughts is out already
-      if (event.kind === "prompt" || event.kind === "progress") return after ? [] : [tell(event)];
+      if (isReport(event)) return after ? [] : [tell(event)];
       if (event.kind === "done") {
         const calls = required ? forcedCalls(text, required) : [];
         return [...calls.map(toEvent), withThinking(tell(event), after?.statistics)];

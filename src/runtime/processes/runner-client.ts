@@ -43,6 +43,12 @@ const TEMPLATES_MAX = 16;
 
 export type RunnerEvent = Exclude<SequenceEvent, { kind: "error" }>;
 
+/** Returns whether an event is about the prompt. */
+export const isReport = <T extends { readonly kind: string }>(
+  event: T,
+): event is Extract<T, { kind: "prompt" | "progress" | "promptLogprobs" }> =>
+  event.kind === "prompt" || event.kind === "progress" || event.kind === "promptLogprobs";
+
 export interface KnownTemplate {
   readonly number: number;
   readonly facts: TemplateFacts;

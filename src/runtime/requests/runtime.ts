@@ -8,6 +8,7 @@ import type {
   ChosenLogprob,
   EngineInfo,
   Options,
+  PromptLogprob,
   PromptMessage,
   SpeechEvent,
   SpeechTask,
@@ -17,7 +18,7 @@ import type {
 } from "../../engine/index.ts";
 import type { ModelRef } from "../../library/portable.ts";
 
-export type { ChosenLogprob, TokenLogprob, Tool, ToolCall };
+export type { ChosenLogprob, PromptLogprob, TokenLogprob, Tool, ToolCall };
 
 /** A tool call that the end of the answer cut. */
 export interface CutCall {
@@ -93,6 +94,10 @@ export interface InferenceRequest extends ModelRequest {
   readonly think?: Think;
   /** Number of alternatives to report per token; 0: only the chosen token's own; undefined: nothing. */
   readonly logprobs?: number;
+  /** With `logprobs`, true: tokens of stop strings and the one that ends the answer have theirs, too. */
+  readonly endLogprobs?: boolean;
+  /** As `logprobs`, for the tokens of the prompt, which is then neither cut nor taken from the cache. */
+  readonly promptLogprobs?: number;
   /** True: `progress` events tell how much of the prompt is read. */
   readonly reportsProgress?: boolean;
   /** For a prompt longer than the context: true (default) cuts it, false refuses it. */
@@ -169,6 +174,8 @@ export type InferenceEvent =
       readonly processed: number;
       readonly promptEvalNs: number;
     }
+  /** The next tokens of the prompt, if requested: all of them before the answer. */
+  | { readonly kind: "promptLogprobs"; readonly tokens: readonly PromptLogprob[] }
   | { readonly kind: "text"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "thinking"; readonly text: string; readonly logprobs?: readonly ChosenLogprob[] }
   | { readonly kind: "toolCall"; readonly call: ToolCall }

@@ -6,6 +6,7 @@ import type {
   CutCall,
   GenerateRequest,
   InferenceEvent,
+  PromptLogprob,
   Statistics,
   ToolCall,
   Runtime,
@@ -15,7 +16,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { counter } from "../metrics/metered.ts";
 
 /** An event about the prompt. */
-export type ReportEvent = Extract<InferenceEvent, { kind: "prompt" | "progress" }>;
+export type ReportEvent = Extract<InferenceEvent, { kind: "prompt" | "progress" | "promptLogprobs" }>;
 
 export type AnswerEvent = Exclude<InferenceEvent, ReportEvent>;
 
@@ -82,7 +83,7 @@ async function* staged<R>(
   for await (const event of events) {
     last = event.kind;
     if (event.kind === "prompt") onPrompt?.(event);
-    if (event.kind === "prompt" || event.kind === "progress") {
+    if (event.kind === "prompt" || event.kind === "progress" || event.kind === "promptLogprobs") {
       if (report) yield report(event);
       continue;
     }
@@ -103,6 +104,8 @@ export interface Answer {
   readonly cutCall: CutCall | undefined;
   /** Empty unless requested. */
   readonly logprobs: readonly ChosenLogprob[];
+  /** The tokens of the prompt; empty unless requested and reported. */
+  readonly prompt: readonly PromptLogprob[];
   readonly done: DoneEvent;
 }
 
@@ -114,10 +117,12 @@ export async function collect(events: AsyncIterable<AnswerEvent | ReportEvent>):
   let cutCall: CutCall | undefined;
   const calls: ToolCall[] = [];
   const logprobs: ChosenLogprob[] = [];
+  const prompt: PromptLogprob[] = [];
   for await (const event of events) {
     if (event.kind === "done") done = event;
     else if (event.kind === "toolCall") calls.push(event.call);
     else if (event.kind === "cutCall") cutCall = event.call;
+    else if (event.kind === "promptLogprobs") for (const each of event.tokens) prompt.push(each);
     else if (event.kind === "text" || event.kind === "thinking") {
       if (event.kind === "text") text += event.text;
       else thinking += event.text;
@@ -125,5 +130,5 @@ export async function collect(events: AsyncIterable<AnswerEvent | ReportEvent>):
     }
   }
   assert(done, "an answer without its last event");
-  return { text, thinking, calls, cutCall, logprobs, done };
+  return { text, thinking, calls, cutCall, logprobs, prompt, done };
 }

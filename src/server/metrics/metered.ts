@@ -23,7 +23,7 @@ export const metered = (runtime: Runtime, metrics: Metrics): Runtime => ({
 export function counter(
   metrics: Metrics,
   request: NamedModel,
-): (event: Exclude<InferenceEvent, { kind: "prompt" | "progress" }>) => void {
+): (event: Exclude<InferenceEvent, { kind: "prompt" | "progress" | "promptLogprobs" }>) => void {
   const model = nameOf(request);
   const startedMs = performance.now();
   let isFirst = true;

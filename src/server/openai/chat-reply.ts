@@ -67,7 +67,7 @@ function choiceWriter(index: number, options: ChatReplyOptions): ChunkWriter {
   const timer = options.reports?.timings ? new Timer() : undefined;
   return (event) => {
     timer?.take(event);
-    if (event.kind === "prompt") return undefined;
+    if (event.kind === "prompt" || event.kind === "promptLogprobs") return undefined;
     const more = timer && { timings: timer.timings };
     if (event.kind === "done") {
       return { choices: [{ index, delta: role, finish_reason: finishReason(event, { called, ...options }) }], ...more };

@@ -10,7 +10,7 @@ import { merged } from "./choices.ts";
 import { progressOf, Timer, timingsOf } from "./timings.ts";
 
 /** Events of an answer that no parser has read: it has no thinking and no calls. */
-export type NativeEvent = Extract<AnswerEvent, { kind: "text" | "done" }> | ReportEvent;
+export type NativeEvent = Extract<AnswerEvent | ReportEvent, { kind: "text" | "done" | "prompt" | "progress" }>;
 
 export type NativeEvents = AsyncGenerator<NativeEvent, void, void>;
 
@@ -32,7 +32,8 @@ export interface About {
 export async function* nativeEvents(events: AsyncIterable<AnswerEvent | ReportEvent>, mostMs = 0): NativeEvents {
   let startedMs = 0;
   for await (const event of events) {
-    if (event.kind === "thinking" || event.kind === "toolCall" || event.kind === "cutCall") continue;
+    if (event.kind !== "text" && event.kind !== "done" && event.kind !== "prompt" && event.kind !== "progress")
+      continue;
     yield event;
     if (event.kind !== "text") continue;
     startedMs ||= performance.now();

@@ -216,6 +216,7 @@ test.each([
   [{ format: "json" }, "a format or JSON schema"],
   [{ format: { type: "object" } }, "a format or JSON schema"],
   [{ logprobs: 2 }, "logprobs"],
+  [{ promptLogprobs: 0 }, "logprobs"],
 ] as const)("%j is refused by name", async (more, what) => {
   const [failure] = await engines.get("dream")!.ask({}, more);
   expect(failure).toMatchObject({ kind: "error", code: "bad_request" });

@@ -9,6 +9,7 @@ import { AppError, assert } from "../../../src/base/errors.ts";
 import type { SnapshotStore } from "../../../src/engine/formats/snapshots.ts";
 import { Embedder, type EmbedEvent } from "../../../src/engine/batching/embedder.ts";
 import { Engine } from "../../../src/engine/batching/engine.ts";
+import type { PromptLogprob } from "../../../src/engine/batching/prompt-logprobs.ts";
 import type { SequenceEvent, SequenceRequest } from "../../../src/engine/batching/sequence.ts";
 import type { GrammarCompiler } from "../../../src/engine/text/sampling/grammar.ts";
 import { SAMPLING_DEFAULTS, type SamplingOptions } from "../../../src/engine/text/sampling/options.ts";
@@ -302,7 +303,29 @@ export interface Answer {
   readonly prompt: Extract<SequenceEvent, { kind: "prompt" }> | undefined;
   /** Reports on the prompt, in order. */
   readonly progress: readonly Progress[];
-  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" | "progress" }>;
+  /** The tokens of the prompt with their log-probabilities, in order. */
+  readonly described: readonly PromptLogprob[];
+  readonly end: Exclude<SequenceEvent, { kind: "text" | "prompt" | "progress" | "promptLogprobs" }>;
+}
+
+/** Collects the events of a request until its end. */
+function collector(resolve: (answer: Answer) => void): (event: SequenceEvent) => void {
+  const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
+  const progress: Progress[] = [];
+  const described: PromptLogprob[] = [];
+  let read: Answer["prompt"];
+  return (event) => {
+    if (event.kind === "text") pieces.push(event);
+    else if (event.kind === "progress") progress.push(event);
+    else if (event.kind === "promptLogprobs") described.push(...event.tokens);
+    else if (event.kind === "prompt") {
+      assert(!read && pieces.length === 0, "the prompt is told of once, before the text");
+      read = event;
+    } else {
+      const text = pieces.map((piece) => piece.text).join("");
+      resolve({ text, pieces, prompt: read, progress, described, end: event });
+    }
+  };
 }
 
 /** An engine on a fake session. */
@@ -372,17 +395,7 @@ export function makeBench(
   const ask: Bench["ask"] = (prompt, sampling = {}, more = {}) => {
     const id = more.id ?? ++lastId;
     const { promise, resolve } = Promise.withResolvers<Answer>();
-    const pieces: Extract<SequenceEvent, { kind: "text" }>[] = [];
-    const progress: Progress[] = [];
-    let read: Answer["prompt"];
-    listeners.set(id, (event) => {
-      if (event.kind === "text") pieces.push(event);
-      else if (event.kind === "progress") progress.push(event);
-      else if (event.kind === "prompt") {
-        assert(!read && pieces.length === 0, "the prompt is told of once, before the text");
-        read = event;
-      } else resolve({ text: pieces.map((piece) => piece.text).join(""), pieces, prompt: read, progress, end: event });
-    });
+    listeners.set(id, collector(resolve));
     const wanted = { ...SAMPLING_DEFAULTS, temperature: 0, num_predict: 8, ...sampling };
     const ids = byteTokenizer.encode(prompt, { addSpecial: false, parseSpecial: false });
     void engine.submit({ id, prompt: [{ kind: "ids", ids }], options: wanted, shift: true, ...more });

@@ -3,7 +3,7 @@ import { assert } from "../../../base/index.ts";
 import type { SlicedRuns, StateRows } from "../../program/backend.ts";
 import { roundsOf } from "./chosen-rows.ts";
 import type { SlotStates } from "./checkpoints.ts";
-import type { Block, Memory } from "./memory.ts";
+import { growingBlock, type Memory } from "./memory.ts";
 import type { Lowered, Passes } from "./passes.ts";
 import { remembers } from "./remembered.ts";
 import { passesOf, type PassRows, type RowLimits } from "./rows.ts";
@@ -39,21 +39,20 @@ interface Sliced {
 export function makeSlices(options: SliceOptions): SlicedRuns {
   const { memory, passes, limits, slotStates, dim, prepare, remember, lower, check } = options;
   const made = new Map<string, Sliced>();
-  let results: Block | undefined;
+  const results = growingBlock(memory, "results");
   return {
     rowsMax: SLICED_ROWS,
     start({ logits, ...rows }) {
       const batch = [{ ...rows, states: logits }];
       prepare(batch);
       const memories = remember?.(batch)[Symbol.iterator]();
-      const place = (results ??= memory.allocate(dim * 4, "results"));
       const pass = onlyPass(batch, { ...limits, maxRows: SLICED_ROWS });
+      const place = results(dim * 4 * Math.max(1, pass.wanted.length));
       const key = `${roundsOf(pass)} ${remembers(pass)}`;
       const sliced = made.get(key) ?? { lowered: lower(roundsOf(pass), remembers(pass)), perRow: [] };
       made.set(key, sliced);
       const { lowered, perRow } = sliced;
       const count = pass.tokens.length;
-      assert(pass.wanted.length <= 1, "a run in parts has one result");
       let [part, longestNs] = [0, 0];
       /** Runs up to the next cut. */
       const step = (): number => {

@@ -24,7 +24,7 @@ export interface Uploaded {
 
 interface SliceParts {
   readonly rowsMax: number;
-  /** Runs of at most this many rows are not divided. */
+  /** Runs of at most this many rows are not divided, nor are runs whose results are all wanted. */
   readonly gemvRows: number;
   run(batch: readonly Rows[]): Promise<Float32Array>;
   upload(rows: Rows): Promise<Uploaded>;
@@ -40,7 +40,7 @@ export function makeSlices(parts: SliceParts): SlicedRuns {
     start(rows) {
       const count = rows.tokens.length;
       assert(count <= rowsMax, `a run of ${count} rows in parts: expected at most ${rowsMax}`);
-      if (count <= gemvRows) return undivided(rows, parts);
+      if (count <= gemvRows || rows.logits === "all") return undivided(rows, parts);
       onDivided(true);
       return divided(rows, parts, pace);
     },

@@ -10,6 +10,14 @@ export interface TokenLogprob {
   readonly logprob: number;
 }
 
+/** 1 for the likeliest token, 2 for the next one; equal logits share a rank. */
+export function rankOf(logits: Float32Array, id: number): number {
+  const own = logits[id]!;
+  let rank = 1;
+  for (let i = 0; i < logits.length; i++) if (logits[i]! > own) rank++;
+  return rank;
+}
+
 /** The log-probability of `id`, and the n likeliest tokens, best first. Reads the logits only. */
 export function logSoftmaxTop(
   logits: Float32Array,

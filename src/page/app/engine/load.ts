@@ -73,6 +73,7 @@ function answerEvents(event: InferenceEvent): AnswerEvent[] {
   switch (event.kind) {
     case "prompt":
     case "progress":
+    case "promptLogprobs":
       return [];
     case "text":
     case "thinking":

@@ -46,7 +46,10 @@ async function check(session: Session): Promise<void> {
   const [last, after] = await interleaved(session, rows(0, 60, 33), at);
   const next = (await session.run([rows(0, 93, 1)])).slice();
   expect(before.length).toBeGreaterThan(8);
+  const [all] = await interleaved(session, rows(0, 0, 77, "all"), { next: at.next });
+  expect(all.length).toBe(77 * last.length);
   // the same without parts
+  expect(differences(await session.run([rows(0, 0, 77, "all")]), all)).toBe(0);
   await session.run([rows(0, 0, 60, "none")]);
   expect(differences(await session.run([rows(0, 60, 33)]), last)).toBe(0);
   expect(differences(await session.run([rows(0, 93, 1)]), next)).toBe(0);

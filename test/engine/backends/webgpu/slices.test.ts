@@ -72,7 +72,7 @@ describe.each(Object.entries(programs))("%s", (_, program) => {
   });
 });
 
-test("a run within its budget takes one part, and so does a run of few rows", async () => {
+test("a run within its budget takes one part, and so do runs of few rows and runs that want all logits", async () => {
   const session = await load(programs.attention);
   const first = session.slices!.start(rows(0, 0, 60));
   while (!(await first.next(1e12))) continue; // measures
@@ -80,5 +80,7 @@ test("a run within its budget takes one part, and so does a run of few rows", as
   expect(await run.next(1e12)).toBeDefined();
   expect(run.longestNs).toBeGreaterThan(0);
   expect(await session.slices!.start(rows(0, 0, 32)).next(0)).toEqual(await session.run([rows(0, 0, 32)]));
+  const all = rows(0, 0, 60, "all");
+  expect(await session.slices!.start(all).next(0)).toEqual(await session.run([all]));
   session.close();
 });
