@@ -89,13 +89,6 @@ describe("reply", () => {
       { tokens: ["llo"], token_logprobs: [-0.5], top_logprobs: [tops[1]], text_offset: [6] },
       null,
     ]);
-    for (const tokens of [0, 1]) {
-      const refused = await post({ logprobs: 0, echo: true, max_tokens: tokens });
-      expect([refused.status, (await json(refused)).error.message]).toEqual([
-        400,
-        "logprobs: expected no echo together with it: the prompt's tokens have none",
-      ]);
-    }
   });
 
   test("an empty prompt loads the model, and unloads it with keep_alive 0", async () => {

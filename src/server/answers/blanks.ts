@@ -31,7 +31,8 @@ export function withoutBlanks(): Stage {
       called = true;
       [held, logprobs] = ["", []];
     }
-    const last = event.kind === "done" && held !== "" && !called ? [release()] : [];
+    const isHeld = held !== "" || logprobs.length > 0;
+    const last = event.kind === "done" && isHeld && !called ? [release()] : [];
     speaking = event.kind === "text";
     return [...last, event];
   };

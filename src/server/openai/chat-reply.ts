@@ -5,6 +5,7 @@ import { argumentsText, customInput } from "../answers/custom-tools.ts";
 import type { Frame } from "../http/sse.ts";
 import { choiceFrames, type Choices, type ChunkWriter } from "./choice-frames.ts";
 import { collectAll, totalOf } from "./choices.ts";
+import { promptLogprobsField } from "./legacy-logprobs.ts";
 import { usageOf, type Head } from "./reply.ts";
 import type { Reports } from "./settings.ts";
 import { progressOf, Timer, timingsOf } from "./timings.ts";
@@ -14,6 +15,8 @@ export interface ChatReplyOptions {
   /** True if a last chunk has the usage. */
   readonly includeUsage: boolean;
   readonly wantsLogprobs: boolean;
+  /** Number of alternatives in the field `prompt_logprobs`; undefined: no such field. */
+  readonly promptLogprobs: number | undefined;
   readonly reports: Reports | undefined;
   /** Names of custom tools, whose calls are free text. */
   readonly customTools: ReadonlySet<string>;
@@ -25,11 +28,13 @@ export interface ChatReplyOptions {
 export async function completion(choices: Choices, options: ChatReplyOptions): Promise<object> {
   const answers = await collectAll(choices);
   const ends = answers.map(({ done }) => done);
+  const { promptLogprobs: count } = options;
   return {
     object: "chat.completion",
     ...options.head,
     choices: answers.map((answer, index) => choiceOf(answer, index, options)),
     usage: usageOf(totalOf(ends, answers.length)),
+    ...(count === undefined ? {} : { prompt_logprobs: promptLogprobsField(answers[0]?.prompt ?? [], count) }),
     ...timingsOf(ends),
   };
 }

@@ -3,9 +3,8 @@ import { t, type Static } from "elysia";
 import { AppError, unexpected } from "../../base/index.ts";
 import type { GenerateRequest } from "../../runtime/portable.ts";
 import { readGrammar } from "../answers/grammar-fields.ts";
-import { TOP_LOGPROBS_MAX } from "../answers/logprobs.ts";
 import { Int } from "../schema/message.ts";
-import { settingsFields } from "./settings.ts";
+import { checkCount, readPromptLogprobs, settingsFields } from "./settings.ts";
 
 export const CompletionBody = t.Object(
   {
@@ -26,28 +25,41 @@ export type CompletionBody = Static<typeof CompletionBody>;
 /** A prompt: a text, or ids of tokens. */
 export type Prompt = string | readonly number[];
 
-type Part = Pick<GenerateRequest, "prompt" | "suffix" | "raw" | "context" | "logprobs" | "format" | "grammar">;
+type Part = Pick<
+  GenerateRequest,
+  "prompt" | "suffix" | "raw" | "context" | "logprobs" | "endLogprobs" | "promptLogprobs" | "format" | "grammar"
+>;
 
 /**
- * The request for one of its prompts. A prompt of ids gets neither a template nor special tokens. Throws `bad_request`.
+ * The request for one of its prompts. A prompt of ids gets neither a template nor special tokens, and a text whose own
+ * tokens have log-probabilities gets no template. Throws `bad_request`.
  */
 export function toGenerate(body: CompletionBody, prompt: Prompt): Part {
-  const { suffix, logprobs, echo, max_tokens: tokensMax } = body;
-  if (logprobs !== undefined && (logprobs < 0 || logprobs > TOP_LOGPROBS_MAX)) {
-    throw new AppError("bad_request", `logprobs must be between 0 and ${TOP_LOGPROBS_MAX}, got ${logprobs}`);
-  }
-  if (echo && logprobs !== undefined && tokensMax !== undefined && tokensMax <= 1) {
-    // lm-evaluation-harness would sum an empty list, and count each answer as certain
-    throw new AppError("bad_request", "logprobs: expected no echo together with it: the prompt's tokens have none");
-  }
+  const { suffix, logprobs } = body;
+  if (logprobs !== undefined) checkCount("logprobs", logprobs);
+  const measured = measuredOf(body);
+  const isMeasured = "promptLogprobs" in measured;
   const isText = typeof prompt === "string";
   if (suffix && !isText) throw new AppError("bad_request", "suffix: expected a prompt as text, got ids");
+  if (suffix && isMeasured) throw new AppError("bad_request", "suffix: expected no log-probabilities of the prompt");
   return {
-    ...(isText ? { prompt, raw: false } : { prompt: "", raw: true, context: prompt }),
+    ...(isText ? { prompt, raw: isMeasured } : { prompt: "", raw: true, context: prompt }),
     ...readGrammar(body),
     ...(suffix ? { suffix } : {}),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...measured,
   };
+}
+
+/**
+ * The settings of a request for log-probabilities of its prompt. Clients count tokens from the end of the lists, so the
+ * token that ends an answer is in them, too.
+ */
+function measuredOf(body: CompletionBody): Pick<GenerateRequest, "promptLogprobs" | "endLogprobs"> {
+  const { echo, logprobs } = body;
+  const field = readPromptLogprobs(body);
+  if (!echo || logprobs === undefined) return field;
+  return { promptLogprobs: Math.max(logprobs, field.promptLogprobs ?? 0), endLogprobs: true };
 }
 
 /** One text, a list of texts, ids of tokens, or a list of such lists. Throws `bad_request`. */

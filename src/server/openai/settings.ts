@@ -6,6 +6,7 @@ import { t, type Static } from "elysia";
 import { AppError, parseKeepAlive } from "../../base/index.ts";
 import type { ChatRequest, Think } from "../../runtime/portable.ts";
 import { type Options, parseOptions } from "../../engine/index.ts";
+import { TOP_LOGPROBS_MAX } from "../answers/logprobs.ts";
 import { readLora } from "../answers/lora-fields.ts";
 import { Int } from "../schema/message.ts";
 import { samplingFields } from "../schema/sampling.ts";
@@ -20,6 +21,8 @@ export const settingsFields = {
   timings_per_token: t.Optional(t.Boolean()),
   /** Choices for each prompt. */
   n: t.Optional(Int),
+  /** Number of alternatives to report for every token of the prompt; not in streams. */
+  prompt_logprobs: t.Optional(Int),
   max_tokens: t.Optional(Int),
   /** A preference: every value is valid. */
   reasoning_effort: t.Optional(t.Unknown()),
@@ -124,6 +127,26 @@ export const reportsOf = ({ stream, return_progress, timings_per_token = false }
 /** Asks the runtime for progress events if the stream reports them. */
 export const progressOption = ({ stream, return_progress }: Reporting): Pick<ChatRequest, "reportsProgress"> =>
   stream && return_progress ? { reportsProgress: true } : {};
+
+/** Throws `bad_request`. */
+export function readPromptLogprobs({
+  prompt_logprobs: count,
+  stream,
+}: {
+  readonly prompt_logprobs?: number;
+  readonly stream?: boolean;
+}): Pick<ChatRequest, "promptLogprobs"> {
+  if (count === undefined) return {};
+  checkCount("prompt_logprobs", count);
+  if (stream) throw new AppError("bad_request", "prompt_logprobs: expected no stream, which has no field for them");
+  return { promptLogprobs: count };
+}
+
+/** Checks a number of alternatives. Throws `bad_request`. */
+export function checkCount(name: string, count: number): void {
+  if (count >= 0 && count <= TOP_LOGPROBS_MAX) return;
+  throw new AppError("bad_request", `${name} must be between 0 and ${TOP_LOGPROBS_MAX}, got ${count}`);
+}
 
 type Limits = Pick<ChatRequest, "keepAliveMs" | "truncate" | "shift" | "lora">;
 

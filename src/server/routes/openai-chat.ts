@@ -17,7 +17,7 @@ import { choicesOf, readCount, seeded } from "../openai/choices.ts";
 import { chunks, completion, type ChatReplyOptions } from "../openai/chat-reply.ts";
 import { hasFunctions, withTools } from "../openai/functions.ts";
 import { makeHead } from "../openai/reply.ts";
-import { limitsOf, progressOption, reportsOf, toOptions, toThink } from "../openai/settings.ts";
+import { limitsOf, progressOption, readPromptLogprobs, reportsOf, toOptions, toThink } from "../openai/settings.ts";
 import { post } from "./route.ts";
 
 const CHAT = {
@@ -40,16 +40,19 @@ async function chat(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const single = () => (body.parallel_tool_calls === false ? [firstCallOnly()] : []);
   const count = readCount(body.n, { prompts: 1 });
   const reports = reportsOf(body);
-  const report = reports && { report: (event: ReportEvent) => event };
+  const report = { report: (event: ReportEvent) => event };
   const choices = choicesOf({ prompts: 1, count, signal: request.signal }, ({ choice, onPrompt, signal }) => {
     const stages = [withoutBlanks(), withCallIds(), ...single()];
-    const own = { ...request, options: seeded(request.options, choice), signal };
+    const { promptLogprobs, ...asked } = request;
+    const measured = choice > 0 || promptLogprobs === undefined ? {} : { promptLogprobs };
+    const own = { ...asked, ...measured, options: seeded(request.options, choice), signal };
     return answerEvents(deps, own, { note: exchange.note, stages, onPrompt, ...report });
   });
   const options: ChatReplyOptions = {
     head: makeHead("chatcmpl", { model: request.model, now: deps.now }),
     includeUsage: body.stream_options?.include_usage ?? false,
     wantsLogprobs: body.logprobs ?? false,
+    promptLogprobs: body.prompt_logprobs,
     reports,
     customTools: customNames(body),
     hasFunctions: hasFunctions(given),
@@ -77,7 +80,8 @@ async function chatRequest(
   warnUnknown(deps.log, { model, unknown });
   const { left, ...asked } = toChat(body);
   warnLeftOut(deps.log, { model, left });
-  const request = { model, ...asked, options, ...limitsOf(body), ...progressOption(body), signal: exchange.signal };
+  const more = { ...limitsOf(body), ...progressOption(body), ...readPromptLogprobs(body) };
+  const request = { model, ...asked, options, ...more, signal: exchange.signal };
   const think = toThink(said) ?? thinkInTemplate(asked);
   return { ...request, ...(await findWithLevel(deps, { model, think, said })) };
 }

@@ -34,9 +34,11 @@ async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const echo = body.echo ? await Promise.all(prompts.map((each) => textOf(deps, request, each))) : undefined;
   const wanted = { prompts: prompts.length, count, signal: request.signal };
   const reports = reportsOf(body);
-  const report = reports && { report: (event: ReportEvent) => event };
+  const report = { report: (event: ReportEvent) => event };
   const choices = choicesOf(wanted, ({ prompt, choice, onPrompt, signal }) => {
-    const own = { ...request, ...requests[prompt]!, options: seeded(request.options, choice), signal };
+    const { promptLogprobs, ...asked } = requests[prompt]!;
+    const measured = choice > 0 || promptLogprobs === undefined ? {} : { promptLogprobs };
+    const own = { ...request, ...asked, ...measured, options: seeded(request.options, choice), signal };
     return answerEvents(deps, own, { note: exchange.note, stages: [withoutBlanks()], onPrompt, ...report });
   });
   const options: CompletionReplyOptions = {
@@ -44,7 +46,8 @@ async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
     echo,
     count,
     includeUsage: body.stream_options?.include_usage ?? false,
-    wantsLogprobs: body.logprobs !== undefined,
+    logprobs: body.logprobs,
+    promptLogprobs: body.prompt_logprobs,
     reports,
   };
   if (!body.stream) return { kind: "json", body: await textCompletion(choices, options) };
