@@ -170,6 +170,7 @@ function makeQueue({
     return own;
   };
   const writeAll = async (): Promise<void> => {
+    hurry = Promise.withResolvers(); // one for all waits would keep each of them
     await Promise.race([hurry.promise, Bun.sleep(SETTLE_MS)]);
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -207,7 +208,6 @@ function makeQueue({
     async flush() {
       hurry.resolve();
       if (writing) await Promise.race([writing, Bun.sleep(FLUSH_MS)]);
-      hurry = Promise.withResolvers();
     },
   };
 }
