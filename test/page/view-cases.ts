@@ -137,6 +137,12 @@ function gateway(world: () => World, size: Size): void {
     await page.waitForURL((url) => url.href !== first);
     await page.keyboard.press("Escape");
     expect(await eventually(async () => (await page.locator(".row-button").count()) > before)).toBe(true);
+    await page.getByRole("combobox", { name: "State" }).selectOption("failed");
+    await page.getByRole("button", { name: "Send all replies again" }).click();
+    await page.getByText("without asking the model").waitFor();
+    await lookAt(page, size, "gateway-replay");
+    await page.locator("dialog").getByRole("button", { name: "Replay", exact: true }).click();
+    await page.locator(".notice", { hasText: /Replayed: 0, skipped: [1-9]/ }).waitFor(); // no channel is configured
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Pause" }).waitFor();

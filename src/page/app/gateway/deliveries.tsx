@@ -5,6 +5,7 @@ import { agoText, bytesText } from "../base/format.ts";
 import { reasonOf } from "../base/reason.ts";
 import { fateOf, type Delivery } from "./admin.ts";
 import { DeliveryDialog } from "./delivery.tsx";
+import { ReplayAll } from "./replay-all.tsx";
 import { Button, chosen, useLooks } from "../base/controls.tsx";
 
 const LOOK_MS = 4000;
@@ -64,6 +65,7 @@ export function DeliveryList() {
             onChange={(event) => (path.value = event.currentTarget.value)}
           />
         </label>
+        <ReplayAll state={state.value} path={path.value.trim()} onDone={() => void ask()} />
       </div>
       {problem.value !== "" && <p class="problem">{problem.value}</p>}
       {page.value && deliveries.length === 0 && (

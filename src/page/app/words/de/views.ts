@@ -1,4 +1,5 @@
 /** German: the gateway, the system, and the dialogs of the page. */
+import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
@@ -55,6 +56,20 @@ export const deliveries: Words["deliveries"] = {
   replayed: "Wiederholung",
   title: "Zustellung",
   replay: "Wiederholen",
+  replayDead: "Alle wiederholen",
+  replayReplies: "Alle Antworten erneut senden",
+  deadCount: (count) =>
+    counted("de", count, {
+      one: "# Lauf wurde aufgegeben. Er läuft noch einmal.",
+      other: "# Läufe wurden aufgegeben. Sie laufen noch einmal, die ältesten zuerst.",
+    }),
+  lostCount: (count) =>
+    counted("de", count, {
+      one: "# Antwort ist gescheitert. Sie wird erneut gesendet, ohne das Modell zu fragen.",
+      other: "# Antworten sind gescheitert. Sie werden erneut gesendet, ohne das Modell zu fragen.",
+    }),
+  replaysLeft: (count) => `Noch zu tun: ${count}`,
+  replayedAll: (done, skipped) => `Wiederholt: ${done}${skipped > 0 ? `, übersprungen: ${skipped}` : ""}`,
   headers: "Header",
   body: "Body",
   bodyBase64: "Body, als Base64",

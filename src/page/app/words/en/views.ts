@@ -1,4 +1,5 @@
 /** English: the gateway, the system, and the dialogs of the page. */
+import { counted } from "../count.ts";
 
 export const gateway = {
   parts: "Parts of the gateway",
@@ -59,6 +60,20 @@ export const deliveries = {
   replayed: "replay",
   title: "Delivery",
   replay: "Replay",
+  replayDead: "Run all again",
+  replayReplies: "Send all replies again",
+  deadCount: (count: number) =>
+    counted("en", count, {
+      one: "# run was given up. It runs again.",
+      other: "# runs were given up. They run again, oldest first.",
+    }),
+  lostCount: (count: number) =>
+    counted("en", count, {
+      one: "# reply failed. It is sent again, without asking the model.",
+      other: "# replies failed. They are sent again, without asking the model.",
+    }),
+  replaysLeft: (count: number) => `Still to do: ${count}`,
+  replayedAll: (done: number, skipped: number) => `Replayed: ${done}${skipped > 0 ? `, skipped: ${skipped}` : ""}`,
   headers: "Headers",
   body: "Body",
   bodyBase64: "Body, as base64",

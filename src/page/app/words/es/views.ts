@@ -1,4 +1,5 @@
 /** Spanish: the gateway, the system, and the dialogs of the page. */
+import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
@@ -55,6 +56,20 @@ export const deliveries: Words["deliveries"] = {
   replayed: "repetición",
   title: "Entrega",
   replay: "Repetir",
+  replayDead: "Repetir todas",
+  replayReplies: "Reenviar todas las respuestas",
+  deadCount: (count) =>
+    counted("es", count, {
+      one: "Se abandonó # ejecución. Se ejecutará de nuevo.",
+      other: "Se abandonaron # ejecuciones. Se ejecutarán de nuevo, primero las más antiguas.",
+    }),
+  lostCount: (count) =>
+    counted("es", count, {
+      one: "Falló # respuesta. Se enviará de nuevo sin consultar al modelo.",
+      other: "Fallaron # respuestas. Se enviarán de nuevo sin consultar al modelo.",
+    }),
+  replaysLeft: (count) => `Pendientes: ${count}`,
+  replayedAll: (done, skipped) => `Repetidas: ${done}${skipped > 0 ? `, omitidas: ${skipped}` : ""}`,
   headers: "Encabezados",
   body: "Cuerpo",
   bodyBase64: "Cuerpo, en base64",

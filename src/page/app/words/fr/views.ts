@@ -1,4 +1,5 @@
 /** French: the gateway, the system, and the dialogs of the page. */
+import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
 
 export const gateway: Words["gateway"] = {
@@ -55,6 +56,20 @@ export const deliveries: Words["deliveries"] = {
   replayed: "rejouée",
   title: "Livraison",
   replay: "Rejouer",
+  replayDead: "Tout rejouer",
+  replayReplies: "Renvoyer toutes les réponses",
+  deadCount: (count) =>
+    counted("fr", count, {
+      one: "# exécution a été abandonnée. Elle sera rejouée.",
+      other: "# exécutions ont été abandonnées. Elles seront rejouées, les plus anciennes d’abord.",
+    }),
+  lostCount: (count) =>
+    counted("fr", count, {
+      one: "# réponse a échoué. Elle sera renvoyée sans interroger le modèle.",
+      other: "# réponses ont échoué. Elles seront renvoyées sans interroger le modèle.",
+    }),
+  replaysLeft: (count) => `Reste à faire : ${count}`,
+  replayedAll: (done, skipped) => `Rejouées : ${done}${skipped > 0 ? `, ignorées : ${skipped}` : ""}`,
   headers: "En-têtes",
   body: "Corps",
   bodyBase64: "Corps, en base64",
