@@ -120,12 +120,14 @@ export const textMessages = (groupId: string): Transaction<OutboxRow[]> =>
   queryAll<OutboxRow>("SELECT * FROM outbox WHERE group_id = $1 ORDER BY seq", groupId);
 
 /**
- * SQL of the reason why a text waits for another attempt; null: it does not.
+ * SQL of the reason why a text waits: of its own last attempt, or an earlier message's to the same recipient. Null: it
+ * does not wait.
  * @param groupId SQL of the text's id
  */
-export const waitReason = (groupId: string): string =>
-  `(SELECT reason FROM outbox WHERE group_id = ${groupId} AND settled_at IS NULL AND reason IS NOT NULL
-    ORDER BY seq LIMIT 1)`;
+export const waitReason = (groupId: string): string => `(SELECT reason FROM outbox AS head
+  WHERE settled_at IS NULL AND reason IS NOT NULL
+    AND lane = (SELECT lane FROM outbox WHERE group_id = ${groupId} AND settled_at IS NULL ORDER BY seq LIMIT 1)
+  ORDER BY seq LIMIT 1)`;
 
 export interface OutboxStats {
   readonly queued: number;
