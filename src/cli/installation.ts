@@ -27,7 +27,7 @@ export function addInstallationCommands(program: Command, parts: CliParts): void
     .option("--print", "only print the service's file and the commands")
     .action(
       failing(parts, async (terminal, options: { print?: boolean }) =>
-        (await load()).installService(terminal, options),
+        (await load()).installService(terminal, { ...options, domain: parts.env["USERDOMAIN"] }),
       ),
     );
   service

@@ -8,6 +8,8 @@ import { AppError } from "../../base/index.ts";
 export interface Plan {
   /** UTF-16 with its mark for Windows' tasks, else UTF-8. */
   readonly file: { readonly path: string; readonly text: string; readonly isUtf16: boolean };
+  /** Commands that may fail, such as one that stops what is not there. */
+  readonly before?: readonly (readonly string[])[];
   readonly install: readonly (readonly string[])[];
   readonly uninstall: readonly (readonly string[])[];
   readonly status: readonly string[];
@@ -20,6 +22,8 @@ export interface Person {
   readonly command: readonly string[];
   readonly home: string;
   readonly userId: number;
+  /** With the domain on Windows: `LAPTOP\anna`. */
+  readonly userName: string;
 }
 
 /** Throws `unsupported` on other systems. */
@@ -99,10 +103,15 @@ ${words.join("\n")}
 </plist>
 `;
   const domain = `gui/${userId}`;
+  const bootout = ["launchctl", "bootout", `${domain}/${LABEL}`];
   return {
     file: { path, text, isUtf16: false },
-    install: [["launchctl", "bootstrap", domain, path]],
-    uninstall: [["launchctl", "bootout", `${domain}/${LABEL}`]],
+    before: [bootout], // a label that is loaded cannot be loaded again
+    install: [
+      ["launchctl", "enable", `${domain}/${LABEL}`],
+      ["launchctl", "bootstrap", domain, path],
+    ],
+    uninstall: [bootout],
     status: ["launchctl", "print", `${domain}/${LABEL}`],
     hint: `its log is ${log}`,
   };
@@ -110,7 +119,11 @@ ${words.join("\n")}
 
 const TASK = "Hearth";
 
-function task({ command, home }: Person): Plan {
+/**
+ * A user without administrator's rights may only have a trigger and a principal of his own: "Registering a Task" of
+ * [MS-TSCH]. Priority 7, the default, is for background work: below normal, with slow reads of the disk.
+ */
+function task({ command, home, userName }: Person): Plan {
   const path = win32.join(home, ".hearth", "service.xml");
   // a console program gets a window, unless the console's host runs without one
   const words = ["--headless", ...command, "serve"].map((word) => (/\s/.test(word) ? `"${word}"` : word));
@@ -122,9 +135,18 @@ function task({ command, home }: Person): Plan {
   <Triggers>
     <LogonTrigger>
       <Enabled>true</Enabled>
+      <UserId>${escaped(userName)}</UserId>
     </LogonTrigger>
   </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>${escaped(userName)}</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
   <Settings>
+    <Priority>4</Priority>
     <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
     <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
     <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
@@ -134,7 +156,7 @@ function task({ command, home }: Person): Plan {
       <Count>3</Count>
     </RestartOnFailure>
   </Settings>
-  <Actions>
+  <Actions Context="Author">
     <Exec>
       <Command>conhost.exe</Command>
       <Arguments>${escaped(words.join(" "))}</Arguments>

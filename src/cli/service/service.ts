@@ -1,6 +1,6 @@
 /** `hearth service`: installs, removes and shows the user's own service. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { dirname } from "node:path";
 import { AppError } from "../../base/index.ts";
 import { selfCommand, storageError } from "../../base/system.ts";
@@ -8,15 +8,23 @@ import { ReportedFailure } from "../terminal/context.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { planFor, type Plan } from "./plans.ts";
 
-const planHere = (): Plan =>
-  planFor(process.platform, { command: selfCommand(), home: homedir(), userId: process.getuid?.() ?? 0 });
+/** @param domain of Windows, or the computer's name for a user of this computer alone */
+function planHere(domain?: string): Plan {
+  const { username } = userInfo();
+  return planFor(process.platform, {
+    command: selfCommand(),
+    home: homedir(),
+    userId: process.getuid?.() ?? 0,
+    userName: domain ? `${domain}\\${username}` : username,
+  });
+}
 
 /** @param isShown true: only prints the file and the commands */
 export async function installService(
   terminal: Terminal,
-  { print: isShown = false }: { print?: boolean },
+  { print: isShown = false, domain }: { print?: boolean; domain: string | undefined },
 ): Promise<void> {
-  const { file, install, hint } = planHere();
+  const { file, before = [], install, hint } = planHere(domain);
   const temporary = selfCommand().find((word) => /[\\/]_npx[\\/]/.test(word));
   if (temporary !== undefined)
     throw new AppError(
@@ -33,6 +41,7 @@ export async function installService(
   } catch (error) {
     throw storageError(error, dirname(file.path));
   }
+  for (const command of before) await run(command).catch(() => {});
   for (const command of install) await run(command);
   terminal.note(`the service runs: hearth service status; ${hint}`);
 }

@@ -23,10 +23,14 @@ function textsOf(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map((match) => plain(match[1]!));
 }
 
-test("macOS runs bootstrap and bootout in the user's domain", () => {
-  const plan = planFor("darwin", { command: COMMAND, home: "/Users/a&b", userId: 501 });
+test("macOS runs bootout, which may fail, and bootstrap in the user's domain", () => {
+  const plan = planFor("darwin", { command: COMMAND, home: "/Users/a&b", userId: 501, userName: "a" });
   expect(plan.file.path).toBe("/Users/a&b/Library/LaunchAgents/org.hearth.plist");
-  expect(plan.install).toEqual([["launchctl", "bootstrap", "gui/501", plan.file.path]]);
+  expect([...plan.before!, ...plan.install]).toEqual([
+    ["launchctl", "bootout", "gui/501/org.hearth"],
+    ["launchctl", "enable", "gui/501/org.hearth"],
+    ["launchctl", "bootstrap", "gui/501", plan.file.path],
+  ]);
   expect(plan.uninstall).toEqual([["launchctl", "bootout", "gui/501/org.hearth"]]);
   expect(plan.status).toEqual(["launchctl", "print", "gui/501/org.hearth"]);
   const log = "/Users/a&b/Library/Logs/hearth.log";
@@ -35,7 +39,7 @@ test("macOS runs bootstrap and bootout in the user's domain", () => {
 
 test("Windows runs a task at logon, without a window", () => {
   const command = [String.raw`C:\Program Files\a & b\hearth.exe`];
-  const plan = planFor("win32", { command, home: String.raw`C:\Users\a`, userId: 0 });
+  const plan = planFor("win32", { command, home: String.raw`C:\Users\a`, userId: 0, userName: String.raw`R&D\a` });
   const path = String.raw`C:\Users\a\.hearth\service.xml`;
   expect(plan.file).toMatchObject({ path, isUtf16: true });
   expect(plan.install).toEqual([
@@ -44,11 +48,16 @@ test("Windows runs a task at logon, without a window", () => {
   ]);
   expect(plan.uninstall.map(([, verb]) => verb)).toEqual(["/End", "/Delete"]);
   expect(textsOf(plan.file.text, "Command")).toEqual(["conhost.exe"]);
+  // without them only an administrator may register the task, and it would have a background task's priority
+  expect(textsOf(plan.file.text, "UserId")).toEqual([String.raw`R&D\a`, String.raw`R&D\a`]);
+  expect(textsOf(plan.file.text, "LogonType")).toEqual(["InteractiveToken"]);
+  expect(textsOf(plan.file.text, "Priority")).toEqual(["4"]);
   expect(textsOf(plan.file.text, "Arguments")).toEqual([`--headless "${command[0]}" serve`]);
 });
 
 describe("Linux", () => {
-  const unit = (...command: string[]): string => planFor("linux", { command, home: "/home/a", userId: 1000 }).file.text;
+  const unit = (...command: string[]): string =>
+    planFor("linux", { command, home: "/home/a", userId: 1000, userName: "a" }).file.text;
 
   test("specifiers, variables and quotes in a path are escaped", () => {
     const [line] = /^ExecStart=.*$/m.exec(unit(String.raw`/opt/a b/%h $HOME "x" \y`))!;
@@ -71,7 +80,7 @@ describe("Linux", () => {
 });
 
 test("another system is refused", () => {
-  expect(() => planFor("freebsd", { command: COMMAND, home: "/", userId: 1 })).toThrow("got freebsd");
+  expect(() => planFor("freebsd", { command: COMMAND, home: "/", userId: 1, userName: "a" })).toThrow("got freebsd");
 });
 
 describe.skipIf(process.platform !== "linux")("with a script in place of systemctl", () => {
