@@ -71,7 +71,7 @@ export async function answerOf(
 
 /** The rows that a model's encoder makes of a prompt. */
 export async function readRows(
-  { reader }: Program,
+  { reader }: Pick<Program, "reader">,
   { ids, backend, options }: { ids: readonly number[]; backend: Backend; options: LoadOptions },
 ): Promise<Float32Array> {
   const encoder = await backend.load(reader!.program, options); // its originals have one

@@ -1,12 +1,18 @@
 /** Memories of slots on a software adapter: how they are computed and replaced, and rows without them. */
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadProgram } from "../../../../src/engine/architectures/index.ts";
 import { cpuBackend } from "../../../../src/engine/backends/cpu.ts";
 import { simdBackend } from "../../../../src/engine/backends/host/simd.ts";
+import { openGguf } from "../../../../src/engine/formats/files/gguf.ts";
 import type { LoadOptions, Memory, Program, Rows, Session, TopKRows } from "../../../../src/engine/program/backend.ts";
 import { withoutMemory } from "../../../../src/engine/program/memory.ts";
 import { layerCount, loadSplit } from "../../../../src/engine/program/split.ts";
 import { rows } from "../../../conformance/draft.ts";
 import { memoryCase, memoryCases, memoryOf } from "../../../conformance/memory-cases.ts";
+import { convertOriginal, readOriginals, readRows } from "../../../library/convert/originals.ts";
 import type { BackendChild } from "../child.ts";
 import { expectClose, nmse } from "../compare.ts";
 import { sharedWebGpu } from "./shared.ts";
@@ -198,4 +204,27 @@ test("layers cut between a CPU and the GPU, and between two GPUs, attend to the 
       session.close();
     }
   }
+});
+
+test("a prompt that T5's encoder has read there gets the answer of transformers", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "hearth-reader-"));
+  const original = (await readOriginals())["T5-2"]!;
+  const [ids, answer] = [original.read!, original.answer!.slice(0, 8)];
+  const gguf = openGguf(await convertOriginal(folder, { name: "T5-2", original }));
+  const { reader, ...program } = loadProgram(gguf);
+  const memory = {
+    id: "prompt",
+    rows: await readRows({ reader: reader! }, { ids, backend: gpu.backend, options: { ...options, ctxLen: 140 } }),
+  };
+  const said = [reader!.start];
+  await on(program, async (session) => {
+    while (said.length < answer.length) {
+      const tokens = Int32Array.of(said.at(-1)!);
+      const logits = await run(session, { slot: 2, start: said.length - 1, tokens, memory, logits: "last" });
+      said.push(logits.indexOf(Math.max(...logits)));
+    }
+  });
+  expect(said).toEqual(answer);
+  gguf.close();
+  await rm(folder, { recursive: true });
 });
