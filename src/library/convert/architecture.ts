@@ -99,7 +99,7 @@ export interface Architecture {
   readonly ranksPairs?: boolean;
   /** Tokens whose rows of the output replace the output by a head that ranks. */
   readonly answers?: readonly string[];
-  /** True: an output in the file counts, whatever `tie_word_embeddings` says. */
+  /** True: a GGUF gets an output, whatever `tie_word_embeddings` says: the folder's, or the embedding again. */
   readonly keepsOutput?: true;
   /** Names of equal tensors, of which files have one or several: the first one there counts. */
   readonly copies?: readonly string[];

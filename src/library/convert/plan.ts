@@ -84,10 +84,14 @@ export function planTensors({ tensors, architecture, table, nLayers, isTied, lab
     }
   }
   const all = new Map([...parts].map(([name, each]) => [name, joined(name, each, { label, count: counts.get(name) })]));
+  const embedding = all.get("token_embd.weight");
+  const lacksOutput = architecture.keepsOutput && !all.has(OUTPUT);
+  if (lacksOutput && embedding) all.set(OUTPUT, { ...embedding, name: OUTPUT });
   checkComplete({ planned: all, table, nLayers, label });
   return { tensors: [...all.values()].sort(byPlace), encoderCount };
 }
 
+const OUTPUT = "output.weight";
 /** The number of a tensor that is not one expert's. */
 const WHOLE = -1;
 

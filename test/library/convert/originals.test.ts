@@ -115,6 +115,15 @@ describe("a matrix after the pooling of sentence-transformers", () => {
   });
 });
 
+test("a T5 without an output, whose states are not scaled, has its embedding as the output", async () => {
+  const original = originals["T5"]!;
+  const copied = { ...original, config: { ...original.config, scale_decoder_outputs: false } };
+  const [own, tied] = [await convert("T5-copied", copied), await convert("T5-tied", original)];
+  const [got, scaled] = [await answerOf(own, copied, cpuBackend), await answerOf(tied, copied, cpuBackend)];
+  const expected = scaled.map((value) => value * Math.sqrt(64));
+  expect(nmse(got, expected)).toBeLessThan(1e-12);
+});
+
 const WHOLE = "rows that its configuration divides";
 test.each([
   ["GPTNeoX", { num_attention_heads: 5 }, WHOLE],

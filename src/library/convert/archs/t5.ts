@@ -56,21 +56,25 @@ export const t5Encoder: Architecture = {
   copies: Object.keys(embeddings),
 };
 
-/** The whole model, with an output of its own. */
-export const t5: Architecture = {
+const both = {
   arch: "t5",
-  metadata: (config) => ({
+  metadata: (config: Config) => ({
     ...sizesOf(config),
     decoder_block_count: u32(decoderLayersOf(config)),
     decoder_start_token_id: u32(config.count("decoder_start_token_id", { min: 0, fallback: 0 })),
   }),
-  tensors: (config) => ({ ...whole(config), lm_head: { to: "output" } }),
-  keepsOutput: true,
   copies: Object.keys(embeddings),
 };
 
+/** The whole model, with an output of its own. */
+export const t5: Architecture = {
+  ...both,
+  tensors: (config) => ({ ...whole(config), lm_head: { to: "output" } }),
+  keepsOutput: true,
+};
+
 /** The whole model, whose embedding is the output. */
-export const t5Tied: Architecture = { ...t5, tensors: whole, unused: /^lm_head\./ };
+export const t5Tied: Architecture = { ...both, tensors: whole, unused: /^lm_head\./ };
 
 const decoderLayersOf = (config: Config): number =>
   config.count("num_decoder_layers", { max: LAYERS_MAX, fallback: layersOf(config) });
