@@ -17,8 +17,10 @@ const DISTANCE_MAX = 128;
 /** Four times the number of published models. */
 const BUCKETS_MAX = 128;
 
-/** Longest prompt whose keys and values each slot has room for: eight times the tokens of training. */
-const PROMPT_MAX = 4096;
+/** Bounds of the longest prompt, whose keys and values each slot has room for: that of any context, and 8 · 512. */
+const [PROMPT_MIN, PROMPT_MAX] = [4, 4096];
+const promptRows = ({ ctxLen }: Model): number => Math.max(PROMPT_MIN, Math.min(ctxLen, PROMPT_MAX));
+
 const ID_MAX = 2 ** 24;
 
 export function t5Encoder(model: Model): Step[] {
@@ -55,7 +57,7 @@ export function t5(model: Model): Step[] {
 
 /** Keys and values of the encoder's rows, for all layers of the decoder. */
 export function t5Memory(model: Model): MemoryProgram {
-  const { dim, nLayers, nKvHeads, headDim, ctxLen } = decoderSide(model);
+  const { dim, nLayers, nKvHeads, headDim } = decoderSide(model);
   const { h, k, v } = buffersOf(model);
   const steps = Array.from({ length: nLayers }, (_, layer): Step[] => {
     const matrix = (name: string) => model.matrix(`dec.blk.${layer}.cross_attn_${name}`, { inDim: dim, outDim: k.dim });
@@ -65,7 +67,7 @@ export function t5Memory(model: Model): MemoryProgram {
       { op: "remember", k, v, layer, nKvHeads, headDim },
     ];
   });
-  return { rows: Math.min(ctxLen, PROMPT_MAX), steps: [{ op: "input", out: h }, ...steps.flat()] };
+  return { rows: promptRows(model), steps: [{ op: "input", out: h }, ...steps.flat()] };
 }
 
 /** The encoder, and the id that begins an answer. */
@@ -122,13 +124,13 @@ function selfAttention(model: Model, { side, layer, bias }: SelfAttention): Step
 
 /** x += attention of norm(x) to the encoder's rows */
 function crossAttention(model: Model, layer: number): Step[] {
-  const { nHeads, nKvHeads, headDim, ctxLen } = model;
+  const { nHeads, nKvHeads, headDim } = model;
   const { x, h, q, heads, y } = buffersOf(model);
   const blk = `dec.blk.${layer}`;
   const part = projections(model, `${blk}.cross_attn`);
   // old files have such a table, which neither llama.cpp nor transformers reads
   model.values(`${blk}.cross_attn_rel_b`, nHeads, bucketCount(model));
-  const rows = Math.min(ctxLen, PROMPT_MAX);
+  const rows = promptRows(model);
   return [
     ...normSteps(model, "rms", { out: h, x, name: `${blk}.cross_attn_norm` }),
     { op: "linear", out: q, x: h, w: part.in("q", q.dim) },
