@@ -83,11 +83,12 @@ test("claude gets the server and model by variables, and its own arguments; its 
 
 test("codex gets the server and model by arguments, and the name of the key's variable if a key is set", async () => {
   const { args } = await launched(["codex", "--model", "m:1"]);
-  expect(args).toContain(`model_providers.hearth.base_url="${url}/v1"`);
+  expect(args).toContain(`model_providers.hearth.base_url='${url}/v1'`);
   expect(args.slice(-2)).toEqual(["--model", "m:1"]);
   expect(args.join(" ")).not.toContain("env_key");
+  expect(args.join(" ")).not.toMatch(/["%^&|<>]/); // Windows' .cmd files cannot have them
   const keyed = await launched(["codex", "--model", "m:1"], { HEARTH_API_KEY: "secret" });
-  expect(keyed.args).toContain('model_providers.hearth.env_key="HEARTH_API_KEY"');
+  expect(keyed.args).toContain("model_providers.hearth.env_key='HEARTH_API_KEY'");
   expect(keyed.args.join(" ")).not.toContain("secret"); // other users see arguments
 });
 

@@ -65,8 +65,9 @@ const TOOLS = {
         wire_api: "responses",
         ...(apiKey ? { env_key: "HEARTH_API_KEY" } : {}),
       };
-      const settings = Object.entries(provider).map(([key, value]) => `model_providers.hearth.${key}="${value}"`);
-      const all = ['model_provider="hearth"', ...settings];
+      // TOML's other quotes: on Windows npm's programs are .cmd files, whose arguments cannot have double quotes
+      const settings = Object.entries(provider).map(([key, value]) => `model_providers.hearth.${key}='${value}'`);
+      const all = ["model_provider='hearth'", ...settings];
       return { env: {}, args: [...all.flatMap((each) => ["-c", each]), "--model", model] };
     },
   },
