@@ -150,7 +150,12 @@ describe("prompt_logprobs", () => {
     [{ prompt_logprobs: 1, stream: true }, "prompt_logprobs: expected no stream, which has no field for them"],
     [{ prompt_logprobs: 1, suffix: "s" }, "suffix: expected no log-probabilities of the prompt"],
     [{ echo: true, logprobs: 1, suffix: "s" }, "suffix: expected no log-probabilities of the prompt"],
-  ])("%j: 400", async (fields, message) => {
+    [
+      { echo: true, logprobs: 19, prompt: ["a".repeat(150_000), Array<number>(60_000).fill(1)] },
+      "log-probabilities of prompts: 210000 characters or ids with 19 alternatives each: expected at most 4000000 in " +
+        "one request, got 4200000",
+    ],
+  ])("%#: 400", async (fields, message) => {
     const refused = await post(fields);
     expect([refused.status, (await json(refused)).error.message]).toEqual([400, message]);
   });

@@ -62,6 +62,22 @@ function measuredOf(body: CompletionBody): Pick<GenerateRequest, "promptLogprobs
   return { promptLogprobs: Math.max(logprobs, field.promptLogprobs ?? 0), endLogprobs: true };
 }
 
+/** An answer holds that many tokens of prompts and their alternatives at most: some 300 MB. */
+const MEASURED_MAX = 4_000_000;
+
+/**
+ * Bounds the log-probabilities of prompts in one answer. A text has at most a token for each UTF-16 unit or so.
+ * Throws `bad_request`.
+ */
+export function checkMeasured(prompts: readonly Prompt[], { promptLogprobs }: Pick<Part, "promptLogprobs">): void {
+  if (promptLogprobs === undefined) return;
+  const lengths = prompts.reduce((sum, { length }) => sum + length, 0);
+  const got = lengths * (1 + promptLogprobs);
+  if (got <= MEASURED_MAX) return;
+  const what = `log-probabilities of prompts: ${lengths} characters or ids with ${promptLogprobs} alternatives each`;
+  throw new AppError("bad_request", `${what}: expected at most ${MEASURED_MAX} in one request, got ${got}`);
+}
+
 /** One text, a list of texts, ids of tokens, or a list of such lists. Throws `bad_request`. */
 export function readPrompts(value: unknown): readonly Prompt[] {
   if (!Array.isArray(value)) return [toPrompt(value ?? "", "prompt")];

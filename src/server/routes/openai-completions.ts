@@ -9,7 +9,7 @@ import { answerEvents, type ReportEvent } from "../answers/answer.ts";
 import { findWithLevel, requireModel } from "../models/find-model.ts";
 import { warnUnknown } from "../requests/unknown-options.ts";
 import { choicesOf, readCount, seeded } from "../openai/choices.ts";
-import { CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
+import { checkMeasured, CompletionBody, readPrompts, toGenerate, type Prompt } from "../openai/completion.ts";
 import { textChunks, textCompletion, type CompletionReplyOptions } from "../openai/completion-reply.ts";
 import { makeHead } from "../openai/reply.ts";
 import { limitsOf, progressOption, reportsOf, toOptions, toThink } from "../openai/settings.ts";
@@ -30,6 +30,7 @@ async function complete(deps: RouteDeps, exchange: Exchange): Promise<Reply> {
   const bestOf = body.best_of;
   const count = readCount(body.n, { prompts: prompts.length, ...(bestOf === undefined ? {} : { bestOf }) });
   const requests = prompts.map((prompt) => toGenerate(body, prompt));
+  checkMeasured(prompts, requests[0]!);
   const request = await settingsOf(deps, { body, exchange });
   const echo = body.echo ? await Promise.all(prompts.map((each) => textOf(deps, request, each))) : undefined;
   const wanted = { prompts: prompts.length, count, signal: request.signal };
