@@ -13,21 +13,30 @@ const ANSWER_MS = 1000;
 const REFUSED =
   "the current configuration file is invalid, and the last valid one is in force: see the log, or hearth hooks audit";
 
-const refusal = (channel: string, lastedMs: number): string =>
-  `channel '${channel}' refuses our credentials, for ${Math.floor(Math.max(0, lastedMs) / 60_000)} min: ` +
-  "its replies wait, a day at most; replace its token";
+/** A shorter outage of a chat platform needs no operator. */
+const OUTAGE_MS = 5 * 60_000;
+
+/** One line per channel that takes no messages. */
+function outagesOf({ outbox, now }: Pick<LiveFindingParts, "outbox" | "now">): string[] {
+  return outbox.troubled.flatMap(({ channel, sinceMs, isRefused }) => {
+    const lastedMs = Math.max(0, now() - sinceMs);
+    const time = `for ${Math.floor(lastedMs / 60_000)} min: its replies wait, a day at most`;
+    if (isRefused) return [`channel '${channel}' refuses our credentials, ${time}; replace its token`];
+    return lastedMs < OUTAGE_MS ? [] : [`channel '${channel}' takes no messages, ${time}: see hearth channels check`];
+  });
+}
 
 export interface LiveFindingParts {
   readonly source: { snapshot(): GatewaySnapshot; readonly problem?: string | undefined };
   readonly models: ModelSource;
   readonly observers: Observers;
-  readonly outbox: Pick<Outbox, "refusals">;
+  readonly outbox: Pick<Outbox, "troubled">;
   readonly now: () => number;
 }
 
 /** @returns a function that lists the current problems, one line each */
 export function makeLiveFindings(parts: LiveFindingParts): () => Promise<string[]> {
-  const { source, models, observers, outbox, now } = parts;
+  const { source, models, observers, now } = parts;
   const replies = new ReplyFailures(now);
   observers.add({ replyEnded: (...ended) => replies.replyEnded(...ended) });
   return async () => {
@@ -35,7 +44,11 @@ export function makeLiveFindings(parts: LiveFindingParts): () => Promise<string[
       found.filter(({ severity }) => severity === "error").map(({ message }) => message),
     );
     const known = await inTime(asked, { ms: ANSWER_MS, late: () => [] }).catch(() => []);
-    const refused = [...outbox.refusals].map(([channel, { sinceMs }]) => refusal(channel, now() - sinceMs));
-    return [...(source.problem === undefined ? [] : [REFUSED]), ...new Set(known), ...refused, ...replies.findings()];
+    return [
+      ...(source.problem === undefined ? [] : [REFUSED]),
+      ...new Set(known),
+      ...outagesOf(parts),
+      ...replies.findings(),
+    ];
   };
 }

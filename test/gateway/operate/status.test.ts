@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
 import { openDatabase } from "../../../src/gateway/database/database.ts";
 import { execute, queryOne } from "../../../src/gateway/database/store.ts";
 import { checkWritable } from "../../../src/gateway/operate/status.ts";
@@ -65,3 +66,25 @@ test("a heartbeat without a target is reported until it has one", async () => {
   );
   expect(await becomes(undefined)).toBe(true);
 }, 240_000);
+
+test("a chat platform that is down for minutes is a finding, until it takes messages again", async () => {
+  const chat = startChat();
+  let [isUp, aheadMs] = [false, 0];
+  chat.answer = () =>
+    isUp ? Response.json({ ok: true, result: { message_id: 1 } }) : new Response("", { status: 502 });
+  const telegram = { botToken: "123:abc", baseUrl: chat.url, defaultTo: "42", spacingMs: 0 };
+  const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+  const config = { hooks: { enabled: true, token: TOKEN }, channels: { telegram }, agents: quiet };
+  const bench = await startGateway(config, { clock });
+  await bench.post("agent", { message: "hi", channel: "telegram", wakeMode: "next-heartbeat" });
+  expect(await eventually(() => bench.gateway.outbox.troubled.length === 1, WAIT_MS)).toBe(true);
+  expect(await bench.gateway.status()).not.toHaveProperty("findings");
+  aheadMs = 7 * 60_000;
+  const finding =
+    /^channel 'telegram' takes no messages, for \d+ min: its replies wait, a day at most: see hearth channels check$/;
+  expect((await bench.gateway.status()).findings).toEqual([expect.stringMatching(finding)]);
+  isUp = true;
+  aheadMs *= 2;
+  bench.gateway.outbox.poke();
+  expect(await eventually(async () => (await bench.gateway.status()).findings === undefined, WAIT_MS)).toBe(true);
+}, 120_000);

@@ -18,7 +18,7 @@ interface Outage {
 }
 
 /** A channel refuses our credentials. */
-export interface Refusal {
+interface Refusal {
   readonly sinceMs: number;
   /** The platform's words. */
   readonly reason: string;
@@ -106,6 +106,11 @@ export class Outages {
     const channels = [...this.#refusals.keys()];
     this.#refusals.clear();
     return channels;
+  }
+
+  /** Start of each outage, by channel: messages to it are retried. */
+  get since(): ReadonlyMap<string, number> {
+    return new Map([...this.#byChannel].map(([channel, { sinceMs }]) => [channel, sinceMs]));
   }
 
   /** By channel. */

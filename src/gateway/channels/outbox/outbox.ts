@@ -10,7 +10,7 @@ import { FailureLog } from "../../database/failure-log.ts";
 import type { Channel, SendOutcome } from "../channel.ts";
 import { addText, cancelText, textOutcome, type CalledBack, type NewText, type TextOutcome } from "./messages.ts";
 import { dueHeads, type LaneHead } from "./lane-heads.ts";
-import { Outages, type Refusal } from "./outages.ts";
+import { Outages } from "./outages.ts";
 import {
   isRepeatable,
   recover,
@@ -22,7 +22,8 @@ import {
 } from "./settle.ts";
 import type { OutboxRow } from "./tables.ts";
 
-const LIMITS: RetryLimits = { maxAttempts: 30, maxAgeMs: 24 * 3_600_000 };
+/** The attempts take longer than the day, unless a platform asks for other pauses. */
+const LIMITS: RetryLimits = { maxAttempts: 300, maxAgeMs: 24 * 3_600_000 };
 /** Recipients of one channel served at once. */
 const PER_CHANNEL_MAX = 4;
 const WAIT_MAX_MS = 60_000; // timers of days overflow
@@ -180,9 +181,13 @@ export class Outbox {
     this.poke();
   }
 
-  /** The channels of this node that refuse our credentials. */
-  get refusals(): ReadonlyMap<string, Refusal> {
-    return new Map([...this.#outages.refusals].filter(([channel]) => this.#lease(channel).isHeld));
+  /** Channels of this node that take no messages: since when, and whether they refuse our credentials. */
+  get troubled(): { readonly channel: string; readonly sinceMs: number; readonly isRefused: boolean }[] {
+    const { refusals, since } = this.#outages;
+    return [...new Set([...refusals.keys(), ...since.keys()])].flatMap((channel) => {
+      const sinceMs = refusals.get(channel)?.sinceMs ?? since.get(channel)!; // it is in one of them
+      return this.#lease(channel).isHeld ? [{ channel, sinceMs, isRefused: refusals.has(channel) }] : [];
+    });
   }
 
   /** Looks for due messages now. */

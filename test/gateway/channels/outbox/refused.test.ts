@@ -66,7 +66,7 @@ test("the messages of a revoked token wait, cost no attempt, and arrive in order
   });
   const groups = ["one", "two", "three"];
   for (const group of groups) await put(group, sections.slack.to.replace(/^#/, "channel:"), "slack");
-  expect(await eventually(() => box.outbox.refusals.has("slack"))).toBe(true);
+  expect(await eventually(() => box.outbox.troubled.some(({ isRefused }) => isRefused))).toBe(true);
   const first = async () => (await box.store.read(() => textMessages("one")))[0]!;
   for (let hour = 0; hour < 4; hour++) {
     const before = refusals.length;
@@ -80,7 +80,7 @@ test("the messages of a revoked token wait, cost no attempt, and arrive in order
   expect(await isSent(box, "three")).toBe(true);
   const taken = server.seen.filter(({ headers }) => headers.get("authorization") === `Bearer ${TOKEN}`);
   expect(taken.map(({ body }) => body["text"])).toEqual(groups);
-  expect(box.outbox.refusals.size).toBe(0);
+  expect(box.outbox.troubled).toEqual([]);
   expect(new Set(tried)).toEqual(new Set(["refused", "sent"]));
   expect(lines.map(({ level, msg, reason }) => [level, msg, reason])).toEqual([
     ["warn", "a channel refuses our credentials: its messages wait until they are replaced", "slack: token_revoked"],
@@ -93,7 +93,7 @@ test("only one message at a time asks whether the credentials are taken again, a
   let outcome: SendOutcome = { kind: "refused", reason: "401" };
   const { box, clock, put, lines } = await open([scripted(() => (sends++, outcome))]);
   await put("first", "lane-0");
-  expect(await eventually(() => box.outbox.refusals.size === 1 && sends === 1)).toBe(true);
+  expect(await eventually(() => box.outbox.troubled.length === 1 && sends === 1)).toBe(true);
   for (let i = 1; i < 10; i++) await put(`g${i}`, `lane-${i}`);
   const asksAfter = async (ms: number): Promise<boolean> => {
     const before = sends;
@@ -123,7 +123,7 @@ test("after a restart the messages are tried at once", async () => {
   let outcome: SendOutcome = { kind: "refused", reason: "401" };
   const { box, put } = await open([scripted(() => outcome)]);
   await put("g");
-  expect(await eventually(() => box.outbox.refusals.size === 1)).toBe(true);
+  expect(await eventually(() => box.outbox.troubled.length === 1)).toBe(true);
   await box.outbox.stop({ graceMs: 0 });
   outcome = { kind: "sent" };
   const again = box.again();
@@ -136,7 +136,7 @@ test("a message that has waited for a day fails, without a further request", asy
   let sends = 0;
   const { box, clock, put } = await open([scripted(() => (sends++, { kind: "refused", reason: "x: expired" }))]);
   await put("old");
-  expect(await eventually(() => box.outbox.refusals.size === 1)).toBe(true);
+  expect(await eventually(() => box.outbox.troubled.length === 1)).toBe(true);
   clock.now += DAY_MS - 10_000;
   await put("young", "ben");
   expect(await eventually(() => sends === 2)).toBe(true);
