@@ -11,12 +11,15 @@ const BYTES_MAX = 100 * 2 ** 20;
 
 const EXTENSIONS = { image: "jpe?g|png|webp|gif", recording: "wav|mp3|flac|ogg|opus|webm" } as const;
 const EXTENSION = String.raw`\.(?:${Object.values(EXTENSIONS).join("|")})`;
-/** A quoted path; else from `/`, `./`, `../`, `~/` or a drive to a blank not escaped by `\`. */
+/**
+ * A quoted path; else from `/`, `./`, `../`, `~/` or a drive to a blank not escaped by `\`. No-break spaces belong to a
+ * path: macOS names screenshots `… at 3.14.15\u202fPM.png`, and its terminal escapes only plain blanks.
+ */
 const PATHS = new RegExp(
   [
     `'([^'\\n]+${EXTENSION})'`,
     `"([^"\\n]+${EXTENSION})"`,
-    String.raw`(?<=^|\s)((?:[a-z]:[\\/]|~?/|~\\|\.{1,2}[\\/])(?:\\[^\n]|[^\s\\])*?${EXTENSION})(?=$|[\s,.;:!?)])`,
+    String.raw`(?<=^|\s)((?:[a-z]:[\\/]|~?/|~\\|\.{1,2}[\\/])(?:\\[^\n]|[^\s\\]|[\xa0\u202f])*?${EXTENSION})(?=$|[\s,.;:!?)])`,
   ].join("|"),
   "gi",
 );

@@ -38,6 +38,12 @@ describe("a path in a prompt", () => {
     }
   });
 
+  test.each(["\u202f", "\xa0"])("may have a no-break space, as screenshots of macOS do: %j", async (space) => {
+    const path = join(folder, `Screenshot 2026-11-28 at 3.14.15${space}PM.png`);
+    writeFileSync(path, "shot");
+    expect(await see(`what is ${path.replaceAll(" ", "\\ ")} about`)).toEqual(["what is about", "shot"]);
+  });
+
   test("stays text if it is missing, a folder, or not an image", async () => {
     const missing = `look at ${join(folder, "none.png")}  and ${folder}/folder.png, /etc/hosts, "x.png" and http://a/b.png`;
     expect(await see(missing)).toEqual([missing]);
