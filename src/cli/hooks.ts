@@ -76,7 +76,7 @@ export function addHooksCommands(program: Command, parts: CliParts): void {
     .description("list deliveries, newest first")
     .option(
       "--state <state>",
-      "only with a run in this state: queued, running, succeeded, failed (also if its reply failed), dead or cancelled",
+      "only with a run in this state: queued, running, succeeded, failed (also if its reply failed or is unknown), dead or cancelled",
     )
     .option("--path <path>", "only deliveries received at this path")
     .option("--mapping <id>", "only deliveries that this mapping took")

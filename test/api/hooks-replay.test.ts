@@ -170,3 +170,13 @@ test("a reply that fails again can be sent once more; a recalled one cannot", as
   await becomes(recalled, "failed");
   expect(await replay(world, { what: "replies", dryRun: true })).toEqual(page({ found: 1 }));
 });
+
+test("a reply that may have arrived is listed with the failed ones, and never sent again", async () => {
+  const { world, chat, answer, becomes } = await startChatting();
+  chat.answer = () => new Response("<html>maintenance");
+  const runId = await answer();
+  await becomes(runId, "unknown");
+  const { deliveries } = await json(await world.admin("deliveries?state=failed"));
+  expect(deliveries.map(({ runs }: any) => runs[0].id)).toEqual([runId]);
+  expect(await replay(world, { what: "replies" })).toEqual(page({}));
+});

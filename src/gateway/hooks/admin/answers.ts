@@ -111,7 +111,11 @@ const LIMIT = { minimum: 1, maximum: 500 };
 
 /** Filters of the list, as query parameters. */
 export const filterFields = {
-  state: optional(oneOfTexts(RUN_STATES, { description: "With a run in this state; failed: or with a failed reply" })),
+  state: optional(
+    oneOfTexts(RUN_STATES, {
+      description: "With a run in this state; failed: or whose reply failed, or may not have arrived",
+    }),
+  ),
   path: optional(text("Received at this path")),
   mapping: optional(text("Taken by this mapping")),
   before: optional(text("Older than this delivery")),

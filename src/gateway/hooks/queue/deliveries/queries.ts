@@ -12,7 +12,7 @@ export type { DeliverySummary };
 const LIMIT_MAX = 500;
 
 export interface DeliveryFilter {
-  /** Deliveries with a run in this state; `failed` includes deliveries with a failed reply. */
+  /** Deliveries with a run in this state; `failed` includes deliveries whose reply failed, or may not have arrived. */
   readonly state?: RunState | undefined;
   readonly path?: string | undefined;
   readonly mappingId?: string | undefined;
@@ -66,7 +66,7 @@ const LIST = `
     AND (CAST($3 AS TEXT) IS NULL OR seq < (SELECT seq FROM deliveries WHERE id = $3))
     AND (CAST($4 AS TEXT) IS NULL
       OR EXISTS (SELECT 1 FROM runs WHERE delivery_id = deliveries.id
-        AND (state = $4 OR ($4 = 'failed' AND reply = 'failed'))))
+        AND (state = $4 OR ($4 = 'failed' AND reply IN ('failed', 'unknown')))))
   ORDER BY seq DESC LIMIT $5`;
 
 export function* findDelivery(id: string): Transaction<DeliveryDetails | undefined> {
