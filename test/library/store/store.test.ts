@@ -87,15 +87,22 @@ describe("a store of another server", () => {
     ]);
   });
 
-  test("finds names in any case, with an exact match first", async () => {
+  test("finds names in any case", async () => {
     await putModel(root, "User/Model:Q4", { config: { model_type: "a" } });
     const store = await openStore(root);
     expect((await store.find("user/MODEL:q4"))?.displayName).toBe("User/Model:Q4");
+    expect((await store.resolve("USER/model:q4"))?.displayName).toBe("User/Model:Q4");
+    expect(await store.find("user/model:q5")).toBeUndefined();
+    await expect(store.find("..")).rejects.toThrow("invalid model name");
+  });
+
+  // other systems have one file for both
+  test.skipIf(process.platform !== "linux")("finds an exact match first", async () => {
+    await putModel(root, "User/Model:Q4", { config: { model_type: "a" } });
+    const store = await openStore(root);
     await putModel(root, "user/model:q4", { config: { model_type: "b" } });
     expect((await store.find("user/model:q4"))?.config.model_type).toBe("b");
     expect((await store.find("User/Model:Q4"))?.config.model_type).toBe("a");
-    expect(await store.find("user/model:q5")).toBeUndefined();
-    await expect(store.find("..")).rejects.toThrow("invalid model name");
   });
 });
 
