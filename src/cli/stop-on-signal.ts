@@ -15,6 +15,9 @@ const LAST_EXPORT_MS = 3000;
 /** Time of the grace that the gateway keeps for messages under way and its last writes. */
 const GATEWAY_LAST_MS = 3000;
 
+/** Additional time for tool servers to end: some ignore the end of their input, and even SIGTERM. */
+const TOOLS_LAST_MS = 5000;
+
 interface Stoppable {
   readonly servers: readonly Pick<RunningServer, "stop">[];
   readonly runtime: Runtime;
@@ -49,9 +52,9 @@ export function stopOnSignal(parts: Stoppable): void {
     const leftMs = Math.max(0, graceMs - (Date.now() - began));
     const stopped = servers.map((server) => server.stop(leftMs + LAST_WORDS_MS));
     await Promise.all([...stopped, runtime.close(leftMs)]);
-    void mcp?.close(); // the end of this process ends their input in any case
+    const tools = Promise.race([mcp?.close(), Bun.sleep(TOOLS_LAST_MS)]);
     const sent = Promise.all(telemetry.map((each) => each?.close()));
-    await Promise.all([created, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
+    await Promise.all([created, tools, Promise.race([sent, Bun.sleep(LAST_EXPORT_MS)])]);
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));

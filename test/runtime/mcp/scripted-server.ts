@@ -56,6 +56,11 @@ function answer({ id, method }: { id?: number; method: string }): void {
   if (how === "twice") send({ id, result: { content: [{ type: "text", text: "done again" }] } });
 }
 
+if (how === "stays") {
+  writeFileSync(file, String(process.pid));
+  setInterval(() => {}, 1000); // also after the end of its input
+}
+
 let rest = "";
 process.stdin.on("data", (chunk) => {
   const lines = (rest + String(chunk)).split("\n");
