@@ -167,5 +167,11 @@ test("chats are found by title and by message, with the text around the match", 
   expect(found!.message).toBe("a");
   expect(found!.around.slice(found!.from, found!.to)).toBe("TABBY");
   expect(found!.around).toMatch(/^….* TABBY cat .*…$/);
+  const [spread] = await findChats({ db, chats: [chat] }, "cat tabby");
+  expect(spread!.around.slice(spread!.from, spread!.to)).toBe("cat");
+  expect(await findChats({ db, chats: [chat] }, "cat dog")).toEqual([]);
+  await db.save({ messages: [message("b", "a", { content: "a cat, a tabby" })] });
+  const ids = (await findChats({ db, chats: [chat] }, "tabby cat")).map((each) => each.message);
+  expect(ids).toEqual(["a", "b"]); // the whole text is before its words in a newer message
   expect(await findChats({ db, chats: [chat] }, "  ")).toEqual([]);
 });
