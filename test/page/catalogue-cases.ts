@@ -62,6 +62,9 @@ function firstRun(world: () => World): void {
       pulls.finish();
       await cards.first().getByText("Downloaded.").waitFor();
       expect(pulls.asked.length).toBe(1);
+      await page.goto(`${world().hearth.url}/ui#/models`);
+      await page.reload(); // the catalogue is shown before the list of models
+      await page.locator("details[aria-label=Catalogue][open] li").first().waitFor();
       expect(pageErrors).toEqual([]);
     }
   }, 60_000);

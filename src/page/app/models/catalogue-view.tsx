@@ -18,7 +18,9 @@ export function CatalogueSection() {
   const words = useWords();
   const { catalogue: texts } = words;
   const purpose = useSignal<Purpose | undefined>(undefined);
-  const isOpen = useSignal(models.list.peek()?.every(isDemo) ?? false);
+  const isOpen = useSignal(false);
+  const isNew = models.list.value?.every(isDemo) ?? false; // the list may arrive later
+  useEffect(() => void (isNew && (isOpen.value = true)), [isNew]);
   useEffect(() => void (isOpen.value && catalogue.refresh()), [isOpen.value]);
   const list = catalogue.list.value;
   const problem = catalogue.problem.value;
