@@ -30,6 +30,7 @@ const STYLES = [
   "markdown",
   "views",
   "touch",
+  "print",
 ] as const;
 /** WebLLM's Worker, and its parts. */
 const WEBLLM = "webllm.js";

@@ -23,7 +23,13 @@ export function makeWatch(root: Element): { watch: Watch; end: () => void } {
       observer.unobserve(element);
     };
   };
-  return { watch, end: () => observer.disconnect() };
+  const renderAll = (): void => waiting.forEach((onNear) => onNear()); // a printed list has no distant part
+  addEventListener("beforeprint", renderAll);
+  const end = (): void => {
+    observer.disconnect();
+    removeEventListener("beforeprint", renderAll);
+  };
+  return { watch, end };
 }
 
 export const WatchContext = createContext<Watch | undefined>(undefined);
