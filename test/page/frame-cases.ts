@@ -67,4 +67,43 @@ function narrow(world: () => World): void {
   }, 60_000);
 }
 
-export const frameCases = [titles, menus, settings, narrow] as const;
+function attachments(world: () => World): void {
+  test("attachments stay with their message while another view is open, until it is sent", async () => {
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const buffer = Buffer.from("A fox is red.");
+    await page.getByLabel("Files", { exact: true }).setInputFiles({ name: "fox.txt", mimeType: "text/plain", buffer });
+    const attached = page.locator(".attachments li", { hasText: "fox.txt" });
+    await attached.waitFor();
+    await page.getByRole("link", { name: "Models" }).click();
+    await attached.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "New chat" }).click();
+    await attached.waitFor();
+    await ask(page, "What colour is it?");
+    await page.locator(".message.user", { hasText: "fox.txt" }).waitFor();
+    await page.getByRole("button", { name: "New chat" }).click();
+    await page.getByText("What is on your mind?").waitFor();
+    expect(await attached.count()).toBe(0);
+    expect(pageErrors).toEqual([]);
+  }, 60_000);
+}
+
+function paper(world: () => World): void {
+  test("a printed chat has all of its messages, drawn, and no controls", async () => {
+    const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
+    const texts = Array.from({ length: 60 }, (_, i) => `Part **${i}**.\n\n${"Some words. ".repeat(60)}`);
+    await importChat(page, "Printed", texts);
+    await page.waitForFunction(() => document.querySelectorAll(".message").length === 60);
+    expect(await page.locator(".message .markdown").count()).toBeLessThan(30);
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await page.waitForFunction(() => document.querySelectorAll(".message .markdown").length === 30);
+    const shown = await page.evaluate(() => ({
+      controls: [...document.querySelectorAll(".sidebar, .composer, .actions")].some((each) => each.checkVisibility()),
+      isWhole: document.documentElement.scrollHeight > 60 * 60,
+    }));
+    expect(shown).toEqual({ controls: false, isWhole: true });
+    expect(pageErrors).toEqual([]);
+  }, 60_000);
+}
+
+export const frameCases = [titles, menus, settings, narrow, attachments, paper] as const;

@@ -8,6 +8,7 @@ import type { Notices } from "./base/notices.ts";
 import type { Prefs } from "./base/prefs.ts";
 import type { Questions } from "./base/questions.ts";
 import type { Route } from "./base/route.ts";
+import type { Unsent } from "./chat/attachments.ts";
 import type { Chats } from "./chat/chats.ts";
 import type { ChatDatabase } from "./chat/database.ts";
 import type { Library } from "./chat/library.ts";
@@ -55,6 +56,8 @@ export interface App {
   readonly modelFiles: Signal<readonly File[]>;
   /** Files that the user dropped, to attach to the message being written. */
   readonly toAttach: Signal<readonly File[]>;
+  /** By draft. */
+  readonly unsent: Map<string, Unsent>;
   readonly loadHighlight: () => Promise<Highlight>;
   readonly loadMath: () => Promise<DrawMath>;
 }

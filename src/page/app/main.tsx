@@ -34,10 +34,7 @@ async function start(): Promise<void> {
   const root = document.documentElement;
   const prefs = makePrefs(kept, root);
   const words = await makeWords({ language: prefs.language, preferred: navigator.languages, root });
-  const db = await (async () => openDatabase(indexedDB))().catch((error: unknown): ChatDatabase => {
-    notices.say(words.peek().base.notKept(String(error)));
-    return memoryDatabase();
-  });
+  const db = await openOrForget((error) => notices.say(words.peek().base.notKept(String(error))));
   const api = makeApi({ storage: session });
   const models = new Models(api);
   const engine = new Engine({
@@ -81,6 +78,7 @@ async function start(): Promise<void> {
     isMenuOpen: signal(false),
     modelFiles: signal([]),
     toAttach: signal([]),
+    unsent: new Map(),
     loadHighlight: once(async () => (await import("./markdown/highlight.ts")).makeHighlight()),
     loadMath: once(async () => (await import("./markdown/temml.ts")).drawMath),
   };
@@ -98,6 +96,16 @@ async function start(): Promise<void> {
     document.querySelector("#app")!,
   );
 }
+
+/** The browser's database; one that lasts as long as the tab if it fails, which `onError` reports. */
+const openOrForget = async (onError: (error: unknown) => void): Promise<ChatDatabase> => {
+  try {
+    return await openDatabase(indexedDB); // reading the global may fail, too
+  } catch (error) {
+    onError(error);
+    return memoryDatabase();
+  }
+};
 
 type ChatWorld = Pick<App, "db" | "notices" | "words" | "api" | "toolServers"> & Pick<ChatParts, "answerers">;
 

@@ -1,14 +1,14 @@
 /** The attachments of the message being written: adds, reads, counts, shortens and removes them. */
-import { useSignal, type Signal } from "@preact/signals";
+import { signal, useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { bytesText, countText } from "../base/format.ts";
 import { Icon } from "../base/icons.tsx";
 import { reasonOf } from "../base/reason.ts";
 import { shortName } from "../models/models.ts";
-import { attach, type AttachedFile } from "./attachments.ts";
+import { attach, type AttachedFile, type Unsent } from "./attachments.ts";
 import { PictureView } from "./picture.tsx";
-import type { Chat, Picture, Place } from "./tree.ts";
+import type { Chat, Place } from "./tree.ts";
 import { IconButton, SmallButton } from "../base/controls.tsx";
 
 /** A document being read. */
@@ -19,18 +19,18 @@ interface Reading {
   readonly stop: () => void;
 }
 
-export interface Attached {
-  readonly pictures: Signal<readonly Picture[]>;
-  readonly files: Signal<readonly AttachedFile[]>;
+export interface Attached extends Unsent {
   readonly reading: Signal<readonly Reading[]>;
   readonly take: (list: Iterable<File>) => Promise<void>;
 }
 
-export function useAttached(): Attached {
-  const { notices } = useApp();
+/** @param draft the message that they belong to; they stay while another chat or view is shown */
+export function useAttached(draft: string): Attached {
+  const { notices, unsent } = useApp();
   const words = useWords();
-  const pictures = useSignal<readonly Picture[]>([]);
-  const files = useSignal<readonly AttachedFile[]>([]);
+  const kept: Unsent = unsent.get(draft) ?? { pictures: signal([]), files: signal([]) };
+  unsent.set(draft, kept);
+  const { pictures, files } = kept;
   const reading = useSignal<readonly Reading[]>([]);
   useEffect(() => () => reading.peek().forEach(({ stop }) => stop()), []);
   const takeOne = async (file: File): Promise<void> => {

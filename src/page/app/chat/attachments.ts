@@ -1,4 +1,5 @@
 /** Files that a user drops, pastes or picks: pictures for vision models, texts, and documents as their text. */
+import type { Signal } from "@preact/signals";
 import { bytesText } from "../base/format.ts";
 import { DOCUMENT_FAULTS, type DocumentFault, type DocumentText } from "../work/document.ts";
 import { work } from "../work/work.ts";
@@ -23,6 +24,12 @@ export interface AttachedFile extends TextFile {
   readonly parts?: DocumentText["parts"];
   /** True if only its beginning was read. */
   readonly isCut?: boolean;
+}
+
+/** The attachments of a message that is not sent yet. */
+export interface Unsent {
+  readonly pictures: Signal<readonly Picture[]>;
+  readonly files: Signal<readonly AttachedFile[]>;
 }
 
 type Attached = { readonly picture: Picture } | { readonly file: AttachedFile };

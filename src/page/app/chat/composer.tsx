@@ -34,7 +34,7 @@ export function Composer({ chat, model, place, onModel, onSend, onEditLast, sugg
   const { chats, models, session, toAttach } = useApp();
   const draftKey = DRAFT + (chat?.id ?? "new");
   const content = useSignal(session.getItem(draftKey) ?? "");
-  const attached = useAttached();
+  const attached = useAttached(draftKey);
   const { pictures, files, reading, take } = attached;
   const running = chat ? chats.running.value.get(chat.id) : undefined;
   const isEmpty = content.value.trim() === "" && files.value.length === 0 && pictures.value.length === 0;
