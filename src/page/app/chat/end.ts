@@ -22,7 +22,9 @@ export function useEnd(root: ElementRef, content: ElementRef): End {
   const lastTop = useRef(0);
   const keep = useCallback(() => {
     const list = root.current;
-    if (list && isAtEnd.peek()) list.scrollTop = list.scrollHeight;
+    if (!list) return;
+    if (list.scrollHeight <= list.clientHeight) isAtEnd.value = true; // its messages were deleted
+    if (isAtEnd.peek()) list.scrollTop = list.scrollHeight;
   }, []);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(keep);
