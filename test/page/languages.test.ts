@@ -1,6 +1,7 @@
 /** Every language of the page has the same texts as English, with its own words and typography. */
 import { describe, expect, test } from "bun:test";
 import { en } from "../../src/page/app/words/en.ts";
+import CATALOGUE from "../../models/catalogue.json";
 import { LANGUAGES } from "../../src/page/app/words/index.ts";
 
 /** A text by its path; of a function, its results for 11, 22 and so on. */
@@ -47,6 +48,7 @@ const SAME = new Set(
     "Status",
   ]
     .concat(["Top p", "Top k", "Min p", "Seed", "Prompt", "Code", "Code in 11", "Message", "Messages", "No", "true"])
+    .concat("22") // the English description of a model without another
     .concat(["Architecture", "Experts", "Tokens", "11 tokens", "11 tokens/s", "11/s", "Prompts", "Text", "11 pages"]),
 );
 
@@ -86,6 +88,14 @@ const WRONG: Readonly<Record<string, RegExp>> = {
 test.each(loaded)("%s has the punctuation and spaces of its typography", (code, texts) => {
   const wrong = WRONG[code]!;
   expect(texts.filter(({ text }) => wrong.test(text.replace(CODE, "code")))).toEqual([]);
+});
+
+test.each(Object.keys(WRONG))("%s describes every model of the catalogue", async (code) => {
+  const { catalogue } = await LANGUAGES[code as keyof typeof LANGUAGES].load();
+  for (const { name, description } of CATALOGUE.models) {
+    const text = catalogue.describe(name, description);
+    expect([name, text === description, WRONG[code]!.test(text)]).toEqual([name, false, false]);
+  }
 });
 
 test("numbers take the forms of each language", async () => {

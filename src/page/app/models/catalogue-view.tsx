@@ -109,7 +109,7 @@ function CatalogueCard({ model, list }: { model: CatalogueModel; list: Catalogue
           <PullButton model={model} isRunning={isRunning} />
         )}
       </div>
-      <p>{description}</p>
+      <p>{texts.describe(name, description)}</p>
       <p class="quiet">{[name, parameters, bytesText(size), license].join(" · ")}</p>
       {!isInstalled && !job && (
         <p class={`fits ${fits}`}>

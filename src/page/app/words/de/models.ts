@@ -1,6 +1,7 @@
 /** German: the models of the server, and of this page. */
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
+import { descriptions } from "./catalogue.ts";
 
 export const models: Words["models"] = {
   pullLabel: "Name des Modells, das heruntergeladen werden soll",
@@ -29,6 +30,7 @@ export const models: Words["models"] = {
 
 export const catalogue: Words["catalogue"] = {
   title: "Katalog",
+  describe: (name, english) => descriptions[name] ?? english,
   purpose: "Zweck",
   all: "Alle",
   purposes: { chat: "Chat", reasoning: "Nachdenken", code: "Code", vision: "Bilder", embedding: "Embeddings" },

@@ -29,6 +29,8 @@ export const models = {
 /** Models that many users run, as listed by the server. */
 export const catalogue = {
   title: "Catalogue",
+  /** In other languages, by name; a server newer than the page has further models. */
+  describe: (_name: string, english: string) => english,
   purpose: "Purpose",
   all: "All",
   purposes: { chat: "Chat", reasoning: "Reasoning", code: "Code", vision: "Pictures", embedding: "Embeddings" },

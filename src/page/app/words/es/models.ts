@@ -1,6 +1,7 @@
 /** Spanish: the models of the server, and of this page. */
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
+import { descriptions } from "./catalogue.ts";
 
 export const models: Words["models"] = {
   pullLabel: "Nombre del modelo que se va a descargar",
@@ -29,6 +30,7 @@ export const models: Words["models"] = {
 
 export const catalogue: Words["catalogue"] = {
   title: "Catálogo",
+  describe: (name, english) => descriptions[name] ?? english,
   purpose: "Uso",
   all: "Todos",
   purposes: { chat: "Chat", reasoning: "Razonamiento", code: "Código", vision: "Imágenes", embedding: "Embeddings" },

@@ -1,6 +1,7 @@
 /** French: the models of the server, and of this page. */
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
+import { descriptions } from "./catalogue.ts";
 
 export const models: Words["models"] = {
   pullLabel: "Nom du modèle à télécharger",
@@ -29,6 +30,7 @@ export const models: Words["models"] = {
 
 export const catalogue: Words["catalogue"] = {
   title: "Catalogue",
+  describe: (name, english) => descriptions[name] ?? english,
   purpose: "Usage",
   all: "Tous",
   purposes: { chat: "Discussion", reasoning: "Raisonnement", code: "Code", vision: "Images", embedding: "Embeddings" },

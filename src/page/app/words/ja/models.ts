@@ -1,6 +1,7 @@
 /** Japanese: the models of the server, and of this page. */
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
+import { descriptions } from "./catalogue.ts";
 
 export const models: Words["models"] = {
   pullLabel: "ダウンロードするモデルの名前",
@@ -29,6 +30,7 @@ export const models: Words["models"] = {
 
 export const catalogue: Words["catalogue"] = {
   title: "カタログ",
+  describe: (name, english) => descriptions[name] ?? english,
   purpose: "用途",
   all: "すべて",
   purposes: { chat: "チャット", reasoning: "推論", code: "コード", vision: "画像", embedding: "埋め込み" },

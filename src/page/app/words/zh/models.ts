@@ -1,6 +1,7 @@
 /** Chinese, simplified: the models of the server, and of this page. */
 import { counted } from "../count.ts";
 import type { Words } from "../en.ts";
+import { descriptions } from "./catalogue.ts";
 
 export const models: Words["models"] = {
   pullLabel: "要下载的模型名称",
@@ -29,6 +30,7 @@ export const models: Words["models"] = {
 
 export const catalogue: Words["catalogue"] = {
   title: "模型目录",
+  describe: (name, english) => descriptions[name] ?? english,
   purpose: "用途",
   all: "全部",
   purposes: { chat: "对话", reasoning: "推理", code: "代码", vision: "图片", embedding: "嵌入" },
