@@ -84,14 +84,15 @@ function useFieldFocus(area: { readonly current: HTMLTextAreaElement | null }): 
     const end = area.current?.value.length ?? 0;
     area.current?.setSelectionRange(end, end);
     const article = area.current?.closest("article");
-    return () =>
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected && before !== document.body) return before.focus();
       requestAnimationFrame(() => {
         if (document.activeElement !== document.body) return; // the user has moved on
         const button = article?.querySelector<HTMLElement>("[data-edit]");
         const composer = isTouched() ? undefined : document.querySelector<HTMLElement>("#composer"); // no keyboard
-        const isThere = (each: unknown) => each instanceof HTMLElement && each.isConnected && each !== document.body;
-        const back = [before, button].find(isThere) ?? composer;
-        if (back instanceof HTMLElement) back.focus();
+        (button?.isConnected ? button : composer)?.focus();
       });
+      return undefined;
+    };
   }, []);
 }
