@@ -1,6 +1,7 @@
 /** The end of a chat stays in view while it grows, unless the user scrolls up. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { eventually } from "../e2e/hearth.ts";
 import { importChat } from "./import-chat.ts";
 import { openPage, send, type World } from "./page.ts";
 
@@ -50,8 +51,13 @@ function follows(world: () => World): void {
     await page.locator(".message[aria-busy=true] .markdown").waitFor();
     await untilAtEnd(page);
     await page.locator(".log").hover();
-    await page.mouse.wheel(0, -40);
-    await page.getByRole("button", { name: "Jump to the end" }).waitFor();
+    const jump = page.getByRole("button", { name: "Jump to the end" });
+    // a word may arrive in the frame of a turn of the wheel, which then has no effect
+    const hasLeft = async (): Promise<boolean> => {
+      await page.mouse.wheel(0, -40);
+      return jump.isVisible();
+    };
+    expect(await eventually(hasLeft)).toBe(true);
     const length = (): Promise<number> =>
       page.evaluate(() => document.querySelector(".message:last-child .markdown")?.textContent.length ?? 0);
     const before = await length();
