@@ -89,7 +89,7 @@ test("other sequences decode between the chunks and between their parts, and not
 });
 
 test("a prompt that loses its slot in the middle is described once", async () => {
-  const room = { slots: 2, ctxLen: 1024, growth: true, kvBytes: 640, chunk: 100, chunkShared: 2 };
+  const room = { slots: 2, ctxLen: 1024, growth: true, kvBytes: 640, chunk: 100, chunkShared: 2, delayMs: 1 };
   const { engine, session, ask } = makeBench({ ...room, logits: spread });
   const first = ask("a".repeat(100), { num_predict: 200 });
   while (!session.runs.some((run) => run[0]?.count === 1)) await Bun.sleep(1);
