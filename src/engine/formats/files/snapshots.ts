@@ -8,6 +8,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, statfs, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { patiently } from "../../../base/system.ts";
 import type { SnapshotInfo, SnapshotStore } from "../snapshots.ts";
 
 const FOLDER = "prefixes";
@@ -229,7 +230,7 @@ async function writeBlock({ path, seed }: Place, { info, parts }: Waiting): Prom
     } finally {
       await file.close();
     }
-    await rename(temporary, path);
+    await patiently(() => rename(temporary, path));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
@@ -326,7 +327,7 @@ async function makeRoom(root: string, bytesMax: number): Promise<number> {
   let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   for (const { path, bytes } of files.toSorted((a, b) => a.usedMs - b.usedMs)) {
     if (total <= bytesMax) break;
-    await rm(path, { force: true });
+    await patiently(() => rm(path, { force: true }));
     total -= bytes;
   }
   return total;
