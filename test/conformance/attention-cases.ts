@@ -140,7 +140,7 @@ const variantCases = (): Case[] =>
       ["ALiBi", { alibi: 8 }],
       ["ALiBi, six heads", { alibi: 8, nHeads: 6 }],
       ["chunks of 4", { chunked: true, window: 4 }],
-      ["a bias by distance", { bias: distanceBias(4, 3), scale: 1 }],
+      ["a bias by distance", { bias: distanceBias(4, 3) }],
       ["a bias by distance, ALiBi and sinks", { bias: distanceBias(4, 2), alibi: 8, sinks: true }],
       ["values of 8", { valueDim: 8 }],
       ["values of 24, sinks, in a window of 3", { valueDim: 24, sinks: true, window: 3 }],
