@@ -2,9 +2,9 @@
  * Log-probabilities of a prompt's own tokens. Each run of the prompt returns the logits of all its rows; they are
  * reduced at once to the wanted numbers, so that only the logits of one run are ever in memory.
  */
-import { logSoftmaxTop, rankOf } from "../text/sampling/logprobs.ts";
+import { rankOf } from "../text/sampling/logprobs.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
-import { textOfToken, type TokenLogprob } from "./answer-text.ts";
+import { describeToken, textOfToken, type TokenLogprob } from "./answer-text.ts";
 
 /** Bytes of the logits of one run. */
 const LOGITS_BYTES_MAX = 64 * 2 ** 20;
@@ -46,9 +46,7 @@ export function makePromptScores({ prompt, count, vocabSize, tokenizer }: Scores
     id < 0 ? { id, token: "", bytes: [], top: [] } : { id, ...textOfToken(tokenizer, id), top: [] };
   const describe = (id: number, logits: Float32Array | undefined): PromptLogprob => {
     if (!logits || id < 0) return without(id);
-    const { logprob, top } = logSoftmaxTop(logits, id, count);
-    const alternatives = top.map((each) => ({ ...each, ...textOfToken(tokenizer, each.id) }));
-    return { ...without(id), logprob, rank: rankOf(logits, id), top: alternatives };
+    return { ...describeToken(tokenizer, { logits, id, count }), rank: rankOf(logits, id) };
   };
   return {
     rowsMax: Math.max(2, Math.floor(LOGITS_BYTES_MAX / (4 * vocabSize))), // a run of one row has other kernels
