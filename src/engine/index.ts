@@ -4,7 +4,7 @@ export type { SpeechSegment, SpeechTask } from "./audio/whisper/transcriber.ts";
 export type { AdapterChoice } from "./batching/adapter-set.ts";
 export type { ChosenLogprob, TokenLogprob } from "./batching/answer-text.ts";
 export type { EmbedEvent } from "./batching/embedder.ts";
-export type { EngineInfo } from "./batching/load.ts";
+export type { EngineInfo } from "./batching/engine-info.ts";
 export { addStates, normalized, poolingOf, RANK, statedPooling } from "./batching/pooling.ts";
 export type { Media, PromptSegment } from "./batching/prompt.ts";
 export type { PromptLogprob } from "./batching/prompt-logprobs.ts";

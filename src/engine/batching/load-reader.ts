@@ -48,6 +48,15 @@ export async function loadReader({ reader }: Program, options: Options): Promise
   };
 }
 
+/** The engine's session, which closes the reader's as well. */
+export const closedWith = (reader: Reader, session: Session): Session => ({
+  ...session,
+  close() {
+    session.close();
+    reader.session.close();
+  },
+});
+
 /** A session whose results stay valid, and whose runs wait for the one before. */
 function inTurn(session: Session): Session {
   let last: Promise<unknown> = Promise.resolve();

@@ -14,27 +14,25 @@ import { openGgufFrom } from "../formats/gguf/read.ts";
 import type { OpenSource } from "../formats/gguf/source.ts";
 import { projectorGguf, repairGguf, withDraftBlock } from "../formats/gguf/repair/index.ts";
 import { canShift, floatBytes } from "../program/sequence-state.ts";
-import { getNumber } from "../formats/gguf/keys.ts";
-import { fileOptions, unusedSamplers } from "../text/sampling/file-options.ts";
 import type { OpenGrammarThread } from "../text/sampling/grammar-threads.ts";
-import type { Options } from "../text/sampling/options.ts";
 import { loadTokenizer, TEXT_KEYS } from "../text/tokenizer/load.ts";
 import type { Tokenizer } from "../text/tokenizer/tokenizer.ts";
 import { defaultCtxLen, defaultSlots, plannedSlots } from "./context-length.ts";
 import { bodyOf, DIFFUSION_CTX_LEN, loadHead } from "./load-diffusion.ts";
-import { loadDraft, openDraft, type LoadedDraft } from "./load-draft.ts";
+import { loadDraft, openDraft } from "./load-draft.ts";
 import { withDraftLayer } from "./load-draft-layer.ts";
 import { forImages, type Projector } from "./load-memory.ts";
-import { loadReader, type Reader } from "./load-reader.ts";
+import { closedWith, loadReader, type Reader } from "./load-reader.ts";
 import { decoderOf, type SpeechDecoder } from "./load-speech.ts";
 import { Embedder, type EmbedEvent } from "./embedder.ts";
 import { Engine, type TextEngine } from "./engine.ts";
+import { factsOf, statedFacts, trainedCtxLen, type EngineInfo } from "./engine-info.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import { makeGrammars } from "./grammars.ts";
 import { openAdapters } from "./open-adapters.ts";
 import { makeOpenedFiles, type OpenedFiles } from "./opened-files.ts";
 import { poolingOf, statedPooling } from "./pooling.ts";
-import { rankHeadOf, RANK_PROMPT, type RankHead } from "./rank-head.ts";
+import { rankHeadOf, RANK_PROMPT } from "./rank-head.ts";
 import type { SequenceEvent } from "./sequence.ts";
 import { withRollback } from "./rollback.ts";
 
@@ -91,50 +89,6 @@ interface EngineOptions extends Omit<LoadOptions, "ctxLen" | "slots"> {
   /** Called when the model can no longer run; running requests have failed or will fail. */
   readonly onLost?: (error: Error) => void;
 }
-
-/** Facts about a loaded model, for the server. */
-export interface EngineInfo {
-  readonly arch: string;
-  readonly backend: string;
-  readonly device: string;
-  readonly ctxLen: number;
-  /** Sequences that decode at once. */
-  readonly slots: number;
-  /** Context length of training, the maximum of `ctxLen`; Infinity if the file does not say. */
-  readonly ctxLenTrained: number;
-  /** Values per embedding. */
-  readonly dim: number;
-  /** The model only makes embeddings. */
-  readonly embedsOnly: boolean;
-  readonly bytes: { readonly weights: number; readonly kv: number; readonly scratch: number };
-  readonly vramBytes: number;
-  readonly gpuLayers: Session["gpuLayers"];
-  /** Set if the weights do not fit in memory: the number of their bytes in memory. */
-  readonly streamed?: { readonly memory: number };
-  readonly placement?: Session["placement"];
-  /** Kind of a reranker's scores; undefined: not a reranker. */
-  readonly ranks: RankHead["kind"] | undefined;
-  /** The model has markers for filling in the middle. */
-  readonly canFill: boolean;
-  /** Kinds of media that a prompt may contain. */
-  readonly media: readonly MediaKind[];
-  /** Set for a model that transcribes speech, with the codes of its languages; empty: English only. */
-  readonly speech?: { readonly languages: readonly string[] };
-  /** The reason why it takes no images although it has an image encoder. */
-  readonly visionMissing?: string;
-  /** The reason why it takes no recordings although it has an audio encoder. */
-  readonly hearingMissing?: string;
-  /** The reason why its draft model is unused. */
-  readonly draftUnused?: string;
-  /** Recommended sampling options of the file. */
-  readonly parameters: Options;
-  /** Keys of the file that recommend unsupported samplers. */
-  readonly samplersUnused: readonly string[];
-  /** Files of the adapters that requests may choose; undefined: the model's own apply to every request. */
-  readonly adapters?: readonly string[];
-}
-
-type MediaKind = "image" | "audio";
 
 export interface LoadedEngine {
   readonly engine: TextEngine;
@@ -217,7 +171,7 @@ async function loadBegun(path: string, given: EngineOptions): Promise<LoadedEngi
     };
     const engine = await makeEngine(head, {
       program,
-      session: reader ? closingBoth(session, reader.session) : session,
+      session: reader ? closedWith(reader, session) : session,
       loop: options.loop,
       tokenizer,
       grammars: makeGrammars({ tokenizer, vocabSize: program.shape.vocabSize, open: options.grammarThread }),
@@ -247,16 +201,6 @@ async function makeEngine(
   if (!head || !traits) return new Engine({ ...parts, fixedContext: !canShift(steps) });
   const { DiffusionEngine } = await import("./diffusion-engine.ts"); // imported for such models only
   return new DiffusionEngine({ ...parts, head, traits, dim: states.dim });
-}
-
-function closingBoth(session: Session, other: Session): Session {
-  return {
-    ...session,
-    close() {
-      session.close();
-      other.close();
-    },
-  };
 }
 
 /** Starts the work that continues while the session runs. */
@@ -300,29 +244,6 @@ function kvBytesOf(
   return Math.max(cacheMemory - constant, least);
 }
 
-/** Facts on a model and its draft model, once they are loaded. */
-function factsOf(
-  { backend, device, bytes, vramBytes = 0, gpuLayers, placement, streamed }: Session,
-  draft: LoadedDraft | undefined,
-  others: readonly (Session | undefined)[],
-): Pick<
-  EngineInfo,
-  "backend" | "device" | "bytes" | "vramBytes" | "gpuLayers" | "placement" | "streamed" | "draftUnused"
-> {
-  const drafting = [draft?.model?.session, ...others].flatMap((each) => each?.bytes ?? []);
-  const all = (key: keyof Session["bytes"]): number => drafting.reduce((sum, each) => sum + each[key], bytes[key]);
-  return {
-    backend,
-    device,
-    bytes: { weights: all("weights"), kv: all("kv"), scratch: all("scratch") },
-    vramBytes,
-    gpuLayers,
-    ...(placement && { placement }),
-    ...(streamed && { streamed: { memory: streamed.memory } }),
-    ...(draft?.unused === undefined ? {} : { draftUnused: draft.unused }),
-  };
-}
-
 /** The projector of a model; undefined if the one in its own file is damaged, because its text part may be valid. */
 function openProjector(file: Gguf, { vision, open }: EngineOptions): Projector | undefined {
   if (!vision) return undefined;
@@ -354,19 +275,6 @@ async function imagesOf({ gguf }: Projector): Promise<LoadOptions["images"]> {
     throw error;
   }
 }
-
-/** Facts that a file states. */
-const statedFacts = (
-  gguf: Gguf,
-  arch: string,
-): Pick<EngineInfo, "ctxLenTrained" | "parameters" | "samplersUnused"> => ({
-  ctxLenTrained: trainedCtxLen(gguf, arch),
-  parameters: fileOptions(gguf.metadata),
-  samplersUnused: unusedSamplers(gguf.metadata),
-});
-
-const trainedCtxLen = ({ metadata }: Gguf, arch: string): number =>
-  getNumber(metadata, `${arch}.context_length`, Infinity);
 
 /** The longest useful context. With `auto` it ends where a backend would lack kernels. */
 function ctxLenMaxOf(gguf: Gguf, program: Program, { ctxLen, backend }: EngineOptions): number {

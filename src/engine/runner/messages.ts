@@ -6,7 +6,7 @@ import type { Code, NamedFile } from "../../base/index.ts";
 import type { SpeechSegment, SpeechTask } from "../audio/whisper/transcriber.ts";
 import type { AdapterChoice } from "../batching/adapter-set.ts";
 import type { EmbedEvent } from "../batching/embedder.ts";
-import type { EngineInfo } from "../batching/load.ts";
+import type { EngineInfo } from "../batching/engine-info.ts";
 import type { AnswerSettings, SequenceEvent } from "../batching/sequence.ts";
 import type { LoadOptions, StreamedCounts } from "../program/backend.ts";
 import type { TemplateFacts } from "../text/template/facts.ts";

@@ -4,7 +4,8 @@ import { memoryDim } from "../program/memory.ts";
 import { AppError, assert, backendTraits, messageOf } from "../../base/index.ts";
 import { isAudio } from "../audio/format.ts";
 import { RECORDING_SECONDS_MAX, SAMPLE_RATE } from "../audio/sound.ts";
-import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
+import type { EngineInfo } from "../batching/engine-info.ts";
+import type { LoadedEngine } from "../batching/load.ts";
 import type { AudioEncoder } from "../hearing/index.ts";
 import {
   openImageEncoder,

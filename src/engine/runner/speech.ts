@@ -2,7 +2,8 @@
 import { AppError, codeOf, messageOf } from "../../base/index.ts";
 import { RECORDING_SECONDS_MAX, SAMPLE_RATE } from "../audio/sound.ts";
 import { makeTranscriber } from "../audio/whisper/transcriber.ts";
-import type { EngineInfo, LoadedEngine } from "../batching/load.ts";
+import type { EngineInfo } from "../batching/engine-info.ts";
+import type { LoadedEngine } from "../batching/load.ts";
 import type { SpeechModel } from "../program/speech.ts";
 import type { Channel } from "./channel.ts";
 import type { TranscribeMessage } from "./messages.ts";

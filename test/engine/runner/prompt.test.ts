@@ -6,7 +6,7 @@ import { openGgufFrom } from "../../../src/engine/formats/gguf/read.ts";
 import { endOf, promptOf, textOf, type Prompt } from "../../../src/engine/runner/prompt.ts";
 import { makeTemplates } from "../../../src/engine/runner/templates.ts";
 import type { PromptInput } from "../../../src/engine/runner/messages.ts";
-import type { EngineInfo } from "../../../src/engine/batching/load.ts";
+import type { EngineInfo } from "../../../src/engine/batching/engine-info.ts";
 import { SAMPLING_DEFAULTS } from "../../../src/engine/text/sampling/options.ts";
 import { choosePrompt, renderChat, renderGenerate } from "../../../src/engine/text/template/prompt.ts";
 import { loadTokenizer } from "../../../src/engine/text/tokenizer/load.ts";
