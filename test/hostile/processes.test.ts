@@ -20,12 +20,12 @@ async function startLoaded(env: Record<string, string> = {}): Promise<number> {
 const gone = (pid: number): Promise<boolean> => eventually(async () => !(await isAlive(pid)), 8000);
 
 test("a runner that hangs while loading is ended by the load timeout, and the next request gets a new runner", async () => {
-  hearth = await startHearth({ env: { HEARTH_LOAD_TIMEOUT: "6s" } });
-  const waiting = hearth.post("/api/generate", HI);
-  await eventually(async () => (await hearth.runnerPids()).length > 0);
+  // the runner that waits for the first model is stopped before it gets one
+  hearth = await startHearth({ env: { HEARTH_LOAD_TIMEOUT: "6s", HEARTH_SPARE_RUNNER: "true" } });
+  expect(await eventually(async () => (await hearth.runnerPids()).length > 0)).toBe(true);
   const [pid] = await hearth.runnerPids();
   process.kill(pid!, "SIGSTOP");
-  const response = await waiting;
+  const response = await hearth.post("/api/generate", HI);
   expect(response.status).toBe(500);
   expect(await response.text()).toContain("timed out waiting for the model runner to load");
   expect(await gone(pid!)).toBe(true);
