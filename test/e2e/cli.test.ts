@@ -271,14 +271,17 @@ const sitDown = (args: string[], env: Record<string, string> = {}): Person =>
 
 describe("run at a terminal", () => {
   test("Ctrl+C ends the answer to one question, keeps its text, and exits with 130", async () => {
-    // A story would end by itself, on a fast machine before the key is pressed.
+    // A story would end by itself, and the 512 tokens that the model may write take 80 ms: less than a key.
+    writeFileSync(join(home, "Endless"), "FROM hearth\nPARAMETER num_predict -1\n");
+    expect((await run(["create", "endless", "-f", join(home, "Endless")])).code).toBe(0);
     const properties = { next: { $ref: "#" } };
     const endless = JSON.stringify({ type: "object", properties, required: ["next"], additionalProperties: false });
-    const person = sitDown(["run", "--format", endless, "hearth", "Go on."]);
+    const person = sitDown(["run", "--format", endless, "endless", "Go on."]);
     expect(await person.sees(/"next"[^]*"next"/)).toBe(true);
     person.child.terminal!.write("\x03");
     expect(await person.child.exited).toBe(130);
     expect(person.screen()).not.toContain("Error");
+    await run(["rm", "endless"]);
   });
 
   test("a conversation has answers, commands and messages of several lines, and ends with /bye", async () => {
