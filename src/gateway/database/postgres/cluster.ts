@@ -327,6 +327,7 @@ export class Cluster implements Peers {
 
   /** Time until the next check: at the latest when a free lock counts as a dead node's. */
   #untilLook(): number {
+    if (this.#lockedAs !== this.#number) return LOOK_MS;
     const left = Math.ceil(Math.min(...this.#freeSince.values()) + FREE_MS - performance.now());
     return left > 0 ? Math.min(this.#lookMs, left) : this.#lookMs;
   }
@@ -346,12 +347,7 @@ export class Cluster implements Peers {
   async #look(): Promise<void> {
     this.#connection ??= await this.#openConnection();
     const space = `${NODE_LOCK} ${this.#options.schema}`;
-    if (this.#lockedAs !== this.#number) {
-      await this.#connection.query("SELECT pg_advisory_unlock_all()");
-      const lock = "SELECT pg_try_advisory_lock(hashtext($1), $2::int)";
-      await this.#connection.query(lock, [space, this.#number]);
-      this.#lockedAs = this.#number;
-    }
+    if (this.#lockedAs !== this.#number) this.#lockedAs = await this.#lock(this.#connection, space);
     const begun = performance.now();
     const rows = (await this.#connection.query(FREE_LOCKS, [space])) as unknown as {
       number: unknown;
@@ -362,6 +358,15 @@ export class Cluster implements Peers {
     const free = new Set(rows.filter(({ isFree }) => isFree).map(({ number }) => Number(number)));
     if (free.delete(this.#number)) this.#lockedAs = 0; // the connection broke, and a new one took its place
     await this.#bury(free, begun);
+  }
+
+  /** Returns the number of the locked node; 0: the session of a broken connection still holds the lock. */
+  async #lock(connection: Connection, space: string): Promise<number> {
+    const number = this.#number; // a beat may change it
+    await connection.query("SELECT pg_advisory_unlock_all()");
+    const lock = `SELECT pg_try_advisory_lock(hashtext($1), $2::int) AS "isTaken"`;
+    const [row] = await connection.query(lock, [space, number]);
+    return row!["isTaken"] === true ? number : 0;
   }
 
   /** The check's plan is cached: its statement never changes. */
