@@ -1,6 +1,6 @@
 /** Files dropped anywhere on the page: model files become a model, others are attached to a message. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "./context.ts";
 import { hasMagic, isModelFile } from "./models/model-files.ts";
 
@@ -8,7 +8,7 @@ export function DropZone() {
   const { modelFiles, toAttach, route, go } = useApp();
   const { modelFiles: words } = useWords();
   const isOver = useSignal(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const take = async (files: readonly File[]): Promise<void> => {
       const isModel = await Promise.all(files.map((file) => isModelFile(file) || hasMagic(file).catch(() => false)));
       const weights = files.filter((_, i) => isModel[i]);

@@ -1,5 +1,5 @@
 /** The frame of the page: chats and views at the side, the current view in the middle, notices at the foot. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { ChatList } from "./chat/list.tsx";
 import { ChatView } from "./chat/view.tsx";
 import { PromptsDialog } from "./chat/prompts-dialog.tsx";
@@ -30,7 +30,8 @@ export function Shell() {
   const app = useApp();
   const { route, over, isMenuOpen } = app;
   const { view } = route.value;
-  useEffect(() => {
+  // not after the first frame: a key may be pressed as soon as the page is shown
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => onPageKey(app, event);
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

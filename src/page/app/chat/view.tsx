@@ -1,6 +1,6 @@
 /** The view of a chat, existing or new. */
 import { useSignal } from "@preact/signals";
-import { useCallback, useEffect } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect } from "preact/hooks";
 import { useApp, useWords } from "../context.ts";
 import { ViewHead } from "../base/view-head.tsx";
 import type { AnsweredBy, NewMessage } from "./chat-types.ts";
@@ -108,7 +108,7 @@ function useShown(id: string | undefined): void {
 }
 
 function useOptionsKey(onPress: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== ",") return;
       event.preventDefault();
