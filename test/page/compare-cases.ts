@@ -1,7 +1,6 @@
 /** Several models answer one question side by side, until one answer is chosen. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { eventually } from "../e2e/hearth.ts";
 import { violationsOf } from "./axe.ts";
 import { ask, keepShot, NARROW, openPage, send, WIDE, type World } from "./page.ts";
 
@@ -50,17 +49,16 @@ function sideBySide(world: () => World): void {
     await page.getByText("Also answers: right").waitFor();
 
     let open = 0;
-    let most = 0;
+    const both = Promise.withResolvers<void>();
     await page.route("**/api/chat", async (route) => {
-      most = Math.max(most, ++open);
-      await eventually(() => most === 2, 10_000); // neither waits for the other
+      if (++open === 2) both.resolve();
+      await both.promise; // neither waits for the other
       await route.continue();
-      open--;
     });
     await send(page, "Who are you?");
     await columns(page).nth(1).locator(".about").waitFor();
     await columns(page).nth(0).locator(".about").waitFor();
-    expect(most).toBe(2);
+    expect(open).toBe(2);
     await page.unroute("**/api/chat");
     expect(await columns(page).locator(".about").allInnerTexts()).toEqual([
       expect.stringMatching(/^left /),

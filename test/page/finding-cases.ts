@@ -9,7 +9,7 @@ import { makeFindAsset, pageFiles } from "../../src/page/assets.ts";
 import { eventually, startHearth } from "../e2e/hearth.ts";
 import { violationsOf } from "./axe.ts";
 import { importChat } from "./import-chat.ts";
-import { keepShot, NARROW, openPage, watched, type World } from "./page.ts";
+import { keepShot, NARROW, openPage, seekingOf, watched, watchSeeking, type World } from "./page.ts";
 
 interface Listed {
   readonly name: string;
@@ -75,20 +75,26 @@ function search(world: () => World): void {
     const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
     const texts = Array.from({ length: 1000 }, (_, i) => `Part number ${i}.\n\n${"Some words. ".repeat(20)}`);
     await importChat(page, "Found", texts);
+    await watchSeeking(page);
     const find = async (number: number): Promise<void> => {
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Search chats" }).fill(`number ${number}.`);
       await page.locator("#found-0 mark").waitFor();
       await page.keyboard.press("Enter");
       const found = page.locator(".message", { hasText: `Part number ${number}.` });
-      expect(await eventually(() => found.evaluate((each) => each.getAnimations().length > 0))).toBe(true); // marked
-      await Bun.sleep(500); // it scrolls again
-      const isInView = await found.evaluate((each) => {
-        const { top, bottom } = each.getBoundingClientRect();
-        const log = document.querySelector(".log")!.getBoundingClientRect();
-        return top >= log.top && bottom <= log.bottom;
-      });
-      expect([number, isInView]).toEqual([number, true]);
+      // it scrolls again, since rendering the messages around this one moves it
+      const isOver = async (): Promise<boolean> => {
+        const { marks, scrolls } = await seekingOf(found);
+        return marks > 0 && scrolls >= 3;
+      };
+      expect([number, await eventually(isOver)]).toEqual([number, true]);
+      const isInView = (): Promise<boolean> =>
+        found.evaluate((each) => {
+          const { top, bottom } = each.getBoundingClientRect();
+          const log = document.querySelector(".log")!.getBoundingClientRect();
+          return top >= log.top && bottom <= log.bottom;
+        });
+      expect([number, await eventually(isInView)]).toEqual([number, true]);
     };
     await find(500);
     await find(20); // in the open chat

@@ -11,7 +11,7 @@ import type { Page } from "playwright-core";
 import { browserRefusal } from "./engine/chromium.ts";
 import { eventually, runHearth, startHearth } from "../e2e/hearth.ts";
 import { DOCKER_REGISTRY, startDockerRegistry } from "../library/registry/docker-registry.ts";
-import { openPage, startBrowser, type Watched } from "./page.ts";
+import { openPage, seekingOf, startBrowser, watchSeeking, type Watched } from "./page.ts";
 
 const DEMO = resolve(import.meta.dir, "../../models/hearth");
 const refusal = (await browserRefusal()) ?? (DOCKER_REGISTRY ? undefined : "docker-registry is not installed");
@@ -46,8 +46,9 @@ async function publish(registry: string, model: string): Promise<void> {
   }
 }
 
-/** A slow registry: about two seconds for the model. */
-function slowLine(registry: string): string {
+/** A slow registry: 40 ms for each 128 kB, and nothing after a megabyte before `goOn`. */
+function slowLine(registry: string): { url: string; goOn: () => void } {
+  const { promise: isSeen, resolve: goOn } = Promise.withResolvers<void>();
   const line = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -56,12 +57,15 @@ function slowLine(registry: string): string {
       const { pathname, search } = new URL(request.url);
       const { method, headers } = request;
       const answer = await fetch(`http://${registry}${pathname}${search}`, { method, headers });
+      let sent = 0;
       const slowly = answer.body?.pipeThrough(
         new TransformStream<Uint8Array, Uint8Array>({
           async transform(chunk, controller) {
             for (let at = 0; at < chunk.length; at += 0x2_00_00) {
-              controller.enqueue(chunk.subarray(at, at + 0x2_00_00));
+              const piece = chunk.subarray(at, at + 0x2_00_00);
+              controller.enqueue(piece);
               if (chunk.length > 0x10_00) await Bun.sleep(40);
+              if ((sent += piece.length) > 2 ** 20) await isSeen;
             }
           },
         }),
@@ -70,7 +74,7 @@ function slowLine(registry: string): string {
     },
   });
   cleanups.push(() => line.stop(true));
-  return `http://127.0.0.1:${line.port}`;
+  return { url: `http://127.0.0.1:${line.port}`, goOn };
 }
 
 /** The page of a fresh browser; console errors count as errors of the page. */
@@ -92,11 +96,12 @@ const answerOver = (page: Page, count: number) =>
     .waitFor();
 
 /** The first suggestion of the page while only the demo model is installed. */
-async function takeModel(page: Page, model: string): Promise<void> {
+async function takeModel(page: Page, model: string, goOn: () => void): Promise<void> {
   const card = page.getByRole("list", { name: "Suggested models" }).getByRole("listitem").filter({ hasText: model });
   await card.getByRole("button", { name: /^Download / }).click();
   await card.getByRole("progressbar", { name: `Progress of ${model}` }).waitFor();
   await card.getByText(/MB of 6\.\d MB/).waitFor();
+  goOn();
 }
 
 async function chatWithFile(page: Page, model: string): Promise<void> {
@@ -125,6 +130,7 @@ async function branch(page: Page): Promise<void> {
 }
 
 async function findIt(page: Page): Promise<void> {
+  await watchSeeking(page);
   await page.getByRole("button", { name: "New chat" }).first().click();
   await page.getByRole("button", { name: /^Search/ }).click();
   await page.getByRole("combobox", { name: "Search chats" }).fill("badger");
@@ -133,8 +139,7 @@ async function findIt(page: Page): Promise<void> {
   await found.click();
   const message = page.locator(".message.user", { hasText: "badger" });
   await message.waitFor();
-  const isMarked = (): Promise<boolean> => message.evaluate((each) => each.getAnimations().length > 0);
-  expect(await eventually(isMarked)).toBe(true);
+  expect(await eventually(async () => (await seekingOf(message)).marks === 1)).toBe(true);
 }
 
 async function deleteAndUndo(page: Page): Promise<void> {
@@ -163,7 +168,8 @@ test.skipIf(refusal !== undefined)(
     cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
     const registry = await startDockerRegistry(folder);
     cleanups.push(() => registry.stop());
-    const hearth = await startHearth({ env: { HEARTH_MODELS_SOURCE: slowLine(registry.host) } });
+    const line = slowLine(registry.host);
+    const hearth = await startHearth({ env: { HEARTH_MODELS_SOURCE: line.url } });
     cleanups.push(() => hearth.stop());
     const { suggested } = (await (await fetch(`${hearth.url}/api/catalogue`)).json()) as { suggested: string[] };
     const model = suggested[0]!;
@@ -171,7 +177,7 @@ test.skipIf(refusal !== undefined)(
 
     const { page, pageErrors } = await openFresh(hearth.url);
     for (const step of [takeModel, chatWithFile, branch, findIt, deleteAndUndo, reload]) {
-      await step(page, model);
+      await step(page, model, line.goOn);
       expect([step.name, await page.locator(".problem, [role=alert]").allInnerTexts()]).toEqual([step.name, []]);
       expect([step.name, pageErrors]).toEqual([step.name, []]);
     }

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Locator, type Page } from "playwright-core";
 import { browserPath } from "../engine/backends/webgpu/swiftshader.ts";
 import { FLAGS } from "./engine/chromium.ts";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
@@ -99,6 +99,36 @@ export async function watched(context: BrowserContext, pageErrors: string[]): Pr
   });
   return page;
 }
+
+interface Seeking {
+  /** Elements that were marked with an animation, and elements that the page scrolled to, once for each time. */
+  readonly marked: Element[];
+  readonly scrolledTo: Element[];
+}
+
+/** Records from here on which elements the page marks and scrolls to: on a slow machine a mark may be over unseen. */
+export const watchSeeking = (page: Page): Promise<void> =>
+  page.evaluate(() => {
+    const [marked, scrolledTo]: [Element[], Element[]] = [[], []];
+    const { animate, scrollIntoView } = Element.prototype;
+    Element.prototype.animate = function (...given) {
+      marked.push(this);
+      return animate.apply(this, given);
+    };
+    Element.prototype.scrollIntoView = function (...given) {
+      scrolledTo.push(this);
+      return scrollIntoView.apply(this, given);
+    };
+    Object.assign(globalThis, { marked, scrolledTo } satisfies Seeking);
+  });
+
+/** Counts the marks of an element, and how many times the page scrolled to it. */
+export const seekingOf = (place: Locator): Promise<{ marks: number; scrolls: number }> =>
+  place.evaluate((each) => {
+    const { marked, scrolledTo } = globalThis as unknown as Seeking;
+    const count = (list: readonly Element[]): number => list.filter((other) => other === each).length;
+    return { marks: count(marked), scrolls: count(scrolledTo) };
+  });
 
 export async function keepShot(page: Page, name: string): Promise<void> {
   if (ARTEFACTS === undefined) return;

@@ -15,7 +15,10 @@ const isForTitle = (request: Request): boolean =>
   (request.postDataJSON() as TitleQuestion).messages.at(-1)!.content.startsWith("Write a title");
 
 /** The embedded model, which claims to be large; `answer` gives the title, or undefined for no answer at all. */
-async function withTitles(page: Page, answer: (n: number) => string | undefined): Promise<TitleQuestion[]> {
+async function withTitles(
+  page: Page,
+  answer: (n: number) => string | undefined | Promise<string>,
+): Promise<TitleQuestion[]> {
   const asked: TitleQuestion[] = [];
   await page.route("**/api/tags", async (route) => {
     const { models } = (await (await route.fetch()).json()) as { models: { details: object }[] };
@@ -24,7 +27,7 @@ async function withTitles(page: Page, answer: (n: number) => string | undefined)
   });
   await page.route("**/api/chat", async (route) => {
     if (!isForTitle(route.request())) return route.continue();
-    const content = answer(asked.push(route.request().postDataJSON() as TitleQuestion));
+    const content = await answer(asked.push(route.request().postDataJSON() as TitleQuestion));
     if (content === undefined) return undefined; // it hangs
     const line = { message: { role: "assistant", content }, done: true, done_reason: "stop" };
     return route.fulfill({ body: `${JSON.stringify(line)}\n`, contentType: "application/x-ndjson" });
@@ -38,7 +41,11 @@ const heading = (page: Page, title: string) => page.getByRole("heading", { level
 function written(world: () => World): void {
   test("a title is written once after the answer, and again for a changed first message, but never over a user's", async () => {
     const { page, pageErrors } = await openPage(world().browser, `${world().hearth.url}/ui`);
-    const asked = await withTitles(page, (n) => `"Title ${n}."`);
+    const isSeen = Promise.withResolvers<void>();
+    const asked = await withTitles(page, async (n) => {
+      if (n === 2) await isSeen.promise;
+      return `"Title ${n}."`;
+    });
     await ask(page, "fox");
     await heading(page, "Title 1").waitFor();
     expect(asked[0]!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
@@ -49,7 +56,8 @@ function written(world: () => World): void {
     await page.locator(".message.user").first().getByRole("button", { name: "Edit" }).click();
     await page.getByRole("textbox", { name: "Your message" }).fill("dog");
     await page.keyboard.press("Enter");
-    await heading(page, "dog").waitFor(); // until the model was asked
+    await heading(page, "dog").waitFor(); // until the model has answered
+    isSeen.resolve();
     await heading(page, "Title 2").waitFor();
     await page.getByRole("button", { name: "More about Title 2" }).click();
     await page.getByRole("menuitem", { name: "Rename" }).click();
@@ -82,7 +90,7 @@ function givenUp(world: () => World): void {
     await ask(page, "A large model");
     expect(await eventually(async () => titles.length === 1)).toBe(true);
     await ask(page, "And more?");
-    expect(titles[0]!.failure()).not.toBeNull();
+    expect(await eventually(() => titles[0]!.failure() !== null)).toBe(true);
     await heading(page, "A large model").waitFor();
     expect(await eventually(async () => titles.length === 2)).toBe(true); // it is asked again when that is over
 

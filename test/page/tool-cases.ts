@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { eventually } from "../e2e/hearth.ts";
 import { violationsOf } from "./axe.ts";
 import { GATEWAY_TOKEN, keepShot, openPage, send, type World } from "./page.ts";
 
@@ -160,7 +161,7 @@ function waitingTurns(world: () => World): void {
       await calls.nth(1).waitFor({ state: "detached" });
       await calls.first().getByRole("button", { name: "Refuse" }).click();
       await page.getByText("No call is waiting for an approval.").waitFor();
-      for (let i = 0; i < 200 && !existsSync(effects); i++) await Bun.sleep(50);
+      expect(await eventually(() => existsSync(effects), 60_000)).toBe(true);
       expect(readFileSync(effects, "utf8")).toBe("once <i>1</i> \n");
       expect(pageErrors).toEqual([]);
     } finally {

@@ -131,7 +131,7 @@ function notices(world: () => World): void {
       return [layerOf(document.querySelector(".notices")!), layerOf(menu)] as const;
     });
     expect(layers[0]).toBeLessThan(layers[1]);
-    await notice.waitFor({ state: "detached", timeout: 8000 });
+    await notice.waitFor({ state: "detached" });
     expect(pageErrors).toEqual([]);
   }, 60_000);
 }
