@@ -5,7 +5,8 @@
 
 import { makeLineWriter } from "./line-writer.ts";
 
-type LogFields = Readonly<Record<string, unknown>>;
+/** A field cannot replace the first three of the line. */
+type LogFields = Readonly<Record<string, unknown>> & { readonly time?: never; level?: never; msg?: never };
 
 /** Maximum characters of a text field: enough for a stack, not for whatever a client sends as a model's name. */
 const TEXT_CHARS_MAX = 4096;

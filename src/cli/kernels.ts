@@ -36,7 +36,7 @@ export function makeKernels(config: Pick<Config, "backend" | "simd">, { command,
     for (const { level, fault } of verdicts) {
       if (fault === undefined || logged.has(level.level)) continue;
       logged.add(level.level);
-      log.warn("CPU kernels failed their self-test and are not used", { level: level.title, fault });
+      log.warn("CPU kernels failed their self-test and are not used", { kernels: level.title, fault });
     }
     return verdicts.find(({ fault }) => fault === undefined);
   };

@@ -13,6 +13,14 @@ test("each event is one line of JSON; debug events are written only if asked for
   ]);
 });
 
+test("no field of an event replaces its time, level or text", () => {
+  const log = makeLogger({ write: () => {}, now: () => 0, debug: false });
+  // @ts-expect-error: the line would have the kernels' level in place of its own
+  log.warn("CPU kernels failed", { level: "AVX2" });
+  // @ts-expect-error: the same of its text
+  log.warn("CPU kernels failed", { msg: "no answer" });
+});
+
 test("control and bidirectional characters are escaped, and JSON.parse restores them", () => {
   const lines: string[] = [];
   const text = "\x1b[2J\x7f\x9b31m\u202e\u2069";
