@@ -132,20 +132,20 @@ describe.skipIf(!here)("a fault in a library disables its level, and the process
       expect(verdicts.at(-1)!.level.file).not.toBe(verdicts[0]!.level.file);
       expect(verdicts.at(-1)!.fault).toBeUndefined();
     },
-    60_000,
+    180_000,
   );
 });
 
 test.skipIf(!here)(
-  "the self-test of a library that sleeps ends after 2 seconds, or 8 on a busy machine",
+  "the self-test of a library that sleeps ends after 2 seconds, on a busy machine after 8 or 32",
   async () => {
     const begin = performance.now();
     const [verdict] = await trustIn(planted(atEntry(...SLEEP))).verdicts(); // kept results are not used
     const seconds = (performance.now() - begin) / 1000;
-    expect(verdict!.fault).toMatch(/^no answer within [28] s$/); // 8: the machine is busy
+    expect(verdict!.fault).toMatch(/^no answer within (2|8|32) s$/); // 2: unless the machine is busy
     if (verdict!.fault === "no answer within 2 s") expect(seconds).toBeGreaterThan(2);
   },
-  60_000,
+  180_000,
 );
 
 /** Changes the file of the kernels as WebAssembly, and the checksums. */

@@ -27,6 +27,13 @@ const LIMIT_MS = 2000;
 /** For a machine that is busy with other work. */
 const BUSY_LIMIT_MS = 8000;
 /**
+ * For a child that waited for a processor, as on a machine with a person's programs starting: a model that is loaded
+ * without kernels stays as slow as long as it is loaded.
+ */
+const WAITED_LIMIT_MS = 32_000;
+/** Share of a limit in which such a child waited. */
+const WAITED_SHARE = 0.3;
+/**
  * If the child's processor time is below this part of the elapsed time, it slept, or other processes had the processor.
  */
 const BUSY_SHARE = 0.7;
@@ -59,6 +66,10 @@ interface Outcome {
   readonly fault: string | undefined;
   /** The same test would have the same result. */
   readonly isLasting: boolean;
+  /** The child had too little processor time to be judged by its limit. */
+  readonly isBusy?: boolean;
+  /** It is known to have waited for a processor meanwhile. */
+  readonly hasWaited?: boolean;
 }
 
 /** Tests libraries when they are first needed, each once. */
@@ -160,9 +171,19 @@ function keyOf({ file, features, level }: Level): string {
 async function runTest(level: Level, options: TrustOptions): Promise<Outcome> {
   try {
     const first = await testWithin(level, options, LIMIT_MS);
-    return first === "busy" ? ((await testWithin(level, options, BUSY_LIMIT_MS)) as Outcome) : first;
+    const second = first.isBusy ? await testWithin(level, options, BUSY_LIMIT_MS) : first;
+    return first.isBusy && second.hasWaited ? await testWithin(level, options, WAITED_LIMIT_MS) : second;
   } catch (error) {
     return { fault: `its self-test did not start: ${messageOf(error)}`, isLasting: false };
+  }
+}
+
+/** Time that a process's first thread has waited for a processor, in ms; 0 if the system does not report it. */
+function waitedMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, "latin1").split(" ")[1]) / 1e6;
+  } catch {
+    return 0; // not Linux
   }
 }
 
@@ -177,20 +198,20 @@ function isMachineBusy(): boolean {
   return (user + system) / 1000 < BUSY_SHARE * (performance.now() - begin);
 }
 
-/** "busy": the child had too little processor time to be judged by that limit; never returned for the last limit. */
 async function testWithin(
   { level, file, features, words, panelRows }: Level,
   { command, env }: TrustOptions,
   limitMs: number,
-): Promise<Outcome | "busy"> {
+): Promise<Outcome> {
   const order: TestedLevel = { level, file, features, words, panelRows };
   const child = Bun.spawn([...command, CHILD_COMMAND, JSON.stringify(order)], {
     env: { ...env, BUN_ENABLE_CRASH_REPORTING: "0" },
     stdio: ["ignore", "pipe", "ignore"],
   });
-  let isLate = false;
+  let lateMs: number | undefined; // time that a late child waited for a processor
+  let begunMs = 0;
   const end = (): void => {
-    isLate = true;
+    lateMs = waitedMs(child.pid) - begunMs;
     child.kill("SIGKILL");
   };
   let timer = setTimeout(end, START_LIMIT_MS);
@@ -200,6 +221,7 @@ async function testWithin(
     lines.push(line);
     if (lines.length > 1) continue;
     clearTimeout(timer);
+    begunMs = waitedMs(child.pid);
     timer = setTimeout(end, limitMs);
   }
   await child.exited;
@@ -207,11 +229,11 @@ async function testWithin(
   const [begun, answer] = lines;
   const how = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`;
   if (begun !== BEGUN) return { fault: `its self-test did not start: ${how}`, isLasting: false };
-  if (isLate) {
+  if (lateMs !== undefined) {
     const cpuMs = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000;
     const isBusy = cpuMs < BUSY_SHARE * limitMs && isMachineBusy();
-    if (isBusy && limitMs < BUSY_LIMIT_MS) return "busy";
-    return { fault: `no answer within ${limitMs / 1000} s`, isLasting: !isBusy };
+    const hasWaited = isBusy && lateMs > WAITED_SHARE * limitMs;
+    return { fault: `no answer within ${limitMs / 1000} s`, isLasting: !isBusy, isBusy, hasWaited };
   }
   // SIGKILL comes from outside, for example if memory runs out
   if (answer === undefined) return { fault: `it ended the test: ${how}`, isLasting: child.signalCode !== "SIGKILL" };
