@@ -2,7 +2,7 @@
  * Files that survive a kill: written under a temporary name in the same folder, synced, renamed, and the folder synced
  * too. A reader sees the old file or the new one, never half a file.
  */
-import { constants } from "node:fs";
+import { chmodSync, constants } from "node:fs";
 import { copyFile, mkdir, open, readdir, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { inBlocks } from "./blocks.ts";
@@ -48,9 +48,28 @@ export async function putInPlace({ from, to }: { from: string; to: string }): Pr
   await syncFolder(dirname(to));
 }
 
-/** Syncs a folder, so that its list of files survives. Windows cannot open folders, and syncs them by itself. */
+/**
+ * Syncs a folder, so that its list of files survives. Windows cannot open folders, and syncs them by itself, as do file
+ * systems that refuse it (SMB, some of FUSE).
+ */
 export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform !== "win32") await sync(folder);
+  if (process.platform !== "win32") await sync(folder).catch(unlessUnknown);
+}
+
+/** Lets only the owner read and write a file, whatever the umask. Without modes (SMB, NTFS) its folder must do that. */
+export function makePrivate(path: string): void {
+  try {
+    chmodSync(path, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") unlessUnknown(error);
+  }
+}
+
+/** Errors of file systems for an operation that they do not have. */
+const UNKNOWN = new Set<string | undefined>(["EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
+
+function unlessUnknown(error: unknown): void {
+  if (!UNKNOWN.has((error as NodeJS.ErrnoException).code)) throw error;
 }
 
 /** Error codes of a disk that refuses a write, with their messages. */

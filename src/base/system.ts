@@ -3,6 +3,7 @@ export { availableMemory, residentBytes, totalMemory } from "./available-memory.
 export { collectWhenIdle } from "./collect-idle.ts";
 export {
   copyBytes,
+  makePrivate,
   putInPlace,
   removeFile,
   removeLeftovers,

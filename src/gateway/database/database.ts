@@ -3,9 +3,10 @@
  * written through one group commit, so that a thousand small durable writes cost a few syncs.
  */
 import { Database, SQLiteError } from "bun:sqlite";
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError, messageOf } from "../../base/index.ts";
+import { makePrivate } from "../../base/system.ts";
 import { WriteAheadLog } from "./write-ahead-log.ts";
 
 export type { Database } from "bun:sqlite";
@@ -47,7 +48,7 @@ export function openDatabase(path: string, migrations: readonly Migration[]): Da
 function keepPrivate(path: string): void {
   if (process.platform === "win32") return;
   closeSync(openSync(path, "a", 0o600));
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) makePrivate(file);
 }
 
 function migrate(db: Database, migrations: readonly Migration[]): void {

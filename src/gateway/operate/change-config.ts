@@ -3,10 +3,10 @@
  * is kept as a backup. A running server reloads it by itself.
  */
 import { randomBytes } from "node:crypto";
-import { chmod, readFile, realpath, writeFile } from "node:fs/promises";
+import { readFile, realpath, writeFile } from "node:fs/promises";
 import { configPath, type ConfigSources, type Edit, editJson5, readConfig } from "../../base/config/index.ts";
 import { AppError } from "../../base/index.ts";
-import { writeDurably } from "../../base/system.ts";
+import { makePrivate, writeDurably } from "../../base/system.ts";
 import { readSnapshot } from "./read.ts";
 
 export interface ChangedConfig {
@@ -60,7 +60,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 
 async function writePrivate(path: string, text: string): Promise<void> {
   await writeFile(path, text, { mode: PRIVATE });
-  await chmod(path, PRIVATE); // overrides the umask
+  makePrivate(path);
 }
 
 /** Checks the new text in its folder: includes are relative to it. */

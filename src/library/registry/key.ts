@@ -3,10 +3,10 @@
  * in OpenSSH), so that keys can be copied between programs.
  */
 import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from "node:crypto";
-import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../../base/index.ts";
-import { writeDurably } from "../../base/system.ts";
+import { makePrivate, writeDurably } from "../../base/system.ts";
 
 const KEY_TYPE = "ssh-ed25519";
 const MAGIC = "openssh-key-v1\0";
@@ -40,7 +40,7 @@ export async function ensureKey(home: string): Promise<void> {
     const text = encodeKey(generateSeed());
     await writeDurably(path, async (temporary) => {
       await writeFile(temporary, text, { mode: 0o600 });
-      await chmod(temporary, 0o600); // independent of the umask
+      makePrivate(temporary);
     });
   }
   const line = `${KEY_TYPE} ${(await readKey(home)).publicKey}\n`;
