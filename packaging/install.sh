@@ -29,6 +29,11 @@ digest_of() {
   if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1
 }
 
+# ldd is of the system's own libc; Alpine with gcompat and Debian with musl have the loaders of both.
+is_musl() {
+  if command -v ldd >/dev/null; then ldd --version 2>&1 | grep -q musl; else [ -e "/lib/ld-musl-$(uname -m).so.1" ]; fi
+}
+
 target_here() {
   case $(uname -s) in
     Linux) system=linux ;;
@@ -42,8 +47,7 @@ target_here() {
   esac
   if [ "$system-$processor" = darwin-x64 ] && [ "$(sysctl -n hw.optional.arm64 2>/dev/null)" = 1 ]; then processor=arm64; fi # Rosetta
   libc=
-  if [ "$system" = linux ] && [ -e "/lib/ld-musl-$(uname -m).so.1" ]; then libc=-musl; fi
-  if [ "$libc" = -musl ] && [ -e /lib64/ld-linux-x86-64.so.2 ]; then libc=; fi # both are installed
+  if [ "$system" = linux ] && is_musl; then libc=-musl; fi
   echo "$system-$processor$libc"
 }
 
@@ -68,12 +72,16 @@ download() {
 }
 
 put_program() {
-  "$program" --version >/dev/null || fail "'$program' does not run on this machine (on Alpine: apk add libstdc++)"
-  mkdir -p "$prefix/bin"
-  # copied beside the old one first, so that a running program is replaced atomically
-  cp "$program" "$prefix/bin/.hearth.new"
-  chmod 755 "$prefix/bin/.hearth.new"
-  mv "$prefix/bin/.hearth.new" "$prefix/bin/hearth"
+  # copied beside the old one first, so that a running program is replaced atomically; and tried there, since many
+  # systems run nothing in /tmp
+  new=$prefix/bin/.hearth.new
+  cp "$program" "$new"
+  chmod 755 "$new"
+  "$new" --version >/dev/null || {
+    rm -f "$new"
+    fail "the program does not run on this machine, in $prefix/bin (on Alpine: apk add libstdc++)"
+  }
+  mv "$new" "$prefix/bin/hearth"
   echo "installed $("$prefix/bin/hearth" --version) as $prefix/bin/hearth"
 }
 
@@ -143,6 +151,7 @@ main() {
     uninstall
     return
   fi
+  mkdir -p "$prefix/bin" && [ -w "$prefix/bin" ] || fail "cannot write to $prefix/bin: --prefix DIR names another folder"
   if [ -n "$program" ]; then
     [ -f "$program" ] || fail "'$program': no such file"
     here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
