@@ -2,6 +2,7 @@
  * Ways to a tool server: a program on its standard input and output, or streamable HTTP. Both are bounded here, because
  * the library bounds only one of them. The library is loaded at the first connection.
  */
+import type { ChildProcess } from "node:child_process";
 import { AppError } from "../../base/index.ts";
 import type { ConfigSources } from "../../base/config/index.ts";
 import type { ServerConfig } from "./config.ts";
@@ -47,11 +48,10 @@ export async function makeTransport(config: ServerConfig, parts: TransportParts)
   let tail = "";
   transport.stderr?.on("data", (chunk: Buffer) => (tail = (tail + chunk.toString("utf8")).slice(-TAIL_CHARS)));
   const kill = (): void => {
-    try {
-      if (transport.pid !== null) process.kill(transport.pid, "SIGKILL");
-    } catch {
-      // it has ended
-    }
+    // a program that this one started, as npx does, may live on and write; the library would read that for ever
+    const { _process: child } = transport as unknown as { readonly _process?: ChildProcess };
+    child?.stdout?.destroy();
+    child?.kill("SIGKILL");
   };
   return { transport, kill, lastWords: () => tail.trim() };
 }

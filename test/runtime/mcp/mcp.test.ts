@@ -109,6 +109,17 @@ describe("a server that", () => {
     30_000,
   );
 
+  test.skipIf(process.platform === "win32")(
+    "floods through a shell loses its connection, and nobody reads what its child writes on",
+    async () => {
+      const ended = join(folder, "ended");
+      const server = await open({ command: "sh", args: ["-c", '(yes; : >"$0") & wait', ended] });
+      await expect(server.tools()).rejects.toThrow("messages that no request asked for");
+      while (!(await Bun.file(ended).exists())) await Bun.sleep(10); // a write to the closed pipe ends `yes`
+    },
+    30_000,
+  );
+
   test("hangs at once does not hold up the one who closes it", async () => {
     const server = await scripted("hangs-at-once");
     const listed = server.tools().catch((error: Error) => error.message);
