@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../free-port.ts";
 import { eventually } from "./hearth.ts";
 
 const NGINX = "/usr/sbin/nginx";
@@ -33,7 +34,7 @@ export async function startNginx(text: string): Promise<{ port: number; stop(): 
     stdout: "ignore",
     stderr: "pipe",
   });
-  const listens = await eventually(async () => child.exitCode !== null || (await isOpen(port)), 10_000);
+  const listens = await eventually(async () => child.exitCode !== null || (await isOpen(port)));
   if (!listens || child.exitCode !== null) throw new Error(`nginx did not start: ${await textOf(child.stderr)}`);
   return {
     port,
@@ -46,13 +47,6 @@ export async function startNginx(text: string): Promise<{ port: number; stop(): 
 }
 
 const textOf = (stream: ReadableStream<Uint8Array>): Promise<string> => new Response(stream).text();
-
-function freePort(): number {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = server;
-  server.stop(true);
-  return port;
-}
 
 function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 /** The distribution project's registry, if installed (Debian: `docker-registry`), on a separate folder. */
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { freePort } from "../../free-port.ts";
 
 export const DOCKER_REGISTRY = Bun.which("docker-registry");
 
@@ -14,7 +14,7 @@ export interface RunningRegistry {
 /** @param login required `user:password` */
 export async function startDockerRegistry(folder: string, login?: string): Promise<RunningRegistry> {
   if (!DOCKER_REGISTRY) throw new Error("docker-registry is not installed");
-  const host = `127.0.0.1:${await freePort()}`;
+  const host = `127.0.0.1:${freePort()}`;
   await mkdir(folder, { recursive: true });
   const config = join(folder, "config.yml");
   const users = join(folder, "htpasswd");
@@ -33,7 +33,7 @@ ${login ? `auth: {htpasswd: {realm: test, path: ${JSON.stringify(users)}}}` : ""
     child.kill("SIGKILL");
     await child.exited;
   };
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await Bun.sleep(20)) {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await Bun.sleep(20)) {
     if (child.exitCode !== null) throw new Error(`docker-registry ended with code ${child.exitCode}`);
     const isUp = await fetch(`http://${host}/v2/`).then(
       ({ status }) => status === 200 || status === 401,
@@ -48,16 +48,4 @@ ${login ? `auth: {htpasswd: {realm: test, path: ${JSON.stringify(users)}}}` : ""
 async function htpasswd(login: string): Promise<string> {
   const [user, password = ""] = login.split(":");
   return `${user}:${await Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 })}\n`;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() =>
-        typeof address === "object" && address ? resolve(address.port) : reject(new Error("no port")),
-      );
-    });
-  });
 }

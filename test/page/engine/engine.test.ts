@@ -11,6 +11,7 @@ import { QUICK_KERNELS } from "../../engine/backends/webgpu/swiftshader.ts";
 import { generate, isOf, LOAD, spawnRunner } from "../../engine/runner/spawned.ts";
 import { browserRefusal, SAID, sayingsOf } from "./chromium.ts";
 import { ranged } from "./ranged.ts";
+import { freePort } from "../../free-port.ts";
 
 const MODEL = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
 /** With 8-bit activations, backends answer them with different tokens. */
@@ -243,9 +244,3 @@ describe.skipIf(refusal !== undefined)(`in a Worker of a headless browser${refus
     expect(gone.map(({ kind }) => kind)).toEqual(["removed", "failed"]);
   }, 180_000);
 });
-
-/** An unused port. */
-function freePort(): number {
-  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-  return server.port!; // it is listening
-}

@@ -7,6 +7,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { ImapFlow } from "imapflow";
 import { eventually } from "../../../e2e/hearth.ts";
+import { freePort } from "../../../free-port.ts";
 
 const BINARY = ["/usr/sbin/dovecot", "/usr/local/sbin/dovecot"].find((path) => existsSync(path));
 export const hasDovecot =
@@ -106,13 +107,6 @@ async function asJoe<T>(port: number, work: (client: ImapFlow) => Promise<T>): P
   } finally {
     await client.logout();
   }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
 }
 
 function makeCertificate(folder: string): void {
