@@ -1,4 +1,6 @@
 /** Nodes on one PostgreSQL database, killed or stopped under load of senders, models and a chat. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { eventually } from "../e2e/hearth.ts";
 import { hasPostgres } from "../postgres-server.ts";
@@ -75,12 +77,14 @@ test.skipIf(!hasPostgres)(
     const cluster = await makeCluster();
     try {
       const first = await cluster.startNode();
-      const body = { message: "key=held takes=1000", deliver: true, channel: "telegram", to: "1" };
+      const gate = join(cluster.folder, "open");
+      const body = { message: `key=held until=${gate}`, deliver: true, channel: "telegram", to: "1" };
       expect((await post(first, body)).status).toBe(202);
       const has = (pid: number, what: "begins" | "ends"): boolean =>
         cluster.notes().some((note) => note.pid === pid && note[what] === "held");
       expect(await eventually(() => has(first.pid, "begins"), WAIT_MS)).toBe(true);
       first.signal("SIGSTOP");
+      writeFileSync(gate, "");
       const second = await cluster.startNode();
       expect(await eventually(() => has(second.pid, "ends") && cluster.sentTexts.size === 1, WAIT_MS)).toBe(true);
       const isSettled = async (): Promise<boolean> => {

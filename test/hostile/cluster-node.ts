@@ -4,7 +4,7 @@
  *
  *   bun cluster-node.ts SETTINGS LOG [ADDRESS]
  */
-import { appendFileSync, mkdtempSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ const note = (line: object): void =>
   );
 
 const scripted = scriptedRuntime(({ messages }) => ({ text: `answer to ${keyIn(messages.at(-1)?.content)}` }));
-/** A request contains its key and the duration of its turn. */
+/** A request contains its key and the duration of its turn, or the file whose existence ends it. */
 const keyIn = (text = ""): string => /key=([\w-]+)/.exec(text)?.[1] ?? "nothing";
 const runtime: typeof scripted = {
   ...scripted,
@@ -35,6 +35,8 @@ const runtime: typeof scripted = {
     note({ begins: key });
     try {
       await sleep(Number(/takes=(\d+)/.exec(asked ?? "")?.[1] ?? 0), undefined, { signal: request.signal });
+      const file = /until=([\w/.-]+)/.exec(asked ?? "")?.[1];
+      while (file !== undefined && !existsSync(file)) await sleep(10, undefined, { signal: request.signal });
       yield* scripted.chat(request);
     } finally {
       note({ ends: key });
