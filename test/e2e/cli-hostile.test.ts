@@ -125,14 +125,13 @@ test.each(
       ] as const,
   ),
 )("hearth %s shows hostile text without its control sequences", async (_, args) => {
-  const { child, screen, sees } = sitDownAt(args, home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
+  const { child, screen, sees, ended } = sitDownAt(args, home, { HEARTH_HOST: `127.0.0.1:${server.port}` });
   if (args[0] === "tokenize") child.terminal!.write("text\n\x04");
   if (args.length === 1 && args[0] === "run") {
     expect(await sees(/Number or name[^]*: /)).toBe(true);
     child.terminal!.write("\x03");
   }
-  await child.exited;
-  await Bun.sleep(50); // the last output
+  await ended();
   expect(screen()).toMatch(/EVIL|OVER/); // it was shown
   expect(SEQUENCES.filter((each) => screen().includes(each))).toEqual([]);
   expect(screen()).not.toMatch(MARKS);

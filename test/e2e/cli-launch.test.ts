@@ -159,5 +159,5 @@ test("launch without a model asks for one at a terminal", async () => {
   const person = sitDownAt(["launch", "claude"], home, { HEARTH_HOST: url, PATH });
   expect(await person.sees("Number or name (m:1): ")).toBe(true);
   await person.types("\r", /arg --model\r\narg m:1\r\n/);
-  expect(await person.child.exited).toBe(7);
+  expect(await person.ended()).toBe(7);
 });

@@ -47,7 +47,7 @@ async function sitDown(env: Record<string, string> = {}): Promise<Person> {
 
 async function leave(person: Person): Promise<void> {
   person.child.terminal!.write("\x15\x04");
-  expect(await person.child.exited).toBe(0);
+  expect(await person.ended()).toBe(0);
 }
 
 const ANSWERED = /Answered\.\r\n[^]*>>> /;

@@ -281,14 +281,14 @@ describe("run without a name, at a terminal", () => {
     await person.types("99\r", /expected a number from 1 to \d, or a name[^]*Number or name/);
     await person.types("\r", ">>> ");
     await person.types("/bye\r", "");
-    expect(await person.child.exited).toBe(0);
+    expect(await person.ended()).toBe(0);
   });
 
   test("Ctrl+C leaves with 130", async () => {
     const person = sitDown();
     expect(await person.sees("Number or name")).toBe(true);
     person.child.terminal!.write("\x03");
-    expect(await person.child.exited).toBe(130);
+    expect(await person.ended()).toBe(130);
     expect(person.screen()).not.toContain("Error");
   });
 
@@ -296,7 +296,7 @@ describe("run without a name, at a terminal", () => {
     const person = sitDown();
     expect(await person.sees("Number or name")).toBe(true);
     await person.types("127.0.0.1:1/none/none\r", /Error: /);
-    expect(await person.child.exited).toBe(1);
+    expect(await person.ended()).toBe(1);
   });
 
   test("offers the installed models if there are several", async () => {
@@ -307,7 +307,7 @@ describe("run without a name, at a terminal", () => {
     );
     await person.types("1\r", ">>> ");
     await person.types("/bye\r", "");
-    expect(await person.child.exited).toBe(0);
+    expect(await person.ended()).toBe(0);
     await run(["rm", "mine"]);
   });
 });

@@ -8,18 +8,26 @@ export interface Person {
   types(keys: string, expected: string | RegExp): Promise<void>;
   sees(what: string | RegExp): Promise<boolean>;
   screen(): string;
+  /** The exit code, once all output is on the screen: it may come after the end of the process. */
+  ended(): Promise<number>;
 }
 
 /** Starts a command at a terminal of 80 columns. */
 export function sitDownAt(args: readonly string[], home: string, env: Record<string, string>): Person {
   let screen = "";
   const decoder = new TextDecoder();
+  const output = Promise.withResolvers<void>();
   const child = Bun.spawn([...HEARTH, ...args], {
     env: isolatedEnv(home, { TERM: "xterm", ...env }),
-    terminal: { cols: 80, rows: 24, data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })) },
+    terminal: {
+      cols: 80,
+      rows: 24,
+      data: (_, bytes) => void (screen += decoder.decode(bytes, { stream: true })),
+      exit: () => output.resolve(),
+    },
   });
   const sees = (what: string | RegExp): Promise<boolean> =>
-    eventually(() => (typeof what === "string" ? screen.includes(what) : what.test(screen)), 30_000);
+    eventually(() => (typeof what === "string" ? screen.includes(what) : what.test(screen)), 60_000);
   return {
     child,
     async types(keys, expected) {
@@ -29,5 +37,9 @@ export function sitDownAt(args: readonly string[], home: string, env: Record<str
     },
     sees,
     screen: () => screen,
+    async ended() {
+      await output.promise;
+      return child.exited;
+    },
   };
 }
