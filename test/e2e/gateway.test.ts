@@ -42,8 +42,8 @@ function makeHome(settings: object): string {
   return home;
 }
 
-async function start(home: string): Promise<Hearth> {
-  const hearth = await startHearth({ home, isSteady: true });
+async function start(home: string, env: Record<string, string> = {}): Promise<Hearth> {
+  const hearth = await startHearth({ home, isSteady: true, env });
   cleanups.push(() => hearth.stop());
   return hearth;
 }
@@ -105,17 +105,18 @@ test("turns that were accepted before kill -9 run once after the next start", as
   const chat = telegram();
   cleanups.push(chat.stop);
   const home = makeHome(settings(chat.url));
-  const first = await start(home);
+  const first = await start(home, { HEARTH_SPARE_RUNNER: "true" });
+  // a runner that does not answer, so that no reply is under way when the server is killed: it might arrive or not
+  expect(await eventually(async () => (await first.runnerPids()).length > 0, WAIT_MS)).toBe(true);
+  const runners = await first.runnerPids();
+  for (const pid of runners) process.kill(pid, "SIGSTOP");
   const accepted: string[] = [];
   for (let i = 0; i < 3; i++) {
     const answer = await call(first, "agent", { message: `Tell me about ${i}`, sessionKey: "hook:talk" });
     accepted.push(((await answer.json()) as { runId: string }).runId);
-    if (i > 0) continue;
-    // a model that does not answer, so that no reply is under way when the server is killed: it might arrive or not
-    expect(await eventually(async () => (await first.runnerPids()).length > 0, WAIT_MS)).toBe(true);
-    for (const pid of await first.runnerPids()) process.kill(pid, "SIGSTOP");
   }
   await first.stop(); // SIGKILL
+  for (const pid of runners) process.kill(pid, "SIGCONT"); // it ends
   const second = await start(home);
   expect(await eventually(() => runs(home).every((run) => run.reply === "sent"), WAIT_MS)).toBe(true);
   expect(runs(home).map((run) => run.id)).toEqual(accepted);

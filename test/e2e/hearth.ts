@@ -22,6 +22,8 @@ export interface Hearth {
   post(path: string, body: unknown, signal?: AbortSignal): Promise<Response>;
   /** Pids of the runners of loaded models. */
   runnerPids(): Promise<number[]>;
+  /** Numbers of requests that run, and that wait. */
+  activity(): Promise<{ running: number; waiting: number }>;
   stop(): Promise<void>;
 }
 
@@ -78,6 +80,8 @@ export async function startHearth(options: StartOptions = {}): Promise<Hearth> {
     post: (path, body, signal) =>
       fetch(url + path, { method: "POST", body: JSON.stringify(body), ...(signal ? { signal } : {}) }),
     runnerPids: () => startedChildPids(child.pid),
+    activity: async () =>
+      ((await (await fetch(`${url}/health`)).json()) as { models: { running: number; waiting: number } }).models,
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
