@@ -34,6 +34,7 @@ test("the server notices that an openai client aborted a stream, and frees its s
     model: "hearth",
     messages,
     response_format: { type: "json_schema", json_schema: { name: "node", schema: NEVER_ENDING } },
+    max_completion_tokens: 100_000, // without it, 512, which take 80 ms: the answer might end first
     stream: true,
   });
   for await (const _part of stream) stream.controller.abort();
@@ -50,6 +51,7 @@ test("an openai stream whose runner dies ends with an error that says so", async
     model: "hearth",
     messages: [{ role: "user", content: "Count." }],
     response_format: { type: "json_schema", json_schema: { name: "node", schema: NEVER_ENDING } },
+    max_completion_tokens: 100_000, // without it, 512, which take 80 ms: the answer might end first
     stream: true,
   });
   const read = async (): Promise<void> => {

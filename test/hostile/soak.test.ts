@@ -12,7 +12,7 @@ let models: string[] = [];
 beforeAll(async () => {
   hearth = await startHearth({ env: { HEARTH_NUM_PARALLEL: `${SLOTS}`, HEARTH_CONTEXT_LENGTH: "256" } });
   models = await installCopies(join(hearth.home, ".hearth", "models"), EMBEDDED, 3);
-}, 30_000);
+}, 120_000);
 afterAll(() => hearth.stop());
 
 test("300 generations, aborted at random, leave no process, thread, file or slot behind, and little memory", async () => {
