@@ -1,6 +1,6 @@
 /** Several choices, several prompts, and prompts of token ids in the OpenAI API, on the real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { startHearth, type Hearth } from "./hearth.ts";
+import { eventually, startHearth, type Hearth } from "./hearth.ts";
 
 setDefaultTimeout(120_000);
 
@@ -112,6 +112,5 @@ test("a client that disconnects ends all choices, and one bad prompt fails the r
     const text = await (await fetch(`${hearth.url}/metrics`)).text();
     return Number(/^hearth_requests_running (\d+)$/m.exec(text)?.[1] ?? -1);
   };
-  for (let i = 0; i < 100 && (await running()) !== 0; i++) await Bun.sleep(50);
-  expect(await running()).toBe(0);
+  expect(await eventually(async () => (await running()) === 0)).toBe(true);
 });

@@ -108,7 +108,9 @@ test("a file that is not a key in the key's place is reported in the log, and th
   await rm(join(home, ".hearth", "id_ed25519"));
   await Bun.write(join(home, ".hearth", "id_ed25519"), "not a key");
   hearth = await startHearth({ home });
-  expect(hearth.log().join("\n")).toContain("no signing key: private registries will refuse requests");
+  const warns = (): boolean =>
+    hearth.log().join("\n").includes("no signing key: private registries will refuse requests");
+  expect(await eventually(warns)).toBe(true);
   expect(await names()).toEqual(["hearth:latest"]);
 }, 60_000);
 

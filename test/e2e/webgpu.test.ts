@@ -166,6 +166,7 @@ test("options.num_gpu: 0 moves the model to the CPU; a number of layers moves th
   await generate(gpu!, LETTERS[1]!); // leaves it open
   await generate(gpu!, LETTERS[1]!, { ...GREEDY, num_gpu: -1 }); // likewise
   expect(await gpu!.runnerPids()).toEqual(pids);
+  expect(await eventually(() => splitLines(gpu!).length > known)).toBe(true);
   const lines = splitLines(gpu!).slice(known);
   expect(lines).toHaveLength(1);
   expect(lines[0]!["device"]).toMatch(/^SwiftShader.*: 2 of 3 layers, CPU \(\d+ threads?(, [^)]+)?\): the others$/);
@@ -179,6 +180,7 @@ test("HEARTH_GPU_MEMORY: layers that do not fit run on the CPU; num_gpu above th
     await addSmallModel(hearth);
     const answer = await generate(hearth, LETTERS[0]!);
     expect(answer["response"]).toBe((await generate(cpu!, LETTERS[0]!))["response"]);
+    expect(await eventually(() => splitLines(hearth).length > 0)).toBe(true);
     expect(splitLines(hearth)).toHaveLength(1);
     const [, count] = /: (\d) of 3 layers/.exec(splitLines(hearth)[0]!["device"])!;
     expect(Number(count)).toBeGreaterThanOrEqual(1);

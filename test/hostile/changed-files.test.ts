@@ -20,7 +20,7 @@ beforeAll(async () => {
   const file = join(hearth.home, "deep.gguf");
   await writeEdited(file, twiceAsDeep);
   names = await installCopies(root, file, 5);
-}, 30_000);
+}, 120_000);
 afterAll(() => hearth.stop());
 
 async function blobOf(name: string): Promise<string> {

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { startHearth, type Hearth } from "../e2e/hearth.ts";
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(120_000);
 
 let hearth: Hearth;
 let logged = 0; // number of log lines that earlier tests have checked
@@ -34,7 +34,7 @@ async function generate(options: object, more: object = {}): Promise<Answer> {
 }
 
 /** Sends raw bytes; resolves with the data received within `ms`, or until the server closed. */
-function send(bytes: string, ms = 5000): Promise<string> {
+function send(bytes: string, ms = 60_000): Promise<string> {
   return new Promise((resolve) => {
     let got = "";
     const socket = connect(Number(new URL(hearth.url).port), "127.0.0.1", () => socket.write(bytes));
