@@ -125,11 +125,14 @@ function addLaunch(program: Command, parts: CliParts, does: Does): void {
     .addArgument(new Argument("<tool>", "an agent that is installed here").choices(LAUNCHED))
     .argument("[args...]", "arguments for the agent, after --")
     .option("--model <name>", "the model; without it, choose one")
+    .option("--undo", "start nothing; say whether settings were changed")
     .addHelpText(
       "after",
       "\nThe agent's settings stay as they are: it gets the server and the model for this start only.",
     )
-    .action(async (tool: ToolName, args: string[], { model }: { model?: string }, command: Command) => {
+    .action(async (tool: ToolName, args: string[], options: { model?: string; undo?: true }, command: Command) => {
+      const { model, undo } = options;
+      if (undo) return terminal().note(`launch changes no settings of ${tool}: there is nothing to undo`);
       if (model === undefined && !terminal().isInteractive) throw new MissingArgument(command, "--model");
       await act(tool, args, model);
     });

@@ -135,6 +135,11 @@ test("launch writes no file to the home folder", async () => {
   expect(readdirSync(home)).toEqual(before);
 });
 
+test("launch --undo starts nothing, and says that no settings were changed", async () => {
+  const { args, code, stderr } = await launched(["claude", "--undo"]);
+  expect([args, code, stderr]).toEqual([[], 0, "launch changes no settings of claude: there is nothing to undo\n"]);
+});
+
 test("a missing program, model or argument is an error; a model without tools or with a short context, a warning", async () => {
   const missing = await launched(["qwen", "--model", "m:1"], { PATH: bin });
   expect([missing.code, missing.stderr]).toEqual([
