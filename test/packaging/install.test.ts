@@ -1,8 +1,10 @@
 /** `packaging/install.sh` on machines of other kinds. A shell script stands for the program of the release. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+
+setDefaultTimeout(60_000);
 
 const SCRIPT = resolve(import.meta.dir, "../../packaging/install.sh");
 const TARGETS = ["linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl"];
