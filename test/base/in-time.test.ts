@@ -19,3 +19,16 @@ test("a promise that does not settle in time gives what `late` returns or throws
   };
   await expect(inTime(never, { ms: 1, late })).rejects.toThrow("too late");
 });
+
+test("a promise that settles while the event loop is blocked beyond the limit is in time", async () => {
+  const heard = Promise.withResolvers<string>();
+  const data = (_: unknown, bytes: Buffer): void => heard.resolve(bytes.toString());
+  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data } });
+  const client = await Bun.connect({ hostname: "127.0.0.1", port: server.port, socket: { data() {} } });
+  const answer = inTime(heard.promise, { ms: 10, late: () => "late" });
+  setTimeout(() => client.write("here"), 5);
+  Bun.sleepSync(50); // both timers are due
+  expect(await answer).toBe("here");
+  client.end();
+  server.stop(true);
+});
