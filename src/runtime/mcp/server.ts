@@ -12,6 +12,8 @@ const PAGES_MAX = 32;
 /** Messages that a server may send between two requests; only progress reports are legitimate ones. */
 const MESSAGES_MAX = 10_000;
 const MESSAGE_CHARS_MAX = 600;
+/** The longest time of a timer. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export interface McpAbout {
   /** The server's own name and version. */
@@ -192,7 +194,8 @@ export class McpServer {
     try {
       // the library's transports do not satisfy its own interface under exactOptionalPropertyTypes
       const given = transport as Parameters<Client["connect"]>[0];
-      const connected = client.connect(given, { timeout: connectTimeout }); // some of its messages have no time limit
+      // its own time limit does not cover all messages, and its error does not say how long it waited
+      const connected = client.connect(given, { timeout: TIMER_MS_MAX });
       await abortable(inTime(connected, { ms: connectTimeout, late }), [closing]);
       return connection;
     } catch (error) {
