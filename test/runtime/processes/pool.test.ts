@@ -8,7 +8,8 @@ import type { LoadMessage } from "../../../src/engine/runner/messages.ts";
 import type { LoadingOptions } from "../../../src/engine/text/sampling/options.ts";
 import type { PoolModel, PoolOptions } from "../../../src/runtime/processes/load-message.ts";
 import { Pool, type Lease } from "../../../src/runtime/processes/pool.ts";
-import { RunnerProcess } from "../../../src/runtime/processes/runner-process.ts";
+import { RunnerProcess, spawnRunner } from "../../../src/runtime/processes/runner-process.ts";
+import type { StartedRunner } from "../../../src/runtime/processes/spare-runner.ts";
 import { openGguf } from "../../../src/engine/formats/files/gguf.ts";
 import { makeAdapter, shapesOf } from "../../engine/architectures/adapters.ts";
 import { encodeGguf, type MemoryModel } from "../../engine/formats/gguf/fixture.ts";
@@ -19,6 +20,9 @@ import { BUN_ENV } from "../../bun-env.ts";
 setDefaultTimeout(30_000);
 
 const EMBEDDED = resolve(import.meta.dir, "../../../models/hearth/hearth.gguf");
+/** The command of a runner that loads nothing. */
+const FAKE = [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")];
+const fake = { command: FAKE, env: {}, loadTimeoutMs: 20_000 };
 const folder = mkdtempSync(join(tmpdir(), "hearth-pool-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -87,11 +91,6 @@ async function failureOf(promise: Promise<unknown>): Promise<AppError> {
 
 test("a request without num_ctx gets the context that memory and training allow, and a request for that size reloads nothing", async () => {
   const loads: LoadMessage[] = [];
-  const fake = {
-    command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
-    env: {},
-    loadTimeoutMs: 20_000,
-  };
   const pool = makePool({
     ctxLen: "auto",
     freeBytes: () => 1e9,
@@ -112,15 +111,13 @@ test("a request without num_ctx gets the context that memory and training allow,
 });
 
 test("the list of loaded models has the bytes that a runner reports on a GPU", async () => {
-  const pool = makePool({ command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")] });
+  const pool = makePool({ command: FAKE });
   const lease = await acquire(pool, first);
   expect(pool.loaded()).toMatchObject([{ sizeBytes: 6, vramBytes: 4 }]);
   lease.release();
 });
 
 describe("options.num_gpu", () => {
-  const FAKE = [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")];
-
   /** Requests a model with one number after another; returns the index of the runner that each request got. */
   async function runnersOf(pool: Pool, numbers: readonly (number | undefined)[]): Promise<number[]> {
     const used: number[] = [];
@@ -234,13 +231,12 @@ test("a model that does not fit in memory beside others evicts them", async () =
 
 test("a load's memory is reduced by loaded models' weights in the file cache, and by their caches' full size", async () => {
   const loads: LoadMessage[] = [];
-  const fake = { command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")], env: {} };
   let free = 1.5e9;
   const pool = makePool({
     freeBytes: () => free,
     start: (load, signal) => {
       loads.push(load);
-      return RunnerProcess.start(load, { ...fake, loadTimeoutMs: 20_000 }, signal);
+      return RunnerProcess.start(load, fake, signal);
     },
   });
   const load = async (model: PoolModel): Promise<void> =>
@@ -274,34 +270,46 @@ test("a runner has a lower priority than the server and is killed for memory fir
 });
 
 test("a load is cancelled once its last waiting client has gone", async () => {
-  const pool = makePool();
+  const spawn = { command: RUNNER, env: { PATH: process.env["PATH"], ...BUN_ENV }, loadTimeoutMs: 20_000 };
+  const stopped: number[] = [];
+  /** Stops each runner before it reads the message to load: it may not be ready before its clients go. */
+  const take = (): StartedRunner => {
+    const runner = spawnRunner(spawn);
+    process.kill(runner.child.pid, "SIGSTOP");
+    stopped.push(runner.child.pid);
+    return runner;
+  };
+  const start: PoolOptions["start"] = async (load, signal) => {
+    const runner = await RunnerProcess.start(load, { ...spawn, take }, signal);
+    started.push(runner.pid);
+    return runner;
+  };
+  const pool = makePool({ start });
   const abort = new AbortController();
   const gone = failureOf(acquire(pool, first, { signal: abort.signal }));
-  await Bun.sleep(20);
+  expect(await eventually(() => stopped.length === 1)).toBe(true);
   const stays = acquire(pool, first);
   abort.abort();
+  process.kill(stopped[0]!, "SIGCONT");
   expect((await gone).code).toBe("cancelled");
   const lease = await stays;
-  expect(started).toEqual([lease.runner.pid]);
+  expect([started, stopped]).toEqual([[lease.runner.pid], [lease.runner.pid]]);
   lease.release();
 
   const alone = new AbortController();
   const left = failureOf(acquire(pool, second, { signal: alone.signal }));
-  await Bun.sleep(20);
+  expect(await eventually(() => stopped.length === 2)).toBe(true);
   alone.abort();
   expect((await left).code).toBe("cancelled");
-  await Bun.sleep(50);
+  expect(await eventually(async () => !(await isAlive(stopped[1]!)))).toBe(true);
   expect(names(pool)).toEqual(["first:latest"]);
+  const again = eventually(() => stopped.length === 3).then(() => process.kill(stopped[2]!, "SIGCONT"));
   (await acquire(pool, second)).release(); // and the model can still be loaded
+  await again;
 });
 
 test("a request that comes while a cancelled load ends waits for a new load", async () => {
   let loads = 0;
-  const fake = {
-    command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
-    env: {},
-    loadTimeoutMs: 20_000,
-  };
   const pool = makePool({
     start: async (load, signal) => {
       if (loads++ > 0) return RunnerProcess.start(load, fake, new AbortController().signal);
@@ -323,11 +331,6 @@ test("a request that comes while a cancelled load ends waits for a new load", as
 
 test("a cancelled load that succeeds late leaves no runner", async () => {
   const runners: RunnerProcess[] = [];
-  const fake = {
-    command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")],
-    env: {},
-    loadTimeoutMs: 20_000,
-  };
   const pool = makePool({
     start: async (load, signal) => {
       await new Promise((done) => signal.addEventListener("abort", done));
@@ -345,7 +348,7 @@ test("a cancelled load that succeeds late leaves no runner", async () => {
 });
 
 test("closing refuses waiting requests at once, and lets running ones finish", async () => {
-  const pool = makePool({ maxLoaded: 1, command: [process.execPath, resolve(import.meta.dir, "../fake-runner.ts")] });
+  const pool = makePool({ maxLoaded: 1, command: FAKE });
   const busy = await acquire(pool, first);
   const waits = failureOf(acquire(pool, second)); // waits for the first
   const queues = failureOf(acquire(pool, third));
