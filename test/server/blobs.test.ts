@@ -190,7 +190,7 @@ test("an upload of 192 MB costs less than 64 MB of memory", async () => {
     child.kill("SIGKILL");
     await rm(folder, { recursive: true });
   }
-}, 20_000);
+}, 60_000);
 
 describe("GET /api/blobs/:digest", () => {
   const get = (headers: Record<string, string> = {}, digest: string = DIGEST) =>

@@ -233,13 +233,15 @@ test.skipIf(!here)(
     const parent = Bun.spawn([process.execPath, "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
     let said = "";
     let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      process.kill(Number(/^\d+$/m.exec(said)![0]), "SIGKILL");
-    }, 20_000);
+    let timer: ReturnType<typeof setTimeout> | undefined;
     for await (const bytes of parent.stdout) {
       said += Buffer.from(bytes).toString();
-      if (said.includes("begun")) parent.kill("SIGKILL");
+      if (timer !== undefined || !/^\d+$/m.test(said) || !said.includes("begun")) continue;
+      parent.kill("SIGKILL");
+      timer = setTimeout(() => {
+        isLate = true;
+        process.kill(Number(/^\d+$/m.exec(said)![0]), "SIGKILL");
+      }, 20_000);
     } // the output ends when both have ended
     clearTimeout(timer);
     expect({ hasBegun: said.includes("begun"), isLate }).toEqual({ hasBegun: true, isLate: false });

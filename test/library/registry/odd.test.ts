@@ -53,16 +53,15 @@ describe("several challenges in one answer:", () => {
 describe("a Retry-After header", () => {
   test("with a date delays the next request until then", async () => {
     const name = publish(front, "m", [noise(KB, 1)]);
-    const until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date has whole seconds
-    let askedAt = 0;
+    let until = 0;
+    const askedAt: number[] = [];
     front.behaviour.interfere = () => {
-      askedAt ||= Date.now();
-      if (front.seen.length > 1) return undefined;
+      if (askedAt.push(Date.now()) > 1) return undefined;
+      until = (Math.floor(Date.now() / 1000) + 2) * 1000; // a date has whole seconds
       return new Response("slower", { status: 429, headers: { "retry-after": new Date(until).toUTCString() } });
     };
     expect(await lastOf(place.pull(name))).toBe("success");
-    expect(askedAt).toBeLessThan(until);
-    expect(Date.now()).toBeGreaterThanOrEqual(until);
+    expect(askedAt[1]).toBeGreaterThanOrEqual(until);
   });
 });
 

@@ -47,7 +47,7 @@ describe("stopping", () => {
       60,
     );
     const response = await fetch(`${server.url}/api/generate`, REQUEST);
-    const stopped = server.stop(5000);
+    const stopped = server.stop(60_000);
     const refused = await fetch(server.url).catch(() => "refused");
     expect(refused).toBe("refused");
     expect((await linesOf(response)).at(-1)).toMatchObject({ done: true });

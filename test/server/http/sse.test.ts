@@ -99,14 +99,18 @@ describe("a silent model", () => {
   });
 
   test("ends with the protocol's error frame if it then fails", async () => {
+    const isHeard = Promise.withResolvers<void>();
     const { url } = serve(async function* () {
       yield* NOTHING;
-      await Bun.sleep(30);
+      await isHeard.promise;
       throw new AppError("runner", "no memory");
     }, 10);
-    expect(await (await fetch(url)).text()).toMatch(
-      /^(: keep-alive\n\n)+event: error\ndata: {"message":"no memory"}\n\n$/,
-    );
+    let text = "";
+    for await (const chunk of (await fetch(url)).body!) {
+      text += new TextDecoder().decode(chunk);
+      isHeard.resolve();
+    }
+    expect(text).toMatch(/^(: keep-alive\n\n)+event: error\ndata: {"message":"no memory"}\n\n$/);
   });
 
   test("stops when its client disconnects between comments", async () => {
