@@ -32,6 +32,11 @@ async function openWith({ browser, hearth }: World, backend: string): Promise<Wa
 /** Makes the next answers of the new chat in the page, greedily. */
 async function chooseHere(page: Page, count: number): Promise<void> {
   await choosePlace(page, "in this page");
+  await limitAnswers(page, count);
+}
+
+/** Makes the next answers of the chat greedy, and of at most `count` tokens. */
+async function limitAnswers(page: Page, count: number): Promise<void> {
   await page.getByRole("button", { name: "Settings of this chat" }).click();
   await page.getByRole("spinbutton", { name: "Temperature" }).fill("0");
   await page.getByRole("spinbutton", { name: "Longest answer, tokens" }).fill(`${count}`);
@@ -138,9 +143,9 @@ function closedInDownload(world: () => World): void {
 
 function lostDevice(world: () => World): void {
   test("an answer whose GPU is lost keeps its text, and can be continued to the server's answer", async () => {
-    const expected = await answerOfServer(world(), 16);
+    const expected = await answerOfServer(world(), 120);
     const { page, pageErrors } = await openWith(world(), "webgpu");
-    await chooseHere(page, 4);
+    await chooseHere(page, 100); // more than it writes before the GPU is lost
     await send(page, QUESTION);
     const answer = page.locator(".message.assistant .markdown");
     await answer.waitFor({ timeout: 90_000 }); // a processor plays the GPU
@@ -151,6 +156,7 @@ function lostDevice(world: () => World): void {
     const begun = await answer.innerText();
     expect(begun.length).toBeGreaterThan(0);
     await keepShot(page, "lost-1440");
+    await limitAnswers(page, 4);
     await page.getByRole("button", { name: "Continue", exact: true }).click();
     await page.getByText("The answer reached its length limit.").waitFor({ timeout: 90_000 });
     const whole = await answer.innerText();
