@@ -5,7 +5,7 @@
 import { appendFileSync, chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Glob } from "bun";
+import { Glob, SQL } from "bun";
 import { fillOnce } from "../src/engine/backends/host/software-driver.ts";
 
 /** Debian's newest version, or the one on the PATH. */
@@ -16,6 +16,9 @@ const BIN = INITDB === null ? undefined : dirname(INITDB);
 const isRoot = process.getuid?.() === 0;
 const setpriv = Bun.which("setpriv");
 export const hasPostgres = BIN !== undefined && (!isRoot || setpriv !== null);
+
+/** Each after 20 ms, and the time of a connection. */
+const RECOVERY_TRIES = 1000;
 
 export interface PostgresServer {
   /** For `database.url`. */
@@ -60,17 +63,16 @@ export async function startPostgres({ address = "", syncs = true } = {}): Promis
     run: (text) =>
       program("psql", "-h", folder, "-U", "hearth", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", text),
     async crashProcess() {
+      const before = await checkpointerOf(server);
       const copy = "COPY (SELECT pg_backend_pid()) TO PROGRAM 'kill -9 $(cat)'"; // kills its own server process
       await server.run(copy).catch(() => {});
-      for (let tries = 0; tries < 100; tries++) {
-        const isBack = await server.run("SELECT 1").then(
-          () => true,
-          () => false,
-        );
-        if (isBack) return;
+      // until the server has noticed, it still answers
+      const isBack = async (): Promise<boolean> =>
+        ![undefined, before].includes(await checkpointerOf(server).catch(() => undefined));
+      for (let tries = 0; !(await isBack()); tries++) {
+        if (tries === RECOVERY_TRIES) throw new Error("the server did not recover");
         await Bun.sleep(20);
       }
-      throw new Error("the server did not recover");
     },
     async remove() {
       await server.stop("immediate").catch(() => {}); // it may be stopped
@@ -81,6 +83,13 @@ export async function startPostgres({ address = "", syncs = true } = {}): Promis
   if (address !== "") appendFileSync(join(data, "pg_hba.conf"), `host all all ${address}/24 trust\n`);
   await server.start();
   return server;
+}
+
+/** Pid of a process that each recovery replaces. */
+async function checkpointerOf({ socket }: PostgresServer): Promise<number | undefined> {
+  await using sql = new SQL({ adapter: "postgres", path: socket, username: "hearth", database: "postgres", max: 1 });
+  const [row] = await sql.unsafe("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+  return (row as { pid: number } | undefined)?.pid;
 }
 
 /** The files of a new cluster: made once and copied, which takes a third of the processor time. */

@@ -4,19 +4,25 @@ import { resolve } from "node:path";
 
 const MODULE = resolve(import.meta.dir, "../../src/base/collect-idle.ts");
 
-/** Makes 40 MB of garbage, then idles until it is collected or the time limit ends. */
+/** Holds 20 MB until they are collected for the first time, then idles for several more checks. */
 const PROGRAM = `
   import { heapSize } from "bun:jsc";
   import { collectWhenIdle } from ${JSON.stringify(MODULE)};
   const { gc } = Bun;
+  setInterval(() => {}, 60_000); // keeps it alive
+  const collected = Promise.withResolvers();
   let collections = 0;
-  Bun.gc = (force) => (collections++, gc(force));
-  collectWhenIdle(25);
   let garbage = Array.from({ length: 400_000 }, (_, i) => ({ i, text: "garbage " + i }));
   const full = heapSize();
-  garbage = undefined;
-  for (let i = 0; i < 1000 && collections === 0; i++) await Bun.sleep(10);
-  await Bun.sleep(100);
+  Bun.gc = (force) => {
+    garbage = undefined; // not before: the engine may collect by itself at any time
+    collections++;
+    gc(force);
+    collected.resolve();
+  };
+  collectWhenIdle(100);
+  await collected.promise;
+  await Bun.sleep(500);
   console.log(JSON.stringify({ collections, share: heapSize() / full }));
   process.exit(0);
 `;

@@ -19,7 +19,7 @@ function tracerTo(url: string, more: Partial<TracerOptions> = {}): { tracer: Tra
     headers: { "x-key": "k" },
     resource: { "service.name": "test" },
     sampling: { share: 1, isParentBased: true },
-    timeoutMs: 5000,
+    timeoutMs: 60_000,
     delayMs: 1,
     queueMax: 4,
     batchMax: 2,

@@ -1,6 +1,7 @@
 /**
  * A process that queues numbered events and lets the heartbeat answer them, until it is killed. On `drain` it queues no
- * more, answers the waiting events and exits. Its replies are rows, written in the transaction that stores the turn.
+ * more, answers the waiting events and exits. It says when it has queued its first event, `ready`, and when a turn was
+ * stored, `answered`. Its replies are rows, written in the transaction that stores the turn.
  */
 import { makeAgent } from "../../../src/gateway/agent/agent.ts";
 import { countEvents, enqueueEvent } from "../../../src/gateway/agent/events.ts";
@@ -43,8 +44,8 @@ const heart = new Heartbeat({
   },
   log: makeLogger({ write: () => {}, now: Date.now, debug: false }),
 });
+heart.onStatus(({ kind }) => void (kind === "sent" && process.stdout.write("answered\n")));
 await heart.start();
-process.stdout.write("ready\n");
 
 /** Queues an event with a number that is new in the same transaction. */
 const queue = (): Promise<void> =>
@@ -68,8 +69,10 @@ if (task === "drain") {
   await heart.stop();
   process.exit(0);
 }
+await queue();
+process.stdout.write("ready\n");
 for (;;) {
-  await queue();
   heart.request("wake");
   await Bun.sleep(3);
+  await queue();
 }

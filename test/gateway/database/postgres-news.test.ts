@@ -67,13 +67,13 @@ describe.skipIf(!hasPostgres)("news between nodes (Debian's postgresql)", () => 
     const proxy = startProxy(server);
     const speaker = makeWire();
     const listener = makeWire(proxy.url);
-    let received = 0;
-    listener.listen((topic) => (received += Number(topic === "turns")));
+    const received = new Set<string>();
+    listener.listen((topic, id) => void (topic === "run" && received.add(id)));
     await Promise.all([speaker.open(), listener.open()]);
     const hears = async (): Promise<boolean> => {
-      const before = received;
-      speaker.tell("turns");
-      return eventually(() => received > before, 500);
+      const id = crypto.randomUUID(); // news of an earlier try may come late
+      speaker.tell("run", id);
+      return eventually(() => received.has(id), 500);
     };
     expect(await eventually(hears, WAIT_MS)).toBe(true);
     await server.stop("immediate");

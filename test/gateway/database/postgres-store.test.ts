@@ -17,6 +17,10 @@ const TABLE = { name: "words", sql: "CREATE TABLE words (word TEXT PRIMARY KEY, 
 const put = (word: string, n = 0): Transaction<number> => execute("INSERT INTO words VALUES ($1, $2)", word, n);
 const words = (): Transaction<{ word: string; n: number }[]> => queryAll("SELECT word, n FROM words ORDER BY word");
 
+/** A statement that ends sessions, and waits until they are gone. */
+const terminating = (condition: string): string =>
+  `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE ${condition}`;
+
 describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   let server: PostgresServer;
   let schemas = 0;
@@ -159,7 +163,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
   test("after a broken connection, the transaction is tried again on another one", async () => {
     const store = await open();
     await store.write(() => put("before"));
-    await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
+    await server.run(terminating("application_name = 'test'"));
     expect(await store.write(() => put("after"))).toBe(1);
     expect(await store.read(words)).toHaveLength(2);
     await store.close();
@@ -183,7 +187,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     async (setting) => {
       const store = await open();
       await server.run(`ALTER DATABASE postgres SET ${setting}`);
-      await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'");
+      await server.run(terminating("application_name = 'test'"));
       await expect(store.write(() => put("meanwhile"))).rejects.toMatchObject({ code: "storage" });
       await expect(store.check()).rejects.toMatchObject({ code: "storage" });
       await server.run(`ALTER DATABASE postgres RESET ${setting.split(" ")[0]}`);
@@ -243,7 +247,7 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await server.run(`ALTER TABLE ${schema}.words RENAME TO others`);
     await expectRefused(/^the database failed: relation "words" does not exist/);
     await server.run("ALTER ROLE guest NOLOGIN");
-    await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'");
+    await server.run(terminating("usename = 'guest'"));
     await Promise.allSettled(Array.from({ length: 4 }, () => store.read(words))); // broken connections report errors
     await expectRefused(/^the database refuses the login: /);
     await store.close();

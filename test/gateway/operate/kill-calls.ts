@@ -37,10 +37,13 @@ export async function killDuringCalls(kills: number): Promise<KillReport> {
   try {
     for (let i = 0; i < kills; i++) {
       const child = start("work");
-      await child.stdout.getReader().read(); // its ready line
+      const lines = child.stdout.getReader();
+      await lines.read(); // it is ready
       if (i % 2 === 0) await Bun.sleep(random.float() * 700);
       else {
-        await nextEffect(join(folder, "effects")); // then a call is under way
+        const effect = nextEffect(join(folder, "effects"));
+        await lines.read(); // it has accepted more
+        await effect; // then a call is under way
         await Bun.sleep(random.float() * 40);
       }
       child.kill("SIGKILL");
@@ -57,7 +60,7 @@ export async function killDuringCalls(kills: number): Promise<KillReport> {
   }
 }
 
-/** Resolves once the file has grown, or after three seconds. */
+/** Resolves once the file has grown, or after three seconds of looking. */
 async function nextEffect(file: string): Promise<void> {
   const size = (): number => (existsSync(file) ? statSync(file).size : 0);
   const before = size();

@@ -93,3 +93,4 @@ if (task === "drain") {
   process.exit(0);
 }
 for (let i = 0; i < 4; i++) await accept(`${process.pid}-${i}`);
+process.stdout.write("accepted\n");

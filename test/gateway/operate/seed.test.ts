@@ -3,6 +3,7 @@
  * `test/api/hooks*.test.ts` has the rows about the answers.
  */
 import { describe, expect, test } from "bun:test";
+import { systemClock, type Clock } from "../../../src/base/clock.ts";
 import { eventually } from "../../e2e/hearth.ts";
 import { quiet, startChat, startGateway, TOKEN, type GatewayBench, type GatewayBenchOptions } from "./fixtures.ts";
 
@@ -154,7 +155,19 @@ describe("POST {hooks.path}/agent", () => {
   }, 120_000);
 
   test("timeoutSeconds: ends the run, stops the model, and is reported to the main session", async () => {
-    const { bench, chat } = await start({ script: () => ({ text: "never", until: new Promise(() => {}) }) });
+    const begun = Promise.withResolvers<void>();
+    const script = () => (begun.resolve(), { text: "never", until: new Promise(() => {}) });
+    const clock: Clock = {
+      ...systemClock,
+      after(ms, work) {
+        if (ms !== 1000) return systemClock.after(ms, work);
+        let cancel = (): void => void (isOff = true);
+        let isOff = false;
+        void begun.promise.then(() => isOff || (cancel = systemClock.after(ms, work))); // its second begins then
+        return () => cancel();
+      },
+    };
+    const { bench, chat } = await start({ script, clock });
     const runId = await agent(bench, { timeoutSeconds: 1 });
     await ended(bench, runId);
     await holds(async () => bench.runtime.stopped.length === 1 && (await bench.events()).length === 1);

@@ -209,11 +209,22 @@ test("a part of unknown outcome is repeated with its key while the platform drop
 });
 
 test("a part of unknown outcome is not repeated once the platform no longer drops repeats", async () => {
-  let sends = 0;
-  const flaky = scripted(() => (sends++, { kind: "unknown", reason: "cut off" }), { dedupeMs: 2900 });
-  await start([flaky]);
-  expect(await put("g", "hello")).toMatchObject({ kind: "unknown" });
-  expect(sends).toBe(2); // at 0 and 1 s; at 3 s it would be too late
+  let now = 1_000_000;
+  const sentAt: number[] = [];
+  const flaky = scripted(() => (sentAt.push(now), { kind: "unknown", reason: "cut off" }), { dedupeMs: 2900 });
+  await start([flaky], { now: () => now });
+  const begun = now;
+  await box.store.write(() =>
+    box.outbox.add({ groupId: "g", target: { channel: "scripted", to: "ann" }, text: "hello", now }),
+  );
+  box.outbox.poke();
+  const isPutOff = async () => (await box.store.read(() => textMessages("g")))[0]?.next_at === begun + 1000;
+  expect(await eventually(isPutOff)).toBe(true);
+  now += 1000;
+  box.outbox.poke();
+  expect(await eventually(async () => (await box.store.read(() => textOutcome("g"))) !== undefined)).toBe(true);
+  expect(await box.store.read(() => textOutcome("g"))).toMatchObject({ kind: "unknown" });
+  expect(sentAt).toEqual([begun, begun + 1000]); // 2 s later it would be too late
 });
 
 test("a message fails with the last reason after the maximum number of attempts", async () => {

@@ -1,5 +1,5 @@
 /** A platform that refuses our credentials: its messages wait, and arrive in order once the token is replaced. */
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,11 +19,13 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).reverse()) await clean();
 });
 
-/** A box whose clock stands still, and what it logs. */
+/** A box whose clocks stand still, and what it logs. */
 async function open(channels: readonly Channel[], more: Partial<OutboxDeps> = {}) {
   const lines: { level: string; msg: string; channel?: string; reason?: string }[] = [];
   const log = makeLogger({ write: (line) => void lines.push(JSON.parse(line)), now: () => 0, debug: true });
   const clock = { now: 1_000_000_000 };
+  const elapsed = spyOn(performance, "now").mockImplementation(() => clock.now); // else it looks set back
+  cleanups.push(() => elapsed.mockRestore());
   const box = makeBox(channels, { log, now: () => clock.now, ...more });
   await box.outbox.start();
   cleanups.push(async () => {

@@ -236,12 +236,14 @@ describe("a fault stays within its process:", () => {
   test(
     "a module that loops after its answer fails at most its next call, and no other module's",
     async () => {
-      write("a.ts", "export default () => { setTimeout(() => { for (;;) {} }, 1); return 1 };");
+      const file = join(home, "loops");
+      const loop = `require('fs').writeFileSync(${JSON.stringify(file)}, ""); for (;;) {}`;
+      write("a.ts", `export default () => { setTimeout(() => { ${loop} }, 1); return 1 };`);
       write("b.ts", "export default () => 2;");
       expect(await run("a.ts")).toBe(1);
-      await Bun.sleep(20);
+      expect(await eventually(() => existsSync(file), PATIENCE_MS)).toBe(true);
       expect(await run("b.ts")).toBe(2);
-      expect(run("a.ts", { timeoutMs: 300 })).rejects.toThrow("it took more than 300 ms");
+      await expect(run("a.ts", { timeoutMs: 300 })).rejects.toThrow("it took more than 300 ms");
     },
     PATIENCE_MS,
   );
@@ -339,9 +341,8 @@ describe("slots are shared fairly:", () => {
   });
 
   test("the time spent waiting counts against the call's limit", async () => {
-    const startedMs = performance.now();
-    await Promise.all(loops(20, 1000));
-    expect(performance.now() - startedMs).toBeLessThan(GENEROUS_MS / 4); // sequentially: 10 s and 10 starts
+    const problems = await Promise.all(loops(20, 1000));
+    expect(problems.filter((text) => text.includes("it waited 1000 ms for others to end"))).toHaveLength(18);
   });
 
   test("a mapping with many calls does not make another wait for all of them", async () => {

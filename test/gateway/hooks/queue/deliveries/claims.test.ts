@@ -67,31 +67,34 @@ test("only the owner renews leases, and gets the runs that were lost or cancelle
 });
 
 test("the time of a claim does not grow with the number of waiting runs", async () => {
-  await using bench = makeBench();
-  Object.assign(bench.settings, { maxQueued: 1e6, maxQueuedOf: () => 1e6 });
-  const fill = async (count: number): Promise<void> => {
+  await using small = makeBench();
+  await using large = makeBench();
+  const fill = async (bench: Bench, count: number): Promise<void> => {
+    Object.assign(bench.settings, { maxQueued: 1e6, maxQueuedOf: () => 1e6 });
     const actions = Array.from({ length: 500 }, () => agent("x"));
     for (let at = 0; at < count; at += 500) await bench.deliveries.accept(request({ mappingId: "m", actions }));
   };
-  /** The quickest of several, so that a busy machine does not matter. */
-  const msOfClaim = async (): Promise<number> => {
-    const took: number[] = [];
-    for (let i = 0; i < 20; i++) {
-      const undone = new Error("undone");
-      const claimed = bench.store.write(function* () {
-        const began = performance.now();
-        const lease = { owner: "me", now: START, leaseUntil: START + LEASE_MS };
-        expect(yield* claimTurns({ ...lease, free: 8, limitOf: () => undefined })).toHaveLength(8);
-        yield* nextTurnAt(START);
-        took.push(performance.now() - began);
-        throw undone;
-      });
-      await expect(claimed).rejects.toBe(undone);
-    }
-    return Math.min(...took);
+  const msOfClaim = async (bench: Bench): Promise<number> => {
+    const undone = new Error("undone");
+    let tookMs = 0;
+    const claimed = bench.store.write(function* () {
+      const began = performance.now();
+      const lease = { owner: "me", now: START, leaseUntil: START + LEASE_MS };
+      expect(yield* claimTurns({ ...lease, free: 8, limitOf: () => undefined })).toHaveLength(8);
+      yield* nextTurnAt(START);
+      tookMs = performance.now() - began;
+      throw undone;
+    });
+    await expect(claimed).rejects.toBe(undone);
+    return tookMs;
   };
-  await fill(500);
-  const few = await msOfClaim();
-  await fill(postgresUrl === undefined ? 20_000 : 5000);
-  expect(await msOfClaim()).toBeLessThan(5 * few); // reading all took fifty times as long
+  await fill(small, 500);
+  await fill(large, postgresUrl === undefined ? 20_000 : 5000);
+  // in turn, the quickest of many, so that a machine that becomes busy does not matter
+  let [few, many] = [Infinity, Infinity];
+  for (let i = 0; i < 40; i++) {
+    few = Math.min(few, await msOfClaim(small));
+    many = Math.min(many, await msOfClaim(large));
+  }
+  expect(many).toBeLessThan(5 * few); // reading all took fifty times as long
 }, 60_000);

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
+import { nextCallbackAt } from "../../../../../src/gateway/hooks/queue/worker/callback-queue.ts";
 import { eventually } from "../../../../e2e/hearth.ts";
 import { agent, request } from "../deliveries/fixtures.ts";
 import { ended, makeWorkerBench, send, type WorkerBench } from "./parts.ts";
@@ -33,15 +34,16 @@ function listen(...statuses: number[]) {
   };
 }
 
-/** Waits for a state of a run's callback, and advances the clock meanwhile, so that it is retried. */
+/** Waits for a state of a run's callback, and advances the clock to each retry. */
 async function callback(at: WorkerBench, runId: string, state: string): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while ((await at.deliveries.run(runId))?.callback !== state) {
-    if (Date.now() > deadline) throw new Error(`the callback is ${(await at.deliveries.run(runId))?.callback}`);
-    at.bench.clock.now += 10_000;
+  const { store, clock } = at.bench;
+  const is = async (): Promise<boolean> => {
+    if ((await at.deliveries.run(runId))?.callback === state) return true;
+    clock.now = Math.max(clock.now, (await store.read(nextCallbackAt)) ?? 0);
     at.worker.poke();
-    await Bun.sleep(5);
-  }
+    return false;
+  };
+  if (!(await eventually(is, 30_000))) throw new Error(`it is ${(await at.deliveries.run(runId))?.callback}`);
 }
 
 test("callbackUrl: gets the signed outcome once the reply has ended", async () => {

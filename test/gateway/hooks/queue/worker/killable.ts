@@ -3,7 +3,9 @@
  * replies one at a time, each marked before it is sent. It logs the effects outside of its database: started turns and
  * sent messages.
  *
- *   bun killable.ts DATABASE LOG LIFE
+ *   bun killable.ts DATABASE LOG LIFE [hangs]
+ *
+ * `hangs`: no turn ends, and it says that one has begun.
  */
 import { appendFileSync } from "node:fs";
 import { execute, queryAll, queryOne } from "../../../../../src/gateway/database/store.ts";
@@ -16,7 +18,7 @@ import { openStore } from "../../../../stores.ts";
 import { agent, request, wake } from "../deliveries/fixtures.ts";
 import { makeParts, ok, partMigrations } from "./parts.ts";
 
-const [path, logPath, life] = process.argv.slice(2) as [string, string, string];
+const [path, logPath, life, hangs] = process.argv.slice(2) as [string, string, string, string?];
 const random = testRng(`life ${life}`).float;
 const log = (line: object): void => appendFileSync(logPath, `${JSON.stringify(line)}\n`);
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -28,7 +30,8 @@ const stored = await store.read(() => queryAll<{ id: string }>("SELECT id FROM r
 log({ boot: stored.map((row) => row.id) });
 parts.answer = async ({ runId }) => {
   log({ turn: runId });
-  await Bun.sleep(random() * 20);
+  if (hangs) say({ turn: runId });
+  await (hangs ? new Promise(() => {}) : Bun.sleep(random() * 20));
   return ok(`answer ${runId}`);
 };
 
