@@ -133,8 +133,9 @@ test("POST {hooks.path}/agent with Prefer: wait=N: 200 with the outcome, or 202 
 test("Prefer: wait=N: a repeat with the same idempotency key gets the outcome again", async () => {
   const world = await startGateway({ script: () => ({ text: "x" }) });
   const headers = { prefer: "wait=60", "idempotency-key": "k" };
-  const first = await json(await world.hook("agent", { message: "hi" }, { headers }));
-  const again = await world.hook("agent", { message: "hi" }, { headers });
+  const body = { message: "hi", wakeMode: "next-heartbeat" }; // a heartbeat would ask the model too
+  const first = await json(await world.hook("agent", body, { headers }));
+  const again = await world.hook("agent", body, { headers });
   expect(again.headers.get("idempotency-replayed")).toBe("true");
   expect(await json(again)).toMatchObject({ runId: first.runId, run: { answer: "x" } });
   expect(world.runtime.requests).toHaveLength(1);

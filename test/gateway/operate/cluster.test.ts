@@ -81,7 +81,8 @@ describe.skipIf(!hasPostgres)("a cluster (Debian's postgresql)", () => {
     afterTest(() => rmSync(home, { recursive: true, force: true }));
     const effects = join(home, "effects");
     const fx = { command: process.execPath, args: [join(import.meta.dir, "../agent/effect-server.ts"), effects] };
-    const mapping = { match: { path: "m" }, messageTemplate: "Go.", tools: ["fx/*"], deliver: false };
+    const wakeMode = "next-heartbeat"; // a heartbeat would ask the model too
+    const mapping = { match: { path: "m" }, messageTemplate: "Go.", tools: ["fx/*"], deliver: false, wakeMode };
     const { database } = settings();
     const call = { id: "c", function: { name: "fx__once", arguments: { n: "1" } } };
     const node = (): Promise<GatewayWorld> =>

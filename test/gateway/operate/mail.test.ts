@@ -23,6 +23,9 @@ beforeEach(async () => {
   await server.withClient((client) => client.mailboxCreate(mailbox));
 });
 
+/** A heartbeat after each run would take the events, and ask the model too. */
+const silently = { deliver: false, wakeMode: "next-heartbeat" };
+
 const account = () => ({
   host: "127.0.0.1",
   port: server.port,
@@ -36,7 +39,7 @@ const configured = (mail: object = {}, hooks: object = {}) => ({
     enabled: true,
     token: TOKEN,
     presets: ["mail"],
-    presetSettings: { mail: { deliver: false } },
+    presetSettings: { mail: silently },
     mail: { ...account(), ...mail },
     ...hooks,
   },
@@ -264,7 +267,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
 
   test("reports a mail that its mapping refuses, and runs the next one", async () => {
     const presetSettings = {
-      mail: { deliver: false, missing: "error", messageTemplate: "{{ item.from }} {{ item.date }}" },
+      mail: { ...silently, missing: "error", messageTemplate: "{{ item.from }} {{ item.date }}" },
     };
     const bench = await startGateway(configured({}, { presetSettings }));
     await listens(bench);
@@ -281,7 +284,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
     const bad = "if (item.subject === 'Lamp bad') throw new Error('no'); ";
     const transform = (code: string): string =>
       `export default ({ item }) => { ${code}return { message: "Subject: " + item.subject + "\\n" }; };`;
-    const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
+    const presetSettings = { mail: { ...silently, transform: { module: "mail.js" } } };
     const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
     writeFileSync(join(bench.folder, "mail.js"), transform(bad));
     await listens(bench);
@@ -309,7 +312,7 @@ describe.skipIf(!hasDovecot)("hooks.mail", () => {
   });
 
   test("gives up and reports a mail whose transform fails five times", async () => {
-    const presetSettings = { mail: { deliver: false, transform: { module: "mail.js" } } };
+    const presetSettings = { mail: { ...silently, transform: { module: "mail.js" } } };
     const bench = await startGateway(configured({ pollSeconds: 3600 }, { presetSettings, transformsDir: "." }));
     writeFileSync(join(bench.folder, "mail.js"), "export default () => { throw new Error('no'); };");
     await listens(bench);

@@ -74,7 +74,15 @@ const start = ({
       hooks: {
         queue,
         mappings: [
-          { id: "m", match: { path: "m" }, messageTemplate: "{{payload.text}}", tools, deliver: false, ...mapping },
+          {
+            id: "m",
+            match: { path: "m" },
+            messageTemplate: "{{payload.text}}",
+            tools,
+            deliver: false,
+            wakeMode: "next-heartbeat", // a heartbeat would ask the model too
+            ...mapping,
+          },
         ],
       },
     },
