@@ -255,10 +255,12 @@ test("a database outage and its end are logged once", async () => {
   Object.assign(store, { read: read.bind(store), write: write.bind(store) });
   expect((await at.settled(runId)).state).toBe("succeeded");
   at.worker.poke();
-  expect(await eventually(() => at.logged.length >= 4, 10_000)).toBe(true);
+  // every ten seconds it renews leases, which fails too on a slow machine
+  const logged = (): string[] => at.logged.filter((line) => !line.includes("renewing leases failed"));
+  expect(await eventually(() => logged().length >= 4, 10_000)).toBe(true);
   const [ends, deliveries] = [`storing the turn of run ${runId} failed`, "processing deliveries failed"];
   const problem = '{"error":"the database is away"}';
-  expect(at.logged.toSorted()).toEqual(
+  expect(logged().toSorted()).toEqual(
     [
       ...[ends, deliveries].map((what) => `hooks: ${what} ${problem}`),
       ...[ends, deliveries].map((what) => `recovered: hooks: ${what} {}`),
