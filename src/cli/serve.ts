@@ -140,7 +140,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     void (await Promise.all(servers.map((each) => each.renew(pair))));
   if (config.tls) watchTls(config.tls, { log, onChange: renew });
   const telemetry = [tracer, exporter];
-  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp });
+  stopOnSignal({ servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp, log });
   lifecycle.phase = "serving";
   spare?.prepare();
   if (config.spareRunner) buildPageAhead(findAsset, () => loading.size === 0 && runtime.activity().running === 0);

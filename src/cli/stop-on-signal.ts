@@ -1,4 +1,6 @@
 /** Stops a server on a signal: the parts it waits for, in their order, within time limits. */
+import { isatty } from "node:tty";
+import type { Logger } from "../base/index.ts";
 import type { Config } from "../base/config/index.ts";
 import type { Gateway } from "../gateway/index.ts";
 import type { Library, Registry } from "../library/index.ts";
@@ -29,13 +31,14 @@ interface Stoppable {
   readonly lifecycle: Lifecycle;
   readonly mcp: { close(): Promise<void> } | undefined;
   readonly telemetry: readonly ({ close(): Promise<void> } | undefined)[];
+  readonly log: Pick<Logger, "info">;
 }
 
 /**
  * The first signal stops gracefully, the second at once. Running answers may finish; clients can repeat longer ones.
  */
 export function stopOnSignal(parts: Stoppable): void {
-  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp } = parts;
+  const { servers, runtime, spare, library, registry, gateway, config, lifecycle, telemetry, mcp, log } = parts;
   const { shutdownGraceMs: graceMs, drainDelayMs } = config;
   let stopping = false;
   const stop = async (delayMs: number): Promise<void> => {
@@ -58,8 +61,14 @@ export function stopOnSignal(parts: Stoppable): void {
     process.exit(0);
   };
   process.on("SIGTERM", () => stop(drainDelayMs));
-  // Windows: Ctrl+Break, and a console that is closed. On other systems SIGHUP stays as the shell has set it, for
-  // `nohup`.
+  // Windows: Ctrl+Break, and a console that is closed
   const more = process.platform === "win32" ? (["SIGBREAK", "SIGHUP"] as const) : [];
   for (const signal of ["SIGINT", ...more] as const) process.on(signal, () => stop(0)); // the user waits
+  if (process.platform === "win32") return;
+  // SIGHUP: the terminal was closed. Without one, as a service or under `nohup`, others send it for new settings.
+  const hasTerminal = [0, 1, 2].some((fd) => isatty(fd));
+  process.on("SIGHUP", () => {
+    if (hasTerminal) void stop(0);
+    else log.info("SIGHUP has no effect: changed files are read without it, other settings need a restart");
+  });
 }

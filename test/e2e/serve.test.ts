@@ -50,6 +50,15 @@ test("a spare runner starts before the first model, is not listed by ps, and end
   await own.stop();
 });
 
+test.skipIf(process.platform === "win32")(
+  "SIGHUP, which others send for new settings, does not stop a server without a terminal",
+  async () => {
+    hearth.process.kill("SIGHUP");
+    expect(await eventually(() => hearth.log().some((line) => line.includes("SIGHUP has no effect")))).toBe(true);
+    expect((await fetch(`${hearth.url}/api/version`)).status).toBe(200);
+  },
+);
+
 async function generate(options: object = {}, more: object = {}): Promise<any> {
   const reply = await hearth.post("/api/generate", { model: MODEL, prompt: PROMPT, stream: false, options, ...more });
   expect(reply.status).toBe(200);
