@@ -3,8 +3,9 @@
  * stale. It is SQLite's lock on a separate file, which works in the same way on every system.
  */
 import { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { accessSync, constants, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
+import { storageError } from "./durable.ts";
 import { AppError, messageOf } from "./errors.ts";
 
 export interface ProcessLock {
@@ -39,7 +40,20 @@ export function takeLock(path: string, what: string, { waitMs = WAIT_MS } = {}):
     if (holder !== undefined) {
       throw new AppError("conflict", `${what} is in use by process ${holder}: stop that one first`, { cause: error });
     }
+    checkWritable(path);
     throw new AppError("storage", `cannot lock '${path}': ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Throws `storage` with the system's reason if the file may not be written: SQLite calls it a readonly database. */
+function checkWritable(path: string): void {
+  for (const each of [path, dirname(path)]) {
+    try {
+      accessSync(each, constants.W_OK);
+    } catch (error) {
+      const refused = storageError(error, each);
+      if (refused instanceof AppError) throw refused; // else the file does not exist yet
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { takeLock } from "../../src/base/process-lock.ts";
 
 const MODULE = resolve(import.meta.dir, "../../src/base/process-lock.ts");
@@ -46,4 +46,23 @@ test("a lock can be taken again after its release, and not before", () => {
 test("an error about a file that cannot be a lock names the file", () => {
   writeFileSync(join(folder, "y.lock"), "x".repeat(8192));
   expect(() => takeLock(join(folder, "y.lock"), "the shelf")).toThrow(`cannot lock '${join(folder, "y.lock")}'`);
+});
+
+/** Takes the lock as a user without rights: root would have them. Returns the error. */
+function refusal(): string {
+  const code = `const { takeLock } = await import(${JSON.stringify(MODULE)});
+    if (process.getuid() === 0) process.setuid(65534);
+    try { takeLock(${JSON.stringify(path)}, "x"); } catch (error) { console.log(error.message); }`;
+  return Bun.spawnSync([process.execPath, "-e", code], { cwd: "/" }).stdout.toString().trim();
+}
+
+test.skipIf(process.platform === "win32")("a file of another user is an error that says so", () => {
+  mkdirSync(dirname(path));
+  chmodSync(folder, 0o755);
+  chmodSync(dirname(path), 0o555);
+  expect(refusal()).toBe(`cannot write to '${dirname(path)}': permission denied`);
+  chmodSync(dirname(path), 0o755);
+  takeLock(path, "x").release();
+  chmodSync(path, 0o444);
+  expect(refusal()).toBe(`cannot write to '${path}': permission denied`);
 });
