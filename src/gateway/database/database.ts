@@ -24,17 +24,21 @@ export interface Migration {
 export const SETTINGS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
   PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000`;
 
+/** Gets the names of the steps that ran on tables that existed already. */
+export type OnMigrated = (names: readonly string[]) => void;
+
 /**
  * Opens or creates a database, and runs new migrations. Throws `storage` if the file cannot be opened or is not a
  * database.
  */
-export function openDatabase(path: string, migrations: readonly Migration[]): Database {
+export function openDatabase(path: string, migrations: readonly Migration[], onMigrated?: OnMigrated): Database {
   try {
     if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     if (path !== ":memory:") keepPrivate(path);
     const db = new Database(path, { create: true, strict: true });
     db.run(SETTINGS);
-    db.transaction(migrate).immediate(db, migrations);
+    const names = db.transaction(migrate).immediate(db, migrations);
+    if (names.length > 0) onMigrated?.(names);
     return db;
   } catch (error) {
     throw new AppError("storage", `cannot open the database '${path}': ${messageOf(error)}`, { cause: error });
@@ -51,7 +55,8 @@ function keepPrivate(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) makePrivate(file);
 }
 
-function migrate(db: Database, migrations: readonly Migration[]): void {
+/** Returns the names of the steps that ran on tables that existed already. */
+function migrate(db: Database, migrations: readonly Migration[]): string[] {
   db.run("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) STRICT");
   const seen = new Set(
     db
@@ -59,10 +64,12 @@ function migrate(db: Database, migrations: readonly Migration[]): void {
       .all()
       .map((row) => row.name),
   );
-  for (const { name, sql } of migrations.filter((migration) => !seen.has(migration.name))) {
+  const steps = migrations.filter((migration) => !seen.has(migration.name));
+  for (const { name, sql } of steps) {
     db.run(sql);
     db.run("INSERT INTO migrations (name) VALUES (?)", [name]);
   }
+  return seen.size === 0 ? [] : steps.map(({ name }) => name);
 }
 
 /** Time to wait for another process that writes to the file, and interval of tries meanwhile. */

@@ -65,11 +65,17 @@ export async function openStorage(parts: StorageParts): Promise<Storage> {
   return storage;
 }
 
+/** One line about an upgrade; a new database has none. */
+const tellMigrated =
+  (log: Logger) =>
+  (steps: readonly string[]): void =>
+    log.info("the gateway's tables were updated for this version", { version: VERSION, steps });
+
 async function openFiles({ home, clock, log }: StorageParts): Promise<Storage> {
   const lock = takeLock(join(home, "gateway.lock"), `the gateway in '${home}'`);
   try {
     checkEmpty(join(home, DATABASE_FILE), log);
-    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), sqliteMigrations));
+    const store = new SqliteStore(openDatabase(join(home, DATABASE_FILE), sqliteMigrations, tellMigrated(log)));
     return {
       store,
       peers: alone({
@@ -117,7 +123,7 @@ async function openServer({ snapshot, clock, log }: StorageParts, url: string): 
   const name = hostname();
   const { schema, connections } = snapshot().database;
   const options = { url, schema, connections, name: `hearth/${name}` };
-  const store = await openPostgres(options, postgresMigrations);
+  const store = await openPostgres(options, postgresMigrations, tellMigrated(log));
   try {
     const facts = () => ({ name, version: VERSION, digest: digestOf(snapshot()) });
     const cluster = await joinCluster(store, { ...options, log, facts });

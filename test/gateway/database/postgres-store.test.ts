@@ -137,11 +137,14 @@ describe.skipIf(!hasPostgres)("PostgreSQL (Debian's postgresql)", () => {
     await session.unsafe(`SELECT pg_advisory_lock_shared${numbers}`);
     await (await open({ schema })).close(); // there is nothing to do
     const more = [TABLE, { name: "more", sql: "CREATE TABLE more (word TEXT)" }];
-    const migrated = openPostgres({ url: server.url, schema, connections: 4, name: "test" }, more);
+    const told: string[] = [];
+    const options = { url: server.url, schema, connections: 4, name: "test" };
+    const migrated = openPostgres(options, more, (names) => void told.push(...names));
     const waiting = "SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
     expect(await eventually(() => session.unsafe(waiting).then(([row]) => row.n === 1))).toBe(true);
     await session.unsafe(`SELECT pg_advisory_unlock_shared${numbers}`);
     await (await migrated).close();
+    expect(told).toEqual(["more"]);
     session.release();
     await other.close();
   }, 60_000);

@@ -1,10 +1,12 @@
-/** An empty database file is not silently taken for a new one. */
+/** The start on a database file: tables of an earlier version, and empty files. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { makeLogger } from "../../../src/base/log.ts";
+import { agentMigrations } from "../../../src/gateway/agent/tables.ts";
+import { openDatabase } from "../../../src/gateway/database/database.ts";
 import { makeSnapshot } from "../../../src/gateway/operate/snapshot.ts";
 import { openStorage } from "../../../src/gateway/operate/storage.ts";
 
@@ -28,6 +30,17 @@ async function open(): Promise<string[]> {
 
 test("a new database is created and opened again without log lines", async () => {
   expect([...(await open()), ...(await open())]).toEqual([]);
+});
+
+test("tables of an earlier version are updated, and one line of the log names the steps", async () => {
+  openDatabase(file, agentMigrations).close();
+  const lines = await open();
+  expect(lines).toHaveLength(1);
+  const { level, msg, steps } = JSON.parse(lines[0]!);
+  expect({ level, msg }).toEqual({ level: "info", msg: "the gateway's tables were updated for this version" });
+  expect(steps).toContain("hooks: runs");
+  expect(steps).not.toContain(agentMigrations[0]!.name);
+  expect(await open()).toEqual([]);
 });
 
 test("an empty file becomes a new database, with a warning", async () => {

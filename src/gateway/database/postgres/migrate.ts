@@ -11,10 +11,13 @@ const MAY_NOT = "42501";
 /** Key of `pg_advisory_xact_lock`: arbitrary, unique to us. */
 const MIGRATION_LOCK = 7_205_101;
 
-/** Runs all steps that the schema has not seen, or none. Throws `storage`. */
-export async function migrate(sql: SQL, schema: string, migrations: readonly Migration[]): Promise<void> {
+/**
+ * Runs all steps that the schema has not seen, or none. Returns the names of the steps that ran on tables that existed
+ * already. Throws `storage`.
+ */
+export async function migrate(sql: SQL, schema: string, migrations: readonly Migration[]): Promise<string[]> {
   try {
-    await sql.begin(async (transaction) => {
+    return await sql.begin(async (transaction) => {
       await transaction.unsafe("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").simple();
       // waits while another process migrates
       await transaction.unsafe("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
@@ -36,6 +39,7 @@ export async function migrate(sql: SQL, schema: string, migrations: readonly Mig
         await transaction.unsafe(text).simple();
         await transaction.unsafe("INSERT INTO migrations (name) VALUES ($1)", [name]);
       }
+      return seen.size === 0 ? [] : steps.map(({ name }) => name);
     });
   } catch (error) {
     const problem = problemOf(error);

@@ -6,7 +6,7 @@
  */
 import type { SQL } from "bun";
 import { placeOf } from "../database-address.ts";
-import type { Migration } from "../database.ts";
+import type { Migration, OnMigrated } from "../database.ts";
 import type { AppError } from "../../../base/index.ts";
 import type { Transaction, Store } from "../store.ts";
 import { migrate } from "./migrate.ts";
@@ -18,11 +18,16 @@ import { writeLockOf } from "./write-lock.ts";
 import { NAME_LIFE, PostgresWriter, writerMigrations, type Pending } from "./writer.ts";
 
 /** Throws `storage` with one line if the server is unusable, `bad_request` for an invalid address. */
-export async function openPostgres(options: ServerOptions, migrations: readonly Migration[]): Promise<PostgresStore> {
+export async function openPostgres(
+  options: ServerOptions,
+  migrations: readonly Migration[],
+  onMigrated?: OnMigrated,
+): Promise<PostgresStore> {
   const sql = makePool(options);
   try {
     await checkServer(sql, options.schema);
-    await migrate(sql, options.schema, [...writerMigrations, ...migrations]);
+    const names = await migrate(sql, options.schema, [...writerMigrations, ...migrations]);
+    if (names.length > 0) onMigrated?.(names);
     await sql.unsafe(NAME_LIFE);
     return new PostgresStore(sql, options.schema);
   } catch (error) {
