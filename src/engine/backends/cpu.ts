@@ -228,7 +228,10 @@ class CpuSession implements Session {
         `${weights.path}: step ${i} (${stepName(step)}): expected numbers, got ${data[at]} at ${where}`,
       );
     }
-    return new AppError("runner", `${weights.path}: logits: expected numbers, got NaN or Infinity once`);
+    return new AppError(
+      "runner",
+      `${weights.path}: logits: expected numbers, got NaN or Infinity, but only numbers when run again`,
+    );
   }
 }
 

@@ -34,7 +34,10 @@ export async function findFault({ device, program, pass, counts, runStop }: Faul
     const what = `step ${recorded.source.step} (${stepName(step, tensorsOf(recorded.source))})`;
     return new AppError("runner", `${path}: ${what}: expected numbers, got ${bad.value} at ${bad.where}`);
   }
-  return new AppError("runner", `${path}: results: expected numbers, got NaN or Infinity once`);
+  return new AppError(
+    "runner",
+    `${path}: results: expected numbers, got NaN or Infinity, but only numbers when run again`,
+  );
 }
 
 /** Runs a dispatch and checks its output. */
