@@ -91,11 +91,14 @@ test("openai's input_audio keeps its place in the message", async () => {
     const said = await complete([text, { type: "input_audio", input_audio: { data, format: "webm" as "wav" } }]);
     expect(said.usage!.prompt_tokens).toBe(deaf.usage!.prompt_tokens + Math.ceil(0.42 / 0.04) + MARKERS);
   }
+  const voice = readFileSync(join(import.meta.dir, "../engine/audio/aac/voice.m4a")).toString("base64");
+  const phone = await complete([text, { type: "input_audio", input_audio: { data: voice, format: "m4a" as "wav" } }]);
+  expect(phone.usage!.prompt_tokens).toBe(deaf.usage!.prompt_tokens + Math.ceil(0.6 / 0.04) + MARKERS);
   const odd = complete([{ type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }]);
   await expect(odd).rejects.toMatchObject({
     status: 400,
     message: expect.stringContaining(
-      "messages[0].content[0].input_audio.data: expected WAV, MP3, FLAC, Ogg (Vorbis, Opus) or WebM",
+      "messages[0].content[0].input_audio.data: expected WAV, MP3, AAC, FLAC, Ogg, WebM or MP4",
     ),
   });
 });

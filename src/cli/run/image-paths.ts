@@ -9,7 +9,10 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 const BYTES_MAX = 100 * 2 ** 20;
 
-const EXTENSIONS = { image: "jpe?g|png|webp|gif", recording: "wav|mp3|flac|ogg|opus|webm" } as const;
+const EXTENSIONS = {
+  image: "jpe?g|png|webp|gif",
+  recording: "wav|mp3|aac|flac|og[ag]|opus|webm|m4[ab]|mp4|mov",
+} as const;
 const EXTENSION = String.raw`\.(?:${Object.values(EXTENSIONS).join("|")})`;
 /**
  * A quoted path; else from `/`, `./`, `../`, `~/` or a drive to a blank not escaped by `\`. No-break spaces belong to a

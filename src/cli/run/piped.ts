@@ -4,7 +4,8 @@ import type { Takes } from "./image-paths.ts";
 /** The beginnings of such files, as Latin-1. */
 const BEGINNINGS: Readonly<Record<keyof Takes, RegExp>> = {
   image: /^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF[^]{4}WEBP)/,
-  recording: /^(?:(?:RIFF|RF64)[^]{4}WAVE|fLaC|OggS|[^ -~]E\xdf\xa3|ID3|\xff[\xf2\xf3\xfa\xfb])/,
+  recording:
+    /^(?:(?:RIFF|RF64)[^]{4}WAVE|fLaC|OggS|[^ -~]E\xdf\xa3|ID3|\xff[\xf0-\xf3\xf8-\xfb]|[^]{4}ftyp(?!he|mif|msf|avi))/,
 };
 
 /** Byte order marks. */

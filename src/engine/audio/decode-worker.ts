@@ -1,12 +1,15 @@
-/** The thread that decodes one audio file: WAV and WebM by our own readers, the rest by libraries in WebAssembly. */
+/** The thread that decodes one audio file: MP3, FLAC, Vorbis and Opus by libraries in WebAssembly, the rest by ours. */
 import type { FLACDecoder } from "@wasm-audio-decoders/flac";
+import type { MPEGDecoder } from "mpg123-decoder";
 import CodecParser, { channels, codecFrames, data, header, sampleRate } from "codec-parser";
 import type { CodecFrame, OggPage, OpusHeader } from "codec-parser";
 import { messageOf } from "../../base/index.ts";
 import type { AudioFormat } from "./format.ts";
+import { adtsFrames, makeAacDecoder, openAac, type AacDecoder } from "./aac/decoder.ts";
 import { importFlac, importMp3, importVorbis } from "./libraries.ts";
+import { readMp4, type Mp4Sound } from "./mp4/read.ts";
 import { openOpus } from "./opus.ts";
-import { CHANNELS_MAX, makeSound, TooLong, type Sound } from "./sound.ts";
+import { CHANNELS_MAX, makePart, makeSound, TooLong, type Sound } from "./sound.ts";
 import { readWav } from "./wav.ts";
 import { opusPackets } from "./webm.ts";
 
@@ -38,15 +41,22 @@ const readers: Readonly<Record<AudioFormat, (bytes: Uint8Array, sound: Sound) =>
   FLAC: readFlac,
   Ogg: readOgg,
   WebM: readWebm,
+  MP4: readMp4Sound,
+  AAC: readAac,
 };
 
 /** Skips tags and damage between frames, as players do. */
 async function readMp3(bytes: Uint8Array, sound: Sound): Promise<void> {
+  const decoder = await openMp3();
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+    hear(sound, decoder.decode(bytes.subarray(at, at + PIECE_BYTES)));
+}
+
+async function openMp3(): Promise<MPEGDecoder> {
   const { MPEGDecoder } = await importMp3();
   const decoder = new MPEGDecoder();
   await decoder.ready;
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-    hear(sound, decoder.decode(bytes.subarray(at, at + PIECE_BYTES)));
+  return decoder;
 }
 
 async function readFlac(bytes: Uint8Array, sound: Sound): Promise<void> {
@@ -108,6 +118,38 @@ async function readWebm(bytes: Uint8Array, sound: Sound): Promise<void> {
     hearPacket ??= await openOpus(head, sound);
     hearPacket(packet);
   }
+}
+
+async function readMp4Sound(bytes: Uint8Array, sound: Sound): Promise<void> {
+  const { codec, config, from, to, packets } = readMp4(bytes);
+  const hearPacket = await MP4_CODECS[codec](config, makePart(sound, from, to));
+  for (const packet of packets) hearPacket(packet);
+}
+
+const MP4_CODECS: Readonly<
+  Record<Mp4Sound["codec"], (config: Uint8Array, sound: Sound) => Promise<(packet: Uint8Array) => void>>
+> = {
+  AAC: async (config, sound) => {
+    const decoder = openAac(config);
+    return (packet) => hearAac(decoder, { packet, blocks: 1 }, sound);
+  },
+  MP3: async (_, sound) => {
+    const decoder = await openMp3();
+    return (packet) => hear(sound, decoder.decode(packet));
+  },
+  Opus: openOpus,
+};
+
+function readAac(bytes: Uint8Array, sound: Sound): void {
+  let decoder: AacDecoder | undefined;
+  for (const { config, packet, blocks } of adtsFrames(bytes)) {
+    if (decoder?.rate !== config.rate) decoder = makeAacDecoder(config);
+    hearAac(decoder, { packet, blocks }, sound);
+  }
+}
+
+function hearAac(decoder: AacDecoder, { packet, blocks }: { packet: Uint8Array; blocks: number }, sound: Sound): void {
+  for (const channels of decoder.decode(packet, blocks)) sound.add(channels, decoder.rate);
 }
 
 /** The frames of a file, one by one, so that each is checked before it is decoded. */

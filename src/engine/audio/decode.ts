@@ -14,8 +14,8 @@ interface DecodeOptions {
 }
 
 /**
- * The sound of a WAV, MP3, FLAC, Ogg or WebM file: one channel, the mean of all, at 16,000 samples per second, between
- * -1 and 1 if the file's samples are. A truncated file is read up to its end.
+ * The sound of a WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 file: one channel, the mean of all, at 16,000 samples per
+ * second, between -1 and 1 if the file's samples are. A truncated file is read up to its end.
  *
  * Throws `bad_request` for another format, a damaged file and one without sound; `too_large` beyond our limits of bytes
  * or seconds; `timeout` if decoding takes far too long; and `cancelled` by the signal.

@@ -1,10 +1,12 @@
 /** The format of an audio file, by its first bytes. */
 import { AppError } from "../../base/index.ts";
 
-export type AudioFormat = "WAV" | "MP3" | "FLAC" | "Ogg" | "WebM";
+export type AudioFormat = "WAV" | "MP3" | "FLAC" | "Ogg" | "WebM" | "MP4" | "AAC";
 
 const AUDIO_BYTES_MAX = 64 * 1024 * 1024;
-const READABLE = "WAV, MP3, FLAC, Ogg (Vorbis, Opus) or WebM (Opus)";
+const READABLE = "WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 (M4A)";
+/** Pictures in the same container: HEIC and AVIF. */
+const PICTURE_BRANDS = /^(?:hei[cmsx]|hev[cmsx]|mif1|msf1|avi[fs])$/;
 
 /** Throws `bad_request` for another format, and `too_large` beyond our limit of bytes; both name the place. */
 export function audioFormat(bytes: Uint8Array, place = "audio"): AudioFormat {
@@ -27,8 +29,13 @@ function formatOf(bytes: Uint8Array): AudioFormat | undefined {
   if (start === "fLaC") return "FLAC";
   if (start === "OggS") return "Ogg";
   if (start === "\x1aE\xdf\xa3") return "WebM";
+  if (text(bytes, 4, 4) === "ftyp") return PICTURE_BRANDS.test(text(bytes, 8, 4)) ? undefined : "MP4";
+  if (isAdts(bytes)) return "AAC";
   return start.startsWith("ID3") || isMpegFrame(bytes) ? "MP3" : undefined;
 }
+
+/** Returns whether a frame of AAC may begin here: 12 set bits, any version, and two zeros. (ISO/IEC 14496-3, ADTS) */
+export const isAdts = (bytes: Uint8Array, at = 0): boolean => bytes[at] === 0xff && (bytes[at + 1]! & 0xf6) === 0xf0;
 
 /** A frame's header: 11 set bits, then a version, a layer, a bitrate and a sampling rate that exist. */
 function isMpegFrame(bytes: Uint8Array): boolean {
@@ -40,7 +47,6 @@ function isMpegFrame(bytes: Uint8Array): boolean {
 
 function otherFormat(bytes: Uint8Array): string {
   if (bytes.length === 0) return "nothing";
-  if (text(bytes, 4, 4) === "ftyp") return "MP4 (M4A), which `ffmpeg -i in.m4a out.mp3` converts";
   const start = Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   return `a file that begins with ${start}`;
 }

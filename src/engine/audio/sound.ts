@@ -67,3 +67,23 @@ function meanOf(channels: readonly Float32Array[]): Float32Array {
   }
   return out;
 }
+
+/** A sound that gets what is added from one second to another. */
+export function makePart(sound: Sound, from: number, to: number): Sound {
+  let seconds = 0;
+  return {
+    add(channels, rate) {
+      const length = channels[0]?.length ?? 0;
+      const [first, end] = [from, to].map((limit) =>
+        Math.min(length, Math.max(0, Math.round((limit - seconds) * rate))),
+      ) as [number, number];
+      seconds += length / rate;
+      if (end > first)
+        sound.add(
+          channels.map((channel) => channel.subarray(first, end)),
+          rate,
+        );
+    },
+    end: () => sound.end(),
+  };
+}

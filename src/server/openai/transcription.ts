@@ -8,7 +8,7 @@ import { InvalidRequest } from "../http/errors.ts";
 export const FILE_BYTES_MAX = 25 * 1024 * 1024;
 
 const translationFields = {
-  /** WAV, MP3, FLAC, Ogg or WebM. */
+  /** WAV, MP3, AAC, FLAC, Ogg, WebM or MP4. */
   file: t.String({ format: "binary" }),
   model: t.String(),
   /** Names and style that the text should follow. */

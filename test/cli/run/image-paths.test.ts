@@ -93,6 +93,8 @@ test("a recording is sent only to a model with audio", async () => {
   expect(notes).toContain(`Added recording '${said}'`);
   const browser = await readImages(put("said.webm"), { image: false, recording: true }, terminal);
   expect(browser.images.map(atob)).toEqual(["said.webm"]);
+  const phone = await readImages(put("said.m4a"), { image: false, recording: true }, terminal);
+  expect(phone.images.map(atob)).toEqual(["said.m4a"]);
 });
 
 test("a model without vision gets a warning for each existing image, and for no other text", async () => {

@@ -23,6 +23,8 @@ describe("standard input is", () => {
     "OggS",
     "\x1aE\xdf\xa3",
     "ID3\x04",
+    "\xff\xf1\x50\x80",
+    "\0\0\0\x1cftypM4A ",
   ])("a file for a model that takes it: %j", (start) => {
     const file = bytes(`${start}\0more`);
     expect(read(file)).toEqual({ text: "", images: [Buffer.from(file).toString("base64")] });
@@ -32,6 +34,7 @@ describe("standard input is", () => {
     const none = { image: false, recording: false };
     expect(() => read(bytes("\x89PNG"), none)).toThrow("got an image: 'm' cannot see images");
     expect(() => read(bytes("OggS"), none)).toThrow("got a recording: 'm' cannot hear recordings");
+    expect(() => read(bytes("\0\0\0\x18ftypheic"))).toThrow("standard input: expected text, got other bytes");
     expect(() => read(bytes("PK\x03\x04\0"))).toThrow("standard input: expected text, got other bytes");
   });
 });

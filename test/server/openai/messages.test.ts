@@ -83,7 +83,7 @@ describe("content", () => {
     [[{ type: "input_audio" }], "messages[0].content[0].input_audio.data: expected base64 of an audio file, got none"],
     [
       [{ type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }],
-      "messages[0].content[0].input_audio.data: expected WAV, MP3, FLAC, Ogg (Vorbis, Opus) or WebM (Opus), got a file that begins with 00 00 00",
+      "messages[0].content[0].input_audio.data: expected WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 (M4A), got a file that begins with 00 00 00",
     ],
     [
       [{ type: "image_url", image_url: { url: "https://a.example/b.png" } }],
