@@ -155,6 +155,7 @@ test("a stored prefix is copied from its file to a slot, and takes no memory in 
   };
   const tokens = Array.from({ length: 28 }, (_, i) => i % 9);
   const first = make();
+  await first.ready; // listing removes what it takes for a remnant: a block that is being written
   await save(first, slots, tokens);
   expect(first.bytes).toBeGreaterThan(0);
   await first.close();
