@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { VERSION } from "../../src/base/version.ts";
 import { eventually, isAlive, ndjson, runHearth, startHearth, type Hearth } from "./hearth.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const MODEL = "hearth";
 const PROMPT = "Tell me a story about a fox.";
@@ -35,7 +35,7 @@ afterAll(() => hearth.stop());
 test("a spare runner starts before the first model, is not listed by ps, and ends with the server", async () => {
   const own = await startHearth({ env: { HEARTH_SPARE_RUNNER: "true" } });
   const waits = async (): Promise<boolean> => (await own.runnerPids()).length === 1;
-  expect(await eventually(waits, 20_000)).toBe(true);
+  expect(await eventually(waits)).toBe(true);
   const [pid] = await own.runnerPids();
   const loaded = async () => ((await (await fetch(`${own.url}/api/ps`)).json()) as { models: unknown[] }).models.length;
   expect(await loaded()).toBe(0);
@@ -280,22 +280,34 @@ describe("start and stop", () => {
     expect(stderr).toContain("hosst");
   });
 
+  /** A server with a model, whose runner is stopped while it is to answer: the answer comes when it may. */
+  async function startAnswering(env: Record<string, string>) {
+    const own = await startHearth({ env });
+    await (await own.post("/api/generate", { model: MODEL, prompt: "" })).text();
+    const runners = await own.runnerPids();
+    expect(runners).not.toEqual([]);
+    for (const pid of runners) process.kill(pid, "SIGSTOP");
+    const body = { model: MODEL, prompt: PROMPT, stream: false, options: { num_predict: 40 } };
+    const answer = own.post("/api/generate", body).then((reply) => reply.json());
+    expect(await eventually(async () => (await own.activity()).running === 1)).toBe(true);
+    return { own, runners, answer };
+  }
+
   test("SIGTERM lets a running answer finish, refuses new requests and ends every runner", async () => {
-    const own = await startHearth({ env: { HEARTH_DRAIN_DELAY: "100ms" } });
+    const env = { HEARTH_DRAIN_DELAY: "100ms", HEARTH_SHUTDOWN_GRACE: "5m" };
+    const { own, runners, answer } = await startAnswering(env);
     try {
-      const body = { ...ENDLESS, options: { num_predict: 400 } };
-      const reply = await own.post("/api/generate", body);
-      const lines = ndjson(reply);
-      await lines.next();
-      const runners = await own.runnerPids();
-      expect(runners).not.toEqual([]);
       own.process.kill("SIGTERM");
-      let last: any;
-      for await (const line of lines) last = line;
-      expect(last).toMatchObject({ done: true });
+      const isRefused = (): Promise<boolean> =>
+        fetch(own.url, { keepalive: false }).then(
+          () => false,
+          () => true,
+        );
+      expect(await eventually(isRefused)).toBe(true);
+      for (const pid of runners) process.kill(pid, "SIGCONT");
+      expect(await answer).toMatchObject({ done: true });
       await own.process.exited;
       expect(own.process.exitCode).toBe(0);
-      expect(fetch(own.url)).rejects.toThrow();
       for (const pid of runners) expect(await isAlive(pid)).toBe(false);
     } finally {
       await own.stop();
@@ -319,16 +331,10 @@ describe("start and stop", () => {
   });
 
   test("SIGTERM ends an answer that outlasts HEARTH_SHUTDOWN_GRACE with an error that says why", async () => {
-    const own = await startHearth({ env: { HEARTH_SHUTDOWN_GRACE: "1s" } });
+    const { own, answer } = await startAnswering({ HEARTH_SHUTDOWN_GRACE: "1s" });
     try {
-      const lines = ndjson(await own.post("/api/generate", { ...ENDLESS, options: { num_predict: 1e6, seed: 3 } }));
-      await lines.next();
-      const began = performance.now();
       own.process.kill("SIGTERM");
-      let last: any;
-      for await (const line of lines) last = line;
-      expect(last).toEqual({ error: "the server is shutting down" });
-      expect(performance.now() - began).toBeLessThan(9000);
+      expect(await answer).toEqual({ error: "the server is shutting down" });
       await own.process.exited;
       expect(own.process.exitCode).toBe(0);
     } finally {

@@ -307,11 +307,12 @@ export class RunnerClient {
 
   /**
    * Ends the runner: asks first, and kills it if it does not end.
-   * @param why the error of its unfinished requests
+   * @param why the error of its unfinished requests, which get it at once
    */
   async close(why?: AppError): Promise<void> {
     if (this.#dead) return;
     this.#why ??= why;
+    if (why) for (const listener of this.#listeners.values()) listener.fail(why); // hung or not
     if (this.alive) this.#send({ kind: "close" });
     const timers = [
       setTimeout(() => this.kill(), CLOSE_GRACE_MS),
