@@ -18,7 +18,7 @@ const NEVER_ENDING = {
 };
 
 let hearth: Hearth;
-let streams: AbortController[] = [];
+let streams: { end(): void }[] = [];
 
 /**
  * The servers of this file differ only in their settings; each has the models a, b and c in addition to the embedded
@@ -31,7 +31,7 @@ const serving = (env: Record<string, string>): void => {
   });
   afterAll(() => hearth.stop());
   afterEach(async () => {
-    for (const stream of streams) stream.abort();
+    for (const stream of streams) stream.end();
     streams = [];
     for (const { name } of await loaded()) await answer(name, { prompt: "", keep_alive: 0 });
     expect(await eventually(async () => (await hearth.runnerPids()).length === 0, WAIT_MS)).toBe(true);
@@ -67,20 +67,39 @@ async function answer(model: string, more: object = {}): Promise<{ status: numbe
 
 const load = (model: string, more: object = {}) => answer(model, { prompt: "", ...more });
 
-/** A running answer, which continues until `end` is called. */
-async function begin(model: string): Promise<{ next(): Promise<any>; end(): void }> {
+/**
+ * A running answer, which continues until `end` is called. Its runner is stopped except while a test waits for more: an
+ * answer without a limit ends after seconds.
+ */
+async function begin(model: string): Promise<{ next(): Promise<any>; resume(): void; end(): void }> {
   const abort = new AbortController();
-  streams.push(abort);
+  const before = await hearth.runnerPids();
   const body = { model, prompt: "Hello!", format: NEVER_ENDING, options: { num_predict: 100_000 } };
   const lines = ndjson(await hearth.post("/api/generate", body, abort.signal));
   expect((await lines.next()).value).toMatchObject({ done: false });
-  return { next: async () => (await lines.next()).value, end: () => abort.abort() };
+  const now = await hearth.runnerPids();
+  const started = now.filter((pid) => !before.includes(pid));
+  const [pid] = started.length > 0 ? started : now; // loaded before, alone
+  const signal = (name: "SIGSTOP" | "SIGCONT"): void => void process.kill(pid!, name);
+  signal("SIGSTOP");
+  const stream = {
+    async next() {
+      signal("SIGCONT");
+      const { value } = await lines.next();
+      signal("SIGSTOP");
+      return value;
+    },
+    resume: () => signal("SIGCONT"),
+    end: () => {
+      if (abort.signal.aborted) return;
+      abort.abort();
+      signal("SIGCONT");
+    },
+  };
+  streams.push(stream);
+  return stream;
 }
 
-async function activity(): Promise<{ running: number; waiting: number }> {
-  const health = await (await fetch(`${hearth.url}/health`)).json();
-  return (health as { models: { running: number; waiting: number } }).models; // the route's format
-}
 /** The pid of a new runner; a process that is still a fork of the server does not count. */
 async function startedRunner(before: readonly number[]): Promise<number | undefined> {
   const pid = (await hearth.runnerPids()).find((each) => !before.includes(each));
@@ -88,7 +107,7 @@ async function startedRunner(before: readonly number[]): Promise<number | undefi
   return command.split("\0").includes("runner") ? pid : undefined;
 }
 
-const waiting = async (): Promise<number> => (await activity()).waiting;
+const waiting = async (): Promise<number> => (await hearth.activity()).waiting;
 
 describe("with default settings", () => {
   serving({});
@@ -171,6 +190,7 @@ describe("with default settings", () => {
     expect(stopped).toBeDefined();
     try {
       for (let i = 0; i < 50; i++) expect(await stream.next()).toMatchObject({ done: false });
+      stream.resume();
       expect((await answer("a")).body).toMatchObject({ done: true, eval_count: 3 });
       expect(await names()).toEqual(["a:latest"]);
     } finally {
@@ -212,7 +232,7 @@ describe("with room for two models", () => {
     const stream = await begin("a");
     await answer("b");
     stream.end();
-    expect(await eventually(async () => (await activity()).running === 0, WAIT_MS)).toBe(true);
+    expect(await eventually(async () => (await hearth.activity()).running === 0, WAIT_MS)).toBe(true);
     await answer("c");
     expect(await names()).toEqual(["a:latest", "c:latest"]);
   });
