@@ -7,8 +7,8 @@ import { join } from "node:path";
 import JSON5 from "json5";
 import { hasDovecot, PASSWORD, startDovecot, USER, type Dovecot } from "../gateway/hooks/mail/dovecot.ts";
 import { testRng } from "../seed.ts";
-import { eventually, isolatedEnv, runHearth, startHearth, type Hearth } from "./hearth.ts";
-import { HEARTH } from "../program.ts";
+import { eventually, runHearth, startHearth, type Hearth } from "./hearth.ts";
+import { sitDownAt } from "./person.ts";
 
 setDefaultTimeout(600_000); // 15 s alone
 const WAIT_MS = 60_000;
@@ -149,18 +149,13 @@ describe.skipIf(!hasDovecot)("hearth hooks mail", () => {
   });
 
   test("setup asks a person at a terminal; the password is not shown", async () => {
-    let shown = "";
-    const child = Bun.spawn([...HEARTH, "hooks", "mail", "setup", ...here()], {
-      env: { ...isolatedEnv(home), TERM: "xterm" },
-      terminal: { cols: 100, rows: 40, data: (_, bytes) => void (shown += new TextDecoder().decode(bytes)) },
-    });
-    const says = (text: string) => eventually(() => shown.includes(text), WAIT_MS);
-    expect(await says("Mail address: ")).toBe(true);
-    child.terminal!.write(`${USER}\r`);
-    expect(await says("Password: ")).toBe(true);
-    child.terminal!.write(`${PASSWORD}\r`);
-    expect([await child.exited, shown]).toEqual([0, expect.stringMatching(/^Mailbox .+ works\./m)]);
-    expect(shown).not.toContain(PASSWORD);
+    const person = sitDownAt(["hooks", "mail", "setup", ...here()], home, {});
+    expect(await person.sees("Mail address: ")).toBe(true);
+    person.child.terminal!.write(`${USER}\r`);
+    expect(await person.sees("Password: ")).toBe(true);
+    person.child.terminal!.write(`${PASSWORD}\r`);
+    expect([await person.ended(), person.screen()]).toEqual([0, expect.stringMatching(/^Mailbox .+ works\./m)]);
+    expect(person.screen()).not.toContain(PASSWORD);
     expect(read("mail-password")).toBe(`${PASSWORD}\n`);
   });
 

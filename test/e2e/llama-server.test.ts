@@ -22,8 +22,13 @@ const post = (path: string, body: object): Promise<Response> =>
 
 const messages = [{ role: "user", content: "Hello! Who are you?" }];
 
+async function unload(): Promise<void> {
+  await call("/api/generate", { model: "hearth", keep_alive: 0 });
+  while ((await call("/slots")).body.length > 0) await Bun.sleep(20);
+}
+
 test("a request without a model uses the one in memory, and is an error if there is none", async () => {
-  await call("/api/generate", { model: "hearth", keep_alive: 0 }); // another test may have loaded it
+  await unload(); // another test may have loaded it
   const error = { code: 400, message: "model is required", type: "invalid_request_error" };
   expect(await call("/props")).toEqual({ status: 400, body: { error } });
   expect((await call("/props?model=hearth")).body).toMatchObject({ total_slots: 0, is_sleeping: true });
@@ -98,8 +103,7 @@ test("answers have llama-server's fields, and its text for the embedded model", 
   const hi = { messages: [{ role: "user", content: "hi" }] };
   expect(await same("/apply-template", more.template, hi)).toEqual(more.template);
   await same("/completion", more.error, { n_predict: 2 });
-  await call("/api/generate", { model: "hearth", keep_alive: 0 }); // other tests begin without a model in memory
-  while ((await call("/slots")).body.length > 0) await Bun.sleep(20);
+  await unload(); // other tests begin without a model in memory
 });
 
 test("a stream reports the progress of its prompt, and timings", async () => {
