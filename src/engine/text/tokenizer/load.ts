@@ -251,7 +251,9 @@ function makeWithout(metadata: Metadata, path: string): LoadedTokenizer {
     after: undefined,
     endOfGeneration: new Set(),
     suppressed: new Int32Array(0),
-    encode: () => {
+    encode: (text) => {
+      const texts = typeof text === "string" ? [text] : text.map((segment) => segment.text);
+      if (texts.every((each) => each === "")) return new Int32Array(0); // beside a prompt of ids
       throw new AppError("unsupported", `${path}: expected ids, since the model has no tokenizer; got text`);
     },
     findControl: () => [],

@@ -211,6 +211,8 @@ test("a model without a tokenizer has its vocabulary's size, and refuses text", 
   const tokenizer = load(none);
   expect([tokenizer.family, tokenizer.vocabSize, tokenizer.detokenize([1])]).toEqual(["none", 128, ""]);
   expect(() => tokenizer.encode("a", PLAIN)).toThrow("m.gguf: expected ids");
+  // the text of a prompt that is ids
+  expect(tokenizer.encode([{ text: "", control: false }], PLAIN)).toEqual(new Int32Array(0));
 });
 
 const HOSTILE: readonly (readonly [what: string, metadata: Metadata, message: RegExp])[] = [
