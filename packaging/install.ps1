@@ -14,12 +14,18 @@
   if ($env:HEARTH_RELEASE_URL) { $releaseUrl = $env:HEARTH_RELEASE_URL }
   $folder = if ($env:HEARTH_INSTALL_FOLDER) { $env:HEARTH_INSTALL_FOLDER } else { Join-Path $env:LOCALAPPDATA 'Programs\Hearth' }
   $program = Join-Path $folder 'hearth.exe'
-  $paths = @([Environment]::GetEnvironmentVariable('Path', 'User') -split ';' | Where-Object { $_ })
+  # the registry has variables such as %USERPROFILE% as they were written, and they must stay so
+  $environment = [Microsoft.Win32.Registry]::CurrentUser.OpenSubKey('Environment', $true)
+  $paths = @($environment.GetValue('Path', '', 'DoNotExpandEnvironmentNames') -split ';' | Where-Object { $_ })
+  function Set-UserPath($folders) {
+    $environment.SetValue('Path', ($folders -join ';'), 'ExpandString')
+    [Environment]::SetEnvironmentVariable('HEARTH_PATH', $null, 'User') # announces that variables have changed
+  }
 
   if ($env:HEARTH_UNINSTALL) {
     Unregister-ScheduledTask -TaskName 'Hearth' -Confirm:$false -ErrorAction SilentlyContinue
     Remove-Item -Recurse -Force -ErrorAction SilentlyContinue $folder, (Join-Path $env:LOCALAPPDATA 'hearth')
-    [Environment]::SetEnvironmentVariable('Path', (($paths | Where-Object { $_ -ne $folder }) -join ';'), 'User')
+    Set-UserPath ($paths | Where-Object { $_ -ne $folder })
     Write-Output "removed Hearth; models and settings stay in $HOME\.hearth"
     return
   }
@@ -55,7 +61,7 @@
   }
   Write-Output "installed $(& $program --version) as $program"
   if ($paths -notcontains $folder) {
-    [Environment]::SetEnvironmentVariable('Path', (($paths + $folder) -join ';'), 'User')
+    Set-UserPath ($paths + $folder)
     Write-Output 'it is in PATH of new terminals'
   }
   if (-not $env:HEARTH_NO_GPU) {
