@@ -15,7 +15,9 @@ import type {
 } from "@mlc-ai/web-xgrammar";
 import { AppError, assert } from "../../../base/index.ts";
 import type { GrammarTokens } from "../tokenizer/grammar-vocabulary.ts";
+import { LengthLimiter, tokenTextsOf, type TokenTexts } from "./length-limits.ts";
 import { objectGrammar, schemaGrammar } from "./schema/compile.ts";
+import { limitsIn, type LengthLimits } from "./schema/length-marks.ts";
 import { checkSize } from "./schema/read.ts";
 
 /** A model's tokens, in the library's form. */
@@ -75,6 +77,7 @@ interface Compiled {
   readonly grammar: CompiledGrammar;
   readonly matcherOf: Library["matcherOf"];
   readonly closes: boolean;
+  readonly limits: readonly LengthLimits[];
   users: number;
   cached: boolean;
 }
@@ -93,6 +96,7 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
     `stop ids ${stopIds.join()} in a vocabulary of ${vocabSize}`,
   );
   const compiledGrammars = makeCompiledGrammars(vocabulary);
+  let texts: TokenTexts | undefined;
 
   const start = async (compiling: Promise<Compiled>): Promise<Started> => {
     const compiled = await compiling;
@@ -105,7 +109,15 @@ export function makeGrammarCompiler(vocabulary: GrammarVocabulary): GrammarCompi
       // an object ends with its brace; a number needs a stop token, if there is one
       const endsItself = compiled.closes || stopIds.length === 0;
       const inner = await compiled.matcherOf(compiled.grammar, undefined, endsItself);
-      return { matcher: wrap(inner, done), acceptText: (text) => text === "" || inner._acceptString(text) };
+      const limits =
+        compiled.limits.length > 0
+          ? followLengths(inner, compiled.limits, (texts ??= tokenTextsOf(vocabulary)))
+          : undefined;
+      const acceptText = (text: string): boolean => {
+        limits?.limiter.take(new TextEncoder().encode(text));
+        return text === "" || inner._acceptString(text);
+      };
+      return { matcher: wrap(inner, done, limits), acceptText };
     } catch (error) {
       done();
       throw error;
@@ -156,7 +168,7 @@ function makeCompiledGrammars(vocabulary: GrammarVocabulary) {
     const { compiler, matcherOf } = await library.get();
     try {
       const grammar = await compiler.compileGrammar(text.text);
-      return { grammar, matcherOf, closes: text.closes, users: 0, cached: true };
+      return { grammar, matcherOf, closes: text.closes, limits: limitsIn(text.text), users: 0, cached: true };
     } catch (cause) {
       library.giveUp();
       throw new AppError("bad_request", "format: the grammar library cannot use this schema", { cause });
@@ -218,11 +230,33 @@ async function openLibrary(vocabulary: GrammarVocabulary): Promise<Library> {
   return { tokens: info, compiler, matcherOf: (...args) => Matcher.createGrammarMatcher(...args) };
 }
 
-function wrap(inner: LibraryMatcher, done: () => void): GrammarMatcher {
+interface Lengths {
+  readonly limiter: LengthLimiter;
+  readonly texts: TokenTexts;
+}
+
+function followLengths(inner: LibraryMatcher, limits: Compiled["limits"], texts: TokenTexts): Lengths {
+  const accepts = (text: string): boolean => {
+    if (!inner._acceptString(text)) return false;
+    inner.rollBack(1);
+    return true;
+  };
+  return { limiter: new LengthLimiter(limits, texts, accepts), texts };
+}
+
+function wrap(inner: LibraryMatcher, done: () => void, lengths: Lengths | undefined): GrammarMatcher {
   let disposed = false;
   return {
-    mask: () => inner.getNextTokenBitmask(),
-    accept: (id) => inner.acceptToken(id),
+    mask: async () => {
+      const mask = await inner.getNextTokenBitmask();
+      lengths?.limiter.apply(mask);
+      return mask;
+    },
+    accept: (id) => {
+      if (lengths?.limiter.allows(id) === false || !inner.acceptToken(id)) return false;
+      lengths?.limiter.take(lengths.texts.bytes(id));
+      return true;
+    },
     isOver: async () => inner.isTerminated(),
     dispose: () => {
       if (disposed) return;

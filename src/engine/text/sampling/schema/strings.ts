@@ -1,6 +1,7 @@
 /** Strings of a schema: `pattern`, `format`, `minLength`, `maxLength`, and undeclared keys. */
 import { ASCII, classOf, ESCAPED, grammarChar, literal, negatedClass, subtract, union } from "./char-set.ts";
 import { FORMATS } from "./formats.ts";
+import { markRule, type LengthLimits } from "./length-marks.ts";
 import { EXCLUDED } from "./merge.ts";
 import { countAt, failAt, listAt, stringAt, type Schema } from "./read.ts";
 import { looksAround, patternGrammar } from "./regex.ts";
@@ -8,6 +9,9 @@ import { affordable, affords, pay } from "./budget.ts";
 import { add, AFTER_KEY, AFTER_VALUE, define, RAW_CHAR, reserve, use, type Rules } from "./rules.ts";
 
 type Role = "key" | "value";
+
+/** Strings up to this length are counted by the grammar; the sampler counts longer ones, which compile much faster. */
+const COUNTED_MAX = 8;
 
 /**
  * An expression for a string that fits the constraints. A pattern or a format overrides lengths, unless the pattern
@@ -33,14 +37,31 @@ export function stringGrammar(rules: Rules, schema: Schema, options: { path: str
     return excluded.length > 0 ? otherGrammar(rules, excluded, role) : plain;
   }
   const after = role === "key" ? AFTER_KEY : AFTER_VALUE;
-  const counted = Number.isFinite(max)
-    ? countedGrammar(rules, { min, max, char: RAW_CHAR, end: `"\\u0022"`, after })
-    : undefined;
-  if (counted !== undefined) return define(rules, `"\\u0022" ${counted}`);
+  const held =
+    max <= COUNTED_MAX
+      ? countedGrammar(rules, { min, max, char: RAW_CHAR, end: `"\\u0022"`, after })
+      : max < Infinity || min > COUNTED_MAX
+        ? limitedGrammar(rules, { min, max }, after)
+        : undefined;
+  if (held !== undefined) return define(rules, `"\\u0022" ${held}`);
   const counts = affordable(rules.budget, { min, max: Infinity, narrow: 0, wide: 1 });
   if (counts.min === 0) return plain;
   const rest = role === "key" ? "key_rest" : "string_rest";
   return define(rules, `"\\u0022" ${`${RAW_CHAR} `.repeat(counts.min)}${rest}`);
+}
+
+/** The rest of a string whose length the sampler limits; undefined if the budget does not allow its state. */
+function limitedGrammar(rules: Rules, limits: LengthLimits, after: string): string | undefined {
+  const mark = markRule(limits);
+  const known = `string ${mark}${after}`;
+  const made = rules.names.get(known);
+  if (made !== undefined || !pay(rules.budget, "state")) return made;
+  use(rules, "ws");
+  use(rules, "escape");
+  const rest = reserve(rules);
+  add(rules, rest, `("\\u0022" | ${RAW_CHAR} ${rest} | "\\u005c" escape ${rest} | ${mark})${after}`);
+  rules.names.set(known, rest);
+  return rest;
 }
 
 interface Counted {
