@@ -4,7 +4,7 @@
  */
 import { byteCharacters } from "../tokenizer/byte-alphabet.ts";
 import type { GrammarTokens } from "../tokenizer/grammar-vocabulary.ts";
-import { isMarkByte, markText, type LengthLimits } from "./schema/length-marks.ts";
+import { isMarkByte, markText, NO_MARK, type LengthLimits } from "./schema/length-marks.ts";
 
 /** The texts of a vocabulary's tokens. */
 export interface TokenTexts {
@@ -132,10 +132,10 @@ export class LengthLimiter {
     this.#known = this.#limitsAfter("", limits) ?? this.#known;
   }
 
-  /** The loosest of these limits that hold after a text. */
+  /** The loosest of these limits that hold after a text; none where the grammar accepts free text. */
   #limitsAfter(text: string, among: readonly LengthLimits[]): LengthLimits | undefined {
     const found = among.filter((limits) => this.#accepts(text + markText(limits)));
-    if (found.length === 0) return undefined;
+    if (found.length === 0 || this.#accepts(text + NO_MARK)) return undefined;
     return { min: Math.min(...found.map(({ min }) => min)), max: Math.max(...found.map(({ max }) => max)) };
   }
 

@@ -8,6 +8,7 @@ import {
   type GrammarVocabulary,
 } from "../../../../src/engine/text/sampling/grammar.ts";
 import { byteCharacters } from "../../../../src/engine/text/tokenizer/byte-alphabet.ts";
+import { LengthLimiter, tokenTextsOf } from "../../../../src/engine/text/sampling/length-limits.ts";
 import { schemaGrammar } from "../../../../src/engine/text/sampling/schema/compile.ts";
 import { testRng } from "../../../seed.ts";
 import { misfit } from "./validator.ts";
@@ -153,6 +154,15 @@ describe.each(Object.entries(VOCABULARIES))("%s tokens", (_, vocabulary) => {
     expect(matcher.accept(idOf("x"))).toBe(true);
     matcher.dispose();
   });
+});
+
+test("free text, in which a grammar accepts all characters, has no limits", () => {
+  const texts = tokenTextsOf(VOCABULARIES["raw"]!);
+  const limiter = new LengthLimiter([{ min: 0, max: 40 }], texts, () => true);
+  limiter.take(Buffer.from("x".repeat(100)));
+  const mask = new Int32Array(8).fill(-1);
+  limiter.apply(mask);
+  expect([...mask]).toEqual(Array<number>(8).fill(-1));
 });
 
 test("the marks of the grammar are no tokens of an answer", async () => {

@@ -22,6 +22,9 @@ export const isMarkByte = (byte: number): boolean => byte === BEGIN || byte === 
 export const markText = (limits: LengthLimits): string =>
   String.fromCharCode(BEGIN) + numbersOf(limits) + String.fromCharCode(END);
 
+/** The characters around marks, without limits. */
+export const NO_MARK = String.fromCharCode(BEGIN, END);
+
 /** A mark in the grammar's notation. */
 export const markRule = (limits: LengthLimits): string => `"\\u000${BEGIN}${numbersOf(limits)}\\u000${END}"`;
 
