@@ -1,22 +1,44 @@
-/** `hearth run MODEL FILE …` with a model for speech: prints the text of each recording. */
+/** `hearth run MODEL FILE …` with a model for speech: prints the text of each recording, or of standard input. */
 import { basename } from "node:path";
+import { readStandardInput } from "../client/standard-input.ts";
 import type { CliContext } from "../terminal/context.ts";
 
-/** Throws if no file is named or one is missing, and `ApiError`. */
+interface SpeechSettings {
+  readonly model: string;
+  readonly keepAlive: string | undefined;
+}
+
+/** Throws if there is no recording or a file is missing, and `ApiError`. */
 export async function transcribe(
-  { client, terminal }: CliContext,
+  context: CliContext,
   paths: readonly string[],
-  { model, keepAlive }: { readonly model: string; readonly keepAlive: string | undefined },
+  settings: SpeechSettings,
 ): Promise<void> {
-  if (paths.length === 0) throw new Error("models for speech require a recording; usage: hearth run MODEL FILE");
+  if (paths.length === 0) return transcribeOne(context, settings, await readRecording(context));
   for (const path of paths) {
     const file = Bun.file(path);
     if (!(await file.exists())) throw new Error(`${path}: expected a recording, got no such file`);
-    const form = new FormData();
-    form.append("model", model);
-    if (keepAlive !== undefined) form.append("keep_alive", keepAlive);
-    form.append("file", file, basename(path));
-    const { text } = await client.postForm("/v1/audio/transcriptions", form);
-    terminal.write(`${text}\n`);
+    await transcribeOne(context, settings, new File([file], basename(path)));
   }
+}
+
+async function readRecording({ terminal }: CliContext): Promise<File> {
+  const bytes = terminal.input.isTTY ? new Uint8Array() : await readStandardInput();
+  if (bytes.length > 0) return new File([new Uint8Array(bytes)], "standard input");
+  throw new Error(
+    "models for speech require a recording; usage: hearth run MODEL FILE, or a recording on standard input",
+  );
+}
+
+async function transcribeOne(
+  { client, terminal }: CliContext,
+  { model, keepAlive }: SpeechSettings,
+  recording: File,
+): Promise<void> {
+  const form = new FormData();
+  form.append("model", model);
+  if (keepAlive !== undefined) form.append("keep_alive", keepAlive);
+  form.append("file", recording);
+  const { text } = await client.postForm("/v1/audio/transcriptions", form);
+  terminal.write(`${text}\n`);
 }
