@@ -16,6 +16,9 @@ export { adtsFrames } from "./config.ts";
 
 const ELEMENT = { single: 0, pair: 1, coupling: 2, bass: 3, data: 4, program: 5, fill: 6, end: 7 } as const;
 
+/** A tone of full scale has 2²⁵; filters and factors of a damaged packet may give any number. */
+const COEFFICIENT_MAX = 2 ** 40;
+
 export interface AacDecoder {
   readonly rate: number;
   /**
@@ -37,6 +40,8 @@ export function makeAacDecoder({ rateIndex, rate }: AacConfig): AacDecoder {
     let bank = banks.get(place);
     if (!bank) banks.set(place, (bank = makeFilterBank()));
     shape(channel.spectrum, channel.shaping);
+    if (!channel.spectrum.every((value) => Math.abs(value) < COEFFICIENT_MAX))
+      throw new Error(`expected coefficients below ${COEFFICIENT_MAX}, got a larger one`);
     return bank.add(channel.layout, channel.spectrum);
   };
   const readPair = (bits: Bits, place: string): Float32Array[] => {
