@@ -2,8 +2,7 @@
  * Counts the characters of strings for which a grammar would need too many states, and masks tokens that break their
  * limits. The grammar says by accepting a mark (`schema/length-marks.ts`) that the answer is inside of such a string.
  */
-import { byteCharacters } from "../tokenizer/byte-alphabet.ts";
-import type { GrammarTokens } from "../tokenizer/grammar-vocabulary.ts";
+import { makeTokenBytes, type GrammarTokens } from "../tokenizer/grammar-vocabulary.ts";
 import { isMarkByte, markText, NO_MARK, type LengthLimits } from "./schema/length-marks.ts";
 
 /** The texts of a vocabulary's tokens. */
@@ -22,7 +21,7 @@ export interface TokenTexts {
 
 /** Takes about 0.1 s for 128,000 tokens. */
 export function tokenTextsOf({ tokens, kind }: Pick<GrammarTokens, "tokens" | "kind">): TokenTexts {
-  const toBytes = BYTES[kind]();
+  const toBytes = makeTokenBytes(kind);
   const byLength = new Map<number, number[]>();
   const [closing, marked]: [number[], number[]] = [[], []];
   const opening: TokenTexts["opening"][number][] = [];
@@ -43,19 +42,6 @@ export function tokenTextsOf({ tokens, kind }: Pick<GrammarTokens, "tokens" | "k
 }
 
 const encoder = new TextEncoder();
-
-/** By the spelling of tokens in the file. */
-const BYTES: Readonly<Record<GrammarTokens["kind"], () => (token: string) => Uint8Array>> = {
-  raw: () => (token) => encoder.encode(token),
-  byte_fallback: () => (token) => {
-    const [, hex] = /^<0x([0-9A-F]{2})>$/i.exec(token) ?? [];
-    return hex === undefined ? encoder.encode(token.replaceAll("▁", " ")) : Uint8Array.of(Number.parseInt(hex, 16));
-  },
-  byte_level: () => {
-    const bytes = new Map(byteCharacters().map((character, byte) => [character, byte]));
-    return (token) => Uint8Array.from(token, (character) => bytes.get(character) ?? 0);
-  },
-};
 
 const [QUOTE, BACKSLASH, U] = [0x22, 0x5c, 0x75];
 /** Bytes of an escape that must follow: any, or hexadecimal digits. */
@@ -89,6 +75,8 @@ export class LengthLimiter {
   #pending: Pending = 0;
   /** Limits of the string since the last quote, while they are near. */
   #known: LengthLimits | undefined;
+  /** The grammar was asked since the last token. */
+  #hasLooked = false;
 
   /** @param accepts returns whether the grammar accepts a text now; it must not move on */
   constructor(limits: readonly LengthLimits[], texts: TokenTexts, accepts: (text: string) => boolean) {
@@ -101,6 +89,7 @@ export class LengthLimiter {
   }
 
   take(bytes: Uint8Array): void {
+    this.#hasLooked = false;
     for (let rest = bytes; ;) {
       const { length, pending, end } = lengthOf(rest, this.#pending);
       this.#count += length;
@@ -130,6 +119,8 @@ export class LengthLimiter {
 
   /** Asks the grammar, which accepts no mark within an escape or between the bytes of a character. */
   #look(): void {
+    if (this.#hasLooked) return;
+    this.#hasLooked = true;
     const near = 2 * this.#texts.longest;
     const limits = this.#limits.filter(({ min, max }) => this.#count < min || this.#count + near > max);
     this.#known = this.#limitsAfter("", limits) ?? this.#known;

@@ -1,5 +1,6 @@
 /** The vocabulary in the form of the grammar library (xgrammar's `TokenizerInfo`). */
-import { byteCharacters } from "./byte-alphabet.ts";
+import { byteCharacters, bytesOfCharacters } from "./byte-alphabet.ts";
+import { SPACE } from "./code-points.ts";
 import { BYTE, NORMAL, USER_DEFINED } from "./special-tokens.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -45,5 +46,19 @@ export function vocabularyForGrammar(
     kind: isByteLevel ? "byte_level" : escapesSpaces ? "byte_fallback" : "raw",
     prependSpace: family === "spm" && addSpacePrefix,
     stopIds: [...endOfGeneration],
+  };
+}
+
+/** A function that gives the bytes of a token in this spelling. */
+export function makeTokenBytes(kind: GrammarTokens["kind"]): (token: string) => Uint8Array {
+  const utf8 = new TextEncoder();
+  if (kind === "raw") return (token) => utf8.encode(token);
+  if (kind === "byte_level") {
+    const byteOf = bytesOfCharacters();
+    return (token) => Uint8Array.from(token, (character) => byteOf.get(character) ?? 0);
+  }
+  return (token) => {
+    const [, hex] = /^<0x([0-9A-F]{2})>$/i.exec(token) ?? [];
+    return hex === undefined ? utf8.encode(token.replaceAll(SPACE, " ")) : Uint8Array.of(Number.parseInt(hex, 16));
   };
 }
