@@ -1,8 +1,10 @@
-/** Discrete Fourier transforms of real values, of any length; fast for lengths with small prime factors. */
+/** Discrete Fourier transforms of any length; fast for lengths with small prime factors. */
 
 export interface Fft {
+  /** The transform of `size` complex values. The result is valid up to the next call. */
+  transform(re: Float64Array, im: Float64Array): { readonly re: Float64Array; readonly im: Float64Array };
   /**
-   * The squared magnitudes of the first `size / 2 + 1` frequencies of two signals at once.
+   * The squared magnitudes of the first `size / 2 + 1` frequencies of two real signals at once.
    * @param a and b have `size` values each
    */
   powers(a: Float64Array, b: Float64Array, out: { a: Float64Array; b: Float64Array }): void;
@@ -41,18 +43,26 @@ export function makeFft(size: number): Fft {
         partIm[to + r] = source.im[from + r * step]!;
       }
     for (let k = 0; k < length; k++) {
-      let [sumRe, sumIm] = [0, 0];
+      let sumRe = 0;
+      let sumIm = 0;
+      let index = to + (k % part);
+      let turn = 0;
       for (let r = 0; r < radix; r++) {
-        const turn = (r * k * step) % size;
-        const index = to + r * part + (k % part);
         sumRe += partRe[index]! * cos[turn]! - partIm[index]! * sin[turn]!;
         sumIm += partRe[index]! * sin[turn]! + partIm[index]! * cos[turn]!;
+        index += part;
+        turn += k * step; // below `size`
+        if (turn >= size) turn -= size;
       }
       outRe[to + k] = sumRe;
       outIm[to + k] = sumIm;
     }
   };
   return {
+    transform(a, b) {
+      transform({ re: a, im: b }, 0, 1, { length: size, to: 0, re, im, re2, im2 });
+      return { re, im };
+    },
     powers(a, b, out) {
       transform({ re: a, im: b }, 0, 1, { length: size, to: 0, re, im, re2, im2 });
       // the transforms of two real signals are the even and the odd part of the transform of one complex signal

@@ -2,6 +2,7 @@
  * From spectra to samples: the inverse modified cosine transform, windows, and the sum of frames that overlap. (ISO/IEC
  * 14496-3, 4.6.11)
  */
+import { makeFft } from "../fft.ts";
 import { FRAME, SEQUENCE, SHORT_FRAME, type Layout } from "./layout.ts";
 
 /** Silence before and after short windows in a frame, where it meets the long ones. */
@@ -107,7 +108,7 @@ const WINDOWS: readonly Rising[] = [
  */
 function makeInverse(size: number): (spectrum: Float64Array) => Float64Array {
   const half = size / 2;
-  const transform = makeTransform(half);
+  const { transform } = makeFft(half);
   const [re, im] = [new Float64Array(half), new Float64Array(half)];
   const turns = Array.from({ length: half }, (_, k) => (-Math.PI * (k + 1 / 8)) / size);
   const [cos, sin] = [Float64Array.from(turns, Math.cos), Float64Array.from(turns, Math.sin)];
@@ -120,10 +121,10 @@ function makeInverse(size: number): (spectrum: Float64Array) => Float64Array {
       re[k] = a * cos[k]! - b * sin[k]!;
       im[k] = a * sin[k]! + b * cos[k]!;
     }
-    transform(re, im);
+    const turned = transform(re, im);
     for (let k = 0; k < half; k++) {
-      cosine[2 * k] = (re[k]! * cos[k]! - im[k]! * sin[k]!) / size;
-      cosine[size - 1 - 2 * k] = -(re[k]! * sin[k]! + im[k]! * cos[k]!) / size;
+      cosine[2 * k] = (turned.re[k]! * cos[k]! - turned.im[k]! * sin[k]!) / size;
+      cosine[size - 1 - 2 * k] = -(turned.re[k]! * sin[k]! + turned.im[k]! * cos[k]!) / size;
     }
     for (let i = 0; i < half; i++) {
       out[i] = cosine[half + i]!;
@@ -133,47 +134,4 @@ function makeInverse(size: number): (spectrum: Float64Array) => Float64Array {
     }
     return out;
   };
-}
-
-/** A complex Fourier transform in place, of a power of two of values. */
-function makeTransform(size: number): (re: Float64Array, im: Float64Array) => void {
-  const cos = Float64Array.from({ length: size / 2 }, (_, i) => Math.cos((2 * Math.PI * i) / size));
-  const sin = Float64Array.from({ length: size / 2 }, (_, i) => -Math.sin((2 * Math.PI * i) / size));
-  const mirrored = mirroredIndices(size);
-  return (re, im) => {
-    for (let i = 0; i < size; i++) {
-      const j = mirrored[i]!;
-      if (i < j) {
-        swap(re, i, j);
-        swap(im, i, j);
-      }
-    }
-    for (let part = 1, step = size >> 1; part < size; part <<= 1, step >>= 1)
-      for (let start = 0; start < size; start += part << 1)
-        for (let k = 0; k < part; k++) {
-          const a = start + k;
-          const b = a + part;
-          const c = cos[k * step]!;
-          const s = sin[k * step]!;
-          const turnedRe = re[b]! * c - im[b]! * s;
-          const turnedIm = re[b]! * s + im[b]! * c;
-          re[b] = re[a]! - turnedRe;
-          im[b] = im[a]! - turnedIm;
-          re[a]! += turnedRe;
-          im[a]! += turnedIm;
-        }
-  };
-}
-
-function swap(values: Float64Array, i: number, j: number): void {
-  const value = values[i]!;
-  values[i] = values[j]!;
-  values[j] = value;
-}
-
-/** Each index with its bits in the opposite order. */
-function mirroredIndices(size: number): Uint16Array {
-  const out = new Uint16Array(size);
-  for (let i = 1; i < size; i++) out[i] = (out[i >> 1]! >> 1) | (i & 1 ? size >> 1 : 0);
-  return out;
 }
