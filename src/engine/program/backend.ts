@@ -11,6 +11,7 @@ import type { DiffusionTraits } from "./diffusion.ts";
 import type { PlacedPart } from "./placement.ts";
 import type { SpeechModel } from "./speech.ts";
 import type { Buf, Step } from "./step.ts";
+import type { TuningStore } from "./tuning-store.ts";
 
 /** The source of weight bytes: the mapped GGUF. Nothing is copied. */
 export interface WeightSource {
@@ -24,13 +25,6 @@ export interface WeightSource {
   readRange?(tensorName: string, start: number, length: number): Uint8Array;
   /** The file range of a tensor's bytes; undefined, or omitted: they are in no file. */
   place?(tensorName: string): FilePlace | undefined;
-}
-
-/** Stores a device's fastest kernels, as found by a search. */
-export interface TuningStore {
-  /** The value stored under that key, of any shape: other programs may write there. Undefined if missing. */
-  read(key: string): Promise<unknown>;
-  write(key: string, value: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
 /** The sizes that backends plan with. */

@@ -2,7 +2,8 @@
  * The runner: owns one loaded model and executes messages from a channel, in a separate process (`process.ts`) or in a
  * Worker of a page.
  */
-import type { Backend, Program, TuningStore } from "../program/backend.ts";
+import type { Backend, Program } from "../program/backend.ts";
+import type { TuningStore } from "../program/tuning-store.ts";
 import type { Offload } from "../backends/offload.ts";
 import type { EventLoop } from "../batching/event-loop.ts";
 import { AppError, assert, codeOf, messageOf, type NamedFile } from "../../base/index.ts";

@@ -1,6 +1,6 @@
 /** Keeps what searches for fast kernels found in `gpu-kernels.json` of the cache folder. */
 import { join } from "node:path";
-import type { TuningStore } from "../../program/backend.ts";
+import type { TuningStore } from "../../program/tuning-store.ts";
 import { keptFile } from "./kept-file.ts";
 
 const FILE_NAME = "gpu-kernels.json";

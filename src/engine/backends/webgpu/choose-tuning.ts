@@ -1,7 +1,8 @@
 /** Chooses a program's kernels: the requested ones, the fastest here, or the plain ones. */
 import { AppError, attendsByMatrix, formatTuning, PLAIN, type Tuning } from "../../../base/index.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
-import type { LoadOptions, TuningStore } from "../../program/backend.ts";
+import type { LoadOptions } from "../../program/backend.ts";
+import type { TuningStore } from "../../program/tuning-store.ts";
 import type { Weight } from "../../program/step.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";

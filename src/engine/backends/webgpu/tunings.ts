@@ -3,7 +3,7 @@ import { kernelSource } from "../../../../kernels/wgsl/sources.ts";
 import { formatTuning, parseKernels, PLAIN, type Tuning } from "../../../base/index.ts";
 import { quants, type QuantName } from "../../formats/quant/index.ts";
 import { utf8Bytes } from "../../text/utf8.ts";
-import type { TuningStore } from "../../program/backend.ts";
+import type { TuningStore } from "../../program/tuning-store.ts";
 import type { Device } from "./device.ts";
 import type { ShapeClass } from "./trial.ts";
 import { STAGES, type Tunings } from "./tune.ts";
