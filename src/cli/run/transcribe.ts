@@ -3,6 +3,12 @@ import { basename } from "node:path";
 import { readStandardInput } from "../client/standard-input.ts";
 import type { CliContext } from "../terminal/context.ts";
 
+interface Recording {
+  readonly name: string;
+  /** A file is read while it is sent. */
+  readonly data: Blob;
+}
+
 interface SpeechSettings {
   readonly model: string;
   readonly keepAlive: string | undefined;
@@ -18,13 +24,13 @@ export async function transcribe(
   for (const path of paths) {
     const file = Bun.file(path);
     if (!(await file.exists())) throw new Error(`${path}: expected a recording, got no such file`);
-    await transcribeOne(context, settings, new File([file], basename(path)));
+    await transcribeOne(context, settings, { name: basename(path), data: file });
   }
 }
 
-async function readRecording({ terminal }: CliContext): Promise<File> {
+async function readRecording({ terminal }: CliContext): Promise<Recording> {
   const bytes = terminal.input.isTTY ? new Uint8Array() : await readStandardInput();
-  if (bytes.length > 0) return new File([new Uint8Array(bytes)], "standard input");
+  if (bytes.length > 0) return { name: "standard input", data: new Blob([new Uint8Array(bytes)]) };
   throw new Error(
     "models for speech require a recording; usage: hearth run MODEL FILE, or a recording on standard input",
   );
@@ -33,12 +39,12 @@ async function readRecording({ terminal }: CliContext): Promise<File> {
 async function transcribeOne(
   { client, terminal }: CliContext,
   { model, keepAlive }: SpeechSettings,
-  recording: File,
+  { name, data }: Recording,
 ): Promise<void> {
   const form = new FormData();
   form.append("model", model);
   if (keepAlive !== undefined) form.append("keep_alive", keepAlive);
-  form.append("file", recording);
+  form.append("file", data, name);
   const { text } = await client.postForm("/v1/audio/transcriptions", form);
   terminal.write(`${text}\n`);
 }
